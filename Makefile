@@ -12,7 +12,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The tests start hundreds of interpreters, and mypy and ruff remember what they have seen.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-spark test test-all test-spark test-flink tests tests-wide fuzz docs docs-serve pictures test-versions explore findings simulate nodes mutants lint types contracts compatibility rest-routes bench clean
+.PHONY: help demo demo-spark test test-all test-spark test-flink tests tests-wide fuzz docs docs-serve pictures test-versions explore findings simulate nodes mutants lint format types contracts compatibility rest-routes bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
@@ -101,6 +101,11 @@ mutants: $(READY) ## breaks each rule that matters, and says which tests notice
 
 lint: $(READY)   ## style
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check --quiet || { echo "make format does it"; exit 1; }
+
+format: $(READY) ## lays every file out: lines of 100
+	$(BIN)/ruff check --fix --quiet
+	$(BIN)/ruff format --quiet
 
 types: $(READY)  ## static types
 	$(BIN)/mypy

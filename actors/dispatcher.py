@@ -1,6 +1,8 @@
-"""Dispatcher: accepts jobs, runs a JobMaster for each, answers the clients, and keeps the results of ended jobs.
+"""Dispatcher: accepts jobs, runs a JobMaster for each, answers the clients, and keeps the results
+of ended jobs.
 
-A JobKeeper keeps jobs for the next Dispatcher, if there is to be one: each before its client is answered. """
+A JobKeeper keeps jobs for the next Dispatcher, if there is to be one: each before its client is
+answered."""
 
 from __future__ import annotations
 
@@ -25,9 +27,20 @@ from flinkpy.actors.gateways import (
 )
 from flinkpy.actors.job_keeper import JobKeeper
 from flinkpy.actors.job_store import ArchivedJob, Inheritance
-from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderElectionService, LeaderRetrievalService, LeadingEndpoint
+from flinkpy.actors.rpc.leadership import (
+    NO_LEADER,
+    LeaderElectionService,
+    LeaderRetrievalService,
+    LeadingEndpoint,
+)
 from flinkpy.actors.rpc.service import RpcService
-from flinkpy.core.errors import FlinkpyError, ProcessEndedError, ProgramError, RecipientUnreachableError, RpcError
+from flinkpy.core.errors import (
+    FlinkpyError,
+    ProcessEndedError,
+    ProgramError,
+    RecipientUnreachableError,
+    RpcError,
+)
 from flinkpy.core.futures import Future, all_of
 from flinkpy.core.ids import FencingToken, JobId
 from flinkpy.core.lifecycles import JobState
@@ -46,7 +59,8 @@ OnTerminal: TypeAlias = Callable[[JobResult, JobDetails], None]
 
 
 class JobMasterLike(Protocol):
-    """What the Dispatcher needs of a JobMaster; everything else goes through the JobMaster's gateway."""
+    """What the Dispatcher needs of a JobMaster; everything else goes through the JobMaster's
+    gateway."""
 
     @property
     def address(self) -> str: ...
@@ -79,19 +93,27 @@ class DispatcherStatistics:
 class Dispatcher(LeadingEndpoint):
     """Accepts jobs and answers clients while it leads.
 
-    ``make_job_master(job_graph, on_terminal, generation)`` builds a JobMaster on the same service; ``on_shut_down``
-    ends the cluster. With an ``inheritance`` it goes on with the jobs of the Dispatchers before it. ``prepare`` changes
-    each job that is submitted. ``archive`` keeps a job that has ended; it blocks, and clients hear of the end behind it.
-    """
+    ``make_job_master(job_graph, on_terminal, generation)`` builds a JobMaster on the same service;
+    ``on_shut_down`` ends the cluster. With an ``inheritance`` it goes on with the jobs of the
+    Dispatchers before it. ``prepare`` changes each job that is submitted. ``archive`` keeps a job
+    that has ended; it blocks, and clients hear of the end behind it."""
 
     gateway = DispatcherGateway
     CANCEL_AGAIN_S = 1.0
 
     def __init__(
-        self, service: RpcService, make_job_master: JobMasterFactory, resource_manager: LeaderRetrievalService, *,
-        name: str = "dispatcher", archive_size: int = 200, on_shut_down: Callable[[], None] = lambda: None,
-        election: LeaderElectionService | None = None, inheritance: Inheritance | None = None,
-        prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph, file_stores: Callable[[str], FileStore] = file_store_of,
+        self,
+        service: RpcService,
+        make_job_master: JobMasterFactory,
+        resource_manager: LeaderRetrievalService,
+        *,
+        name: str = "dispatcher",
+        archive_size: int = 200,
+        on_shut_down: Callable[[], None] = lambda: None,
+        election: LeaderElectionService | None = None,
+        inheritance: Inheritance | None = None,
+        prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph,
+        file_stores: Callable[[str], FileStore] = file_store_of,
         archive: Callable[[ArchivedJob], None] | None = None,
     ) -> None:
         super().__init__(service, name, election)
@@ -106,11 +128,12 @@ class Dispatcher(LeadingEndpoint):
         self._shutting_down: Future[None] | None = None
         self._why_it_ends: ProcessEndedError | None = None
 
-    # -- submitting --------------------------------------------------------------------------------------------------------
+    # -- submitting --------------------------------------------------------------------------------
 
     async def submit_job(self, job_graph: JobGraph) -> JobId:
         job_id = job_graph.job_id
-        if job_id not in self._jobs and job_id not in self._archive:  # else the message was doubled, or its answer was lost
+        # else the message was doubled, or its answer was lost
+        if job_id not in self._jobs and job_id not in self._archive:
             self._check_open()
             _validate(job_graph)
             await self._check_start(job_graph)
@@ -123,8 +146,8 @@ class Dispatcher(LeadingEndpoint):
         return job_id
 
     async def _check_start(self, job_graph: JobGraph) -> None:
-        """Refuses to start from a checkpoint of a job that runs here: that deletes it when it has a newer one, and
-        goes back to it until then."""
+        """Refuses to start from a checkpoint of a job that runs here: that deletes it when it has a
+        newer one, and goes back to it until then."""
         path = read(job_graph.configuration, RECOVERY_PATH)
         if path is None:
             return
@@ -135,8 +158,10 @@ class Dispatcher(LeadingEndpoint):
             owner = await self.service.run_in_background(self, look)
         if owner in self._jobs:
             raise ProgramError(
-                f"{path} belongs to job {owner}, which still runs and deletes its checkpoints: take a savepoint of the "
-                "job, or stop it with one, and start from that")
+                f"{path} belongs to job {owner}, which still runs and deletes its "
+                "checkpoints: take a savepoint of the "
+                "job, or stop it with one, and start from that"
+            )
 
     async def _keep(self, job_graph: JobGraph) -> None:
         try:
@@ -156,7 +181,11 @@ class Dispatcher(LeadingEndpoint):
             if self._why_it_ends is not None and result.state is JobState.CANCELED:
                 result = replace(result, error=self._why_it_ends)
             ended = ArchivedJob(result, details)
-            self.run_async(lambda: self._keeper.archive(ended).add_done_callback(lambda _: self._archive_job(ended)))
+            self.run_async(
+                lambda: self._keeper.archive(ended).add_done_callback(
+                    lambda _: self._archive_job(ended)
+                )
+            )
 
         master = self._make_job_master(job_graph, job_ended, generation)
         master.start()
@@ -180,28 +209,45 @@ class Dispatcher(LeadingEndpoint):
             forgotten, _ = self._archive.popitem(last=False)
             self._keeper.forget(forgotten)
 
-    # -- queries -----------------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------
 
     async def list_jobs(self) -> list[JobOverview]:
         running = [self.spawn(self.request_job_details(job_id)) for job_id in self._jobs]
         found = [(await details).overview for details in running]
         ended = {job_id: job.details.overview for job_id, job in self._archive.items()}
-        return [*(overview for overview in found if overview.job_id not in ended), *reversed(ended.values())]
+        return [
+            *(overview for overview in found if overview.job_id not in ended),
+            *reversed(ended.values()),
+        ]
 
     async def request_job_status(self, job_id: JobId) -> JobState:
-        return await self._tell(job_id, lambda ended: ended.result.state, lambda master: master.request_status())
+        return await self._tell(
+            job_id, lambda ended: ended.result.state, lambda master: master.request_status()
+        )
 
     async def request_job_details(self, job_id: JobId) -> JobDetails:
-        return await self._tell(job_id, lambda ended: ended.details, lambda master: master.request_details())
+        return await self._tell(
+            job_id, lambda ended: ended.details, lambda master: master.request_details()
+        )
 
     async def request_execution_graph(self, job_id: JobId) -> ExecutionGraphInfo:
-        return await self._tell(job_id, lambda ended: ended.graph, lambda master: master.request_execution_graph())
+        return await self._tell(
+            job_id, lambda ended: ended.graph, lambda master: master.request_execution_graph()
+        )
 
     async def request_job_metrics(self, job_id: JobId) -> JobMetrics:
-        return await self._tell(job_id, lambda ended: ended.metrics, lambda master: master.request_metrics())
+        return await self._tell(
+            job_id, lambda ended: ended.metrics, lambda master: master.request_metrics()
+        )
 
-    async def _tell(self, job_id: JobId, ended: Callable[[ArchivedJob], T], running: Callable[[JobMasterGateway], Future[T]]) -> T:
-        """Of a job that has ended, also while its JobMaster was asked, what is archived; else what the JobMaster says."""
+    async def _tell(
+        self,
+        job_id: JobId,
+        ended: Callable[[ArchivedJob], T],
+        running: Callable[[JobMasterGateway], Future[T]],
+    ) -> T:
+        """Of a job that has ended, also while its JobMaster was asked, what is archived; else what
+        the JobMaster says."""
         if job_id not in self._archive:
             try:
                 return await running(await self._master_of(job_id))
@@ -236,7 +282,8 @@ class Dispatcher(LeadingEndpoint):
         await self._tell(job_id, lambda ended: None, lambda master: master.cancel())
 
     async def _cancel_until_it_ends(self, job_id: JobId, is_kept: bool = False) -> None:
-        """For a job that nobody else cancels again. ``is_kept``: the store knows already that the job is cancelled."""
+        """For a job that nobody else cancels again. ``is_kept``: the store knows already that the
+        job is cancelled."""
         try:
             if not is_kept:
                 await self._keeper.cancel(job_id)
@@ -245,10 +292,19 @@ class Dispatcher(LeadingEndpoint):
                 await (await self._master_of(job_id)).cancel()
         except RpcError:
             if job_id in self._jobs:
-                self.schedule_run_async(self.CANCEL_AGAIN_S, lambda: self.run_coroutine(self._cancel_until_it_ends(job_id, is_kept)))
+                self.schedule_run_async(
+                    self.CANCEL_AGAIN_S,
+                    lambda: self.run_coroutine(self._cancel_until_it_ends(job_id, is_kept)),
+                )
 
-    async def request_savepoint(self, job_id: JobId, request: SavepointRequest, wait_s: float) -> SavepointStatus:
-        return await self._tell(job_id, lambda ended: ended.savepoint(request), lambda master: master.request_savepoint(request, wait_s))
+    async def request_savepoint(
+        self, job_id: JobId, request: SavepointRequest, wait_s: float
+    ) -> SavepointStatus:
+        return await self._tell(
+            job_id,
+            lambda ended: ended.savepoint(request),
+            lambda master: master.request_savepoint(request, wait_s),
+        )
 
     async def request_cluster_overview(self) -> ClusterOverview:
         address, token = self._managing
@@ -256,7 +312,9 @@ class Dispatcher(LeadingEndpoint):
             raise RecipientUnreachableError("no ResourceManager leads this cluster now")
         manager = await self.connect(address, ResourceManagerGateway, token)
         overview = await manager.request_overview()
-        return ClusterOverview(overview.task_executors, overview.slots_total, overview.slots_free, len(self._jobs))
+        return ClusterOverview(
+            overview.task_executors, overview.slots_total, overview.slots_free, len(self._jobs)
+        )
 
     def _master_of(self, job_id: JobId) -> Future[JobMasterGateway]:
         """Connects to the job's JobMaster, again if the last attempt failed."""
@@ -268,10 +326,12 @@ class Dispatcher(LeadingEndpoint):
     def _running(self, job_id: JobId) -> RunningJob:
         job = self._jobs.get(job_id)
         if job is None:
-            raise ProgramError(f"there is no job {job_id} here; `flinkpy list` shows those there are")
+            raise ProgramError(
+                f"there is no job {job_id} here; `flinkpy list` shows those there are"
+            )
         return job
 
-    # -- ending ------------------------------------------------------------------------------------------------------------
+    # -- ending ------------------------------------------------------------------------------------
 
     def shut_down_cluster(self) -> Future[None]:
         if self._shutting_down is None:
@@ -282,7 +342,9 @@ class Dispatcher(LeadingEndpoint):
         return self._shutting_down
 
     def end_because(self, reason: ProcessEndedError) -> Future[None]:
-        """Ends the cluster as ``shut_down_cluster`` does; those who wait for its jobs are told the reason. May be called in any thread."""
+        """Ends the cluster as ``shut_down_cluster`` does; those who wait for its jobs are told the
+        reason. May be called in any thread."""
+
         def end() -> Future[None]:
             self._why_it_ends = reason
             return self.shut_down_cluster()
@@ -290,10 +352,15 @@ class Dispatcher(LeadingEndpoint):
         return self.call_async(end).compose(lambda ended: ended)
 
     def _end_when_empty(self) -> None:
-        if self._shutting_down is not None and not self._jobs and not self._keeper.is_adding and self._shutting_down.complete(None):
+        if (
+            self._shutting_down is not None
+            and not self._jobs
+            and not self._keeper.is_adding
+            and self._shutting_down.complete(None)
+        ):
             self._keeper.close_for_good().add_done_callback(lambda _: self._on_shut_down())
 
-    # -- leading -----------------------------------------------------------------------------------------------------------
+    # -- leading -----------------------------------------------------------------------------------
 
     def on_leadership(self) -> None:
         ended, running = self._keeper.start()
@@ -304,7 +371,9 @@ class Dispatcher(LeadingEndpoint):
             self._start_job(recovered.graph, recovered.generation)
             if recovered.is_cancelled:
                 self.run_coroutine(self._cancel_until_it_ends(recovered.graph.job_id, is_kept=True))
-        self._resource_manager.start(lambda leader: self.run_async(lambda: setattr(self, "_managing", leader)))
+        self._resource_manager.start(
+            lambda leader: self.run_async(lambda: setattr(self, "_managing", leader))
+        )
 
     def on_stop(self) -> Future[Any]:
         super().on_stop()
@@ -312,7 +381,9 @@ class Dispatcher(LeadingEndpoint):
         return all_of([job.master.stop() for job in self._jobs.values()])
 
     def statistics(self) -> DispatcherStatistics:
-        return DispatcherStatistics(len(self._jobs), len(self._archive), sum(map(len, self._waiting.values())))
+        return DispatcherStatistics(
+            len(self._jobs), len(self._archive), sum(map(len, self._waiting.values()))
+        )
 
 
 def _owner_of(file_stores: Callable[[str], FileStore], location: str) -> JobId | None:
@@ -324,14 +395,23 @@ def _owner_of(file_stores: Callable[[str], FileStore], location: str) -> JobId |
 
 
 def _validate(job_graph: JobGraph) -> None:
-    """Refuses job graphs that no scheduler could run. The ResourceManager refuses slots that cannot be had."""
+    """Refuses job graphs that no scheduler could run. The ResourceManager refuses slots that cannot
+    be had."""
     if not job_graph.vertices:
         raise ProgramError(f"job {job_graph.name!r} has no operators: add a source and a sink")
     known = set()
     for vertex in job_graph.vertices:
         if vertex.parallelism < 1 or vertex.max_parallelism < vertex.parallelism:
-            raise ProgramError(f"vertex {vertex.name!r}: parallelism {vertex.parallelism} must be at least 1 and at most {vertex.max_parallelism}")
-        missing = [edge.data_set.producer for edge in vertex.inputs if edge.data_set.producer not in known]
+            raise ProgramError(
+                f"vertex {vertex.name!r}: parallelism {vertex.parallelism} must be at least 1 "
+                f"and at most {vertex.max_parallelism}"
+            )
+        missing = [
+            edge.data_set.producer for edge in vertex.inputs if edge.data_set.producer not in known
+        ]
         if missing or vertex.id in known:
-            raise ProgramError(f"vertex {vertex.name!r} is there twice, or reads from vertices that do not stand before it: {missing}")
+            raise ProgramError(
+                f"vertex {vertex.name!r} is there twice, or reads from vertices that do not "
+                f"stand before it: {missing}"
+            )
         known.add(vertex.id)

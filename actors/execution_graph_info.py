@@ -1,7 +1,8 @@
-"""What a job looks like at one moment, for those who watch it: its states and when it entered them, its vertices and subtasks, its failures.
+"""What a job looks like at one moment, for those who watch it: its states and when it entered them,
+its vertices and subtasks, its failures.
 
-Frozen values that travel; times are milliseconds since 1970. As Flink's ExecutionGraphInfo, it is what the REST endpoint answers from.
-"""
+Frozen values that travel; times are milliseconds since 1970. As Flink's ExecutionGraphInfo, it is
+what the REST endpoint answers from."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from flinkpy.scheduler.details import CheckpointSummary
 
 
 class TimeShares(NamedTuple):
-    """How a subtask spends a second, in milliseconds: Flink's busyTimeMsPerSecond, backPressuredTimeMsPerSecond and idleTimeMsPerSecond."""
+    """How a subtask spends a second, in milliseconds: Flink's busyTimeMsPerSecond,
+    backPressuredTimeMsPerSecond and idleTimeMsPerSecond."""
 
     busy: int = 0
     back_pressured: int = 0
@@ -25,8 +27,8 @@ class TimeShares(NamedTuple):
 
 @dataclass(frozen=True)
 class SubtaskInfo:
-    """One attempt of a subtask: the current one, with those that ended before it (``earlier``, the newest first), or
-    one of these. The counters are those of its last report."""
+    """One attempt of a subtask: the current one, with those that ended before it (``earlier``, the
+    newest first), or one of these. The counters are those of its last report."""
 
     index: int
     attempt: int
@@ -69,7 +71,8 @@ class VertexInfo:
 
 @dataclass(frozen=True)
 class FailureInfo:
-    """One failure. ``subtask`` is empty if it came from outside the tasks. ``concurrent`` are those of other subtasks in the same restart."""
+    """One failure. ``subtask`` is empty if it came from outside the tasks. ``concurrent`` are those
+    of other subtasks in the same restart."""
 
     at_ms: int
     error_class: str
@@ -90,7 +93,8 @@ def summary_of(error_class: str, message: str) -> str:
     >>> summary_of("UserCodeError", "ValueError: no\\n  in operator 'Map'"), summary_of("SavepointError", "no room")
     ('ValueError: no', 'SavepointError: no room')
     """
-    first = message.partition("\n")[0]  # of a function's failure it names what the function has raised
+    # of a function's failure it names what the function has raised
+    first = message.partition("\n")[0]
     told = first if error_class == "UserCodeError" else f"{error_class}: {first}"
     return told if len(told) <= LONGEST_SUMMARY else told[:LONGEST_SUMMARY] + "…"
 

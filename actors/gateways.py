@@ -1,13 +1,13 @@
 """The gateways: the messages that each endpoint accepts, as typed protocols.
 
-A method that returns None is a tell: sent and forgotten. One that returns a Future is an ask: it is answered, or fails
-at its timeout. Any message may be lost, late or doubled. So each call can be repeated without harm. A message that
-must arrive is repeated until it is answered, or the heartbeats make up for its loss: they carry what the sender holds.
-A TaskExecutor's messages carry its ``sequence``, a counter that it raises with every change of its slots and tasks.
-A report says nothing about later changes, and the counter tells the receiver which changes are later.
-Calls that come by the thousand (slots, tasks, states) are batched.
-A test compares each gateway with its endpoint, signature by signature.
-"""
+A method that returns None is a tell: sent and forgotten. One that returns a Future is an ask: it is
+answered, or fails at its timeout. Any message may be lost, late or doubled. So each call can be
+repeated without harm. A message that must arrive is repeated until it is answered, or the
+heartbeats make up for its loss: they carry what the sender holds. A TaskExecutor's messages carry
+its ``sequence``, a counter that it raises with every change of its slots and tasks. A report says
+nothing about later changes, and the counter tells the receiver which changes are later. Calls that
+come by the thousand (slots, tasks, states) are batched. A test compares each gateway with its
+endpoint, signature by signature."""
 
 from __future__ import annotations
 
@@ -44,12 +44,13 @@ from flinkpy.graph.resources import ResourceProfile
 from flinkpy.metrics.readings import TaskReading
 from flinkpy.metrics.shown_accumulators import Shown
 
-# -- values in the messages ---------------------------------------------------------------------------------------------------------
+# -- values in the messages ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class JobOverview:
-    """One line of `flinkpy list`. ``failure`` is the last failure in a line, and ``failed_ms`` when it was; empty and None if there was none."""
+    """One line of `flinkpy list`. ``failure`` is the last failure in a line, and ``failed_ms`` when
+    it was; empty and None if there was none."""
 
     job_id: JobId
     name: str
@@ -64,11 +65,11 @@ class JobOverview:
 
 @dataclass(frozen=True)
 class VertexDetails:
-    """One vertex of a running or ended job, summed over its subtasks, as of ``counted_ms`` on the JobMaster's clock
-    (0: not yet counted).
+    """One vertex of a running or ended job, summed over its subtasks, as of ``counted_ms`` on the
+    JobMaster's clock (0: not yet counted).
 
-    The three ``…_ms_per_second`` are each the maximum over the subtasks, as in Flink's web interface.
-    """
+    The three ``…_ms_per_second`` are each the maximum over the subtasks, as in Flink's web
+    interface."""
 
     vertex_id: str
     name: str
@@ -87,11 +88,11 @@ class VertexDetails:
 class JobMetrics:
     """The metrics of a job.
 
-    ``accumulators`` are the reported accumulators, merged over the job's subtasks; they include the metrics of its
-    functions, and stay when the job has ended. ``engine`` holds what the engine counts in each subtask, by identifier.
-    ``of_vertices`` and ``of_attempts`` are the accumulators for people, merged over the subtasks of a vertex, and of each known attempt.
-    ``last`` has of each subtask that has ended what its current attempt told at its end.
-    """
+    ``accumulators`` are the reported accumulators, merged over the job's subtasks; they include the
+    metrics of its functions, and stay when the job has ended. ``engine`` holds what the engine
+    counts in each subtask, by identifier. ``of_vertices`` and ``of_attempts`` are the accumulators
+    for people, merged over the subtasks of a vertex, and of each known attempt. ``last`` has of
+    each subtask that has ended what its current attempt told at its end."""
 
     accumulators: dict[str, Any] = field(default_factory=dict)
     engine: dict[str, float] = field(default_factory=dict)
@@ -102,8 +103,9 @@ class JobMetrics:
 
 @dataclass(frozen=True)
 class SavepointRequest:
-    """For a savepoint, or with CHECKPOINT for a checkpoint out of turn. Whoever asks chooses ``trigger_id``, and asks as often as they like under
-    this id: the job takes one. ``directory`` is the folder in which the savepoint gets a folder of its own; None is the job's default."""
+    """For a savepoint, or with CHECKPOINT for a checkpoint out of turn. Whoever asks chooses
+    ``trigger_id``, and asks as often as they like under this id: the job takes one. ``directory``
+    is the folder in which the savepoint gets a folder of its own; None is the job's default."""
 
     trigger_id: str
     snapshot_type: SnapshotType = SnapshotType.SAVEPOINT
@@ -113,8 +115,9 @@ class SavepointRequest:
 
 @dataclass(frozen=True)
 class SavepointStatus:
-    """How it stands. ``location`` is the folder, None for a checkpoint in memory; ``subtasks`` take part, of which some have ``acknowledged``.
-    ``checkpoint_id`` is the number of one that is complete."""
+    """How it stands. ``location`` is the folder, None for a checkpoint in memory; ``subtasks`` take
+    part, of which some have ``acknowledged``. ``checkpoint_id`` is the number of one that is
+    complete."""
 
     trigger_id: str
     is_over: bool = False
@@ -133,9 +136,11 @@ class JobDetails:
     restarts: int = 0
     last_failure: str = ""  # that the job has survived, in words
     checkpoint_id: int | None = None  # of the newest that is complete
-    savepoints: tuple[SavepointStatus, ...] = ()  # that clients have asked for and that are over; the last few
+    # that clients have asked for and that are over; the last few
+    savepoints: tuple[SavepointStatus, ...] = ()
     graph: ExecutionGraphInfo | None = None  # of a job that has ended: all there is to tell
-    metrics: JobMetrics | None = None  # of a job that has ended, but for the accumulators in its result
+    # of a job that has ended, but for the accumulators in its result
+    metrics: JobMetrics | None = None
 
 
 @dataclass(frozen=True)
@@ -169,8 +174,8 @@ class TaskExecutorRegistration:
 
 @dataclass(frozen=True)
 class SlotReport:
-    """What the slots of a TaskExecutor hold. It sends this to the ResourceManager with heartbeats and whenever it
-    frees a slot."""
+    """What the slots of a TaskExecutor hold. It sends this to the ResourceManager with heartbeats
+    and whenever it frees a slot."""
 
     sequence: int
     slots: tuple[SlotStatus, ...]
@@ -180,8 +185,8 @@ class SlotReport:
 
 @dataclass(frozen=True)
 class SlotRequest:
-    """A JobMaster asks the ResourceManager for a slot, under an allocation id that it chooses. Repeating the request
-    under this id is harmless."""
+    """A JobMaster asks the ResourceManager for a slot, under an allocation id that it chooses.
+    Repeating the request under this id is harmless."""
 
     job_id: JobId
     allocation_id: AllocationId
@@ -189,12 +194,14 @@ class SlotRequest:
     job_master_address: str
     job_master_token: FencingToken
     preferred: tuple[ResourceId, ...] = ()
-    may_wait: bool = False  # the job makes progress with any number of slots, so it need not have all of them at once
+    # the job makes progress with any number of slots, so it need not have all of them at once
+    may_wait: bool = False
 
 
 @dataclass(frozen=True)
 class SlotAllocation:
-    """The ResourceManager asks a TaskExecutor to allocate the slot to a job and to offer it to the JobMaster."""
+    """The ResourceManager asks a TaskExecutor to allocate the slot to a job and to offer it to the
+    JobMaster."""
 
     slot_index: int
     request: SlotRequest
@@ -209,8 +216,8 @@ class JobMasterHeartbeat:
 
 @dataclass(frozen=True)
 class JobHeartbeat:
-    """A TaskExecutor's heartbeat to a JobMaster: counters, and what it holds for that job, so that both notice lost
-    messages.
+    """A TaskExecutor's heartbeat to a JobMaster: counters, and what it holds for that job, so that
+    both notice lost messages.
 
     ``running`` are the attempts whose end the JobMaster has not acknowledged yet.
     """
@@ -219,7 +226,8 @@ class JobHeartbeat:
     metrics: tuple[TaskMetrics, ...]
     running: tuple[ExecutionAttemptId, ...]
     slots: tuple[AllocationId, ...] = ()
-    results: tuple[ExecutionAttemptId, ...] = ()  # finished attempts whose blocking results are kept here
+    # finished attempts whose blocking results are kept here
+    results: tuple[ExecutionAttemptId, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -230,11 +238,12 @@ class SubmitAnswer:
     refused: dict[ExecutionAttemptId, str]
 
 
-# -- the gateways ----------------------------------------------------------------------------------------------------------------
+# -- the gateways ----------------------------------------------------------------------------------
 
 
 class DispatcherGateway(Protocol):
-    """For clients and the REST endpoint. Every call can be repeated: a client whose JobManager has died makes it again at the next one."""
+    """For clients and the REST endpoint. Every call can be repeated: a client whose JobManager has
+    died makes it again at the next one."""
 
     def submit_job(self, job_graph: JobGraph) -> Future[JobId]:
         """Starts the job. Submitting it again starts nothing and returns the same id."""
@@ -253,18 +262,20 @@ class DispatcherGateway(Protocol):
     def request_job_metrics(self, job_id: JobId) -> Future[JobMetrics]: ...
 
     def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult | None]:
-        """Returns the job's result once it has ended; None if it has not within ``wait_s`` (ask again). Keep
-        ``wait_s`` below the ask's timeout."""
+        """Returns the job's result once it has ended; None if it has not within ``wait_s`` (ask
+        again). Keep ``wait_s`` below the ask's timeout."""
         ...
 
     def cancel_job(self, job_id: JobId) -> Future[None]:
-        """Answered when the JobMaster has received the request; with high availability it holds for the next JobMaster, too. A job that has ended
-        stays as it is."""
+        """Answered when the JobMaster has received the request; with high availability it holds for
+        the next JobMaster, too. A job that has ended stays as it is."""
         ...
 
-    def request_savepoint(self, job_id: JobId, request: SavepointRequest, wait_s: float) -> Future[SavepointStatus]:
-        """Asks for a savepoint, or, repeated under its ``trigger_id``, how it stands. Answered when it is over, at the latest after ``wait_s``. Keep
-        ``wait_s`` below the ask's timeout."""
+    def request_savepoint(
+        self, job_id: JobId, request: SavepointRequest, wait_s: float
+    ) -> Future[SavepointStatus]:
+        """Asks for a savepoint, or, repeated under its ``trigger_id``, how it stands. Answered when
+        it is over, at the latest after ``wait_s``. Keep ``wait_s`` below the ask's timeout."""
         ...
 
     def request_cluster_overview(self) -> Future[ClusterOverview]: ...
@@ -275,17 +286,24 @@ class DispatcherGateway(Protocol):
 
 
 class ResourceManagerGateway(Protocol):
-    def register_job_master(self, registration: JobMasterRegistration) -> Future[RegistrationResponse]: ...
+    def register_job_master(
+        self, registration: JobMasterRegistration
+    ) -> Future[RegistrationResponse]: ...
 
-    def register_task_executor(self, registration: TaskExecutorRegistration) -> Future[RegistrationResponse]: ...
+    def register_task_executor(
+        self, registration: TaskExecutorRegistration
+    ) -> Future[RegistrationResponse]: ...
 
     def disconnect_job_master(self, job_id: JobId, reason: str) -> None: ...
 
     def disconnect_task_executor(self, resource_id: ResourceId, reason: str) -> None: ...
 
-    def request_slots(self, requests: tuple[SlotRequest, ...]) -> Future[dict[AllocationId, BaseException]]:
-        """Returns the requests that can never be served, with the error of each (ResourceUnavailableError).
-        TaskExecutors will offer slots for the others. Repeating is harmless."""
+    def request_slots(
+        self, requests: tuple[SlotRequest, ...]
+    ) -> Future[dict[AllocationId, BaseException]]:
+        """Returns the requests that can never be served, with the error of each
+        (ResourceUnavailableError). TaskExecutors will offer slots for the others. Repeating is
+        harmless."""
         ...
 
     def cancel_slot_requests(self, allocation_ids: tuple[AllocationId, ...]) -> None: ...
@@ -294,9 +312,13 @@ class ResourceManagerGateway(Protocol):
         """The TaskExecutor's slots have changed (it freed one)."""
         ...
 
-    def heartbeat_from_task_executor(self, resource_id: ResourceId, payload: SlotReport) -> None: ...
+    def heartbeat_from_task_executor(
+        self, resource_id: ResourceId, payload: SlotReport
+    ) -> None: ...
 
-    def heartbeat_from_job_master(self, resource_id: ResourceId, payload: JobMasterHeartbeat) -> None: ...
+    def heartbeat_from_job_master(
+        self, resource_id: ResourceId, payload: JobMasterHeartbeat
+    ) -> None: ...
 
     def request_overview(self) -> Future[ClusterOverview]: ...
 
@@ -306,11 +328,15 @@ class ResourceManagerGateway(Protocol):
 
 
 class JobMasterGateway(Protocol):
-    def register_task_executor(self, location: TaskManagerLocation) -> Future[RegistrationResponse]: ...
+    def register_task_executor(
+        self, location: TaskManagerLocation
+    ) -> Future[RegistrationResponse]: ...
 
-    def offer_slots(self, resource_id: ResourceId, sequence: int, offers: tuple[SlotOffer, ...]) -> Future[tuple[AllocationId, ...]]:
-        """Returns the accepted slots; the TaskExecutor takes back the others. Fails with RecipientUnreachableError
-        when it is not registered here."""
+    def offer_slots(
+        self, resource_id: ResourceId, sequence: int, offers: tuple[SlotOffer, ...]
+    ) -> Future[tuple[AllocationId, ...]]:
+        """Returns the accepted slots; the TaskExecutor takes back the others. Fails with
+        RecipientUnreachableError when it is not registered here."""
         ...
 
     def fail_slot(self, resource_id: ResourceId, allocation_id: AllocationId, reason: str) -> None:
@@ -326,17 +352,25 @@ class JobMasterGateway(Protocol):
     def disconnect_resource_manager(self, reason: str) -> None: ...
 
     def update_task_execution_states(
-        self, resource_id: ResourceId, sequence: int, states: tuple[TaskExecutionState, ...],
+        self, resource_id: ResourceId, sequence: int, states: tuple[TaskExecutionState, ...]
     ) -> Future[tuple[ExecutionAttemptId, ...]]:
-        """The TaskExecutor repeats this until it is answered, since no terminal state may be lost. The answer names
-        attempts that the job does not know: the TaskExecutor cancels them."""
+        """The TaskExecutor repeats this until it is answered, since no terminal state may be lost.
+        The answer names attempts that the job does not know: the TaskExecutor cancels them."""
         ...
 
-    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...]) -> Future[None]:
-        """Events of a task for its coordinators, numbered from ``first``; repeated until answered, and those already seen are skipped."""
+    def send_operator_events(
+        self,
+        attempt_id: ExecutionAttemptId,
+        first: int,
+        events: tuple[tuple[OperatorId | None, Any], ...],
+    ) -> Future[None]:
+        """Events of a task for its coordinators, numbered from ``first``; repeated until answered,
+        and those already seen are skipped."""
         ...
 
-    def heartbeat_from_task_executor(self, resource_id: ResourceId, payload: JobHeartbeat) -> None: ...
+    def heartbeat_from_task_executor(
+        self, resource_id: ResourceId, payload: JobHeartbeat
+    ) -> None: ...
 
     def heartbeat_from_resource_manager(self, resource_id: ResourceId) -> None: ...
 
@@ -348,7 +382,9 @@ class JobMasterGateway(Protocol):
 
     def request_execution_graph(self) -> Future[ExecutionGraphInfo]: ...
 
-    def request_savepoint(self, request: SavepointRequest, wait_s: float) -> Future[SavepointStatus]:
+    def request_savepoint(
+        self, request: SavepointRequest, wait_s: float
+    ) -> Future[SavepointStatus]:
         """As the Dispatcher's."""
         ...
 
@@ -358,16 +394,22 @@ class JobMasterGateway(Protocol):
 
 
 class TaskExecutorGateway(Protocol):
-    def request_slots(self, resource_manager_token: FencingToken, allocations: tuple[SlotAllocation, ...]) -> Future[SlotReport]:
-        """Returns the state of all slots. If the TaskExecutor refused an allocation, the report shows what holds that
-        slot instead."""
+    def request_slots(
+        self, resource_manager_token: FencingToken, allocations: tuple[SlotAllocation, ...]
+    ) -> Future[SlotReport]:
+        """Returns the state of all slots. If the TaskExecutor refused an allocation, the report
+        shows what holds that slot instead."""
         ...
 
-    def submit_tasks(self, job_master_token: FencingToken, descriptors: tuple[TaskDeploymentDescriptor, ...]) -> Future[SubmitAnswer]:
+    def submit_tasks(
+        self, job_master_token: FencingToken, descriptors: tuple[TaskDeploymentDescriptor, ...]
+    ) -> Future[SubmitAnswer]:
         """Starts the tasks, except those that it has started already."""
         ...
 
-    def cancel_tasks(self, attempt_ids: tuple[ExecutionAttemptId, ...]) -> Future[tuple[ExecutionAttemptId, ...]]:
+    def cancel_tasks(
+        self, attempt_ids: tuple[ExecutionAttemptId, ...]
+    ) -> Future[tuple[ExecutionAttemptId, ...]]:
         """Cancels the attempts. Returns those that it does not know (any more, or yet)."""
         ...
 
@@ -376,12 +418,18 @@ class TaskExecutorGateway(Protocol):
         ...
 
     def release_results(self, attempt_ids: tuple[ExecutionAttemptId, ...]) -> None:
-        """The blocking results of these finished attempts are not needed any more. A lost message is repeated after
-        the next heartbeat."""
+        """The blocking results of these finished attempts are not needed any more. A lost message
+        is repeated after the next heartbeat."""
         ...
 
-    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...]) -> Future[None]:
-        """Events of coordinators for a task, numbered from ``first``; repeated until answered, and those already seen are skipped."""
+    def send_operator_events(
+        self,
+        attempt_id: ExecutionAttemptId,
+        first: int,
+        events: tuple[tuple[OperatorId | None, Any], ...],
+    ) -> Future[None]:
+        """Events of coordinators for a task, numbered from ``first``; repeated until answered, and
+        those already seen are skipped."""
         ...
 
     def heartbeat_from_job_master(self, resource_id: ResourceId) -> None: ...
@@ -394,23 +442,32 @@ class TaskExecutorGateway(Protocol):
 
 
 class WorkerDriver(Protocol):
-    """How the ResourceManager starts and stops TaskExecutor processes: an object that it owns, called without RPC.
-    Workers are Ray actors, local endpoints or simulated ones.
+    """How the ResourceManager starts and stops TaskExecutor processes: an object that it owns,
+    called without RPC. Workers are Ray actors, local endpoints or simulated ones.
 
     All calls come from the ResourceManager's main thread and return at once.
     """
 
     def max_slots(self, profile: ResourceProfile) -> int | None:
-        """How many slots of that profile the cluster can ever have, all workers together; None if unlimited."""
+        """How many slots of that profile the cluster can ever have, all workers together; None if
+        unlimited."""
         ...
 
     def explain_limit(self, profile: ResourceProfile, wanted: int) -> str:
-        """Says, with numbers and the option to change, why the cluster cannot have ``wanted`` slots."""
+        """Says, with numbers and the option to change, why the cluster cannot have ``wanted``
+        slots."""
         ...
 
-    def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
-        """Starts a TaskExecutor that will register under ``resource_id``, unless one is starting under it already.
-        Calls ``on_failure(reason)``, in any thread, if it cannot be started or when it has died."""
+    def start_worker(
+        self,
+        resource_id: ResourceId,
+        slots: int,
+        profile: ResourceProfile,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """Starts a TaskExecutor that will register under ``resource_id``, unless one is starting
+        under it already. Calls ``on_failure(reason)``, in any thread, if it cannot be started or
+        when it has died."""
         ...
 
     def stop_worker(self, resource_id: ResourceId) -> None:

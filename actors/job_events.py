@@ -25,7 +25,8 @@ class EventKind(Enum):
 
 @dataclass(frozen=True)
 class JobEvent:
-    """Something of a job is in a new state. ``subject`` names the subtask with its attempt, or the checkpoint; ``reason`` is why, where there is one.
+    """Something of a job is in a new state. ``subject`` names the subtask with its attempt, or the
+    checkpoint; ``reason`` is why, where there is one.
 
     >>> JobEvent(0, EventKind.JOB, JobId("4f"), "words", "RUNNING").text
     "job 'words' is RUNNING"
@@ -42,14 +43,24 @@ class JobEvent:
     @property
     def text(self) -> str:
         """For people."""
-        what = f"job {self.job_name!r}" if self.kind is EventKind.JOB else f"{self.subject} of job {self.job_name!r}"
+        what = (
+            f"job {self.job_name!r}"
+            if self.kind is EventKind.JOB
+            else f"{self.subject} of job {self.job_name!r}"
+        )
         return f"{what} is {self.state}{f': {self.reason}' if self.reason else ''}"
 
     def as_json(self) -> dict[str, Any]:
         """For programs. Times are milliseconds since 1970."""
         return {
-            "timestamp": self.at_ms, "kind": self.kind.value, "jobId": self.job_id, "jobName": self.job_name, "state": self.state,
-            "subject": self.subject, "reason": self.reason, "text": self.text,
+            "timestamp": self.at_ms,
+            "kind": self.kind.value,
+            "jobId": self.job_id,
+            "jobName": self.job_name,
+            "state": self.state,
+            "subject": self.subject,
+            "reason": self.reason,
+            "text": self.text,
         }
 
 
@@ -57,8 +68,9 @@ Publish: TypeAlias = Callable[[JobEvent], None]
 
 
 class EventStream:
-    """Hands each event to all ``listeners``, in the thread in which it happens: they return at once. It is logged, too, with the event as attribute
-    ``event`` of the log record: those of tasks at level DEBUG, unless they failed, the others at INFO."""
+    """Hands each event to all ``listeners``, in the thread in which it happens: they return at
+    once. It is logged, too, with the event as attribute ``event`` of the log record: those of tasks
+    at level DEBUG, unless they failed, the others at INFO."""
 
     def __init__(self, listeners: Sequence[Publish] = ()) -> None:
         self._listeners = tuple(listeners)

@@ -1,4 +1,5 @@
-"""JobStore: the jobs of a cluster, kept where the next JobManager finds them: each as it was submitted, until it has ended; then its result.
+"""JobStore: the jobs of a cluster, kept where the next JobManager finds them: each as it was
+submitted, until it has ended; then its result.
 
 ::
 
@@ -9,10 +10,10 @@
                                          number of the first one that it took in this term
     jobs/<job>/ended-<term>-<random>     one line of JSON (name, state, run time), and the pickled result and details
 
-A job's checkpoints are not named here. A checkpoint is there when its manifest is, in the job's own folder, unless it came there too late: a
-JobManager that has not noticed yet that another one leads, or a write that was under way when its process died. A savepoint is elsewhere, so that
-with which a job stops is named before its manifest is written.
-"""
+A job's checkpoints are not named here. A checkpoint is there when its manifest is, in the job's own
+folder, unless it came there too late: a JobManager that has not noticed yet that another one leads,
+or a write that was under way when its process died. A savepoint is elsewhere, so that with which a
+job stops is named before its manifest is written."""
 
 from __future__ import annotations
 
@@ -24,7 +25,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
-from flinkpy.actors.gateways import JobDetails, JobMetrics, JobOverview, JobResult, SavepointRequest, SavepointStatus
+from flinkpy.actors.gateways import (
+    JobDetails,
+    JobMetrics,
+    JobOverview,
+    JobResult,
+    SavepointRequest,
+    SavepointStatus,
+)
 from flinkpy.actors.rpc.delivery.portable_errors import portable
 from flinkpy.core.elements import CheckpointOptions, SnapshotType
 from flinkpy.core.errors import FencingError, FlinkpyError, ProgramError, SavepointError
@@ -57,21 +65,30 @@ class ArchivedJob:
     def graph(self) -> ExecutionGraphInfo:
         """All there is to tell. Raises ProgramError for a job that an older flinkpy has stored."""
         if self.details.graph is None:
-            raise ProgramError(f"job {self.result.name!r} ended in an older flinkpy: only its state is known")
+            raise ProgramError(
+                f"job {self.result.name!r} ended in an older flinkpy: only its state is known"
+            )
         return self.details.graph
 
     def savepoint(self, request: SavepointRequest) -> SavepointStatus:
-        """How the savepoint has gone that was asked for while the job ran. Raises SavepointError if none was."""
-        found = next((each for each in self.details.savepoints if each.trigger_id == request.trigger_id), None)
+        """How the savepoint has gone that was asked for while the job ran. Raises SavepointError if
+        none was."""
+        found = next(
+            (each for each in self.details.savepoints if each.trigger_id == request.trigger_id),
+            None,
+        )
         if found is None:
             why = "" if self.result.error is None else f": {self.result.error}"
-            raise SavepointError(f"job {self.result.name!r} has ended: it is {self.result.state.name}{why}")
+            raise SavepointError(
+                f"job {self.result.name!r} has ended: it is {self.result.state.name}{why}"
+            )
         return found
 
 
 @dataclass(frozen=True)
 class RecoveredJob:
-    """A job of an earlier term that has not ended. ``generation`` is greater for a JobMaster in a later term."""
+    """A job of an earlier term that has not ended. ``generation`` is greater for a JobMaster in a
+    later term."""
 
     graph: JobGraph
     generation: int
@@ -80,7 +97,8 @@ class RecoveredJob:
 
 @dataclass(frozen=True)
 class Inheritance:
-    """What a new JobManager has of the ones before it. ``unclean`` are ended jobs whose files may not all be deleted."""
+    """What a new JobManager has of the ones before it. ``unclean`` are ended jobs whose files may
+    not all be deleted."""
 
     store: JobStore
     term: Term
@@ -90,13 +108,19 @@ class Inheritance:
 
 
 class JobStore:
-    """All calls block. They raise OSError when the store fails, and FencingError when another JobManager leads: then
-    ``on_deposed(error)`` was called first, in the caller's thread."""
+    """All calls block. They raise OSError when the store fails, and FencingError when another
+    JobManager leads: then ``on_deposed(error)`` was called first, in the caller's thread."""
 
     def __init__(
-        self, store: FencedStore, term: Term, on_deposed: Callable[[FencingError], None] = lambda error: None, ids: IdFactory | None = None,
+        self,
+        store: FencedStore,
+        term: Term,
+        on_deposed: Callable[[FencingError], None] = lambda error: None,
+        ids: IdFactory | None = None,
     ) -> None:
-        self._store, self._term, self._on_deposed = store, term, on_deposed
+        self._store = store
+        self._term = term
+        self._on_deposed = on_deposed
         self._ids = ids or IdFactory()
 
     def confirm(self) -> None:
@@ -118,16 +142,25 @@ class JobStore:
         self._fenced(lambda: self._store.write(self._new_file(job_id, "cancelled"), b""))
 
     def stop(self, job_id: JobId, request: SnapshotRequested) -> None:
-        """The job stops with the savepoint in the target of this request, as soon as its manifest is there."""
+        """The job stops with the savepoint in the target of this request, as soon as its manifest
+        is there."""
         options = request.options
-        data = _with_head(b"", request=request.request_id, kind=options.snapshot_type.name, target=options.target)
+        data = _with_head(
+            b"", request=request.request_id, kind=options.snapshot_type.name, target=options.target
+        )
         self._fenced(lambda: self._store.write(self._new_file(job_id, "stopping"), data))
 
     def stopping(self, job_id: JobId) -> SnapshotRequested | None:
         """With which savepoint the job stops, if that is complete."""
         found = (self._store.read(name) for name in reversed(self._files(job_id, "stopping")))
         head = next((_head(data) for data in found if data is not None), None)
-        return None if head is None else SnapshotRequested(head["request"], CheckpointOptions(SnapshotType[head["kind"]], head["target"]))
+        return (
+            None
+            if head is None
+            else SnapshotRequested(
+                head["request"], CheckpointOptions(SnapshotType[head["kind"]], head["target"])
+            )
+        )
 
     def go_on(self, job_id: JobId) -> None:
         """There is no such savepoint, and never will be: the job does not stop."""
@@ -135,16 +168,26 @@ class JobStore:
             self._store.delete(name)
 
     def take(self, job_id: JobId, checkpoint_id: int, first: int) -> None:
-        """In this term the job goes on from this checkpoint, or anew (0), and gives its own numbers from ``first`` on. What appears between the two
-        from now on counts for nobody."""
+        """In this term the job goes on from this checkpoint, or anew (0), and gives its own numbers
+        from ``first`` on. What appears between the two from now on counts for nobody."""
         data = _with_head(b"", checkpoint=checkpoint_id, first=first)
         self._fenced(lambda: self._store.write(self._new_file(job_id, "taken"), data))
 
-    def counting(self, job_id: JobId, found: Iterable[CompletedCheckpoint]) -> tuple[CompletedCheckpoint, ...]:
+    def counting(
+        self, job_id: JobId, found: Iterable[CompletedCheckpoint]
+    ) -> tuple[CompletedCheckpoint, ...]:
         """Those of a job's checkpoints that did not come too late."""
-        heads = [_head(data) for name in self._files(job_id, "taken") if (data := self._store.read(name)) is not None]
+        heads = [
+            _head(data)
+            for name in self._files(job_id, "taken")
+            if (data := self._store.read(name)) is not None
+        ]
         late = [range(head["checkpoint"] + 1, head["first"]) for head in heads]
-        return tuple(checkpoint for checkpoint in found if not any(checkpoint.checkpoint_id in numbers for numbers in late))
+        return tuple(
+            checkpoint
+            for checkpoint in found
+            if not any(checkpoint.checkpoint_id in numbers for numbers in late)
+        )
 
     def end(self, job: ArchivedJob) -> None:
         """The job has ended, and never runs again. Its files are deleted after this."""
@@ -168,10 +211,15 @@ class JobStore:
         self._store.delete_all()
 
     def recover(self) -> Inheritance:
-        """The jobs that were submitted in earlier terms: those that have not ended, and the others."""
+        """The jobs that were submitted in earlier terms: those that have not ended, and the
+        others."""
         running, ended, unclean = [], [], []
         for job_id in map(JobId, self._store.names("jobs")):
-            graphs = {name: data for name in self._files(job_id, "graph") if (data := self._store.read(name)) is not None}
+            graphs = {
+                name: data
+                for name in self._files(job_id, "graph")
+                if (data := self._store.read(name)) is not None
+            }
             data = next(iter(graphs.values()), None)
             graph = None if data is None else _unpickled(job_id, data)
             result = self._read_end(job_id)
@@ -181,7 +229,9 @@ class JobStore:
                     unclean.append((graph, result.result.state))
             elif isinstance(graph, JobGraph):
                 cancelled = bool(self._files(job_id, "cancelled"))
-                running.append(RecoveredJob(graph, self._term.number - min(map(_term_of, graphs)), cancelled))
+                running.append(
+                    RecoveredJob(graph, self._term.number - min(map(_term_of, graphs)), cancelled)
+                )
             elif graph is not None:
                 ended.append(graph)
             # else it was being submitted when the JobManager died, and nobody was told that it runs
@@ -191,7 +241,7 @@ class JobStore:
         found = (self._store.read(name) for name in self._files(job_id, "ended"))
         return next((_ended_job(job_id, data) for data in found if data is not None), None)
 
-    # -- files -------------------------------------------------------------------------------------------------------------
+    # -- files -------------------------------------------------------------------------------------
 
     def _fenced(self, action: Callable[[], None]) -> None:
         try:
@@ -218,7 +268,8 @@ def _term_of(file: str) -> int:
 
 
 def _pickled(job: ArchivedJob) -> bytes:
-    """An error or an accumulator of the user's may not pickle: then its text stands for it, and accumulators are left out."""
+    """An error or an accumulator of the user's may not pickle: then its text stands for it, and
+    accumulators are left out."""
     try:
         return dumps_any(job)
     except Exception:  # whatever a foreign __reduce__ raises
@@ -248,7 +299,10 @@ def _unpickled(job_id: JobId, data: bytes) -> JobGraph | ArchivedJob:
         return graph
     except Exception as error:  # whatever a foreign class raises
         LOG.error("job %s cannot be read again", job_id, exc_info=error)
-        reason = ProgramError(f"the new JobManager cannot read the job again ({type(error).__name__}: {error}); submit it once more")
+        reason = ProgramError(
+            f"the new JobManager cannot read the job again ({type(error).__name__}: {error}); "
+            "submit it once more"
+        )
         return _archived(JobResult(job_id, str(_head(data)["name"]), JobState.FAILED, 0, reason))
 
 
@@ -261,7 +315,11 @@ def _ended_job(job_id: JobId, data: bytes) -> ArchivedJob:
         LOG.error("the result of job %s cannot be read again", job_id, exc_info=error)
         head = _head(data)
         state = JobState[head["state"]]
-        lost = FlinkpyError(f"the job's error cannot be read again ({type(error).__name__}: {error})") if state is JobState.FAILED else None
+        lost = (
+            FlinkpyError(f"the job's error cannot be read again ({type(error).__name__}: {error})")
+            if state is JobState.FAILED
+            else None
+        )
         return _archived(JobResult(job_id, head["name"], state, head["runtime_ms"], lost))
 
 

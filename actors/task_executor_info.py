@@ -1,4 +1,5 @@
-"""What a TaskExecutor looks like to those who watch the cluster. Frozen values that travel; times are milliseconds since 1970."""
+"""What a TaskExecutor looks like to those who watch the cluster. Frozen values that travel; times
+are milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from flinkpy.graph.deployment import SlotStatus
 
 @dataclass(frozen=True)
 class ProcessDescription:
-    """What does not change while a process lives. ``inspector`` is the address of its ProcessInspector; empty if it has none."""
+    """What does not change while a process lives. ``inspector`` is the address of its
+    ProcessInspector; empty if it has none."""
 
     inspector: str = ""
     host: str = ""
@@ -22,12 +24,15 @@ class ProcessDescription:
 
     @staticmethod
     def of_this_process(inspector: str) -> ProcessDescription:
-        return ProcessDescription(inspector, socket.gethostname(), os.getpid(), _cores(), _physical_memory())
+        return ProcessDescription(
+            inspector, socket.gethostname(), os.getpid(), _cores(), _physical_memory()
+        )
 
 
 @dataclass(frozen=True)
 class TaskExecutorInfo:
-    """A TaskExecutor as the ResourceManager sees it. A slot that it has promised to a job counts as that job's."""
+    """A TaskExecutor as the ResourceManager sees it. A slot that it has promised to a job counts as
+    that job's."""
 
     resource_id: ResourceId
     address: str

@@ -1,4 +1,5 @@
-"""``python -m benchmarks [NAME ...] [--quick] [--save FILE]``: runs all benchmarks, or those named."""
+"""``python -m benchmarks [NAME ...] [--quick] [--save FILE]``: runs all benchmarks, or those
+named."""
 
 from __future__ import annotations
 
@@ -8,15 +9,43 @@ import importlib
 from benchmarks.harness import Comparison, save
 
 ALL = (
-    "rows", "keyed", "chain_length", "columns", "two_processes", "latency", "stalled_sink", "keys", "keyed_state",
-    "state_memory", "metrics_cost", "checkpoint_cost", "incremental_checkpoints", "unaligned", "recovery", "restore",
-    "windows", "window_phases", "joins", "cold_start", "in_memory", "files", "spark_bridge", "formats", "kafka_source", "kafka_sink",
-    "kafka_to_kafka", "rest_load", "waiting",
+    "rows",
+    "keyed",
+    "chain_length",
+    "columns",
+    "two_processes",
+    "latency",
+    "stalled_sink",
+    "keys",
+    "keyed_state",
+    "state_memory",
+    "metrics_cost",
+    "checkpoint_cost",
+    "incremental_checkpoints",
+    "unaligned",
+    "recovery",
+    "restore",
+    "windows",
+    "window_phases",
+    "joins",
+    "cold_start",
+    "in_memory",
+    "files",
+    "spark_bridge",
+    "formats",
+    "kafka_source",
+    "kafka_sink",
+    "kafka_to_kafka",
+    "rest_load",
+    "waiting",
 )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Each prints its figures beside a bare loop's, and the ratio.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Each prints its figures beside a bare loop's, and the ratio.",
+    )
     parser.add_argument("names", nargs="*", choices=[[], *ALL], help="which (default: all)")
     parser.add_argument("--quick", action="store_true", help="small inputs: a smoke test")
     parser.add_argument("--save", metavar="FILE", help="append the results as JSON lines")

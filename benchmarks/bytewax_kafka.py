@@ -1,4 +1,5 @@
-"""Kafka to a map to Kafka in Bytewax, for kafka_to_kafka.py, which runs it with an interpreter that has Bytewax.
+"""Kafka to a map to Kafka in Bytewax, for kafka_to_kafka.py, which runs it with an interpreter that
+has Bytewax.
 
     PYTHON benchmarks/bytewax_kafka.py BROKERS SOURCE TARGET COUNT text|json
 """

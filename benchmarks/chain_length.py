@@ -36,7 +36,17 @@ def main() -> list[Comparison]:
     results = []
     for maps in (8, 32):
         cost = nanoseconds_per_map(maps)
-        results.append(Comparison(f"cost per map, chain of {maps} vs 2", "ns", cost, short, cost / short, None, "target: at most 1.15"))
+        results.append(
+            Comparison(
+                f"cost per map, chain of {maps} vs 2",
+                "ns",
+                cost,
+                short,
+                cost / short,
+                None,
+                "target: at most 1.15",
+            )
+        )
         print(results[-1], flush=True)
     return results
 

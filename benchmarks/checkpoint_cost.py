@@ -1,4 +1,5 @@
-"""What checkpoints cost: keyed jobs with one each second against the same jobs without, and how long the task stands still at a barrier."""
+"""What checkpoints cost: keyed jobs with one each second against the same jobs without, and how
+long the task stands still at a barrier."""
 
 from __future__ import annotations
 
@@ -35,7 +36,13 @@ def word_count(stream: DataStream) -> DataStream:
     return stream.flat_map(split).key_by(word).reduce(add)
 
 
-def job(make: Make, times: int, program: Callable[[DataStream], DataStream], columnar: bool, interval_ms: int | None) -> Callable[[], float]:
+def job(
+    make: Make,
+    times: int,
+    program: Callable[[DataStream], DataStream],
+    columnar: bool,
+    interval_ms: int | None,
+) -> Callable[[], float]:
     """A run of the program, with checkpoints or without; returns records per second."""
 
     def run(folder: str) -> None:
@@ -44,7 +51,9 @@ def job(make: Make, times: int, program: Callable[[DataStream], DataStream], col
         if interval_ms is not None:
             env.enable_checkpointing(interval_ms)
             env.get_checkpoint_config().set_checkpoint_storage_dir(f"{folder}/checkpoints")
-        program(env.from_source(ReplaySource(make, times, folder, columnar), None, "replay")).sink_to(CountingSink(folder))
+        program(
+            env.from_source(ReplaySource(make, times, folder, columnar), None, "replay")
+        ).sink_to(CountingSink(folder))
         env.execute("benchmark")
 
     return lambda: steady_state(run).rate
@@ -52,8 +61,8 @@ def job(make: Make, times: int, program: Callable[[DataStream], DataStream], col
 
 @dataclass(frozen=True)
 class Standstill:
-    """How long the loop stood still: at barriers, and in batches while state is written (all in seconds); and records per
-    second, with a checkpoint always under way and without."""
+    """How long the loop stood still: at barriers, and in batches while state is written (all in
+    seconds); and records per second, with a checkpoint always under way and without."""
 
     barriers: list[float]
     batches: list[float]
@@ -61,12 +70,21 @@ class Standstill:
     bare_rate: float
 
     def __str__(self) -> str:
-        return (f"barrier p99 {percentile(self.barriers, 0.99) * 1000:.2f} ms of {len(self.barriers)}; batch of {BATCH} records p99 "
-                f"{percentile(self.batches, 0.99) * 1000:.1f} ms; {self.rate:,.0f} records/s while written, {self.bare_rate:,.0f} without")
+        return (
+            f"barrier p99 {percentile(self.barriers, 0.99) * 1000:.2f} ms of "
+            f"{len(self.barriers)}; batch of {BATCH} records p99 "
+            f"{percentile(self.batches, 0.99) * 1000:.1f} ms; {self.rate:,.0f} "
+            f"records/s while written, {self.bare_rate:,.0f} without"
+        )
 
 
-def standstill(keys: int, make: Callable[[int], tuple[KeyedStateBackend, Callable[[list[int]], None]]], checkpoints: int) -> Standstill:
-    """Updates of random keys while one checkpoint after the other is frozen on this thread and written by another one."""
+def standstill(
+    keys: int,
+    make: Callable[[int], tuple[KeyedStateBackend, Callable[[list[int]], None]]],
+    checkpoints: int,
+) -> Standstill:
+    """Updates of random keys while one checkpoint after the other is frozen on this thread and
+    written by another one."""
     backend, update = make(keys)
     random = Random(7)
     records = [random.randrange(keys) for _ in range(max(BATCH, min(keys, 1 << 20)))]
@@ -91,9 +109,13 @@ def standstill(keys: int, make: Callable[[int], tuple[KeyedStateBackend, Callabl
     return Standstill(barriers, busy, BATCH * len(busy) / sum(busy), BATCH * len(bare) / sum(bare))
 
 
-def in_quick_succession(keys: int, make: Callable[[int], tuple[KeyedStateBackend, Callable[[list[int]], None]]], checkpoints: int) -> list[float]:
-    """The processor time of barriers, in seconds, each of which comes 5 batches after the state of the one before is not needed any more: much that
-    was written meanwhile is still to be moved."""
+def in_quick_succession(
+    keys: int,
+    make: Callable[[int], tuple[KeyedStateBackend, Callable[[list[int]], None]]],
+    checkpoints: int,
+) -> list[float]:
+    """The processor time of barriers, in seconds, each of which comes 5 batches after the state of
+    the one before is not needed any more: much that was written meanwhile is still to be moved."""
     backend, update = make(keys)
     random, barriers = Random(7), list[float]()
     records = [random.randrange(keys) for _ in range(1 << 19)]
@@ -103,7 +125,8 @@ def in_quick_succession(keys: int, make: Callable[[int], tuple[KeyedStateBackend
         for _ in range(count):
             update(next(batches))
 
-    gc.collect()  # else it walks through the new dict once, in the middle of a barrier or of a batch
+    # else it walks through the new dict once, in the middle of a barrier or of a batch
+    gc.collect()
     for _ in range(checkpoints):
         started = time.thread_time()
         frozen = backend.freeze()
@@ -162,24 +185,49 @@ def main() -> list[Comparison]:
     count, times = (50_000, 2) if quick() else (500_000, 24)
     found = []
     # q5 is not replayed: all records would be late from the second time on
-    jobs: list[tuple[str, Callable[[int], list[Batch]], Callable[[DataStream], DataStream], int, bool]] = [
-        ("f reduce, rows", row_batches, f_reduce, times, False), ("f sum, rows", row_batches, f_sum, times, False),
-        ("f sum, columns", column_batches, f_columns, 10 * times, True), ("q5, rows", lambda size: row_batches(12 * size), q5_rows, 1, False),
+    jobs: list[
+        tuple[str, Callable[[int], list[Batch]], Callable[[DataStream], DataStream], int, bool]
+    ] = [
+        ("f reduce, rows", row_batches, f_reduce, times, False),
+        ("f sum, rows", row_batches, f_sum, times, False),
+        ("f sum, columns", column_batches, f_columns, 10 * times, True),
+        ("q5, rows", lambda size: row_batches(12 * size), q5_rows, 1, False),
         ("wc, rows", lambda size: in_batches(lines(size // 10)), word_count, times, False),
     ]
     for name, batches, program, repeats, columnar in jobs:
-        def make(subtask: int, parallelism: int, batches: Callable[[int], list[Batch]] = batches, name: str = name) -> list[Batch]:
+
+        def make(
+            subtask: int,
+            parallelism: int,
+            batches: Callable[[int], list[Batch]] = batches,
+            name: str = name,
+        ) -> list[Batch]:
             return once(f"checkpoint cost {name} {count}", lambda: batches(count))
 
-        found.append(compare(f"{name}: one a second v none", job(make, repeats, program, columnar, 1000), job(make, repeats, program, columnar, None),
-                             target=0.95))
+        found.append(
+            compare(
+                f"{name}: one a second v none",
+                job(make, repeats, program, columnar, 1000),
+                job(make, repeats, program, columnar, None),
+                target=0.95,
+            )
+        )
     for keys, checkpoints in ((10_000, 3),) if quick() else ((1_000_000, 40), (10_000_000, 10)):
         barriers = in_quick_succession(keys, of_value_state, checkpoints)
-        print(f"a value state of {keys:,} integer keys, checkpoints in quick succession: the barrier takes the processor "
-              f"{percentile(barriers, 0.99) * 1000:.2f} ms in the p99 of {len(barriers)}")
+        print(
+            f"a value state of {keys:,} integer keys, checkpoints in quick succession: the "
+            "barrier takes the processor "
+            f"{percentile(barriers, 0.99) * 1000:.2f} ms in the p99 of {len(barriers)}"
+        )
     for keys, checkpoints in ((10_000, 3),) if quick() else ((1_000_000, 20), (10_000_000, 5)):
-        for what, of_kind in (("a value state", of_value_state), ("running sums", of_running_results)):
-            print(f"{what} of {keys:,} integer keys on the heap: {standstill(keys, of_kind, checkpoints)}")
+        for what, of_kind in (
+            ("a value state", of_value_state),
+            ("running sums", of_running_results),
+        ):
+            print(
+                f"{what} of {keys:,} integer keys on the heap: "
+                f"{standstill(keys, of_kind, checkpoints)}"
+            )
     region_pauses.report(10_000 if quick() else 1_000_000, 5)
     return found
 

@@ -1,4 +1,5 @@
-"""The time from ``python job.py`` to the first record on standard output: embedded, and on a running Ray cluster."""
+"""The time from ``python job.py`` to the first record on standard output: embedded, and on a
+running Ray cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ EMBEDDED_TARGET_MS, RAY_TARGET_MS = 600, 2500
 def first_line_ms(command: list[str], environment: dict[str, str]) -> float:
     """Milliseconds from the start of the program to its first line."""
     started = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, **environment}, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env={**os.environ, **environment}, text=True
+    ) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         elapsed = time.perf_counter() - started
@@ -44,10 +47,16 @@ def first_line_ms(command: list[str], environment: dict[str, str]) -> float:
     return elapsed * 1000
 
 
-def measure(name: str, job: Path, environments: Iterator[dict[str, str]], target_ms: float, rounds: int,
-            after: Callable[[dict[str, str]], object] = lambda environment: None) -> Comparison:
-    """Medians, beside the time of an interpreter that only imports flinkpy.datastream. Each run uses the next
-    environment; ``after`` cleans up."""
+def measure(
+    name: str,
+    job: Path,
+    environments: Iterator[dict[str, str]],
+    target_ms: float,
+    rounds: int,
+    after: Callable[[dict[str, str]], object] = lambda environment: None,
+) -> Comparison:
+    """Medians, beside the time of an interpreter that only imports flinkpy.datastream. Each run
+    uses the next environment; ``after`` cleans up."""
     bare = [sys.executable, "-c", "import flinkpy.datastream; print('imported', flush=True)"]
 
     def once() -> float:
@@ -62,8 +71,17 @@ def measure(name: str, job: Path, environments: Iterator[dict[str, str]], target
         ours.append(once())
         imports.append(first_line_ms(bare, {}))
     median = statistics.median(ours)
-    result = Comparison(name, "ms", median, statistics.median(imports), median / statistics.median(imports),
-                        note=f"bare = the import alone; target {target_ms:.0f} ms: {'reached' if median <= target_ms else 'NOT REACHED'}")
+    result = Comparison(
+        name,
+        "ms",
+        median,
+        statistics.median(imports),
+        median / statistics.median(imports),
+        note=(
+            f"bare = the import alone; target {target_ms:.0f} ms: "
+            f"{'reached' if median <= target_ms else 'NOT REACHED'}"
+        ),
+    )
     print(result, flush=True)
     return result
 
@@ -76,28 +94,54 @@ def main() -> list[Comparison]:
     with tempfile.TemporaryDirectory() as folder:
         job = Path(folder) / "job.py"
         job.write_text(JOB)
-        results = [measure("cold start, embedded", job, itertools.repeat({"FLINKPY_EXECUTION_TARGET": "embedded"}), EMBEDDED_TARGET_MS, rounds)]
+        results = [
+            measure(
+                "cold start, embedded",
+                job,
+                itertools.repeat({"FLINKPY_EXECUTION_TARGET": "embedded"}),
+                EMBEDDED_TARGET_MS,
+                rounds,
+            )
+        ]
         results += on_ray(job, rounds)
     return results
 
 
 def end_session(environment: dict[str, str]) -> None:
     """Stops the session: otherwise its idle processes would run beside the next one."""
-    subprocess.run([sys.executable, "-m", "flinkpy", "session", "stop", environment["FLINKPY_CLUSTER_ID"]], env={**os.environ, **environment},
-                   stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "flinkpy", "session", "stop", environment["FLINKPY_CLUSTER_ID"]],
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
 
 
 def on_ray(job: Path, rounds: int) -> list[Comparison]:
-    """Measures on a running cluster: first with a new session for each program, then with a running session."""
+    """Measures on a running cluster: first with a new session for each program, then with a running
+    session."""
     from benchmarks.on_ray import ray_cluster
 
     with ray_cluster():
         import ray
 
-        ray_is_there = {"FLINKPY_EXECUTION_TARGET": "ray", "FLINKPY_RAY_ADDRESS": ray.get_runtime_context().gcs_address}
-        fresh = ({**ray_is_there, "FLINKPY_CLUSTER_ID": f"cold-{number}"} for number in itertools.count())
-        return [measure("cold start, on Ray", job, fresh, RAY_TARGET_MS, rounds, end_session),
-                measure("cold start, session on Ray", job, itertools.repeat(ray_is_there), RAY_TARGET_MS, rounds)]
+        ray_is_there = {
+            "FLINKPY_EXECUTION_TARGET": "ray",
+            "FLINKPY_RAY_ADDRESS": ray.get_runtime_context().gcs_address,
+        }
+        fresh = (
+            {**ray_is_there, "FLINKPY_CLUSTER_ID": f"cold-{number}"} for number in itertools.count()
+        )
+        return [
+            measure("cold start, on Ray", job, fresh, RAY_TARGET_MS, rounds, end_session),
+            measure(
+                "cold start, session on Ray",
+                job,
+                itertools.repeat(ray_is_there),
+                RAY_TARGET_MS,
+                rounds,
+            ),
+        ]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""q1 and q2 on columns, embedded, parallelism 1: expressions against the same Arrow kernels in a plain loop, with
-batches of 8,192."""
+"""q1 and q2 on columns, embedded, parallelism 1: expressions against the same Arrow kernels in a
+plain loop, with batches of 8,192."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ BATCH = 8192
 
 
 def column_batches(count: int) -> list[Batch]:
-    return [ColumnBatch(batch) for batch in bid_columns(count).combine_chunks().to_batches(max_chunksize=BATCH)]
+    return [
+        ColumnBatch(batch)
+        for batch in bid_columns(count).combine_chunks().to_batches(max_chunksize=BATCH)
+    ]
 
 
 def bare(batches: list[Any], times: int, kernel: Callable[[Any], Any]) -> Callable[[], float]:
@@ -43,11 +46,20 @@ def is_wanted(batch: Any) -> Any:
     import pyarrow.compute as pc
 
     auction = batch.column(0)
-    return batch.filter(pc.equal(pc.subtract(auction, pc.multiply(pc.divide(auction, 123), 123)), 0))
+    return batch.filter(
+        pc.equal(pc.subtract(auction, pc.multiply(pc.divide(auction, 123), 123)), 0)
+    )
 
 
 def q1(stream: DataStream) -> DataStream:
-    return stream.select(col("auction"), col("bidder"), (col("price") * 0.908).alias("price"), col("channel"), col("url"), col("date_time"))
+    return stream.select(
+        col("auction"),
+        col("bidder"),
+        (col("price") * 0.908).alias("price"),
+        col("channel"),
+        col("url"),
+        col("date_time"),
+    )
 
 
 def q2(stream: DataStream) -> DataStream:
@@ -63,8 +75,18 @@ def main() -> list[Comparison]:
     batches = make(0, 1)
 
     return [
-        compare("q1 price * 0.908, columns", engine(make, times, q1, columnar=True), bare(batches, times, to_euro), target=0.8),
-        compare("q2 auction % 123 == 0, columns", engine(make, times, q2, columnar=True), bare(batches, times, is_wanted), target=0.8),
+        compare(
+            "q1 price * 0.908, columns",
+            engine(make, times, q1, columnar=True),
+            bare(batches, times, to_euro),
+            target=0.8,
+        ),
+        compare(
+            "q2 auction % 123 == 0, columns",
+            engine(make, times, q2, columnar=True),
+            bare(batches, times, is_wanted),
+            target=0.8,
+        ),
     ]
 
 

@@ -1,11 +1,11 @@
-"""A job whose tasks fail all the time, embedded: some random task each second, with a checkpoint every 200 ms.
+"""A job whose tasks fail all the time, embedded: some random task each second, with a checkpoint
+every 200 ms.
 
     python -m benchmarks.failing_tasks [SECONDS] [SEED]
 
-Tasks fail at a record, where a function is opened, and where a checkpoint is taken. Windows go to files, running counts
-come back to the program; in the end both must be exactly what plain Python computes. It runs by itself, and not among
-the benchmarks, because it measures nothing.
-"""
+Tasks fail at a record, where a function is opened, and where a checkpoint is taken. Windows go to
+files, running counts come back to the program; in the end both must be exactly what plain Python
+computes. It runs by itself, and not among the benchmarks, because it measures nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ from typing import Any
 from flinkpy.cluster.launch import submitted_jobs
 from flinkpy.common import Time, WatermarkStrategy
 from flinkpy.connectors.part_files.file_sink import FileSink
-from flinkpy.datastream import CheckpointedFunction, MapFunction, RuntimeContext, StreamExecutionEnvironment
+from flinkpy.datastream import (
+    CheckpointedFunction,
+    MapFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
 from flinkpy.datastream.window import TumblingEventTimeWindows
 
 RATE, KEYS, WINDOW_MS = 1000, 23, 250
@@ -41,7 +46,9 @@ class Unstable(MapFunction, CheckpointedFunction):
         self._fails_at = float("inf")
 
     def open(self, context: RuntimeContext) -> None:
-        chance = random.Random(f"{self._seed} {context.get_index_of_this_subtask()} {time.monotonic()}")
+        chance = random.Random(
+            f"{self._seed} {context.get_index_of_this_subtask()} {time.monotonic()}"
+        )
         self._where = chance.choice(WHERE)
         self._fails_at = time.monotonic() + chance.expovariate(1 / UNSTABLE)
         if self._where == "open" and chance.random() < 0.3:
@@ -84,18 +91,28 @@ def run(seconds: int, seed: int, folder: Path) -> tuple[list[Pair], list[Pair]]:
         }
     )
     env.set_parallelism(2)
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda pair, _: pair[1])
-    pairs = env.generate(lambda index: (index % KEYS, index), count=RATE * seconds, rate=RATE).map(Unstable(seed))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda pair, _: pair[1]
+    )
+    pairs = env.generate(lambda index: (index % KEYS, index), count=RATE * seconds, rate=RATE).map(
+        Unstable(seed)
+    )
     keyed = pairs.assign_timestamps_and_watermarks(strategy).key_by(lambda pair: pair[0])
     sums = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))).reduce(
         lambda a, b: (a[0], a[1] + b[1])
     )
     sums.map(Unstable(seed + 1)).sink_to(FileSink(folder / "out"))
-    counts = keyed.map(lambda pair: (pair[0], 1)).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    counts = (
+        keyed.map(lambda pair: (pair[0], 1))
+        .key_by(lambda pair: pair[0])
+        .reduce(lambda a, b: (a[0], a[1] + b[1]))
+    )
     with counts.map(Unstable(seed + 2)).execute_and_collect("failing tasks") as results:
         collected = sorted(results)
     assert submitted_jobs()[-1].status().name == "FINISHED"
-    lines = [line for path in (folder / "out").glob("*.txt") for line in path.read_text().splitlines()]
+    lines = [
+        line for path in (folder / "out").glob("*.txt") for line in path.read_text().splitlines()
+    ]
     return collected, sorted(ast.literal_eval(line) for line in lines)
 
 
@@ -135,8 +152,15 @@ def main() -> None:
             for path in (folder / part).rglob("*")
             if part == "checkpoints" or path.name[0] == "."
         ]
-        print(f"{time.monotonic() - started:.0f} s, {restarts.reasons.total()} restarts: {dict(restarts.reasons)}")
-        wrong = [difference("collected", collected, counts), difference("files", written, sums), bool(left)]
+        print(
+            f"{time.monotonic() - started:.0f} s, {restarts.reasons.total()} restarts: "
+            f"{dict(restarts.reasons)}"
+        )
+        wrong = [
+            difference("collected", collected, counts),
+            difference("files", written, sums),
+            bool(left),
+        ]
     print(f"left behind: {left}" if left else "nothing left behind")
     print("WRONG" if any(wrong) else "exact")
     raise SystemExit(any(wrong))

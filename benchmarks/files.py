@@ -1,5 +1,5 @@
-"""Files, embedded, parallelism 1, with one thread of Arrow: Parquet → group by → Parquet beside a bare Arrow loop, Polars' streaming and
-DuckDB; CSV and JSON lines beside pyarrow's own readers."""
+"""Files, embedded, parallelism 1, with one thread of Arrow: Parquet → group by → Parquet beside a
+bare Arrow loop, Polars' streaming and DuckDB; CSV and JSON lines beside pyarrow's own readers."""
 
 from __future__ import annotations
 
@@ -36,15 +36,22 @@ def make_files(folder: Path, rows: int) -> None:
 
     rng = np.random.default_rng(1)
     names = pa.array([f"name {number}" for number in range(1000)])
-    table = pa.table({
-        "key": rng.integers(0, GROUPS, rows), "price": rng.random(rows), "count": rng.integers(0, 100, rows),
-        "name": names.take(pa.array(rng.integers(0, 1000, rows)))})
+    table = pa.table(
+        {
+            "key": rng.integers(0, GROUPS, rows),
+            "price": rng.random(rows),
+            "count": rng.integers(0, 100, rows),
+            "name": names.take(pa.array(rng.integers(0, 1000, rows))),
+        }
+    )
     pq.write_table(table, folder / "in.parquet", row_group_size=128 << 10)
     part = table.slice(0, rows // 5)
     pyarrow.csv.write_csv(part, folder / "in.csv")
     with (folder / "in.jsonl").open("w") as file:
-        file.writelines(f'{{"key": {key}, "price": {price}, "count": {count}, "name": "{name}"}}\n'
-                        for key, price, count, name in zip(*(column.to_pylist() for column in part.columns)))
+        file.writelines(
+            f'{{"key": {key}, "price": {price}, "count": {count}, "name": "{name}"}}\n'
+            for key, price, count, name in zip(*(column.to_pylist() for column in part.columns))
+        )
 
 
 def timed(run: Callable[[], Any], rows: int) -> Callable[[], float]:
@@ -58,8 +65,15 @@ def timed(run: Callable[[], Any], rows: int) -> Callable[[], float]:
 
 def ours_grouped(folder: Path) -> None:
     env = environment()
-    sums = env.from_parquet(folder / "in.parquet", ["key", "price", "count"], batch_rows=64 << 10).key_by("key").aggregate(
-        lit(1).count.alias("n"), col("price").sum.alias("sum"), col("count").max.alias("largest"))
+    sums = (
+        env.from_parquet(folder / "in.parquet", ["key", "price", "count"], batch_rows=64 << 10)
+        .key_by("key")
+        .aggregate(
+            lit(1).count.alias("n"),
+            col("price").sum.alias("sum"),
+            col("count").max.alias("largest"),
+        )
+    )
     shutil.rmtree(folder / "ours", ignore_errors=True)
     sums.sink_to(FileSink(folder / "ours", "parquet"))
     env.execute("group by")
@@ -71,11 +85,14 @@ def bare_grouped(folder: Path) -> None:
 
     with pq.ParquetFile(folder / "in.parquet") as file:
         table = pa.Table.from_batches(file.iter_batches(columns=["key", "price", "count"]))
-    sums = table.group_by("key", use_threads=False).aggregate([([], "count_all"), ("price", "sum"), ("count", "max")])
+    sums = table.group_by("key", use_threads=False).aggregate(
+        [([], "count_all"), ("price", "sum"), ("count", "max")]
+    )
     pq.write_table(sums, folder / "bare.parquet", compression="zstd")
 
 
-# Polars takes its number of threads from the environment of the process, and so has a process of its own; it tells the times.
+# Polars takes its number of threads from the environment of the process, and so has a process of
+# its own; it tells the times.
 POLARS = """
 import os, sys, time
 os.environ["POLARS_MAX_THREADS"] = "1"
@@ -93,7 +110,12 @@ class PolarsProcess:
     """Polars with one thread."""
 
     def __init__(self, folder: Path) -> None:
-        self._process = subprocess.Popen([sys.executable, "-c", POLARS, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", POLARS, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def seconds(self) -> float:
         assert self._process.stdin is not None
@@ -110,21 +132,41 @@ def duckdb_grouped(folder: Path) -> None:
     import duckdb
 
     with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute(f"copy (select key, count(*) n, sum(price), max(count) from '{folder}/in.parquet' group by key) "
-                           f"to '{folder}/duckdb.parquet' (compression zstd)")
+        connection.execute(
+            f"copy (select key, count(*) n, sum(price), max(count) from '{folder}/in.parquet' "
+            "group by key) "
+            f"to '{folder}/duckdb.parquet' (compression zstd)"
+        )
 
 
 def grouped(folder: Path, rows: int) -> list[Comparison]:
     polars = PolarsProcess(folder)
     try:
-        figures = in_turn((timed(lambda: ours_grouped(folder), rows), timed(lambda: bare_grouped(folder), rows),
-                           lambda: rows / polars.seconds(), timed(lambda: duckdb_grouped(folder), rows)), 5)
+        figures = in_turn(
+            (
+                timed(lambda: ours_grouped(folder), rows),
+                timed(lambda: bare_grouped(folder), rows),
+                lambda: rows / polars.seconds(),
+                timed(lambda: duckdb_grouped(folder), rows),
+            ),
+            5,
+        )
     finally:
         polars.close()
     best = [(ours, max(polars, duckdb)) for ours, _, polars, duckdb in figures]
     plain = [(ours, bare) for ours, bare, _, _ in figures]
-    return [medians("Parquet -> group by -> Parquet", plain, "records/s", 1 / 1.3, "beside a bare Arrow loop"),
-            medians("the same", best, "records/s", 1 / 3, "beside the best of Polars (streaming) and DuckDB")]
+    return [
+        medians(
+            "Parquet -> group by -> Parquet",
+            plain,
+            "records/s",
+            1 / 1.3,
+            "beside a bare Arrow loop",
+        ),
+        medians(
+            "the same", best, "records/s", 1 / 3, "beside the best of Polars (streaming) and DuckDB"
+        ),
+    ]
 
 
 def read(stream_of: Callable[[StreamExecutionEnvironment], Any]) -> Callable[[], None]:
@@ -151,11 +193,25 @@ def main() -> list[Comparison]:
         whole = pyarrow.csv.ReadOptions(use_threads=False)
         return [
             *grouped(folder, rows),
-            compare("CSV", timed(read(lambda env: env.from_csv(folder / "in.csv")), few),
-                    timed(lambda: pyarrow.csv.read_csv(folder / "in.csv", read_options=whole), few), target=1 / 1.2, note="beside pyarrow.csv"),
-            compare("JSON lines", timed(read(lambda env: env.from_json_lines(folder / "in.jsonl")), few),
-                    timed(lambda: pyarrow.json.read_json(folder / "in.jsonl", pyarrow.json.ReadOptions(use_threads=False)), few), target=1 / 1.2,
-                    note="beside pyarrow.json"),
+            compare(
+                "CSV",
+                timed(read(lambda env: env.from_csv(folder / "in.csv")), few),
+                timed(lambda: pyarrow.csv.read_csv(folder / "in.csv", read_options=whole), few),
+                target=1 / 1.2,
+                note="beside pyarrow.csv",
+            ),
+            compare(
+                "JSON lines",
+                timed(read(lambda env: env.from_json_lines(folder / "in.jsonl")), few),
+                timed(
+                    lambda: pyarrow.json.read_json(
+                        folder / "in.jsonl", pyarrow.json.ReadOptions(use_threads=False)
+                    ),
+                    few,
+                ),
+                target=1 / 1.2,
+                note="beside pyarrow.json",
+            ),
         ]
     finally:
         pa.set_cpu_count(threads)

@@ -1,5 +1,5 @@
-"""Runs two things in turn and compares them: on a noisy machine, the ratio of two runs in a row is steadier than
-either figure."""
+"""Runs two things in turn and compares them: on a noisy machine, the ratio of two runs in a row is
+steadier than either figure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ ENOUGH_PAIRS = 8  # for quartiles
 
 @dataclass(frozen=True)
 class Comparison:
-    """Medians of both sides in ``unit`` (more is better, unless the unit is a time), and the median of the ratios
-    pair by pair. With enough pairs, also the quartiles of the ratios: half of the pairs lie between them."""
+    """Medians of both sides in ``unit`` (more is better, unless the unit is a time), and the median
+    of the ratios pair by pair. With enough pairs, also the quartiles of the ratios: half of the
+    pairs lie between them."""
 
     name: str
     unit: str
@@ -29,7 +30,14 @@ class Comparison:
     quarters: tuple[float, float] | None = None
 
     def __str__(self) -> str:
-        reached = "" if self.target is None else f"   target {self.target:g}: {'reached' if self.ratio >= self.target else 'NOT REACHED'}"
+        reached = (
+            ""
+            if self.target is None
+            else (
+                f"   target {self.target:g}: "
+                f"{'reached' if self.ratio >= self.target else 'NOT REACHED'}"
+            )
+        )
         digits = 0 if self.ours >= 100 else 2
         figures = f"{self.ours:>14,.{digits}f} {self.unit:<10} bare {self.theirs:>14,.{digits}f}"
         spread = "" if self.quarters is None else " ({:.2f} to {:.2f})".format(*self.quarters)
@@ -46,12 +54,14 @@ def compare(
     rounds: int = 5,
     note: str = "",
 ) -> Comparison:
-    """Runs both in turn, ours first, ``rounds`` times after one warm-up. Each run returns its figure."""
+    """Runs both in turn, ours first, ``rounds`` times after one warm-up. Each run returns its
+    figure."""
     return medians(name, in_turn((ours, theirs), rounds), unit, target, note)
 
 
 def in_turn(runs: Sequence[Callable[[], float]], rounds: int) -> list[tuple[float, ...]]:
-    """Returns the figures of each round, in which every run has its turn. One round before them is the warm-up."""
+    """Returns the figures of each round, in which every run has its turn. One round before them is
+    the warm-up."""
     for run in runs:
         run()
     return [tuple(_after_collecting(run) for run in runs) for _ in range(rounds)]
@@ -62,12 +72,27 @@ def _after_collecting(run: Callable[[], float]) -> float:
     return run()
 
 
-def medians(name: str, pairs: Sequence[tuple[float, ...]], unit: str, target: float | None = None, note: str = "") -> Comparison:
+def medians(
+    name: str,
+    pairs: Sequence[tuple[float, ...]],
+    unit: str,
+    target: float | None = None,
+    note: str = "",
+) -> Comparison:
     """Prints and returns the comparison of figures measured in pairs."""
     ratios = [a / b for a, b in pairs]
     lower, middle, upper = statistics.quantiles(ratios, n=4) if len(pairs) > 1 else ratios * 3
     ours, theirs = (statistics.median(side) for side in zip(*pairs))
-    result = Comparison(name, unit, ours, theirs, middle, target, note, (lower, upper) if len(pairs) >= ENOUGH_PAIRS else None)
+    result = Comparison(
+        name,
+        unit,
+        ours,
+        theirs,
+        middle,
+        target,
+        note,
+        (lower, upper) if len(pairs) >= ENOUGH_PAIRS else None,
+    )
     print(result, flush=True)
     return result
 
@@ -81,5 +106,6 @@ def save(results: list[Comparison], path: str | None) -> None:
 
 
 def quick() -> bool:
-    """Whether ``--quick`` was given: small inputs and few rounds (a smoke test, no figures to quote)."""
+    """Whether ``--quick`` was given: small inputs and few rounds (a smoke test, no figures to
+    quote)."""
     return "--quick" in sys.argv

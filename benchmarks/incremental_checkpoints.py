@@ -1,5 +1,5 @@
-"""Checkpoints of RocksDB by files: what one writes after 1 % of the keys were touched, the pause of the loop, and how fast a state is back. And what
-one of state in memory writes by key groups."""
+"""Checkpoints of RocksDB by files: what one writes after 1 % of the keys were touched, the pause of
+the loop, and how fast a state is back. And what one of state in memory writes by key groups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ INCREMENTS = 24
 
 
 class Taken(NamedTuple):
-    """A checkpoint: its pieces, the bytes written for it, and the seconds of its freeze (also of the processor, in all threads) and writing."""
+    """A checkpoint: its pieces, the bytes written for it, and the seconds of its freeze (also of
+    the processor, in all threads) and writing."""
 
     pieces: KeyedPieces
     written: int
@@ -49,7 +50,9 @@ class Subject:
         self.config = RocksDBConfig(f"{folder}/local", incremental=True)
         self.backend = RocksDBKeyedStateBackend(128, GROUPS, SYSTEM_CLOCK, self.config)
         self.storage = FileCheckpointStorage(f"{folder}/checkpoints", JobId("job"))
-        self.state: Any = self.backend.state(ValueStateDescriptor("value", Types.PICKLED_BYTE_ARRAY()))
+        self.state: Any = self.backend.state(
+            ValueStateDescriptor("value", Types.PICKLED_BYTE_ARRAY())
+        )
         self.number = 0
 
     def put(self, keys: Sequence[int], value: Callable[[int], Any]) -> None:
@@ -72,7 +75,8 @@ class Subject:
 
 
 def increments(keys: int) -> Comparison:
-    """Bytes of a checkpoint after another hundredth of the keys was touched each time, in their median, against all bytes."""
+    """Bytes of a checkpoint after another hundredth of the keys was touched each time, in their
+    median, against all bytes."""
     with tempfile.TemporaryDirectory() as folder:
         subject, draw = Subject(folder), Random(7)
         subject.put(range(keys), lambda key: key)
@@ -85,19 +89,35 @@ def increments(keys: int) -> Comparison:
         subject.backend.close()
     shares = [each.written / full.written for each in taken]
     pauses = sorted(each.freeze_s * 1000 for each in taken)
-    print(f"{keys:,} keys, of which 1 % were touched before each of {INCREMENTS} checkpoints: "
-          f"{', '.join(f'{share:.1%}' for share in shares)} of {full.written:,} bytes; mean {sum(shares) / len(shares):.1%}")
+    print(
+        f"{keys:,} keys, of which 1 % were touched before each of {INCREMENTS} checkpoints: "
+        f"{', '.join(f'{share:.1%}' for share in shares)} of {full.written:,} bytes; "
+        f"mean {sum(shares) / len(shares):.1%}"
+    )
     cpu_ms = sorted(each.freeze_cpu_s * 1000 for each in taken)[len(taken) // 2]
-    print(f"the loop stands still for {pauses[len(pauses) // 2]:.1f} ms in the median ({cpu_ms:.1f} ms of the processor), "
-          f"{pauses[-1]:.1f} ms at most; for {full.freeze_s * 1000:.0f} ms at the first one, with all keys new")
+    print(
+        f"the loop stands still for {pauses[len(pauses) // 2]:.1f} ms in the median "
+        f"({cpu_ms:.1f} ms of the processor), "
+        f"{pauses[-1]:.1f} ms at most; for {full.freeze_s * 1000:.0f} ms at the first "
+        "one, with all keys new"
+    )
     median = sorted(each.written for each in taken)[INCREMENTS // 2]
-    return Comparison("full v increment after 1 %", "bytes", full.written, median, full.written / median, target=1 / 0.03)
+    return Comparison(
+        "full v increment after 1 %",
+        "bytes",
+        full.written,
+        median,
+        full.written / median,
+        target=1 / 0.03,
+    )
 
 
 def by_key_groups(keys: int) -> list[Comparison]:
     """Bytes of a checkpoint of state in memory after some keys were touched, against all bytes."""
     backend = HeapKeyedStateBackend(128, GROUPS, SYSTEM_CLOCK, incremental=True)
-    state, current, found = backend.state(ValueStateDescriptor("value", Types.PICKLED_BYTE_ARRAY())), backend.current, list[Comparison]()
+    state = backend.state(ValueStateDescriptor("value", Types.PICKLED_BYTE_ARRAY()))
+    current = backend.current
+    found = list[Comparison]()
     assert isinstance(state, ValueState)
     for current.key in range(keys):
         state.update(current.key)
@@ -105,8 +125,13 @@ def by_key_groups(keys: int) -> list[Comparison]:
     with tempfile.TemporaryDirectory() as folder:
         storage = FileCheckpointStorage(f"{folder}/checkpoints", JobId("job"))
         base: KeyedPieces | None = None
-        touched = [("all", range(keys)), ("none", []), ("100 keys", Random(7).sample(range(keys), 100)),
-                   ("1 % of the keys", Random(8).sample(range(keys), keys // 100)), ("the keys of 8 groups", hot)]
+        touched = [
+            ("all", range(keys)),
+            ("none", []),
+            ("100 keys", Random(7).sample(range(keys), 100)),
+            ("1 % of the keys", Random(8).sample(range(keys), keys // 100)),
+            ("the keys of 8 groups", hot),
+        ]
         for number, (what, those) in enumerate(touched, 1):
             for current.key in those:
                 state.update(-number)
@@ -119,15 +144,27 @@ def by_key_groups(keys: int) -> list[Comparison]:
             known = set(base.pieces.values()) if base is not None else set()
             full = sum(handle.length for handle in pieces.pieces.values())
             written = sum(handle.length for handle in pieces.pieces.values() if handle not in known)
-            print(f"{keys:,} keys in memory, touched {what}: {written:,} of {full:,} bytes ({written / full:.1%}) in {took_s:.2f} s")
-            found.append(Comparison(f"in memory, touched {what}: all v written", "bytes", full, written, full / max(written, 1)))
+            print(
+                f"{keys:,} keys in memory, touched {what}: {written:,} of {full:,} bytes "
+                f"({written / full:.1%}) in {took_s:.2f} s"
+            )
+            found.append(
+                Comparison(
+                    f"in memory, touched {what}: all v written",
+                    "bytes",
+                    full,
+                    written,
+                    full / max(written, 1),
+                )
+            )
             base = pieces
     return found
 
 
 def restores(keys: int, value_size: int) -> Comparison:
-    """Bytes a second from the files of a checkpoint to an open database, against reading the files. Each time they come from the disk. Ten gigabytes:
-    ``restores(1_000_000, 10_000)``; the disk needs room for three times as much."""
+    """Bytes a second from the files of a checkpoint to an open database, against reading the files.
+    Each time they come from the disk. Ten gigabytes: ``restores(1_000_000, 10_000)``; the disk
+    needs room for three times as much."""
     with tempfile.TemporaryDirectory() as folder:
         subject, draw = Subject(folder), Random(7)
         subject.put(range(keys), lambda key: draw.randbytes(value_size))
@@ -135,7 +172,11 @@ def restores(keys: int, value_size: int) -> Comparison:
         subject.backend.close()
         checkpoint = checkpoint_folder(subject.storage.job_dir, 1)
         reader = subject.storage.reader(checkpoint)
-        files = {location_of(checkpoint, each) for each in taken.pieces.pieces.values() if each.path is not None}
+        files = {
+            location_of(checkpoint, each)
+            for each in taken.pieces.pieces.values()
+            if each.path is not None
+        }
 
         def restore() -> float:
             forget(files)
@@ -155,7 +196,14 @@ def restores(keys: int, value_size: int) -> Comparison:
             return taken.written / (time.perf_counter() - began) / 1e6
 
         print(f"a state of {taken.written:,} bytes was written in {taken.write_s:.1f} s")
-        return compare("restore v reading the files", restore, read, unit="MB/s", target=1.0, rounds=1 if quick() else 3)
+        return compare(
+            "restore v reading the files",
+            restore,
+            read,
+            unit="MB/s",
+            target=1.0,
+            rounds=1 if quick() else 3,
+        )
 
 
 def forget(files: Iterable[str]) -> None:

@@ -1,8 +1,8 @@
-"""q8 on rows and columns, embedded, parallelism 1: a window join of auctions with their sellers, against the same join in a plain loop.
+"""q8 on rows and columns, embedded, parallelism 1: a window join of auctions with their sellers,
+against the same join in a plain loop.
 
-Ten seconds of event time have 100,000 auctions and 10,000 persons; each auction's seller is a person of the last five
-seconds. Records of both sides count.
-"""
+Ten seconds of event time have 100,000 auctions and 10,000 persons; each auction's seller is a
+person of the last five seconds. Records of both sides count."""
 
 from __future__ import annotations
 
@@ -30,7 +30,14 @@ Person: TypeAlias = tuple[int, int]
 def auctions(count: int, seed: int = 7) -> list[Auction]:
     """(seller, price, time in ms), ten a millisecond."""
     chance = random.Random(seed)
-    return [(max(0, i // 10 - chance.randrange(5_000)), chance.randrange(100, 10_000_000), BASE_MS + i // 10) for i in range(count)]
+    return [
+        (
+            max(0, i // 10 - chance.randrange(5_000)),
+            chance.randrange(100, 10_000_000),
+            BASE_MS + i // 10,
+        )
+        for i in range(count)
+    ]
 
 
 def persons(count: int) -> list[Person]:
@@ -64,7 +71,13 @@ def sale(auction: Auction, person: Person) -> tuple[int, int]:
 Make = Callable[[int, int], list[Batch]]
 
 
-def engine(left: Make, right: Make, program: Callable[[DataStream, DataStream], DataStream], columnar: bool, results: int) -> Callable[[], float]:
+def engine(
+    left: Make,
+    right: Make,
+    program: Callable[[DataStream, DataStream], DataStream],
+    columnar: bool,
+    results: int,
+) -> Callable[[], float]:
     """Runs the program through the public API and returns the records per second of both sides."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50))
 
@@ -73,10 +86,16 @@ def engine(left: Make, right: Make, program: Callable[[DataStream, DataStream], 
         aside.mkdir()
         env = StreamExecutionEnvironment.get_execution_environment()
         env.set_parallelism(1)
-        auctions = env.from_source(ReplaySource(left, 1, folder, columnar), strategy.with_timestamp_assigner(
-            "at" if columnar else lambda auction: auction[2]), "auctions")
-        persons = env.from_source(ReplaySource(right, 1, str(aside), columnar), strategy.with_timestamp_assigner(
-            "since" if columnar else lambda person: person[1]), "persons")
+        auctions = env.from_source(
+            ReplaySource(left, 1, folder, columnar),
+            strategy.with_timestamp_assigner("at" if columnar else lambda auction: auction[2]),
+            "auctions",
+        )
+        persons = env.from_source(
+            ReplaySource(right, 1, str(aside), columnar),
+            strategy.with_timestamp_assigner("since" if columnar else lambda person: person[1]),
+            "persons",
+        )
         program(auctions, persons).sink_to(CountingSink(folder))
         env.execute("benchmark")
 
@@ -89,19 +108,40 @@ def engine(left: Make, right: Make, program: Callable[[DataStream, DataStream], 
 
 
 def join_rows(left: DataStream, right: DataStream) -> DataStream:
-    return left.join(right).where(seller).equal_to(person_id).window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))).apply(sale)
+    return (
+        left.join(right)
+        .where(seller)
+        .equal_to(person_id)
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
+        .apply(sale)
+    )
 
 
 def join_columns(left: DataStream, right: DataStream) -> DataStream:
-    return left.join(right).where("seller").equal_to("id").window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))).select("seller", "price")
+    return (
+        left.join(right)
+        .where("seller")
+        .equal_to("id")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
+        .select("seller", "price")
+    )
 
 
 def bare_rows(left: list[Any], right: list[Any], found: list[int]) -> Callable[[], float]:
-    """Keeps a dict of persons and a list of auctions per window, and joins them when the next window begins."""
+    """Keeps a dict of persons and a list of auctions per window, and joins them when the next
+    window begins."""
 
-    def join(window: int, sides: tuple[dict[int, dict[int, Person]], dict[int, list[Auction]]]) -> int:
+    def join(
+        window: int, sides: tuple[dict[int, dict[int, Person]], dict[int, list[Auction]]]
+    ) -> int:
         people = sides[0].pop(window, {})
-        return len([sale(auction, people[seller(auction)]) for auction in sides[1].pop(window, []) if seller(auction) in people])
+        return len(
+            [
+                sale(auction, people[seller(auction)])
+                for auction in sides[1].pop(window, [])
+                if seller(auction) in people
+            ]
+        )
 
     def run() -> float:
         started, records, results = time.perf_counter(), 0, 0
@@ -139,7 +179,11 @@ def bare_columns(left: list[Any], right: list[Any]) -> Callable[[], float]:
         current = BASE_MS // WINDOW_MS
 
         def join(window: int) -> None:
-            tables = [pa.Table.from_batches(batches) for batches in windows.pop(window, ([], [])) if batches]
+            tables = [
+                pa.Table.from_batches(batches)
+                for batches in windows.pop(window, ([], []))
+                if batches
+            ]
             if len(tables) == 2:
                 tables[0].join(tables[1], "seller", "id", join_type="inner", use_threads=False)
 
@@ -172,18 +216,40 @@ def main() -> list[Comparison]:
         return once(f"persons {count}", lambda: in_batches(persons(count // 10), ROWS // 10))
 
     def left_columns(subtask: int, parallelism: int) -> list[Batch]:
-        return once(f"auction columns {column_count}", lambda: in_column_batches(auctions(column_count), ("seller", "price", "at"), COLUMNS))
+        return once(
+            f"auction columns {column_count}",
+            lambda: in_column_batches(auctions(column_count), ("seller", "price", "at"), COLUMNS),
+        )
 
     def right_columns(subtask: int, parallelism: int) -> list[Batch]:
-        return once(f"person columns {column_count}", lambda: in_column_batches(persons(column_count // 10), ("id", "since"), COLUMNS // 10))
+        return once(
+            f"person columns {column_count}",
+            lambda: in_column_batches(persons(column_count // 10), ("id", "since"), COLUMNS // 10),
+        )
 
     found: list[int] = []
     bare = bare_rows(left_rows(0, 1), right_rows(0, 1), found)
     bare()
-    rows = compare("q8 window join, rows", engine(left_rows, right_rows, join_rows, False, found[0]), bare, rounds=rounds)
-    expected = sum(1 for sold in auctions(column_count) if (BASE_MS + sold[0]) // WINDOW_MS == sold[2] // WINDOW_MS)
-    return [rows, compare("q8 window join, columns", engine(left_columns, right_columns, join_columns, True, expected),
-                          bare_columns(left_columns(0, 1), right_columns(0, 1)), rounds=rounds)]
+    rows = compare(
+        "q8 window join, rows",
+        engine(left_rows, right_rows, join_rows, False, found[0]),
+        bare,
+        rounds=rounds,
+    )
+    expected = sum(
+        1
+        for sold in auctions(column_count)
+        if (BASE_MS + sold[0]) // WINDOW_MS == sold[2] // WINDOW_MS
+    )
+    return [
+        rows,
+        compare(
+            "q8 window join, columns",
+            engine(left_columns, right_columns, join_columns, True, expected),
+            bare_columns(left_columns(0, 1), right_columns(0, 1)),
+            rounds=rounds,
+        ),
+    ]
 
 
 if __name__ == "__main__":

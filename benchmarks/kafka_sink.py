@@ -1,10 +1,11 @@
-"""Writing into Kafka beside a bare confluent-kafka loop: rows and columns, at least once and in transactions.
+"""Writing into Kafka beside a bare confluent-kafka loop: rows and columns, at least once and in
+transactions.
 
     python -m benchmarks kafka_sink            # needs the development dependencies, which bring a broker
 
-The broker is a process on the same machine (noida-db), and takes its share of the cores. The bare loop encodes each text, produces it, lets the
-client hear from time to time, and flushes in the end; with keys it has the key in hand.
-"""
+The broker is a process on the same machine (noida-db), and takes its share of the cores. The bare
+loop encodes each text, produces it, lets the client hear from time to time, and flushes in the end;
+with keys it has the key in hand."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ names = itertools.count()
 
 
 def texts(count: int) -> list[str]:
-    return [f'{{"order": {number}, "shop": "Oslo", "price": {number % 997}.5}}' for number in range(count)]
+    return [
+        f'{{"order": {number}, "shop": "Oslo", "price": {number % 997}.5}}'
+        for number in range(count)
+    ]
 
 
 class Shop(SerializationSchema):
@@ -46,7 +50,13 @@ def bare(broker: Any, values: list[str], key: bytes | None = None) -> Callable[[
     def run() -> float:
         topic = broker.new_topic(2)
         started = time.perf_counter()
-        producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "queue.buffering.max.messages": 1_000_000})
+        producer = Producer(
+            {
+                "bootstrap.servers": broker.bootstrap,
+                "enable.idempotence": True,
+                "queue.buffering.max.messages": 1_000_000,
+            }
+        )
         produce, poll = producer.produce, producer.poll
         for at, value in enumerate(values):
             produce(topic, value.encode(), key)
@@ -58,16 +68,39 @@ def bare(broker: Any, values: list[str], key: bytes | None = None) -> Callable[[
     return run
 
 
-def ours(broker: Any, source: Any, count: int, guarantee: DeliveryGuarantee, value: Any, key: Any = None, **options: Any) -> Callable[[], float]:
+def ours(
+    broker: Any,
+    source: Any,
+    count: int,
+    guarantee: DeliveryGuarantee,
+    value: Any,
+    key: Any = None,
+    **options: Any,
+) -> Callable[[], float]:
     def run() -> float:
         topic = broker.new_topic(2)
-        builder = KafkaRecordSerializationSchema.builder().set_topic(topic).set_value_serialization_schema(value)
+        builder = (
+            KafkaRecordSerializationSchema.builder()
+            .set_topic(topic)
+            .set_value_serialization_schema(value)
+        )
         if key is not None:
             builder.set_key_serialization_schema(key)
-        sink = (KafkaSink.builder().set_bootstrap_servers(broker.bootstrap).set_record_serializer(builder.build()).set_delivery_guarantee(guarantee)
-                .set_transactional_id_prefix(f"{topic}-{next(names)}").set_property("queue.buffering.max.messages", "1000000").build())
-        env = StreamExecutionEnvironment.get_execution_environment({"client.progress": False, **options}).set_parallelism(1)
-        stream = env.from_arrow(source) if hasattr(source, "schema") else env.from_collection(source)
+        sink = (
+            KafkaSink.builder()
+            .set_bootstrap_servers(broker.bootstrap)
+            .set_record_serializer(builder.build())
+            .set_delivery_guarantee(guarantee)
+            .set_transactional_id_prefix(f"{topic}-{next(names)}")
+            .set_property("queue.buffering.max.messages", "1000000")
+            .build()
+        )
+        env = StreamExecutionEnvironment.get_execution_environment(
+            {"client.progress": False, **options}
+        ).set_parallelism(1)
+        stream = (
+            env.from_arrow(source) if hasattr(source, "schema") else env.from_collection(source)
+        )
         stream.sink_to(sink)
         started = time.perf_counter()
         env.execute()
@@ -93,11 +126,31 @@ def main() -> list[Comparison]:
     results = []
     with tempfile.TemporaryDirectory() as folder, running_broker(Path(folder)) as broker:
         for name, made, other in (
-            ("rows, at least once", ours(broker, values, count, at_least, text), bare(broker, values)),
-            ("rows with keys, at least once", ours(broker, values, count, at_least, text, Shop()), bare(broker, values, b"Oslo")),
-            ("rows, exactly once each second", ours(broker, values, count, exactly, text, **checkpoints), bare(broker, values)),
-            ("columns, at least once", ours(broker, table, count, at_least, columns), bare(broker, values)),
-            ("columns, exactly once each second", ours(broker, table, count, exactly, columns, **checkpoints), bare(broker, values)),
+            (
+                "rows, at least once",
+                ours(broker, values, count, at_least, text),
+                bare(broker, values),
+            ),
+            (
+                "rows with keys, at least once",
+                ours(broker, values, count, at_least, text, Shop()),
+                bare(broker, values, b"Oslo"),
+            ),
+            (
+                "rows, exactly once each second",
+                ours(broker, values, count, exactly, text, **checkpoints),
+                bare(broker, values),
+            ),
+            (
+                "columns, at least once",
+                ours(broker, table, count, at_least, columns),
+                bare(broker, values),
+            ),
+            (
+                "columns, exactly once each second",
+                ours(broker, table, count, exactly, columns, **checkpoints),
+                bare(broker, values),
+            ),
         ):
             results.append(compare(name, made, other, target=TARGET, rounds=1 if quick() else 5))
     return results

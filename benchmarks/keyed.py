@@ -1,8 +1,8 @@
-"""f (running sum of prices per auction, every update emitted) and wc on columns: keyed running aggregates against bare loops.
+"""f (running sum of prices per auction, every update emitted) and wc on columns: keyed running
+aggregates against bare loops.
 
-Rows: a reduce lambda, and the built-in ``sum``. Columns: the same sums by kernels, against numpy in a plain loop; and
-the word count with a column of lines, split by Arrow.
-"""
+Rows: a reduce lambda, and the built-in ``sum``. Columns: the same sums by kernels, against numpy in
+a plain loop; and the word count with a column of lines, split by Arrow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ from flinkpy.datastream import DataStream
 
 
 def f_reduce(stream: DataStream) -> DataStream:
-    return stream.map(lambda bid: (bid[0], bid[2])).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    return (
+        stream.map(lambda bid: (bid[0], bid[2]))
+        .key_by(lambda pair: pair[0])
+        .reduce(lambda a, b: (a[0], a[1] + b[1]))
+    )
 
 
 def f_sum(stream: DataStream) -> DataStream:
@@ -87,7 +91,9 @@ def bare_column_words() -> Callable[[Any], Any]:
 
     def kernel(batch: Any) -> Any:
         encoded = split_lines(batch).column(0).dictionary_encode()
-        ids = np.array([numbers.setdefault(word, len(numbers)) for word in encoded.dictionary.to_pylist()])[encoded.indices.to_numpy()]
+        ids = np.array(
+            [numbers.setdefault(word, len(numbers)) for word in encoded.dictionary.to_pylist()]
+        )[encoded.indices.to_numpy()]
         order = np.argsort(ids, kind="stable")
         keys = ids[order]
         first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
@@ -122,12 +128,31 @@ def main() -> list[Comparison]:
 
     rows, columns, texts = make_rows(0, 1), make_columns(0, 1), make_lines(0, 1)
     return [
-        compare("f reduce, rows", engine(make_rows, times, f_reduce), bare(rows, times, bare_sums()), note="3 x Bytewax"),
-        compare("f sum, rows", engine(make_rows, times, f_sum), bare(rows, times, bare_sums()), note="6 x Bytewax"),
-        compare("f sum, columns", engine(make_columns, 10 * times, f_columns, columnar=True), bare_columns(columns, 10 * times, bare_column_sums()),
-                note="1.5 x Flink Java: 9.5 M/s"),
-        compare("wc, columns", engine(make_lines, times, wc_columns, columnar=True), bare_columns(texts, times, bare_column_words()), unit="lines/s",
-                note="1 x Flink Java: 538 k lines/s"),
+        compare(
+            "f reduce, rows",
+            engine(make_rows, times, f_reduce),
+            bare(rows, times, bare_sums()),
+            note="3 x Bytewax",
+        ),
+        compare(
+            "f sum, rows",
+            engine(make_rows, times, f_sum),
+            bare(rows, times, bare_sums()),
+            note="6 x Bytewax",
+        ),
+        compare(
+            "f sum, columns",
+            engine(make_columns, 10 * times, f_columns, columnar=True),
+            bare_columns(columns, 10 * times, bare_column_sums()),
+            note="1.5 x Flink Java: 9.5 M/s",
+        ),
+        compare(
+            "wc, columns",
+            engine(make_lines, times, wc_columns, columnar=True),
+            bare_columns(texts, times, bare_column_words()),
+            unit="lines/s",
+            note="1 x Flink Java: 538 k lines/s",
+        ),
     ]
 
 

@@ -1,11 +1,11 @@
-"""Keyed state in one thread: process functions that read and write state, against plain loops that do the same with a
-dict.
+"""Keyed state in one thread: process functions that read and write state, against plain loops that
+do the same with a dict.
 
     python -m benchmarks keyed_state [--quick]
 
-Each function has its twin: the same generator with a dict of its own, called in a plain loop over the same batches.
-The twin of the state with a time to live stores no time: the cost of the time to live is part of the ratio.
-"""
+Each function has its twin: the same generator with a dict of its own, called in a plain loop over
+the same batches. The twin of the state with a time to live stores no time: the cost of the time to
+live is part of the ratio."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import KeyedProcessFunction, RuntimeContext
 from flinkpy.operators.process.process_operators import KeyedProcessOperator
-from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
+from flinkpy.state.descriptors import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.ttl.config import StateTtlConfig
 
@@ -39,7 +44,7 @@ def add(one: int, other: int) -> int:
     return one + other
 
 
-# -- the functions, and their twins ---------------------------------------------------------------------------------------------
+# -- the functions, and their twins ----------------------------------------------------------------
 
 
 class Count(KeyedProcessFunction):
@@ -75,7 +80,9 @@ class Sum(KeyedProcessFunction):
     """One ReducingState added to and read."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.sum = runtime_context.get_reducing_state(ReducingStateDescriptor("sum", add, Types.LONG()))
+        self.sum = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("sum", add, Types.LONG())
+        )
 
     def process_element(self, value: Pair, ctx: Any) -> Iterator[Pair]:
         self.sum.add(value[1])
@@ -97,7 +104,9 @@ class CountByField(KeyedProcessFunction):
     """One entry of a MapState read and written."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.counts = runtime_context.get_map_state(MapStateDescriptor("counts", Types.INT(), Types.LONG()))
+        self.counts = runtime_context.get_map_state(
+            MapStateDescriptor("counts", Types.INT(), Types.LONG())
+        )
 
     def process_element(self, value: Pair, ctx: Any) -> Iterator[Pair]:
         field = value[1] & 7
@@ -201,7 +210,10 @@ def snapshots(keys: int) -> None:
     written = rate_of(keys, lambda: saved.append(backend.freeze().write()))
     again = HeapKeyedStateBackend(128, range(128), SYSTEM_CLOCK)
     read = rate_of(keys, lambda: again.restore(saved[0]))
-    print(f"snapshot of {keys:,} text keys: {written:,.0f} keys/s, {len(saved[0]) / keys:.1f} bytes a key; restore {read:,.0f} keys/s")
+    print(
+        f"snapshot of {keys:,} text keys: {written:,.0f} keys/s, {len(saved[0]) / keys:.1f} "
+        f"bytes a key; restore {read:,.0f} keys/s"
+    )
 
 
 def main() -> list[Comparison]:
@@ -211,13 +223,16 @@ def main() -> list[Comparison]:
     key = KeySpec(selector=first)
     results = []
     for case in CASES:
+
         def ours(case: Case = case) -> float:
             return records / seconds_of_task(batches, [KeyedProcessOperator(case.make(), key)])
 
         def plain(case: Case = case) -> float:
             return rate_of(records, lambda: run_plain(batches, case.plain()))
 
-        results.append(compare(case.name, ours, plain, target=case.target, rounds=1 if quick() else 9))
+        results.append(
+            compare(case.name, ours, plain, target=case.target, rounds=1 if quick() else 9)
+        )
     snapshots(records)
     return results
 

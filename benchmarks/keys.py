@@ -1,4 +1,5 @@
-"""The cost of a keyed record against the number of keys (10^3 to 10^7) and of channels (2 to 128)."""
+"""The cost of a keyed record against the number of keys (10^3 to 10^7) and of channels (2 to
+128)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ def cost_by_keys(keys: int, records: int) -> float:
 
     def make(subtask: int, parallelism: int) -> list[Batch]:
         rng = random.Random(keys)
-        return [RowBatch([(rng.randrange(keys), 1) for _ in range(1000)]) for _ in range(records // 1000)]
+        return [
+            RowBatch([(rng.randrange(keys), 1) for _ in range(1000)])
+            for _ in range(records // 1000)
+        ]
 
     return 1e9 / engine(make, 1, keyed_sum)()
 
@@ -40,8 +44,13 @@ def cost_by_channels(channels: int, records: int) -> float:
     """Nanoseconds per record of the partitioner alone."""
     from flinkpy.network.partitioning.partitioners import make_selector
 
-    partitioner = make_selector(Partitioning(PartitioningKind.HASH, KeySpec(first), max_parallelism=128), channels)
-    batches = [RowBatch([(at * 7919 % 10_000, 1) for at in range(start, start + 1000)]) for start in range(0, records, 1000)]
+    partitioner = make_selector(
+        Partitioning(PartitioningKind.HASH, KeySpec(first), max_parallelism=128), channels
+    )
+    batches = [
+        RowBatch([(at * 7919 % 10_000, 1) for at in range(start, start + 1000)])
+        for start in range(0, records, 1000)
+    ]
     started = time.perf_counter()
     for batch in batches:
         partitioner.split(batch)
@@ -54,13 +63,30 @@ def main() -> list[Comparison]:
     base = cost_by_keys(1_000, records)
     for keys in (10_000,) if quick() else (10_000, 100_000, 1_000_000, 10_000_000):
         cost = cost_by_keys(keys, max(records, min(keys, 10_000_000)))
-        note = f"target at most {MOST_GROWTH:g}: {'reached' if cost <= MOST_GROWTH * base else 'NOT REACHED'}"
-        results.append(Comparison(f"running sum, {keys:,} keys vs 1,000", "ns/record", cost, base, cost / base, None, note))
+        note = (
+            f"target at most {MOST_GROWTH:g}: "
+            f"{'reached' if cost <= MOST_GROWTH * base else 'NOT REACHED'}"
+        )
+        results.append(
+            Comparison(
+                f"running sum, {keys:,} keys vs 1,000",
+                "ns/record",
+                cost,
+                base,
+                cost / base,
+                None,
+                note,
+            )
+        )
         print(results[-1], flush=True)
     base = cost_by_channels(2, records)
     for channels in (8, 32, 128):
         cost = cost_by_channels(channels, records)
-        results.append(Comparison(f"partition by key, {channels} channels vs 2", "ns/record", cost, base, cost / base))
+        results.append(
+            Comparison(
+                f"partition by key, {channels} channels vs 2", "ns/record", cost, base, cost / base
+            )
+        )
         print(results[-1], flush=True)
     return results
 

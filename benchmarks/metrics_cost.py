@@ -1,6 +1,8 @@
-"""What metrics cost, embedded, by processor time: q1 and f with all metrics read once a second for Prometheus, against the same job without.
+"""What metrics cost, embedded, by processor time: q1 and f with all metrics read once a second for
+Prometheus, against the same job without.
 
-That is ten times as often as the default, which so costs a tenth of the difference: the target is 1 % of it, or 0.9 here."""
+That is ten times as often as the default, which so costs a tenth of the difference: the target is 1
+% of it, or 0.9 here."""
 
 from __future__ import annotations
 
@@ -34,11 +36,20 @@ def main() -> list[Comparison]:
     ]
 
 
-def _compared(name: str, batches: list[Batch], times: int, job: Callable[[DataStream], DataStream], rounds: int) -> Comparison:
+def _compared(
+    name: str,
+    batches: list[Batch],
+    times: int,
+    job: Callable[[DataStream], DataStream],
+    rounds: int,
+) -> Comparison:
     """Records per second of processor time, of all threads."""
+
     def run(options: dict[str, object]) -> float:
         stop_embedded()
-        env = StreamExecutionEnvironment.get_execution_environment({"client.progress": False, **options})
+        env = StreamExecutionEnvironment.get_execution_environment(
+            {"client.progress": False, **options}
+        )
         env.set_parallelism(1)
         source = ReplaySource(lambda subtask, parallelism: batches, times, "")
         job(env.from_source(source, None, "source")).sink_to(DiscardingSink())
@@ -48,9 +59,20 @@ def _compared(name: str, batches: list[Batch], times: int, job: Callable[[DataSt
 
     def measured() -> float:
         with _scraped():
-            return run({"metrics.reporters": "prom", "metrics.reporter.prom.port": PORT, "metrics.fetcher.update-interval": "0"})
+            return run(
+                {
+                    "metrics.reporters": "prom",
+                    "metrics.reporter.prom.port": PORT,
+                    "metrics.fetcher.update-interval": "0",
+                }
+            )
 
-    return medians(f"{name}, metrics read each second", in_turn((measured, lambda: run({})), rounds), "records/s", 0.9)
+    return medians(
+        f"{name}, metrics read each second",
+        in_turn((measured, lambda: run({})), rounds),
+        "records/s",
+        0.9,
+    )
 
 
 @contextmanager
@@ -61,7 +83,9 @@ def _scraped() -> Iterator[None]:
     def scrape() -> None:
         while not over.wait(EVERY_S):
             try:
-                with urllib.request.urlopen(f"http://localhost:{PORT}/metrics", timeout=5) as response:
+                with urllib.request.urlopen(
+                    f"http://localhost:{PORT}/metrics", timeout=5
+                ) as response:
                     response.read()
             except OSError:  # not there yet, or not any more
                 continue

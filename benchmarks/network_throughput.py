@@ -1,12 +1,11 @@
-"""The network alone: the cost of a batch within a process, and two processes against bare sockets that do the same
-work.
+"""The network alone: the cost of a batch within a process, and two processes against bare sockets
+that do the same work.
 
     python -m benchmarks.network_throughput [--quick]
 
-Rows: batches of 1,000 tuples, against pickle 5 with a length prefix. Columns: batches of three numeric columns,
-against an Arrow IPC stream. Latency: the round trip of one small batch. The producer is in this process, the consumer
-in a child, each on one core.
-"""
+Rows: batches of 1,000 tuples, against pickle 5 with a length prefix. Columns: batches of three
+numeric columns, against an Arrow IPC stream. Latency: the round trip of one small batch. The
+producer is in this process, the consumer in a child, each on one core."""
 
 from __future__ import annotations
 
@@ -27,9 +26,21 @@ import pyarrow as pa
 
 from benchmarks.harness import Comparison, quick
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
-from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResourceId, ResultPartitionId
+from flinkpy.core.ids import (
+    ExecutionAttemptId,
+    IntermediateDataSetId,
+    JobId,
+    JobVertexId,
+    ResourceId,
+    ResultPartitionId,
+)
 from flinkpy.core.options.engine import NetworkConfig
-from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, ShuffleDescriptor, TaskManagerLocation
+from flinkpy.graph.deployment import (
+    InputGateDescriptor,
+    ResultPartitionDescriptor,
+    ShuffleDescriptor,
+    TaskManagerLocation,
+)
 from flinkpy.graph.partitioning import FORWARD, KeySpec, Partitioning, PartitioningKind
 from flinkpy.network.partitioning.partitioners import make_selector
 from flinkpy.network.port import InputGate, RecordWriter
@@ -50,12 +61,18 @@ class Node:
 
     def writer(self, data_set: str) -> RecordWriter:
         descriptor = ResultPartitionDescriptor(_partition(self.name, data_set), 0, 1)
-        return self.service.create_writers(_attempt(self.name), [descriptor], [FORWARD], [-1], _fail)[0]
+        return self.service.create_writers(
+            _attempt(self.name), [descriptor], [FORWARD], [-1], _fail
+        )[0]
 
     def gate(self, data_set: str, producer: str, address: tuple[str, int]) -> InputGate:
         location = TaskManagerLocation(ResourceId(producer), "", *address)
         shuffles = (ShuffleDescriptor(_partition(producer, data_set), location),)
-        return self.service.create_gates(_attempt(self.name), [InputGateDescriptor(IntermediateDataSetId(data_set), 0, 0, shuffles)], _fail)[0]
+        return self.service.create_gates(
+            _attempt(self.name),
+            [InputGateDescriptor(IntermediateDataSetId(data_set), 0, 0, shuffles)],
+            _fail,
+        )[0]
 
     def close(self) -> None:
         self.service.stop()
@@ -75,11 +92,12 @@ def _fail(error: BaseException) -> None:
     raise error
 
 
-# -- between two processes: ours ------------------------------------------------------------------------------------------
+# -- between two processes: ours -------------------------------------------------------------------
 
 
 class Run(NamedTuple):
-    """``seconds`` from the first batch until the consumer has all of them, and the processor time of both sides."""
+    """``seconds`` from the first batch until the consumer has all of them, and the processor time
+    of both sides."""
 
     seconds: float
     processor: float
@@ -88,7 +106,9 @@ class Run(NamedTuple):
 def run_ours(batches: list[Batch], times: int) -> Run:
     parent, child = multiprocessing.Pipe()
     node = Node("producer")
-    process = multiprocessing.get_context("spawn").Process(target=consume_ours, args=(child, node.service.data_address, len(batches) * times))
+    process = multiprocessing.get_context("spawn").Process(
+        target=consume_ours, args=(child, node.service.data_address, len(batches) * times)
+    )
     process.start()
     writer = node.writer("data")
     writer.emit(batches[0])
@@ -130,13 +150,15 @@ def consume_ours(pipe: Pipe, address: tuple[str, int], batches: int) -> None:
     node.close()
 
 
-# -- between two processes: bare ------------------------------------------------------------------------------------------
+# -- between two processes: bare -------------------------------------------------------------------
 
 
 def run_bare(batches: list[Batch], times: int, kind: str) -> Run:
     parent, child = multiprocessing.Pipe()
     with socket.create_server(("127.0.0.1", 0)) as server:
-        process = multiprocessing.get_context("spawn").Process(target=consume_bare, args=(child, server.getsockname(), kind))
+        process = multiprocessing.get_context("spawn").Process(
+            target=consume_bare, args=(child, server.getsockname(), kind)
+        )
         process.start()
         sock, _ = server.accept()
     tune(sock)
@@ -213,14 +235,16 @@ def consume_bare(pipe: Pipe, address: tuple[str, int], kind: str) -> None:
     pipe.send(time.process_time() - worked)
 
 
-# -- latency ------------------------------------------------------------------------------------------------------------------
+# -- latency ---------------------------------------------------------------------------------------
 
 
 def ping_pong_ours(rounds: int) -> list[float]:
     """Seconds of each round trip of a batch, each way over a writer and a gate."""
     parent, child = multiprocessing.Pipe()
     node = Node("ping")
-    process = multiprocessing.get_context("spawn").Process(target=echo_ours, args=(child, node.service.data_address, rounds))
+    process = multiprocessing.get_context("spawn").Process(
+        target=echo_ours, args=(child, node.service.data_address, rounds)
+    )
     process.start()
     gate = node.gate("back", "pong", parent.recv())
     writer = node.writer("there")
@@ -252,7 +276,9 @@ def echo_ours(pipe: Pipe, address: tuple[str, int], rounds: int) -> None:
 
 def ping_pong_bare(rounds: int) -> list[float]:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        process = multiprocessing.get_context("spawn").Process(target=echo_bare, args=(server.getsockname(), rounds))
+        process = multiprocessing.get_context("spawn").Process(
+            target=echo_bare, args=(server.getsockname(), rounds)
+        )
         process.start()
         sock, _ = server.accept()
     tune(sock)
@@ -275,7 +301,7 @@ def echo_bare(address: tuple[str, int], rounds: int) -> None:
     sock.close()
 
 
-# -- within a process ---------------------------------------------------------------------------------------------------------
+# -- within a process ------------------------------------------------------------------------------
 
 
 def local_hand_over(batches: int) -> float:
@@ -325,18 +351,31 @@ def within_a_process() -> None:
     times = 20 if quick() else 500
     ints, words = [i % 10_000 for i in range(4096)], [f"word{i % 1000}" for i in range(4096)]
     handed = min(local_hand_over(times * 20) for _ in range(5))
-    print(f"writer to gate, one process, batches of 1,000 by reference: {handed:.2f} µs a batch (target: at most 5)")
+    print(
+        f"writer to gate, one process, batches of 1,000 by reference: {handed:.2f} µs a batch "
+        "(target: at most 5)"
+    )
     for name, values, selector in (
-        ("ints, identity", ints, identity), ("strings, identity", words, identity), ("(str, int) by [0]", [(word, 1) for word in words], first),
+        ("ints, identity", ints, identity),
+        ("strings, identity", words, identity),
+        ("(str, int) by [0]", [(word, 1) for word in words], first),
     ):
         rate = max(partition_rate(values, selector, times) for _ in range(5))
         print(f"rows by key into 4 channels, {name}: {rate / 1e6:.1f} M/s (target: at least 8)")
-    columns = ColumnBatch(pa.record_batch({"k": pa.array(ints * 2), "s": pa.array(words * 2), "v": np.arange(8192) * 1.0}))
+    columns = ColumnBatch(
+        pa.record_batch(
+            {"k": pa.array(ints * 2), "s": pa.array(words * 2), "v": np.arange(8192) * 1.0}
+        )
+    )
     for column in ("k", "s"):
-        print(f"columns by key {column} into 4 channels: {max(column_partition_rate(columns, column, times) for _ in range(5)) / 1e6:.1f} M/s")
+        print(
+            f"columns by key {column} into 4 channels: "
+            f"{max(column_partition_rate(columns, column, times) for _ in range(5)) / 1e6:.1f} "
+            "M/s"
+        )
 
 
-# -- the comparisons ------------------------------------------------------------------------------------------------------------
+# -- the comparisons -------------------------------------------------------------------------------
 
 
 def compared(name: str, batches: list[Batch], times: int, kind: str, rounds: int) -> Comparison:
@@ -344,22 +383,42 @@ def compared(name: str, batches: list[Batch], times: int, kind: str, rounds: int
     pairs = [(run_ours(batches, times), run_bare(batches, times, kind)) for _ in range(rounds)]
     ours, bare = (count / statistics.median(run.seconds for run in side) for side in zip(*pairs))
     processor = statistics.median(theirs.processor / own.processor for own, theirs in pairs)
-    result = Comparison(name, "records/s", ours, bare, statistics.median(theirs.seconds / own.seconds for own, theirs in pairs), 0.8,
-                        f"ratio of processor time {processor:.2f}")
+    result = Comparison(
+        name,
+        "records/s",
+        ours,
+        bare,
+        statistics.median(theirs.seconds / own.seconds for own, theirs in pairs),
+        0.8,
+        f"ratio of processor time {processor:.2f}",
+    )
     note = ""
     if kind == "columns":
-        size = sum(batch.data.nbytes for batch in batches if isinstance(batch, ColumnBatch)) * times / count
+        size = (
+            sum(batch.data.nbytes for batch in batches if isinstance(batch, ColumnBatch))
+            * times
+            / count
+        )
         note = f"{ours * size / 1e9:.2f} GB/s against {bare * size / 1e9:.2f}"
     print(result, note, flush=True)
     return result
 
 
 def latency(rounds: int) -> Comparison:
-    ours, bare = sorted(ping_pong_ours(rounds)[rounds // 10 :]), sorted(ping_pong_bare(rounds)[rounds // 10 :])
+    ours = sorted(ping_pong_ours(rounds)[rounds // 10 :])
+    bare = sorted(ping_pong_bare(rounds)[rounds // 10 :])
     middle, tail = len(ours) // 2, len(ours) * 99 // 100
-    result = Comparison("ping-pong, one way", "µs", ours[middle] / 2 * 1e6, bare[middle] / 2 * 1e6, ours[middle] / bare[middle], None,
-                        f"{(ours[middle] - bare[middle]) / 2 * 1e6:.0f} µs above a bare socket (target: at most 50); p99 {ours[tail] / 2 * 1e6:.0f} "
-                        f"against {bare[tail] / 2 * 1e6:.0f}")
+    result = Comparison(
+        "ping-pong, one way",
+        "µs",
+        ours[middle] / 2 * 1e6,
+        bare[middle] / 2 * 1e6,
+        ours[middle] / bare[middle],
+        None,
+        f"{(ours[middle] - bare[middle]) / 2 * 1e6:.0f} µs above a bare "
+        f"socket (target: at most 50); p99 {ours[tail] / 2 * 1e6:.0f} "
+        f"against {bare[tail] / 2 * 1e6:.0f}",
+    )
     print(result, flush=True)
     return result
 
@@ -367,11 +426,23 @@ def latency(rounds: int) -> Comparison:
 def main() -> list[Comparison]:
     within_a_process()
     times, rounds = (2, 1) if quick() else (40, 3)
-    rows: list[Batch] = [RowBatch([(f"word{i % 997}", i) for i in range(j * 1000, j * 1000 + 1000)]) for j in range(50)]
+    rows: list[Batch] = [
+        RowBatch([(f"word{i % 997}", i) for i in range(j * 1000, j * 1000 + 1000)])
+        for j in range(50)
+    ]
     results = [compared("rows, 1,000 tuples a batch", rows, times, "rows", rounds)]
     for size in (8192, 65536):
-        columns: list[Batch] = [ColumnBatch(pa.record_batch({name: np.arange(size) * (j + 1) for j, name in enumerate("abc")})) for _ in range(32)]
-        results.append(compared(f"columns, 3 by {size:,} a batch", columns, times * 65536 // size, "columns", rounds))
+        columns: list[Batch] = [
+            ColumnBatch(
+                pa.record_batch({name: np.arange(size) * (j + 1) for j, name in enumerate("abc")})
+            )
+            for _ in range(32)
+        ]
+        results.append(
+            compared(
+                f"columns, 3 by {size:,} a batch", columns, times * 65536 // size, "columns", rounds
+            )
+        )
     results.append(latency(200 if quick() else 5000))
     return results
 

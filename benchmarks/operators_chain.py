@@ -1,9 +1,10 @@
-"""The operator chain alone, source to sink in one thread, against bare loops that call the same functions in the same run.
+"""The operator chain alone, source to sink in one thread, against bare loops that call the same
+functions in the same run.
 
     python -m benchmarks.operators_chain [records]
 
-Each figure is the median of rounds in which engine and bare loop alternate, so that a busy machine slows both down.
-"""
+Each figure is the median of rounds in which engine and bare loop alternate, so that a busy machine
+slows both down."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 
 ROUNDS = 9
 BATCH = 2048
-INFO = TaskInfo("benchmark", "chain", ExecutionAttemptId(JobId("j"), JobVertexId("v"), 0, 0), 1, 128)
+INFO = TaskInfo(
+    "benchmark", "chain", ExecutionAttemptId(JobId("j"), JobVertexId("v"), 0, 0), 1, 128
+)
 
 
 class ListSource(SourceOperator):
@@ -57,15 +60,26 @@ class CountingSink(OneInputOperator):
 
 
 def seconds_of_task(batches: Sequence[list[Any]], operators: Sequence[StreamOperator]) -> float:
-    """Runs source, operators and sink as one task, from the first step of its mailbox loop to the last."""
+    """Runs source, operators and sink as one task, from the first step of its mailbox loop to the
+    last."""
     chained = [ListSource(batches), *operators, CountingSink()]
     last = len(chained) - 1
-    config = ChainConfig(tuple(
-        ChainedOperator(OperatorId(str(i)), f"op {i}", None, operator, (ChainedEdge(i + 1),) if i < last else ())
-        for i, operator in enumerate(chained)
-    ))
+    config = ChainConfig(
+        tuple(
+            ChainedOperator(
+                OperatorId(str(i)),
+                f"op {i}",
+                None,
+                operator,
+                (ChainedEdge(i + 1),) if i < last else (),
+            )
+            for i, operator in enumerate(chained)
+        )
+    )
     loop = SlotLoop()
-    task = StreamTask(StreamTaskConfig(INFO, config), [], [], loop, lambda: None, lambda operator_id, event: None)
+    task = StreamTask(
+        StreamTaskConfig(INFO, config), [], [], loop, lambda: None, lambda operator_id, event: None
+    )
     task.restore()
     step = task.run_step
     start = time.perf_counter()
@@ -84,7 +98,11 @@ def seconds_of(loop: Callable[[Sequence[list[Any]]], int], batches: Sequence[lis
 
 
 def compare(
-    name: str, batches: Sequence[list[Any]], operators: Callable[[], list[StreamOperator]], bare: Callable[[Any], int], target: float,
+    name: str,
+    batches: Sequence[list[Any]],
+    operators: Callable[[], list[StreamOperator]],
+    bare: Callable[[Any], int],
+    target: float,
 ) -> None:
     """Prints records per second and the ratio to the bare loop."""
     records = sum(map(len, batches))
@@ -94,10 +112,13 @@ def compare(
         plain.append(seconds_of(bare, batches))
     ratio = statistics.median(b / e for e, b in zip(engine, plain))
     best, best_bare = records / min(engine) / 1e6, records / min(plain) / 1e6
-    print(f"{name:34} {best:8.2f} M/s   bare {best_bare:8.2f} M/s   ratio {ratio:5.2f}   (target {target})")
+    print(
+        f"{name:34} {best:8.2f} M/s   bare {best_bare:8.2f} M/s   ratio {ratio:5.2f}   "
+        f"(target {target})"
+    )
 
 
-# -- the jobs -----------------------------------------------------------------------------------------------------------
+# -- the jobs --------------------------------------------------------------------------------------
 
 
 def q1(bid: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -166,20 +187,43 @@ def cost_of_maps(batches: Sequence[list[Any]], count: int) -> float:
 def main() -> None:
     records = int(sys.argv[1]) if len(sys.argv) > 1 else 400_000
     bids = batches_of([(i % 1000, i, i * 7 % 10_000, "channel", "url", i) for i in range(records)])
-    lines = batches_of([" ".join(f"word{(i * 31 + j * 17) % 5000}" for j in range(10)) for i in range(records // 10)])
+    lines = batches_of(
+        [
+            " ".join(f"word{(i * 31 + j * 17) % 5000}" for j in range(10))
+            for i in range(records // 10)
+        ]
+    )
     numbers = batches_of(range(records // 4))
     passed = min(seconds_of_task(bids * 10, []) for _ in range(ROUNDS))
     per_batch = passed / (len(bids) * 10)
     rate = records * 10 / passed / 1e6
-    print(f"q0 pass through                    {rate:8.0f} M/s   {per_batch * 1e6:.2f} µs a batch of {BATCH}   (target 18 M/s, 20 µs)")
+    print(
+        f"q0 pass through                    {rate:8.0f} M/s   {per_batch * 1e6:.2f} µs a "
+        f"batch of {BATCH}   (target 18 M/s, 20 µs)"
+    )
     compare("q1 map", bids, lambda: [MapOperator(q1)], bare_q1, 0.85)
     compare("q2 filter", bids, lambda: [FilterOperator(q2)], bare_q2, 0.85)
-    compare("wc split, key, reduce (lines)", lines, lambda: [FlatMapOperator(split), KeyedReduceOperator(add, key_first())], bare_wc, 0.75)
-    compare("wc with sum(1) (lines)", lines, lambda: [FlatMapOperator(split), KeyedAggregateOperator("sum", 1, key_first())], bare_wc, 0.75)
+    compare(
+        "wc split, key, reduce (lines)",
+        lines,
+        lambda: [FlatMapOperator(split), KeyedReduceOperator(add, key_first())],
+        bare_wc,
+        0.75,
+    )
+    compare(
+        "wc with sum(1) (lines)",
+        lines,
+        lambda: [FlatMapOperator(split), KeyedAggregateOperator("sum", 1, key_first())],
+        bare_wc,
+        0.75,
+    )
     pairs = [(cost_of_maps(numbers, 2), cost_of_maps(numbers, 32)) for _ in range(ROUNDS)]
     ratio = statistics.median(many / two for two, many in pairs)
-    print(f"32 maps, cost per map and record   {min(m for _, m in pairs) * 1e9:8.1f} ns    of 2 maps {min(t for t, _ in pairs) * 1e9:6.1f} ns   "
-          f"ratio {ratio:5.2f}   (target 1.15 at most)")
+    print(
+        f"32 maps, cost per map and record   {min(m for _, m in pairs) * 1e9:8.1f} ns    of 2 "
+        f"maps {min(t for t, _ in pairs) * 1e9:6.1f} ns   "
+        f"ratio {ratio:5.2f}   (target 1.15 at most)"
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""A source that replays batches held in memory, and a sink that counts: the ends of every benchmark job.
+"""A source that replays batches held in memory, and a sink that counts: the ends of every benchmark
+job.
 
-Both write their times (one monotonic clock for all processes of a machine) to a folder: the source when it has read a
-tenth, the sink when it ends. The time between is the steady state. The subtasks of a source begin together, when the
-last of them has made its batches. With several subtasks the steady state ends when the first of them has read its
-share: else one of them would be measured while it runs alone.
-"""
+Both write their times (one monotonic clock for all processes of a machine) to a folder: the source
+when it has read a tenth, the sink when it ends. The time between is the steady state. The subtasks
+of a source begin together, when the last of them has made its batches. With several subtasks the
+steady state ends when the first of them has read its share: else one of them would be measured
+while it runs alone."""
 
 from __future__ import annotations
 
@@ -57,10 +58,20 @@ class ShareEnumerator(SplitEnumerator[Share]):
 
 
 class ReplaySource(Source[Share]):
-    """Makes its batches once (``make(subtask, parallelism)``), then replays them ``times`` times."""
+    """Makes its batches once (``make(subtask, parallelism)``), then replays them ``times``
+    times."""
 
-    def __init__(self, make: Callable[[int, int], list[Batch]], times: int, folder: str, columnar: bool = False) -> None:
-        self._make, self._times, self._folder, self._columnar = make, times, folder, columnar
+    def __init__(
+        self,
+        make: Callable[[int, int], list[Batch]],
+        times: int,
+        folder: str,
+        columnar: bool = False,
+    ) -> None:
+        self._make = make
+        self._times = times
+        self._folder = folder
+        self._columnar = columnar
 
     @property
     def boundedness(self) -> Boundedness:
@@ -70,7 +81,9 @@ class ReplaySource(Source[Share]):
     def is_columnar(self) -> bool:
         return self._columnar
 
-    def create_enumerator(self, context: SplitEnumeratorContext[Share], checkpoint: Any = None) -> ShareEnumerator:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[Share], checkpoint: Any = None
+    ) -> ShareEnumerator:
         return ShareEnumerator(context)
 
     def create_reader(self, context: ReaderContext) -> ReplayReader:
@@ -78,12 +91,20 @@ class ReplaySource(Source[Share]):
 
 
 class ReplayReader(SourceReader[Share]):
-    def __init__(self, make: Callable[[int, int], list[Batch]], times: int, folder: str, context: ReaderContext) -> None:
+    def __init__(
+        self,
+        make: Callable[[int, int], list[Batch]],
+        times: int,
+        folder: str,
+        context: ReaderContext,
+    ) -> None:
         self._batches = make(context.subtask_index, context.parallelism)
         self._left = len(self._batches) * times
         self._at = 0
         self._tenth = self._left - max(1, self._left // 10)
-        self._times, self._folder, self._context = times, folder, context
+        self._times = times
+        self._folder = folder
+        self._context = context
         self._started = self._together = False
         self._polled: list[float] = []  # when each batch was read, if other subtasks read too
         if folder:
@@ -104,8 +125,18 @@ class ReplayReader(SourceReader[Share]):
         if self._context.parallelism > 1:
             self._polled.append(time.perf_counter())
         if self._left == self._tenth:
-            records = sum(map(len, self._batches)) * self._times * self._tenth // (len(self._batches) * self._times)
-            note(self._folder, f"source-{self._context.subtask_index}", t10=time.perf_counter(), records=records)
+            records = (
+                sum(map(len, self._batches))
+                * self._times
+                * self._tenth
+                // (len(self._batches) * self._times)
+            )
+            note(
+                self._folder,
+                f"source-{self._context.subtask_index}",
+                t10=time.perf_counter(),
+                records=records,
+            )
         self._left -= 1
         batch = self._batches[self._at]
         self._at = (self._at + 1) % len(self._batches)
@@ -113,13 +144,22 @@ class ReplayReader(SourceReader[Share]):
 
     def _ended(self) -> InputStatus:
         if self._polled:
-            note(self._folder, f"read-{self._context.subtask_index}", polled=self._polled, each=sum(map(len, self._batches)) / len(self._batches))
+            note(
+                self._folder,
+                f"read-{self._context.subtask_index}",
+                polled=self._polled,
+                each=sum(map(len, self._batches)) / len(self._batches),
+            )
             self._polled = []
         return InputStatus.END_OF_INPUT
 
     def _all_ready(self) -> bool:
         if not self._together:
-            ready = sum(1 for _ in Path(self._folder).glob("ready-*.json")) if self._folder else self._context.parallelism
+            ready = (
+                sum(1 for _ in Path(self._folder).glob("ready-*.json"))
+                if self._folder
+                else self._context.parallelism
+            )
             self._together = ready >= self._context.parallelism
         return self._together
 
@@ -131,10 +171,14 @@ class CountingSink:
     """Counts records, and writes the time of its end."""
 
     def __init__(self, folder: str) -> None:
-        self._folder, self._count, self._subtask = folder, 0, 0
+        self._folder = folder
+        self._count = 0
+        self._subtask = 0
 
     def open(self, context: Any) -> None:
-        self._subtask = context.task.subtask_index if hasattr(context, "task") else context.subtask_index
+        self._subtask = (
+            context.task.subtask_index if hasattr(context, "task") else context.subtask_index
+        )
         self._count = 0
 
     def write_batch(self, batch: Any) -> None:
@@ -165,22 +209,32 @@ class Steady:
 
 
 def steady_state(run: Callable[[str], None]) -> Steady:
-    """Runs a job with a temporary folder, and reads the notes that its source and sink wrote there."""
+    """Runs a job with a temporary folder, and reads the notes that its source and sink wrote
+    there."""
     with tempfile.TemporaryDirectory() as folder:
         run(folder)
         notes = {path.stem: json.loads(path.read_text()) for path in Path(folder).glob("*.json")}
-    results = int(sum(values["count"] for name, values in notes.items() if name.startswith("sink-")))
+    results = int(
+        sum(values["count"] for name, values in notes.items() if name.startswith("sink-"))
+    )
     sources = [values for name, values in notes.items() if name.startswith("source-")]
     readers = [values for name, values in notes.items() if name.startswith("read-")]
     if readers:
         return _together(readers, max(values["t10"] for values in sources), results)
     end = max(values["end"] for name, values in notes.items() if name.startswith("sink-"))
-    return Steady(end - min(values["t10"] for values in sources), int(sum(values["records"] for values in sources)), results)
+    return Steady(
+        end - min(values["t10"] for values in sources),
+        int(sum(values["records"] for values in sources)),
+        results,
+    )
 
 
 def _together(readers: list[dict[str, Any]], begin: float, results: int) -> Steady:
-    """All records read between the moment when each reader had read its tenth and the moment when the first had read
-    all."""
+    """All records read between the moment when each reader had read its tenth and the moment when
+    the first had read all."""
     end = min(values["polled"][-1] for values in readers)
-    read = sum((bisect(values["polled"], end) - bisect(values["polled"], begin)) * values["each"] for values in readers)
+    read = sum(
+        (bisect(values["polled"], end) - bisect(values["polled"], begin)) * values["each"]
+        for values in readers
+    )
     return Steady(end - begin, int(read), results)

@@ -1,10 +1,10 @@
-"""From a failure to the first new record at the sink, on Ray: a worker or the JobManager is killed (``kill -9``), or a
-function raises.
+"""From a failure to the first new record at the sink, on Ray: a worker or the JobManager is killed
+(``kill -9``), or a function raises.
 
-A running sum of 100,000 keys in two workers, a checkpoint every 500 ms, otherwise default settings. A spare worker is
-that of ``slotmanager.redundant-taskmanager-num``. Each failure happens to a job of its own, because the
-pause before a restart grows with each failure of a job. All processes leave their times, of the machine's one monotonic
-clock, in a folder:
+A running sum of 100,000 keys in two workers, a checkpoint every 500 ms, otherwise default settings.
+A spare worker is that of ``slotmanager.redundant-taskmanager-num``. Each failure happens to a job
+of its own, because the pause before a restart grows with each failure of a job. All processes leave
+their times, of the machine's one monotonic clock, in a folder:
 
     notice     until the JobMaster begins the restart
     pause      until the tasks have ended and the restart strategy's pause is over
@@ -16,9 +16,9 @@ After the JobManager's death the first two are one:
 
     start      until the new JobManager has taken the job over, and made its source's enumerator
 
-``python -m benchmarks.recovery NAME=VALUE ...`` sets options of the job: ``execution.state-recovery.from-local=true`` for local recovery. What a
-restore itself is made of, by backend and with more keys, is shown by ``benchmarks.restore``.
-"""
+``python -m benchmarks.recovery NAME=VALUE ...`` sets options of the job:
+``execution.state-recovery.from-local=true`` for local recovery. What a restore itself is made of,
+by backend and with more keys, is shown by ``benchmarks.restore``."""
 
 from __future__ import annotations
 
@@ -73,7 +73,11 @@ class Marks:
             file.write(json.dumps((time.monotonic(), what, os.getpid())) + "\n")
 
     def since(self, when: float) -> list[Mark]:
-        lines = [line for path in Path(self.folder).iterdir() for line in path.read_text().splitlines(keepends=True)]
+        lines = [
+            line
+            for path in Path(self.folder).iterdir()
+            for line in path.read_text().splitlines(keepends=True)
+        ]
         found = [json.loads(line) for line in lines if line.endswith("\n")]
         return sorted((at, what, process) for at, what, process in found if at >= when)
 
@@ -92,7 +96,8 @@ class StateHandler(logging.Handler):
 
 
 class WatchedSource(DataGeneratorSource):
-    """Its enumerator is made in the JobMaster's process, and there begins to watch the job's state."""
+    """Its enumerator is made in the JobMaster's process, and there begins to watch the job's
+    state."""
 
     def __init__(self, marks: Marks) -> None:
         super().__init__(lambda index: (index * 7919 % KEYS, 1), rate=RATE)
@@ -163,7 +168,9 @@ def eventually(condition: Callable[[], bool], what: str) -> None:
 
 def kill_worker(marks: Marks) -> float:
     """One of the two processes in which functions were opened."""
-    process = random.choice(sorted({process for _, what, process in marks.since(0) if what == "opened"}))
+    process = random.choice(
+        sorted({process for _, what, process in marks.since(0) if what == "opened"})
+    )
     os.kill(process, signal.SIGKILL)
     return time.monotonic()
 
@@ -187,7 +194,10 @@ def recovered(fail: Callable[[Marks], float], options: dict[str, Any]) -> dict[s
         marks = Marks(f"{folder}/marks")
         os.mkdir(marks.folder)
         directory = f"{folder}/checkpoints"
-        checkpoints = {"execution.checkpointing.interval": "500 ms", "execution.checkpointing.dir": directory}
+        checkpoints = {
+            "execution.checkpointing.interval": "500 ms",
+            "execution.checkpointing.dir": directory,
+        }
         env = StreamExecutionEnvironment.get_execution_environment({**checkpoints, **options})
         env.set_parallelism(2)
         numbers = env.from_source(WatchedSource(marks), None, "numbers").map(Watched(marks))
@@ -196,10 +206,17 @@ def recovered(fail: Callable[[Marks], float], options: dict[str, Any]) -> dict[s
         job = env.execute_async("recovery")
         try:
             newest = 6 if not quick() else 2  # so that state is there
-            eventually(lambda: any(Path(folder).glob(f"checkpoints/*/chk-{newest}/_metadata")), "a checkpoint")
+            eventually(
+                lambda: any(Path(folder).glob(f"checkpoints/*/chk-{newest}/_metadata")),
+                "a checkpoint",
+            )
             failed_at = fail(marks)
             eventually(lambda: is_recovered(marks, failed_at), "the recovery")
-            return parts_of(failed_at, marks.since(failed_at), ENDS_OF_MASTER if fail is kill_job_manager else ENDS)
+            return parts_of(
+                failed_at,
+                marks.since(failed_at),
+                ENDS_OF_MASTER if fail is kill_job_manager else ENDS,
+            )
         finally:
             job.cancel().result()
 
@@ -212,7 +229,10 @@ def is_recovered(marks: Marks, failed_at: float) -> bool:
 
 def parts_of(failed_at: float, marks: Sequence[Mark], ends: Mapping[str, str]) -> dict[str, float]:
     """The seconds of each part. ``ends`` says of the first parts what is marked when they end."""
-    times = [failed_at, *(next(at for at, what, _ in marks if what == end) for end in ends.values())]
+    times = [
+        failed_at,
+        *(next(at for at, what, _ in marks if what == end) for end in ends.values()),
+    ]
     first_loaded: dict[int, float] = {}
     for at, what, process in marks:
         if what == "loaded" and at >= times[-1]:
@@ -221,7 +241,9 @@ def parts_of(failed_at: float, marks: Sequence[Mark], ends: Mapping[str, str]) -
     times.append(max(at for at, what, _ in marks if what == "opened"))
     times.append(next(at for at, what, _ in marks if what == "output" and at >= times[1]))
     parts = (*ends, "slots", "restore", "output")
-    return {part: max(0.0, end - begin) for part, begin, end in zip(parts, times, times[1:])} | {"all": times[-1] - failed_at}
+    return {part: max(0.0, end - begin) for part, begin, end in zip(parts, times, times[1:])} | {
+        "all": times[-1] - failed_at
+    }
 
 
 def start_workers(options: dict[str, Any]) -> None:
@@ -242,11 +264,19 @@ def measure(
     once()  # a warm-up
     runs = [once() for _ in range(rounds)]
     medians = {part: statistics.median(run[part] for run in runs) for part in runs[0]}
-    print(f"{name}: " + "  ".join(f"{part} {medians[part]:.2f}" for part in medians if part != "all"), flush=True)
+    print(
+        f"{name}: " + "  ".join(f"{part} {medians[part]:.2f}" for part in medians if part != "all"),
+        flush=True,
+    )
     print(f"    each run: {', '.join(format(run['all'], '.2f') for run in runs)} s", flush=True)
     reached = "reached" if medians["all"] <= target_s else "NOT REACHED"
     result = Comparison(
-        name, "s", medians["all"], target_s, medians["all"] / target_s, note=f"bare = the target: {reached}"
+        name,
+        "s",
+        medians["all"],
+        target_s,
+        medians["all"] / target_s,
+        note=f"bare = the target: {reached}",
     )
     print(result, flush=True)
     return result
@@ -258,8 +288,12 @@ def main(options: dict[str, Any] | None = None) -> list[Comparison]:
     with ray_cluster(cpus=8), tempfile.TemporaryDirectory() as folder:
         back = {**COMES_BACK, "high-availability.storageDir": folder}
         return [
-            measure("a worker killed, no spare", 3.0, kill_worker, {**TWO_WORKERS, **options}, rounds),
-            measure("a worker killed, a spare", 1.5, kill_worker, {**AND_A_SPARE, **options}, rounds),
+            measure(
+                "a worker killed, no spare", 3.0, kill_worker, {**TWO_WORKERS, **options}, rounds
+            ),
+            measure(
+                "a worker killed, a spare", 1.5, kill_worker, {**AND_A_SPARE, **options}, rounds
+            ),
             measure("a task fails", 1.5, fail_task, {**TWO_WORKERS, **options}, rounds),
             measure("the JobManager killed", 5.0, kill_job_manager, {**back, **options}, rounds),
         ]

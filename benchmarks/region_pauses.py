@@ -1,4 +1,5 @@
-"""The pause at a barrier for what operators hold in forms of their own: windows, joins, timers, columns. Each record has its own key."""
+"""The pause at a barrier for what operators hold in forms of their own: windows, joins, timers,
+columns. Each record has its own key."""
 
 from __future__ import annotations
 
@@ -53,15 +54,27 @@ class Pair(ProcessJoinFunction):
 # what the state is, and the operator that holds it
 REGIONS: dict[str, Callable[[], StreamOperator]] = {
     "windows by slices, rows": lambda: SliceOperator(RowSlices(FIRST, "sum", 1), SLICING, True),
-    "windows by slices, columns": lambda: SliceOperator(AggregateSlices(["key"], aggregate_calls([col("number").sum], "")), SLICING, True),
-    "sessions, reduced": lambda: WindowOperator(FIRST, EventTimeSessionWindows(HOUR), contents=ReduceContents(max)),
+    "windows by slices, columns": lambda: SliceOperator(
+        AggregateSlices(["key"], aggregate_calls([col("number").sum], "")), SLICING, True
+    ),
+    "sessions, reduced": lambda: WindowOperator(
+        FIRST, EventTimeSessionWindows(HOUR), contents=ReduceContents(max)
+    ),
     "sessions, all records": lambda: WindowOperator(
-        FIRST, EventTimeSessionWindows(HOUR), contents=ListContents(), window_function=lambda key, window, inputs: list(inputs)),
-    "window join, rows": lambda: WindowJoinOperator(lambda one, other: (one, other), FIRST, FIRST, WINDOWS),
+        FIRST,
+        EventTimeSessionWindows(HOUR),
+        contents=ListContents(),
+        window_function=lambda key, window, inputs: list(inputs),
+    ),
+    "window join, rows": lambda: WindowJoinOperator(
+        lambda one, other: (one, other), FIRST, FIRST, WINDOWS
+    ),
     "window join, columns": lambda: ColumnarJoinOperator(["key"], ["key"], WINDOWS),
     "interval join": lambda: IntervalJoinOperator(Pair(), FIRST, FIRST, -HOUR, HOUR),
     "timers": lambda: KeyedProcessOperator(Timed(), FIRST),
-    "running sums of columns": lambda: KeyedAggregatesOperator(["key"], aggregate_calls([col("number").sum], "")),
+    "running sums of columns": lambda: KeyedAggregatesOperator(
+        ["key"], aggregate_calls([col("number").sum], "")
+    ),
 }
 
 
@@ -82,13 +95,27 @@ class NoTimers:
 
 
 def opened(operator: StreamOperator) -> Callable[[Batch], None]:
-    """The operator in a task of its own; returns what processes a batch, of the left side of a join."""
-    task = TaskInfo("job", "task", ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), 0, 0), 1, 128)
-    context = OperatorContext(OperatorId("op"), "op", None, task, SYSTEM_CLOCK, NoTimers(), lambda action: action(), lambda event: None)
+    """The operator in a task of its own; returns what processes a batch, of the left side of a
+    join."""
+    task = TaskInfo(
+        "job", "task", ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), 0, 0), 1, 128
+    )
+    context = OperatorContext(
+        OperatorId("op"),
+        "op",
+        None,
+        task,
+        SYSTEM_CLOCK,
+        NoTimers(),
+        lambda action: action(),
+        lambda event: None,
+    )
     operator.setup(context, Nowhere())
     operator.initialize_state(None)
     operator.open()
-    process: Callable[[Batch], Work | None] = getattr(operator, "process_batch", None) or operator.process_batch1  # type: ignore[attr-defined]
+    process: Callable[[Batch], Work | None] = (
+        getattr(operator, "process_batch", None) or operator.process_batch1  # type: ignore[attr-defined]
+    )
 
     def given(batch: Batch) -> None:
         work = process(batch)
@@ -108,14 +135,20 @@ def batches(columnar: bool, keys: int) -> list[Batch]:
         of = range(start, min(keys, start + BATCH))
         if columnar:
             numbers = pa.array(of, pa.int64())
-            found.append(ColumnBatch(pa.RecordBatch.from_pydict({"key": numbers, "number": numbers}), np.full(len(of), HOUR // 2)))
+            found.append(
+                ColumnBatch(
+                    pa.RecordBatch.from_pydict({"key": numbers, "number": numbers}),
+                    np.full(len(of), HOUR // 2),
+                )
+            )
         else:
             found.append(RowBatch([(key, key) for key in of], [HOUR // 2] * len(of)))
     return found
 
 
 def pauses(name: str, keys: int, checkpoints: int) -> list[float]:
-    """Seconds of the processor for each freeze. Between two freezes some batches come, and what was frozen is given up."""
+    """Seconds of the processor for each freeze. Between two freezes some batches come, and what was
+    frozen is given up."""
     operator = REGIONS[name]()
     given, found = opened(operator), []
     records = batches("columns" in name, keys)
@@ -136,4 +169,10 @@ def pauses(name: str, keys: int, checkpoints: int) -> list[float]:
 def report(keys: int, checkpoints: int) -> None:
     for name in REGIONS:
         found = [1000 * each for each in pauses(name, keys, checkpoints)]
-        print(f"{name}, {keys:,} keys: {len(found)} freezes, of {min(found):.2f} to {max(found):.2f} ms of the processor", flush=True)
+        print(
+            (
+                f"{name}, {keys:,} keys: {len(found)} freezes, of {min(found):.2f} to "
+                f"{max(found):.2f} ms of the processor"
+            ),
+            flush=True,
+        )

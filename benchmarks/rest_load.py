@@ -1,4 +1,5 @@
-"""Latency across key_by between two processes on Ray, with 200 REST requests a second and without, in turn in one run: REST is to leave it alone."""
+"""Latency across key_by between two processes on Ray, with 200 REST requests a second and without,
+in turn in one run: REST is to leave it alone."""
 
 from __future__ import annotations
 
@@ -21,7 +22,13 @@ EVENTS_PER_S, REQUESTS_PER_S = 1_000, 200
 TARGET = 1.1  # p99 under load to p99 without
 BEGIN_S = 5.0  # not counted
 PATHS = (
-    "/overview", "/jobs/overview", "/jobs/{job}", "/jobs/{job}/checkpoints", "/jobs/{job}/exceptions", "/jobs/{job}/metrics", "/jobs/{job}/config",
+    "/overview",
+    "/jobs/overview",
+    "/jobs/{job}",
+    "/jobs/{job}/checkpoints",
+    "/jobs/{job}/exceptions",
+    "/jobs/{job}/metrics",
+    "/jobs/{job}/config",
 )
 
 
@@ -45,8 +52,8 @@ class StampedLatencySink:
 
 
 def ask(port: int, job: str, seconds: float) -> None:
-    """Asks so often for so long, one request after another, and prints how many were answered, how long they took at the
-    99th percentile, and when it began and ended."""
+    """Asks so often for so long, one request after another, and prints how many were answered, how
+    long they took at the 99th percentile, and when it began and ended."""
     connection = http.client.HTTPConnection("localhost", port, timeout=30)
     taken: list[float] = []
     begin = due = time.perf_counter()
@@ -61,27 +68,47 @@ def ask(port: int, job: str, seconds: float) -> None:
         assert response.status == 200, response.status
         taken.append(time.perf_counter() - started)
     taken.sort()
-    print(json.dumps([len(taken), taken[int(len(taken) * 0.99)], int(begin * 1e9), time.perf_counter_ns()]))
+    print(
+        json.dumps(
+            [len(taken), taken[int(len(taken) * 0.99)], int(begin * 1e9), time.perf_counter_ns()]
+        )
+    )
 
 
 def measured(rounds: int, seconds: float) -> tuple[float, float, int, float]:
-    """p99 in milliseconds without requests and with them; the requests that were answered, and their own p99 in milliseconds."""
+    """p99 in milliseconds without requests and with them; the requests that were answered, and
+    their own p99 in milliseconds."""
     port, phases, answered, slowest = free_port(), [], 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/latencies.json"
-        env = StreamExecutionEnvironment.get_execution_environment({"rest.enabled": True, "rest.port": port, "rest.authentication": "NONE"})
+        env = StreamExecutionEnvironment.get_execution_environment(
+            {"rest.enabled": True, "rest.port": port, "rest.authentication": "NONE"}
+        )
         env.set_parallelism(1)
         length = BEGIN_S + 2 * rounds * (seconds + 3)  # a process that asks takes a while to start
-        stream = env.from_source(TickSource(EVENTS_PER_S, length), None, "ticks").key_by(lambda event: event[0])
-        stream.map(lambda event: event).slot_sharing_group("other").sink_to(StampedLatencySink(path)).slot_sharing_group("other")
+        stream = env.from_source(TickSource(EVENTS_PER_S, length), None, "ticks").key_by(
+            lambda event: event[0]
+        )
+        stream.map(lambda event: event).slot_sharing_group("other").sink_to(
+            StampedLatencySink(path)
+        ).slot_sharing_group("other")
         client = env.execute_async("rest load")
         time.sleep(BEGIN_S)
         for number in range(2 * rounds):
             is_loaded = bool(number % 2)
             started, ended = time.perf_counter_ns(), None
             if is_loaded:
-                command = [sys.executable, "-m", "benchmarks.rest_load", str(port), str(client.get_job_id()), str(seconds)]
-                asked, p99, started, ended = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+                command = [
+                    sys.executable,
+                    "-m",
+                    "benchmarks.rest_load",
+                    str(port),
+                    str(client.get_job_id()),
+                    str(seconds),
+                ]
+                asked, p99, started, ended = json.loads(
+                    subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                )
                 answered, slowest = answered + asked, max(slowest, p99)
             else:
                 time.sleep(seconds)
@@ -91,7 +118,9 @@ def measured(rounds: int, seconds: float) -> tuple[float, float, int, float]:
 
     def p99_ms(is_loaded: bool) -> float:
         spans = [(start, end) for loaded, start, end in phases if loaded is is_loaded]
-        taken = sorted(taken for at, taken in events if any(start <= at < end for start, end in spans))
+        taken = sorted(
+            taken for at, taken in events if any(start <= at < end for start, end in spans)
+        )
         return float(taken[int(len(taken) * 0.99)] / 1e6)
 
     return p99_ms(False), p99_ms(True), answered, slowest * 1000
@@ -102,8 +131,13 @@ def main() -> list[Comparison]:
     with ray_cluster():
         quiet, loaded, answered, p99 = measured(rounds, seconds)
     ratio = loaded / quiet
-    note = f"target at most {TARGET}: {'reached' if ratio <= TARGET else 'NOT REACHED'}; {answered} requests answered, p99 of theirs {p99:.1f} ms"
-    result = Comparison(f"p99 at {REQUESTS_PER_S} requests/s", "ms", loaded, quiet, ratio, None, note)
+    note = (
+        f"target at most {TARGET}: {'reached' if ratio <= TARGET else 'NOT REACHED'}; "
+        f"{answered} requests answered, p99 of theirs {p99:.1f} ms"
+    )
+    result = Comparison(
+        f"p99 at {REQUESTS_PER_S} requests/s", "ms", loaded, quiet, ratio, None, note
+    )
     print(result, flush=True)
     return [result]
 

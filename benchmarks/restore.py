@@ -1,10 +1,12 @@
-"""How long a subtask takes to restore its state, where the time goes, and how long until a first record has been processed with it.
+"""How long a subtask takes to restore its state, where the time goes, and how long until a first
+record has been processed with it.
 
     python -m benchmarks restore [--quick]
 
-State of many keys is written to a checkpoint in files, and restored as a task restores it: from the checkpoint's own files in
-a store that has to copy each, as object stores have (far); from the copies of local recovery; and from files on the same disk
-(linked). Parts, in seconds of the processor:
+State of many keys is written to a checkpoint in files, and restored as a task restores it: from the
+checkpoint's own files in a store that has to copy each, as object stores have (far); from the
+copies of local recovery; and from files on the same disk (linked). Parts, in seconds of the
+processor:
 
     read       until the bytes are here and their checksums are compared; of RocksDB also until its database is open
     decode     until the backend has them
@@ -57,11 +59,17 @@ def backend_of(kind: str, folder: str) -> KeyedStateBackend:
     from flinkpy.state.rocksdb.database import RocksDBConfig
     from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
 
-    return RocksDBKeyedStateBackend(GROUPS, range(GROUPS), SYSTEM_CLOCK, RocksDBConfig(folder, incremental=True))
+    return RocksDBKeyedStateBackend(
+        GROUPS, range(GROUPS), SYSTEM_CLOCK, RocksDBConfig(folder, incremental=True)
+    )
 
 
 def state_of(kind: str, backend: KeyedStateBackend) -> Any:
-    return backend.engine_values(RUNNING_RESULT) if kind == "numbers" else backend.state(ValueStateDescriptor("value", Types.LONG()))
+    return (
+        backend.engine_values(RUNNING_RESULT)
+        if kind == "numbers"
+        else backend.state(ValueStateDescriptor("value", Types.LONG()))
+    )
 
 
 def filled(kind: str, keys: int, folder: str) -> KeyedStateBackend:
@@ -83,12 +91,23 @@ def filled(kind: str, keys: int, folder: str) -> KeyedStateBackend:
 def measure(kind: str, source: str, keys: int) -> Mapping[str, float]:
     """The seconds of each part."""
     with tempfile.TemporaryDirectory() as folder:
-        values = {"state.backend.type": "rocksdb" if kind == "rocksdb" else "hashmap", "state.backend.rocksdb.localdir": f"{folder}/db",
-                  "execution.checkpointing.incremental": kind == "rocksdb"}
-        backup = LocalBackup(lambda: BackupFolder.on_disk({"execution.checkpointing.local-backup.dirs": f"{folder}/local"}))
+        values = {
+            "state.backend.type": "rocksdb" if kind == "rocksdb" else "hashmap",
+            "state.backend.rocksdb.localdir": f"{folder}/db",
+            "execution.checkpointing.incremental": kind == "rocksdb",
+        }
+        backup = LocalBackup(
+            lambda: BackupFolder.on_disk(
+                {"execution.checkpointing.local-backup.dirs": f"{folder}/local"}
+            )
+        )
         store = LocalFileStore() if source == "linked" else FarStore()
         storage = FileCheckpointStorage(
-            f"{folder}/checkpoints", JOB, stores=lambda _: store, backup=backup if source == "copies" else None)
+            f"{folder}/checkpoints",
+            JOB,
+            stores=lambda _: store,
+            backup=backup if source == "copies" else None,
+        )
         backend = filled(kind, keys, f"{folder}/db")
         frozen = {OPERATOR: FrozenState(backend.freeze(in_pieces=kind == "rocksdb"))}
         snapshot = write_snapshot(storage, CheckpointBarrier(1, 0), INFO, frozen, {})
@@ -96,10 +115,16 @@ def measure(kind: str, source: str, keys: int) -> Mapping[str, float]:
         backend.close()
         del backend, frozen
         size = sum(handle.length for handle in snapshot.handles())
-        restore = TaskRestore(1, f"{storage.job_dir}/chk-1", {OPERATOR: OperatorRestore((snapshot.operators[OPERATOR],))})
+        restore = TaskRestore(
+            1,
+            f"{storage.job_dir}/chk-1",
+            {OPERATOR: OperatorRestore((snapshot.operators[OPERATOR],))},
+        )
 
         times = [time.process_time()]
-        states: dict[OperatorId, SavedState] = dict(read_states(storage, restore, INFO, values).states)
+        states: dict[OperatorId, SavedState] = dict(
+            read_states(storage, restore, INFO, values).states
+        )
         times.append(time.process_time())
         restored, state = backend_of(kind, f"{folder}/db"), states.pop(OPERATOR)
         if state.pieces is not None:
@@ -115,12 +140,23 @@ def measure(kind: str, source: str, keys: int) -> Mapping[str, float]:
         assert (backup.statistics.taken > 0) == (source == "copies")
         restored.close()
         backup.close()
-        return {"mb": size / 1e6, **{part: end - begin for part, begin, end in zip(("read", "decode", "record"), times, times[1:])}}
+        return {
+            "mb": size / 1e6,
+            **{
+                part: end - begin
+                for part, begin, end in zip(("read", "decode", "record"), times, times[1:])
+            },
+        }
 
 
 def in_a_process(kind: str, source: str, keys: int) -> dict[str, float]:
-    made = subprocess.run([sys.executable, "-m", "benchmarks.restore", kind, source, str(keys)], check=True, stdout=subprocess.PIPE, text=True,
-                          env=dict(os.environ))
+    made = subprocess.run(
+        [sys.executable, "-m", "benchmarks.restore", kind, source, str(keys)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+    )
     return {name: float(value) for name, value in (part.split("=") for part in made.stdout.split())}
 
 
@@ -130,14 +166,30 @@ def main(keys: int | None = None) -> list[Comparison]:
     for kind in KINDS:
         for source in ("far", "copies", "linked"):
             parts = in_a_process(kind, source, keys)
-            print(f"{keys:,} keys, {kind}, {source}: {parts.pop('mb'):.0f} MB  " + "  ".join(f"{name} {took:.3f}" for name, took in parts.items()),
-                  flush=True)
-            found.append(Comparison(f"restore {kind} from {source}", "s", sum(parts.values()), sum(parts.values()), 1.0))
+            print(
+                f"{keys:,} keys, {kind}, {source}: {parts.pop('mb'):.0f} MB  "
+                + "  ".join(f"{name} {took:.3f}" for name, took in parts.items()),
+                flush=True,
+            )
+            found.append(
+                Comparison(
+                    f"restore {kind} from {source}",
+                    "s",
+                    sum(parts.values()),
+                    sum(parts.values()),
+                    1.0,
+                )
+            )
     return found
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 4:
-        print(" ".join(f"{name}={value}" for name, value in measure(sys.argv[1], sys.argv[2], int(sys.argv[3])).items()))
+        print(
+            " ".join(
+                f"{name}={value}"
+                for name, value in measure(sys.argv[1], sys.argv[2], int(sys.argv[3])).items()
+            )
+        )
     else:
         main(*map(int, sys.argv[1:2]))

@@ -1,4 +1,5 @@
-"""q0, q1, q2 and wc on rows, embedded, parallelism 1: the job through the public API against the same functions in a plain loop."""
+"""q0, q1, q2 and wc on rows, embedded, parallelism 1: the job through the public API against the
+same functions in a plain loop."""
 
 from __future__ import annotations
 
@@ -40,14 +41,19 @@ def in_batches(values: list[Any]) -> list[Batch]:
 
 
 def engine(
-    make: Callable[[int, int], list[Batch]], times: int, program: Callable[[DataStream], DataStream], columnar: bool = False,
+    make: Callable[[int, int], list[Batch]],
+    times: int,
+    program: Callable[[DataStream], DataStream],
+    columnar: bool = False,
 ) -> Callable[[], float]:
     """Returns a run of the program through the public API, which returns records per second."""
 
     def run(folder: str) -> None:
         env = StreamExecutionEnvironment.get_execution_environment()
         env.set_parallelism(1)
-        program(env.from_source(ReplaySource(make, times, folder, columnar), None, "replay")).sink_to(CountingSink(folder))
+        program(
+            env.from_source(ReplaySource(make, times, folder, columnar), None, "replay")
+        ).sink_to(CountingSink(folder))
         env.execute("benchmark")
 
     return lambda: steady_state(run).rate
@@ -99,14 +105,30 @@ def main() -> list[Comparison]:
     bid_batches, line_batches = make_bids(0, 1), make_lines(0, 1)
 
     return [
-        compare("q0 pass through, rows", engine(make_bids, 10 * times, lambda ds: ds),
-                bare(bid_batches, 10 * times, lambda batch: len(list(batch)))),
-        compare("q1 map, rows", engine(make_bids, times, lambda ds: ds.map(to_euro)),
-                bare(bid_batches, times, lambda batch: len([to_euro(b) for b in batch])), target=0.85),
-        compare("q2 filter, rows", engine(make_bids, times, lambda ds: ds.filter(is_wanted)),
-                bare(bid_batches, times, lambda batch: len([b for b in batch if is_wanted(b)])), target=0.85),
-        compare("wc flat_map, key_by, reduce, rows", engine(make_lines, times, lambda ds: ds.flat_map(split).key_by(word).reduce(add)),
-                bare(line_batches, times, bare_word_count()), unit="lines/s", target=0.75),
+        compare(
+            "q0 pass through, rows",
+            engine(make_bids, 10 * times, lambda ds: ds),
+            bare(bid_batches, 10 * times, lambda batch: len(list(batch))),
+        ),
+        compare(
+            "q1 map, rows",
+            engine(make_bids, times, lambda ds: ds.map(to_euro)),
+            bare(bid_batches, times, lambda batch: len([to_euro(b) for b in batch])),
+            target=0.85,
+        ),
+        compare(
+            "q2 filter, rows",
+            engine(make_bids, times, lambda ds: ds.filter(is_wanted)),
+            bare(bid_batches, times, lambda batch: len([b for b in batch if is_wanted(b)])),
+            target=0.85,
+        ),
+        compare(
+            "wc flat_map, key_by, reduce, rows",
+            engine(make_lines, times, lambda ds: ds.flat_map(split).key_by(word).reduce(add)),
+            bare(line_batches, times, bare_word_count()),
+            unit="lines/s",
+            target=0.75,
+        ),
     ]
 
 

@@ -1,8 +1,8 @@
-"""A fast source and a sink that stalls for a minute: memory stays flat, and afterwards nothing is lost or out of order.
+"""A fast source and a sink that stalls for a minute: memory stays flat, and afterwards nothing is
+lost or out of order.
 
-Embedded, the sink passes its records to a client that stops reading (the slot's loop continues); on Ray the sink
-blocks, in another process than the source.
-"""
+Embedded, the sink passes its records to a client that stops reading (the slot's loop continues); on
+Ray the sink blocks, in another process than the source."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class CountingSource(ReplaySource):
 
 
 class StallingSink:
-    """Takes a fifth of the records, blocks until a file appears, then takes the rest; checks that all come in order."""
+    """Takes a fifth of the records, blocks until a file appears, then takes the rest; checks that
+    all come in order."""
 
     def __init__(self, total: int, folder: str) -> None:
         self._total, self._folder = total, folder
@@ -81,7 +82,8 @@ def resident_mb(pid: int) -> float:
 
 
 def watched(pids: set[int], seconds: float) -> tuple[float, float]:
-    """Returns the resident memory two seconds from now, and its maximum in the ``seconds`` after that."""
+    """Returns the resident memory two seconds from now, and its maximum in the ``seconds`` after
+    that."""
     time.sleep(2)
     first = sum(map(resident_mb, pids))
     samples, end = [first], time.monotonic() + seconds
@@ -91,9 +93,14 @@ def watched(pids: set[int], seconds: float) -> tuple[float, float]:
     return first, max(samples)
 
 
-def report(name: str, first: float, largest: float, processes: int, done: int, total: int, seconds: float) -> Comparison:
+def report(
+    name: str, first: float, largest: float, processes: int, done: int, total: int, seconds: float
+) -> Comparison:
     verdict = "reached" if largest <= 1.05 * first and done == total else "NOT REACHED"
-    note = f"over {seconds:.0f} s in {processes} process(es), {done:,} of {total:,} records in order; target ≤ 1.05: {verdict}"
+    note = (
+        f"over {seconds:.0f} s in {processes} process(es), {done:,} of {total:,} records in "
+        f"order; target ≤ 1.05: {verdict}"
+    )
     result = Comparison(f"stalled sink, {name}", "MB", largest, first, largest / first, None, note)
     print(result, flush=True)
     return result
@@ -105,7 +112,12 @@ def embedded(seconds: float, total: int) -> Comparison:
         env.set_parallelism(1)
         expected = 0
         first = largest = 0.0
-        with env.from_source(CountingSource(total, folder), None, "numbers").rebalance().map(lambda value: value).execute_and_collect() as records:
+        with (
+            env.from_source(CountingSource(total, folder), None, "numbers")
+            .rebalance()
+            .map(lambda value: value)
+            .execute_and_collect() as records
+        ):
             for number, _ in records:
                 if number != expected:
                     raise AssertionError(f"expected {expected}, got {number}")
@@ -120,12 +132,17 @@ def two_processes(seconds: float, total: int) -> Comparison:
         env = StreamExecutionEnvironment.get_execution_environment()
         env.set_parallelism(1)
         stream = env.from_source(CountingSource(total, folder), None, "numbers").rebalance()
-        stream.map(lambda value: value).slot_sharing_group("other").sink_to(StallingSink(total, folder)).slot_sharing_group("other")
+        stream.map(lambda value: value).slot_sharing_group("other").sink_to(
+            StallingSink(total, folder)
+        ).slot_sharing_group("other")
         job = threading.Thread(target=env.execute, args=("stalled sink",))
         job.start()
         while not (Path(folder) / "stalled.json").exists():
             time.sleep(0.05)
-        pids = {json.loads((Path(folder) / f"{end}-pid.json").read_text())["pid"] for end in ("source", "sink")}
+        pids = {
+            json.loads((Path(folder) / f"{end}-pid.json").read_text())["pid"]
+            for end in ("source", "sink")
+        }
         first, largest = watched(pids, seconds)
         (Path(folder) / "go-on").touch()
         job.join()

@@ -1,11 +1,10 @@
-"""The cost of 10^7 keys of state: bytes per key, the process's memory, and time per record, with the hash map and
-with RocksDB.
+"""The cost of 10^7 keys of state: bytes per key, the process's memory, and time per record, with
+the hash map and with RocksDB.
 
     python -m benchmarks state_memory [--quick]
 
-Each measurement has a process of its own, because a process does not return freed memory. The bare side is a plain
-dict with the same work.
-"""
+Each measurement has a process of its own, because a process does not return freed memory. The bare
+side is a plain dict with the same work."""
 
 from __future__ import annotations
 
@@ -58,8 +57,8 @@ def count_in_state(batches: list[list[int]], backend: KeyedStateBackend, state: 
 
 
 def measure(side: str, keys: int, records: int) -> dict[str, float]:
-    """Counts every key once, then ``records`` random ones: returns bytes per key, peak bytes, and nanoseconds per
-    random record."""
+    """Counts every key once, then ``records`` random ones: returns bytes per key, peak bytes, and
+    nanoseconds per random record."""
     before = resident()
     counts: dict[int, int] = {}
     backend = backend_of(side) if side != "dict" else None
@@ -88,8 +87,18 @@ def measure(side: str, keys: int, records: int) -> dict[str, float]:
 
 
 def in_a_process(side: str, keys: int, records: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.state_memory", "--measure", side, str(keys), str(records)]
-    found: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.state_memory",
+        "--measure",
+        side,
+        str(keys),
+        str(records),
+    ]
+    found: dict[str, float] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    )
     return found
 
 
@@ -100,13 +109,39 @@ def main() -> list[Comparison]:
     results = []
     for side in SIDES[1:]:
         ours, bare = found[side], found["dict"]
-        note = f"peak {ours['peak'] / 1e9:.2f} GB (at most {LIMIT_BYTES / 1e9:g}), filling {ours['fill']:,.0f} ns a key"
+        note = (
+            f"peak {ours['peak'] / 1e9:.2f} GB (at most {LIMIT_BYTES / 1e9:g}), filling "
+            f"{ours['fill']:,.0f} ns a key"
+        )
         ratio = ours["bytes"] / bare["bytes"]
-        results.append(Comparison(f"{side}, {keys:,} keys int to int", "bytes/key", ours["bytes"], bare["bytes"], ratio, None, note))
+        results.append(
+            Comparison(
+                f"{side}, {keys:,} keys int to int",
+                "bytes/key",
+                ours["bytes"],
+                bare["bytes"],
+                ratio,
+                None,
+                note,
+            )
+        )
         growth, bare_growth = ours["cost"] / few[side]["cost"], bare["cost"] / few["dict"]["cost"]
-        note = f"a record costs {growth:.2f} times what it costs with 1,000 keys; in a plain dict {bare_growth:.2f} times"
+        note = (
+            f"a record costs {growth:.2f} times what it costs with 1,000 keys; in a plain "
+            f"dict {bare_growth:.2f} times"
+        )
         ratio = ours["cost"] / bare["cost"]
-        results.append(Comparison(f"{side}, read and write at random", "ns/record", ours["cost"], bare["cost"], ratio, None, note))
+        results.append(
+            Comparison(
+                f"{side}, read and write at random",
+                "ns/record",
+                ours["cost"],
+                bare["cost"],
+                ratio,
+                None,
+                note,
+            )
+        )
     for result in results:
         print(result, flush=True)
     return results

@@ -1,4 +1,5 @@
-"""A job under back-pressure, its buffers full behind a slow function: how long a checkpoint takes and how large it is, aligned against unaligned."""
+"""A job under back-pressure, its buffers full behind a slow function: how long a checkpoint takes
+and how large it is, aligned against unaligned."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "aligned": {},
     "unaligned": {"execution.checkpointing.unaligned.enabled": True},
     "unaligned after 1 s": {
-        "execution.checkpointing.unaligned.enabled": True, "execution.checkpointing.aligned-checkpoint-timeout": "1 s"},
+        "execution.checkpointing.unaligned.enabled": True,
+        "execution.checkpointing.aligned-checkpoint-timeout": "1 s",
+    },
 }
 
 
@@ -33,7 +36,8 @@ def slow(pair: tuple[int, int]) -> tuple[int, int]:
 
 
 def checkpoints(folder: Path, seen: set[str]) -> Iterator[tuple[float, int]]:
-    """Seconds from the beginning to the manifest, and bytes, of each checkpoint that is new in the folder."""
+    """Seconds from the beginning to the manifest, and bytes, of each checkpoint that is new in the
+    folder."""
     for manifest in folder.glob("*/chk-*/_metadata"):
         with suppress(OSError, CheckpointDamagedError):  # it may be deleted now
             if str(manifest) not in seen:
@@ -51,7 +55,12 @@ def measure(options: dict[str, Any], records: int) -> list[tuple[float, int]]:
     with tempfile.TemporaryDirectory() as folder:
         env.get_checkpoint_config().set_checkpoint_storage_dir(folder)
         env.program.values.update({"execution.checkpointing.num-retained": 20, **options})
-        sums = env.from_sequence(1, records).map(lambda n: (n % 1000, n)).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+        sums = (
+            env.from_sequence(1, records)
+            .map(lambda n: (n % 1000, n))
+            .key_by(lambda pair: pair[0])
+            .reduce(lambda a, b: (a[0], a[1] + b[1]))
+        )
         sums.key_by(lambda pair: pair[1]).map(slow).filter(lambda pair: pair[1] < 0).print()
         client, seen = env.execute_async(), set[str]()
         done = client.get_job_execution_result()
@@ -71,7 +80,10 @@ def main() -> list[Comparison]:
             print(f"{name}: no checkpoint was complete while the job ran")
             continue
         size = statistics.median(size for _, size in found)
-        print(f"{name}: {len(times)} checkpoints, median {statistics.median(times):.2f} s, longest {times[-1]:.2f} s, {size / 1000:,.0f} kB")
+        print(
+            f"{name}: {len(times)} checkpoints, median {statistics.median(times):.2f} s, "
+            f"longest {times[-1]:.2f} s, {size / 1000:,.0f} kB"
+        )
     return []
 
 

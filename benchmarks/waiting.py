@@ -1,7 +1,8 @@
-"""Functions that wait: four subtasks against one, a job beside one whose function waits, and a savepoint of eight subtasks against one's.
+"""Functions that wait: four subtasks against one, a job beside one whose function waits, and a
+savepoint of eight subtasks against one's.
 
-All embedded, so that all subtasks share a process. Figures are seconds; the notes say what is wanted of the ratio.
-"""
+All embedded, so that all subtasks share a process. Figures are seconds; the notes say what is
+wanted of the ratio."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ JOB_RECORDS = 1_500_000
 
 
 def environment(parallelism: int) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded", "client.progress": False})
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"execution.target": "embedded", "client.progress": False}
+    )
     env.set_parallelism(parallelism)
     return env
 
@@ -45,7 +48,9 @@ def of_subtasks(function: Callable[[int], int], parallelism: int) -> Callable[[]
 
     def run() -> float:
         began = time.perf_counter()
-        stream = environment(parallelism).from_collection(list(range(SLEEPS))).rebalance().map(function)
+        stream = (
+            environment(parallelism).from_collection(list(range(SLEEPS))).rebalance().map(function)
+        )
         with stream.execute_and_collect() as results:
             if sorted(results) != list(range(SLEEPS)):
                 raise AssertionError("records are missing")
@@ -62,7 +67,11 @@ def sleeps_long(value: int) -> int:
 def counted(records: int) -> float:
     """Seconds of a job that computes."""
     env = environment(1)
-    stream = env.from_sequence(1, records).map(lambda value: (value % 100, hash(str(value)))).key_by(lambda pair: pair[0])
+    stream = (
+        env.from_sequence(1, records)
+        .map(lambda value: (value % 100, hash(str(value))))
+        .key_by(lambda pair: pair[0])
+    )
     stream.reduce(lambda one, other: (one[0], one[1] ^ other[1])).filter(lambda pair: False).print()
     began = time.perf_counter()
     env.execute("computes")
@@ -114,7 +123,9 @@ def savepoint(parallelism: int) -> Callable[[], float]:
 
     def run() -> float:
         env = environment(parallelism)
-        env.from_sequence(1, 10_000_000_000).filter(lambda value: value % 1000 == 0).key_by(lambda value: value % 64).process(Remembers()).print()
+        env.from_sequence(1, 10_000_000_000).filter(lambda value: value % 1000 == 0).key_by(
+            lambda value: value % 64
+        ).process(Remembers()).print()
         with tempfile.TemporaryDirectory() as folder, running(env) as client:
             time.sleep(1.0)
             with slow_files():
@@ -128,14 +139,39 @@ def savepoint(parallelism: int) -> Callable[[], float]:
 def main() -> list[Comparison]:
     rounds, records = (1, 100_000) if quick() else (3, JOB_RECORDS)
     return [
-        compare("4 subtasks that sleep, against 1", of_subtasks(sleeps, 1), of_subtasks(sleeps, 4), unit="s", target=3.5, rounds=rounds,
-                note="1 subtask's time over that of 4"),
-        compare("4 subtasks that compute, against 1", of_subtasks(computes, 1), of_subtasks(computes, 4), unit="s", rounds=rounds,
-                note="1 is all that the interpreter lock allows"),
-        compare("a job beside one that sleeps 2 s", lambda: beside_a_sleeper(records), lambda: counted(records), unit="s", rounds=rounds,
-                note="over its time alone; target ≤ 1.33"),
-        compare("a savepoint of 8 subtasks, against 1", savepoint(8), savepoint(1), unit="s", rounds=rounds,
-                note="a file takes 0.4 s; target ≤ 1.5"),
+        compare(
+            "4 subtasks that sleep, against 1",
+            of_subtasks(sleeps, 1),
+            of_subtasks(sleeps, 4),
+            unit="s",
+            target=3.5,
+            rounds=rounds,
+            note="1 subtask's time over that of 4",
+        ),
+        compare(
+            "4 subtasks that compute, against 1",
+            of_subtasks(computes, 1),
+            of_subtasks(computes, 4),
+            unit="s",
+            rounds=rounds,
+            note="1 is all that the interpreter lock allows",
+        ),
+        compare(
+            "a job beside one that sleeps 2 s",
+            lambda: beside_a_sleeper(records),
+            lambda: counted(records),
+            unit="s",
+            rounds=rounds,
+            note="over its time alone; target ≤ 1.33",
+        ),
+        compare(
+            "a savepoint of 8 subtasks, against 1",
+            savepoint(8),
+            savepoint(1),
+            unit="s",
+            rounds=rounds,
+            note="a file takes 0.4 s; target ≤ 1.5",
+        ),
     ]
 
 

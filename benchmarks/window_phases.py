@@ -1,4 +1,5 @@
-"""q5 and a q7 by auction in two processes on Ray: against one process, and in two phases against one phase."""
+"""q5 and a q7 by auction in two processes on Ray: against one process, and in two phases against
+one phase."""
 
 from __future__ import annotations
 
@@ -25,12 +26,20 @@ def q7_rows(stream: DataStream) -> DataStream:
 
 
 def q7_columns(stream: DataStream) -> DataStream:
-    return stamped(stream, col("date_time")).key_by("auction").window(TUMBLING).aggregate(col("price").max.alias("highest"))
+    return (
+        stamped(stream, col("date_time"))
+        .key_by("auction")
+        .window(TUMBLING)
+        .aggregate(col("price").max.alias("highest"))
+    )
 
 
 def rows_of(count: int, subtask: int, parallelism: int) -> list[Batch]:
     """Every ``parallelism``-th bid, so that all subtasks have the same time span."""
-    values = once(f"phase rows {count}", lambda: list(zip(*(column.to_pylist() for column in bid_table(count).columns))))[subtask::parallelism]
+    values = once(
+        f"phase rows {count}",
+        lambda: list(zip(*(column.to_pylist() for column in bid_table(count).columns))),
+    )[subtask::parallelism]
     return [RowBatch(values[at : at + ROW_BATCH]) for at in range(0, len(values), ROW_BATCH)]
 
 
@@ -47,22 +56,48 @@ def main() -> list[Comparison]:
     results = []
     with ray_cluster():
         for name, program, make, count, target in [
-            ("q5, rows", q5_rows, rows_of, rows, 1.7), ("q7 by auction, rows", q7_rows, rows_of, rows, 1.7),
-            ("q5, columns", q5_columns, columns_of, columns, 1.6), ("q7 by auction, columns", q7_columns, columns_of, columns, 1.6),
+            ("q5, rows", q5_rows, rows_of, rows, 1.7),
+            ("q7 by auction, rows", q7_rows, rows_of, rows, 1.7),
+            ("q5, columns", q5_columns, columns_of, columns, 1.6),
+            ("q7 by auction, columns", q7_columns, columns_of, columns, 1.6),
         ]:
             two, single, one_phase = runs(program, make, count)
-            results.append(compare(f"{name}, 2 processes vs 1", two, single, target=target, rounds=rounds, note="bare = parallelism 1"))
-            results.append(compare(f"{name}, 2 phases vs 1", two, one_phase, rounds=rounds, note="2 processes both times"))
+            results.append(
+                compare(
+                    f"{name}, 2 processes vs 1",
+                    two,
+                    single,
+                    target=target,
+                    rounds=rounds,
+                    note="bare = parallelism 1",
+                )
+            )
+            results.append(
+                compare(
+                    f"{name}, 2 phases vs 1",
+                    two,
+                    one_phase,
+                    rounds=rounds,
+                    note="2 processes both times",
+                )
+            )
     return results
 
 
-def runs(program: Callable[[DataStream], DataStream], make: Callable[[int, int, int], list[Batch]], count: int) -> tuple[Callable[[], float], ...]:
+def runs(
+    program: Callable[[DataStream], DataStream],
+    make: Callable[[int, int, int], list[Batch]],
+    count: int,
+) -> tuple[Callable[[], float], ...]:
     """Returns runs in two processes, in one, and in two with one phase."""
+
     def batches(subtask: int, parallelism: int) -> list[Batch]:
         return make(count, subtask, parallelism)
 
     def at(parallelism: int, options: dict[str, Any] | None = None) -> Callable[[], float]:
-        return on_ray(batches, 1, parallelism, program, columnar=make is columns_of, options=options)
+        return on_ray(
+            batches, 1, parallelism, program, columnar=make is columns_of, options=options
+        )
 
     return at(2), at(1), at(2, ONE_PHASE)
 

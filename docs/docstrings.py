@@ -1,7 +1,8 @@
-"""Docstrings for the site: examples with prompts become fenced blocks, and a paragraph that ends in ``::`` introduces code.
+"""Docstrings for the site: examples with prompts become fenced blocks, and a paragraph that ends in
+``::`` introduces code.
 
-Docstrings are written to be read in the source, where ``>>>`` needs no fence; Markdown would take it for a quotation.
-"""
+Docstrings are written to be read in the source, where ``>>>`` needs no fence; Markdown would take
+it for a quotation."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ DIRECTIVE = re.compile(r" *# doctest: [+A-Z_, ]+$", re.MULTILINE)
 
 
 def readable(docstring: str) -> str:
-    """Markdown of a docstring: names instead of roles, examples between fences and without their directives.
+    """Markdown of a docstring: names instead of roles, examples between fences and without their
+    directives.
 
     >>> print(readable("As :meth:`~flinkpy.x.Y.take` does."))
     As `take` does.
@@ -25,7 +27,8 @@ def readable(docstring: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """The text with each run of prompts and their output, up to the next empty line, between fences."""
+    """The text with each run of prompts and their output, up to the next empty line, between
+    fences."""
     lines: list[str] = []
     inside = False
     for line in text.splitlines():
@@ -43,7 +46,8 @@ def fenced(text: str) -> str:
     return "\n".join([*lines, "```"] if inside else lines)
 
 
-class ReadableDocstrings(griffe.Extension):  # type: ignore[misc]  # of the extra flinkpy[docs], whose types are not looked at
+# of the extra flinkpy[docs], whose types are not looked at
+class ReadableDocstrings(griffe.Extension):  # type: ignore[misc]
     """Rewrites each docstring as the package is read."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:

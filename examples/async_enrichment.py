@@ -2,10 +2,9 @@
 
     python examples/async_enrichment.py
 
-While one lookup waits, up to 99 others run. One lookup in five fails at first and is repeated. If the service does
-not answer in time, the order gets an unknown customer instead of failing the job. Results keep the order of the
-input.
-"""
+While one lookup waits, up to 99 others run. One lookup in five fails at first and is repeated. If
+the service does not answer in time, the order gets an unknown customer instead of failing the job.
+Results keep the order of the input."""
 
 from __future__ import annotations
 
@@ -13,7 +12,14 @@ import asyncio
 from typing import Any
 
 from flinkpy.common import Time, Types
-from flinkpy.datastream import AsyncDataStream, AsyncFunction, AsyncRetryStrategy, DataStream, RuntimeContext, StreamExecutionEnvironment
+from flinkpy.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
+    AsyncRetryStrategy,
+    DataStream,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
 from flinkpy.datastream.async_retry_predicates import has_exception_predicate
 
 CUSTOMERS = dict(enumerate(["Ada", "Grace", "Edsger", "Barbara", "Donald", "Margaret", "Alan"]))
@@ -48,11 +54,21 @@ class Enrich(AsyncFunction):
         return [(value[0], "unknown")]
 
 
-def enriched(env: StreamExecutionEnvironment, orders: int = 1000, timeout_ms: int = 500) -> DataStream:
-    stream = env.from_collection([(order, order % 7 if order != 500 else LOST) for order in range(orders)])
+def enriched(
+    env: StreamExecutionEnvironment, orders: int = 1000, timeout_ms: int = 500
+) -> DataStream:
+    stream = env.from_collection(
+        [(order, order % 7 if order != 500 else LOST) for order in range(orders)]
+    )
     again = AsyncRetryStrategy.fixed_delay(3, 5, exception_predicate=has_exception_predicate)
     return AsyncDataStream.ordered_wait_with_retry(
-        stream, Enrich(), Time.milliseconds(timeout_ms), again, capacity=100, output_type=Types.TUPLE([Types.INT(), Types.STRING()]))
+        stream,
+        Enrich(),
+        Time.milliseconds(timeout_ms),
+        again,
+        capacity=100,
+        output_type=Types.TUPLE([Types.INT(), Types.STRING()]),
+    )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
-"""The same program in STREAMING and in BATCH mode: sales per shop, with every sale, or once at the end.
+"""The same program in STREAMING and in BATCH mode: sales per shop, with every sale, or once at the
+end.
 
     python examples/batch_mode.py [--batch]
 
-In STREAMING mode every sale emits its shop's new sum, and the program could run for ever. In BATCH mode the input
-must be bounded: every exchange between tasks is complete before it is read, a keyed operator gets its input key by
-key, and emits only the last result of each key. So a batch job needs only one slot, holds the state of one key at a
-time, and its results are the last ones of the stream. With AUTOMATIC the program runs in BATCH mode if all its
-sources are bounded and it has no loop.
-"""
+In STREAMING mode every sale emits its shop's new sum, and the program could run for ever. In BATCH
+mode the input must be bounded: every exchange between tasks is complete before it is read, a keyed
+operator gets its input key by key, and emits only the last result of each key. So a batch job needs
+only one slot, holds the state of one key at a time, and its results are the last ones of the
+stream. With AUTOMATIC the program runs in BATCH mode if all its sources are bounded and it has no
+loop."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def main() -> None:
     arguments = parser.parse_args()
 
     env = StreamExecutionEnvironment.get_execution_environment()
-    env.set_runtime_mode(RuntimeExecutionMode.BATCH if arguments.batch else RuntimeExecutionMode.STREAMING)
+    env.set_runtime_mode(
+        RuntimeExecutionMode.BATCH if arguments.batch else RuntimeExecutionMode.STREAMING
+    )
     sums(env).print()
     env.execute("sales per shop")
 

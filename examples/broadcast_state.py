@@ -2,9 +2,9 @@
 
     python examples/broadcast_state.py
 
-Each payment goes to one subtask, by account; each limit goes to all subtasks, which keep it in broadcast state. The
-order between the two streams is undefined, so a payment whose country has no limit yet waits in its account's state,
-and the limit, when it comes, checks all waiting payments.
+Each payment goes to one subtask, by account; each limit goes to all subtasks, which keep it in
+broadcast state. The order between the two streams is undefined, so a payment whose country has no
+limit yet waits in its account's state, and the limit, when it comes, checks all waiting payments.
 """
 
 from __future__ import annotations
@@ -13,10 +13,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from flinkpy.common import Types
-from flinkpy.datastream import DataStream, KeyedBroadcastProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from flinkpy.datastream import (
+    DataStream,
+    KeyedBroadcastProcessFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
 from flinkpy.datastream.state import ListStateDescriptor, MapStateDescriptor
 
-PAYMENTS = [("ann", "at", 40), ("bob", "be", 900), ("ann", "be", 70), ("cem", "at", 120), ("bob", "at", 10), ("cem", "be", 500)]
+PAYMENTS = [
+    ("ann", "at", 40),
+    ("bob", "be", 900),
+    ("ann", "be", 70),
+    ("cem", "at", 120),
+    ("bob", "at", 10),
+    ("cem", "be", 500),
+]
 LIMITS = [("at", 100), ("be", 450)]
 
 RULES = MapStateDescriptor("limit per country", Types.STRING(), Types.INT())
@@ -44,7 +56,9 @@ class Check(KeyedBroadcastProcessFunction):
 
         def look_again(account: str, waiting: Any) -> None:
             payments = waiting.get()
-            found.extend(payment for payment in payments if payment[1] == country and payment[2] > limit)
+            found.extend(
+                payment for payment in payments if payment[1] == country and payment[2] > limit
+            )
             waiting.update([payment for payment in payments if payment[1] != country])
 
         ctx.apply_to_keyed_state(WAITING, look_again)
@@ -52,7 +66,9 @@ class Check(KeyedBroadcastProcessFunction):
 
 
 def over_the_limit(env: StreamExecutionEnvironment) -> DataStream:
-    limits = env.from_collection(LIMITS, Types.TUPLE([Types.STRING(), Types.INT()])).broadcast(RULES)
+    limits = env.from_collection(LIMITS, Types.TUPLE([Types.STRING(), Types.INT()])).broadcast(
+        RULES
+    )
     payments = env.from_collection(PAYMENTS, PAYMENT)
     return payments.key_by(lambda payment: payment[0]).connect(limits).process(Check(), PAYMENT)
 

@@ -1,11 +1,11 @@
-"""Count windows, triggers and evictors: means of measurements, emitted after a number of records, not after a time.
+"""Count windows, triggers and evictors: means of measurements, emitted after a number of records,
+not after a time.
 
     python examples/count_windows.py
 
-An assigner assigns each record to windows, a trigger decides when a window is evaluated, an evictor removes records
-before or after that. A count window is one such combination. A window that never gets full emits nothing, in PyFlink
-and in flinkpy.
-"""
+An assigner assigns each record to windows, a trigger decides when a window is evaluated, an evictor
+removes records before or after that. A count window is one such combination. A window that never
+gets full emits nothing, in PyFlink and in flinkpy."""
 
 from __future__ import annotations
 
@@ -14,9 +14,25 @@ from typing import Any
 
 from flinkpy.common import Types
 from flinkpy.datastream import DataStream, KeyedStream, StreamExecutionEnvironment, WindowFunction
-from flinkpy.datastream.window import CountEvictor, CountTrigger, DeltaEvictor, GlobalWindows, PurgingTrigger
+from flinkpy.datastream.window import (
+    CountEvictor,
+    CountTrigger,
+    DeltaEvictor,
+    GlobalWindows,
+    PurgingTrigger,
+)
 
-MEASURED = [("a", 1.0), ("b", 10.0), ("a", 2.0), ("a", 3.0), ("b", 20.0), ("a", 4.0), ("a", 5.0), ("b", 90.0), ("b", 30.0)]
+MEASURED = [
+    ("a", 1.0),
+    ("b", 10.0),
+    ("a", 2.0),
+    ("a", 3.0),
+    ("b", 20.0),
+    ("a", 4.0),
+    ("a", 5.0),
+    ("b", 90.0),
+    ("b", 30.0),
+]
 MEAN = Types.TUPLE([Types.STRING(), Types.DOUBLE()])
 
 
@@ -37,7 +53,11 @@ def means_of_two(stream: KeyedStream) -> DataStream:
 
 def moving_means(stream: KeyedStream) -> DataStream:
     """With every second record, the mean of the last three, or of as many as there are."""
-    windows = stream.window(GlobalWindows.create()).trigger(CountTrigger.of(2)).evictor(CountEvictor.of(3))
+    windows = (
+        stream.window(GlobalWindows.create())
+        .trigger(CountTrigger.of(2))
+        .evictor(CountEvictor.of(3))
+    )
     return windows.apply(Mean(), MEAN)
 
 
@@ -47,7 +67,11 @@ def difference(old: tuple[str, float], new: tuple[str, float]) -> float:
 
 def means_near_the_last(stream: KeyedStream) -> DataStream:
     """Of every four records, the mean of those that differ from the last one by less than 25."""
-    windows = stream.window(GlobalWindows.create()).trigger(PurgingTrigger.of(CountTrigger.of(4))).evictor(DeltaEvictor.of(25.0, difference))
+    windows = (
+        stream.window(GlobalWindows.create())
+        .trigger(PurgingTrigger.of(CountTrigger.of(4)))
+        .evictor(DeltaEvictor.of(25.0, difference))
+    )
     return windows.apply(Mean(), MEAN)
 
 

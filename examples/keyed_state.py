@@ -2,10 +2,10 @@
 
     python examples/keyed_state.py
 
-State and timers belong to the key of the current record: each shop has a map from hour to sum, and a timer for the
-end of each hour in which it sold. Event time is the time of the sales: they may come in any order within ten minutes,
-and the result is the same however fast they are read. At the end of the input the last hours end too.
-"""
+State and timers belong to the key of the current record: each shop has a map from hour to sum, and
+a timer for the end of each hour in which it sold. Event time is the time of the sales: they may
+come in any order within ten minutes, and the result is the same however fast they are read. At the
+end of the input the last hours end too."""
 
 from __future__ import annotations
 
@@ -14,11 +14,24 @@ from typing import Any
 
 from flinkpy.common import Duration, Types, WatermarkStrategy
 from flinkpy.common.watermark_strategy import TimestampAssigner
-from flinkpy.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from flinkpy.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
 from flinkpy.datastream.state import MapStateDescriptor
 
 MINUTE = 60_000
-SALES = [("north", 5, 20), ("south", 58, 15), ("north", 62, 40), ("north", 55, 10), ("south", 75, 30), ("south", 70, 5), ("north", 130, 25)]
+SALES = [
+    ("north", 5, 20),
+    ("south", 58, 15),
+    ("north", 62, 40),
+    ("north", 55, 10),
+    ("south", 75, 30),
+    ("south", 70, 5),
+    ("north", 130, 25),
+]
 
 
 class SaleTime(TimestampAssigner):
@@ -30,7 +43,9 @@ class HourlySales(KeyedProcessFunction):
     """Maps (shop, minute, amount) to (shop, hour, sum)."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.sums = runtime_context.get_map_state(MapStateDescriptor("sums", Types.INT(), Types.INT()))
+        self.sums = runtime_context.get_map_state(
+            MapStateDescriptor("sums", Types.INT(), Types.INT())
+        )
 
     def process_element(self, value: tuple[str, int, int], ctx: Any) -> None:
         hour = value[1] // 60
@@ -45,9 +60,13 @@ class HourlySales(KeyedProcessFunction):
 
 
 def hourly_sales(env: StreamExecutionEnvironment) -> DataStream:
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(10)).with_timestamp_assigner(SaleTime())
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_minutes(10)
+    ).with_timestamp_assigner(SaleTime())
     sales = env.from_collection(SALES).assign_timestamps_and_watermarks(strategy)
-    return sales.key_by(lambda sale: sale[0]).process(HourlySales(), Types.TUPLE([Types.STRING(), Types.INT(), Types.INT()]))
+    return sales.key_by(lambda sale: sale[0]).process(
+        HourlySales(), Types.TUPLE([Types.STRING(), Types.INT(), Types.INT()])
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Metrics and accumulators: counts bad lines, and shows the distribution of the numbers, after the job has ended.
+"""Metrics and accumulators: counts bad lines, and shows the distribution of the numbers, after the
+job has ended.
 
     python examples/metrics.py
 
-A metric belongs to a subtask and has its operator's name in front; an accumulator is one value for the whole job,
-merged from all subtasks.
-"""
+A metric belongs to a subtask and has its operator's name in front; an accumulator is one value for
+the whole job, merged from all subtasks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LINES = ["12", "7", "seven", "9", "", "12", "1e3"]
 
 
 class Shortest:
-    """The shortest line that is not a number. Any object that pickles and has ``merge`` can be an accumulator's
-    value."""
+    """The shortest line that is not a number. Any object that pickles and has ``merge`` can be an
+    accumulator's value."""
 
     def __init__(self) -> None:
         self.line: str | None = None

@@ -2,10 +2,9 @@
 
     python examples/own_source_and_sink.py [FOLDER OUTPUT]    (without: three lines of its own)
 
-The source says what can be read independently (one split per file) and how to read a split from a position; subtasks
-share the splits. With ``blocking = True`` each split gets a thread that may wait for a socket or a queue. The sink
-creates a writer in each subtask, which gets whole batches.
-"""
+The source says what can be read independently (one split per file) and how to read a split from a
+position; subtasks share the splits. With ``blocking = True`` each split gets a thread that may wait
+for a socket or a queue. The sink creates a writer in each subtask, which gets whole batches."""
 
 from __future__ import annotations
 
@@ -31,7 +30,8 @@ class Logs(PythonSource):
         return sorted(str(path) for path in Path(self.folder).glob("*.log"))
 
     def read(self, split: str, position: int) -> Iterator[tuple[str, str, str]]:
-        """``position`` is the number of lines of this file that were read already: 0, or more after a restore."""
+        """``position`` is the number of lines of this file that were read already: 0, or more after
+        a restore."""
         with open(split) as lines:
             for number, line in enumerate(lines):
                 if number >= position:
@@ -51,7 +51,9 @@ class FilePerLevel(Sink):
 
 class LevelWriter(SinkWriter):
     def __init__(self, folder: Path, subtask: int) -> None:
-        self.folder, self.subtask, self.files = folder, subtask, dict[str, Any]()
+        self.folder = folder
+        self.subtask = subtask
+        self.files = dict[str, Any]()
         folder.mkdir(parents=True, exist_ok=True)
 
     def write_batch(self, batch: Any) -> None:
@@ -66,8 +68,12 @@ class LevelWriter(SinkWriter):
 
 
 def build(env: StreamExecutionEnvironment, folder: str | Path, output: str | Path) -> None:
-    logs = env.from_source(Logs(folder), source_name="logs", type_info=Types.TUPLE([Types.STRING()] * 3))
-    logs.filter(lambda line: line[1] in ("ERROR", "WARNING")).sink_to(FilePerLevel(output)).name("a file per level")
+    logs = env.from_source(
+        Logs(folder), source_name="logs", type_info=Types.TUPLE([Types.STRING()] * 3)
+    )
+    logs.filter(lambda line: line[1] in ("ERROR", "WARNING")).sink_to(FilePerLevel(output)).name(
+        "a file per level"
+    )
 
 
 if __name__ == "__main__":
@@ -76,4 +82,9 @@ if __name__ == "__main__":
         folder, output = sys.argv[1:] or (sample, f"{sample}/output")
         build(environment := StreamExecutionEnvironment.get_execution_environment(), folder, output)
         environment.execute("errors of log files")
-        print("\n".join(f"{path.name}: {path.read_text().strip()}" for path in sorted(Path(output).iterdir())))
+        print(
+            "\n".join(
+                f"{path.name}: {path.read_text().strip()}"
+                for path in sorted(Path(output).iterdir())
+            )
+        )

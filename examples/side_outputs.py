@@ -1,12 +1,11 @@
-"""Side outputs and connected streams: parses readings, sends bad lines to a side output, and joins both streams in
-one log.
+"""Side outputs and connected streams: parses readings, sends bad lines to a side output, and joins
+both streams in one log.
 
     python examples/side_outputs.py
 
-A process function yields values for its main output and ``(tag, value)`` pairs for a side output. The two streams
-have different types; ``connect`` processes them together without a common type, and a CoMapFunction has a method for
-each.
-"""
+A process function yields values for its main output and ``(tag, value)`` pairs for a side output.
+The two streams have different types; ``connect`` processes them together without a common type, and
+a CoMapFunction has a method for each."""
 
 from __future__ import annotations
 
@@ -22,7 +21,8 @@ REJECTED = OutputTag("rejected", Types.STRING())
 
 
 class Parse(ProcessFunction):
-    """Parses lines of "place degrees" as (place, degrees); sends other lines to the side output, unchanged."""
+    """Parses lines of "place degrees" as (place, degrees); sends other lines to the side output,
+    unchanged."""
 
     def process_element(self, value: str, ctx: Any) -> Iterator[Any]:
         place, _, degrees = value.partition(" ")
@@ -45,7 +45,9 @@ class Log(CoMapFunction):
 
 def log_of(env: StreamExecutionEnvironment, lines: list[str]) -> DataStream:
     """The log of these lines; the order between readings and rejected lines is undefined."""
-    readings = env.from_collection(lines, Types.STRING()).process(Parse(), Types.TUPLE([Types.STRING(), Types.DOUBLE()]))
+    readings = env.from_collection(lines, Types.STRING()).process(
+        Parse(), Types.TUPLE([Types.STRING(), Types.DOUBLE()])
+    )
     return readings.connect(readings.get_side_output(REJECTED)).map(Log(), Types.STRING())
 
 

@@ -1,10 +1,10 @@
-"""State that expires, in RocksDB: of one visitor's clicks on one article, only the first in every hour counts.
+"""State that expires, in RocksDB: of one visitor's clicks on one article, only the first in every
+hour counts.
 
     python examples/state_ttl.py [--backend rocksdb]       # needs flinkpy[rocksdb]; the default, hashmap, needs nothing
 
-Without a time to live the state would grow with every new visitor. Times to live use processing time, as in Flink:
-they limit the state, and do not replace event-time windows.
-"""
+Without a time to live the state would grow with every new visitor. Times to live use processing
+time, as in Flink: they limit the state, and do not replace event-time windows."""
 
 from __future__ import annotations
 
@@ -21,13 +21,20 @@ from flinkpy.datastream import (
 )
 from flinkpy.datastream.state import MapStateDescriptor, StateTtlConfig
 
-CLICKS = [("ann", "news"), ("ben", "news"), ("ann", "news"), ("ann", "maps"), ("ben", "news"), ("cleo", "maps")]
+CLICKS = [
+    ("ann", "news"),
+    ("ben", "news"),
+    ("ann", "news"),
+    ("ann", "maps"),
+    ("ben", "news"),
+    ("cleo", "maps"),
+]
 BACKENDS = {"hashmap": HashMapStateBackend, "rocksdb": EmbeddedRocksDBStateBackend}
 
 
 class FirstOfTheHour(FilterFunction):
-    """A function of a keyed stream: ``seen`` belongs to the current visitor, and each of its entries expires
-    separately."""
+    """A function of a keyed stream: ``seen`` belongs to the current visitor, and each of its
+    entries expires separately."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         seen = MapStateDescriptor("articles seen", Types.STRING(), Types.BOOLEAN())

@@ -2,10 +2,9 @@
 
     python examples/static_table.py
 
-The table does not change with the stream, so there is no window, and no order waits for a partner. An order of a product
-that the table lacks is kept, and shown. The second part loads the table with a function, again every minute while the job
-runs; so a new price counts without a restart.
-"""
+The table does not change with the stream, so there is no window, and no order waits for a partner.
+An order of a product that the table lacks is kept, and shown. The second part loads the table with
+a function, again every minute while the job runs; so a new price counts without a restart."""
 
 from __future__ import annotations
 
@@ -18,8 +17,15 @@ from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.table.expressions import col
 
 ORDER = Types.ROW_NAMED(["product", "pieces"], [Types.INT(), Types.INT()])
-ORDERS = [Row(product=1, pieces=2), Row(product=2, pieces=1), Row(product=9, pieces=4), Row(product=1, pieces=3)]
-PRODUCTS = pa.table({"id": [1, 2], "name": ["tea", "mug"], "price": [3.5, 12.0], "group": ["food", "kitchen"]})
+ORDERS = [
+    Row(product=1, pieces=2),
+    Row(product=2, pieces=1),
+    Row(product=9, pieces=4),
+    Row(product=1, pieces=3),
+]
+PRODUCTS = pa.table(
+    {"id": [1, 2], "name": ["tea", "mug"], "price": [3.5, 12.0], "group": ["food", "kitchen"]}
+)
 
 
 def load_products() -> pa.Table:
@@ -34,7 +40,9 @@ def priced(orders: DataStream) -> DataStream:
 
 def sold_by_group(orders: DataStream) -> DataStream:
     """What was sold of each group, with the table as it is at the time."""
-    known = orders.join_table(load_products, on={"product": "id"}, reload_interval=timedelta(minutes=1))
+    known = orders.join_table(
+        load_products, on={"product": "id"}, reload_interval=timedelta(minutes=1)
+    )
     return known.key_by("group").aggregate((col("pieces") * col("price")).sum.alias("sold"))
 
 

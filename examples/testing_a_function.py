@@ -1,5 +1,5 @@
-"""How to test a program: its function in a harness, with time that the test sets, and the whole job with a source
-that plays a script.
+"""How to test a program: its function in a harness, with time that the test sets, and the whole job
+with a source that plays a script.
 
     python examples/testing_a_function.py           # or: pytest examples/testing_a_function.py
 
@@ -14,7 +14,14 @@ from typing import Any
 from flinkpy.common import Types
 from flinkpy.datastream import DataStream, KeyedProcessFunction, RuntimeContext
 from flinkpy.datastream.state import ValueStateDescriptor
-from flinkpy.testing import At, CollectingSink, KeyedOneInputHarness, ScriptedSource, Watermark, embedded_environment
+from flinkpy.testing import (
+    At,
+    CollectingSink,
+    KeyedOneInputHarness,
+    ScriptedSource,
+    Watermark,
+    embedded_environment,
+)
 
 MINUTE = 60_000
 
@@ -61,7 +68,13 @@ def test_timers_survive_a_failure() -> None:
 
 def test_the_job_gives_what_stayed() -> None:
     env, sink = embedded_environment(), CollectingSink()
-    script = [At(0, ("door", "open")), Watermark(MINUTE), At(70_000, ("door", "closed")), At(80_000, ("door", "open")), Watermark(2 * MINUTE)]
+    script = [
+        At(0, ("door", "open")),
+        Watermark(MINUTE),
+        At(70_000, ("door", "closed")),
+        At(80_000, ("door", "open")),
+        Watermark(2 * MINUTE),
+    ]
     stable(env.from_source(ScriptedSource(script))).sink_to(sink)
     env.execute()
     assert sink.values == [("door", "open"), ("door", "open")]

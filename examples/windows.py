@@ -1,11 +1,11 @@
-"""Event-time windows: the requests per page, in tumbling, sliding and session windows, with late requests.
+"""Event-time windows: the requests per page, in tumbling, sliding and session windows, with late
+requests.
 
     python examples/windows.py
 
-The watermark is two seconds behind the latest request. A request behind the watermark is late. For another ten
-seconds after the end of its minute it is still counted, and the minute's result is emitted again; later requests go
-to a side output.
-"""
+The watermark is two seconds behind the latest request. A request behind the watermark is late. For
+another ten seconds after the end of its minute it is still counted, and the minute's result is
+emitted again; later requests go to a side output."""
 
 from __future__ import annotations
 
@@ -14,16 +14,37 @@ from typing import Any
 
 from flinkpy.common import Time, Types, WatermarkStrategy
 from flinkpy.common.watermark_strategy import WatermarkGenerator, WatermarkOutput
-from flinkpy.datastream import DataStream, KeyedStream, OutputTag, ProcessWindowFunction, StreamExecutionEnvironment
-from flinkpy.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from flinkpy.datastream import (
+    DataStream,
+    KeyedStream,
+    OutputTag,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+)
+from flinkpy.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 
-REQUESTS = [("home", 5), ("home", 58), ("help", 61), ("home", 59), ("home", 64), ("home", 30), ("help", 73), ("home", 40), ("home", 125)]
+REQUESTS = [
+    ("home", 5),
+    ("home", 58),
+    ("help", 61),
+    ("home", 59),
+    ("home", 64),
+    ("home", 30),
+    ("help", 73),
+    ("home", 40),
+    ("home", 125),
+]
 TOO_LATE = OutputTag("too late", Types.TUPLE([Types.STRING(), Types.INT()]))  # (page, second)
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.INT()])
 
 
 class TwoSecondsBehind(WatermarkGenerator):
-    """Emits a watermark after every request, so that the machine's speed does not decide what is late."""
+    """Emits a watermark after every request, so that the machine's speed does not decide what is
+    late."""
 
     latest = -1
 
@@ -41,23 +62,37 @@ class Count(ProcessWindowFunction):
 
 
 def requests(env: StreamExecutionEnvironment) -> KeyedStream:
-    by_second = WatermarkStrategy.for_generator(TwoSecondsBehind).with_timestamp_assigner(lambda request: request[1] * 1000)
+    by_second = WatermarkStrategy.for_generator(TwoSecondsBehind).with_timestamp_assigner(
+        lambda request: request[1] * 1000
+    )
     stream = env.from_collection(REQUESTS, Types.TUPLE([Types.STRING(), Types.INT()]))
-    return stream.assign_timestamps_and_watermarks(by_second).set_parallelism(1).key_by(lambda request: request[0])
+    return (
+        stream.assign_timestamps_and_watermarks(by_second)
+        .set_parallelism(1)
+        .key_by(lambda request: request[0])
+    )
 
 
 def minutes(pages: KeyedStream) -> DataStream:
-    windows = pages.window(TumblingEventTimeWindows.of(Time.minutes(1))).allowed_lateness(10_000).side_output_late_data(TOO_LATE)
+    windows = (
+        pages.window(TumblingEventTimeWindows.of(Time.minutes(1)))
+        .allowed_lateness(10_000)
+        .side_output_late_data(TOO_LATE)
+    )
     return windows.process(Count(), COUNTED)
 
 
 def every_half_minute(pages: KeyedStream) -> DataStream:
-    return pages.window(SlidingEventTimeWindows.of(Time.minutes(1), Time.seconds(30))).process(Count(), COUNTED)
+    return pages.window(SlidingEventTimeWindows.of(Time.minutes(1), Time.seconds(30))).process(
+        Count(), COUNTED
+    )
 
 
 def visits(pages: KeyedStream) -> DataStream:
     """Requests less than twenty seconds apart."""
-    return pages.window(EventTimeSessionWindows.with_gap(Time.seconds(20))).process(Count(), COUNTED)
+    return pages.window(EventTimeSessionWindows.with_gap(Time.seconds(20))).process(
+        Count(), COUNTED
+    )
 
 
 def main() -> None:

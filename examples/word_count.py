@@ -1,12 +1,13 @@
-"""Word count: prints the most frequent words of a file, or the growing count of every word from a socket.
+"""Word count: prints the most frequent words of a file, or the growing count of every word from a
+socket.
 
     python examples/word_count.py [--input FILE] [--batch]
     nc -lk 9999                                          # in another terminal; type lines there
     python examples/word_count.py --host localhost --port 9999
 
-Lines become words, words become (word, 1), and all pairs of one word go to one subtask, which adds them up. A sum is
-emitted for every word read, so the last sum of each word is its count. With --batch only this last sum is emitted.
-"""
+Lines become words, words become (word, 1), and all pairs of one word go to one subtask, which adds
+them up. A sum is emitted for every word read, so the last sum of each word is its count. With
+--batch only this last sum is emitted."""
 
 from __future__ import annotations
 
@@ -44,8 +45,15 @@ def count_file(env: StreamExecutionEnvironment, path: str | Path) -> dict[str, i
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Counts words.")
-    parser.add_argument("--input", default=str(DATA), metavar="FILE", help="text to count (default: a few lines about rivers)")
-    parser.add_argument("--batch", action="store_true", help="run as a batch job: one result per word")
+    parser.add_argument(
+        "--input",
+        default=str(DATA),
+        metavar="FILE",
+        help="text to count (default: a few lines about rivers)",
+    )
+    parser.add_argument(
+        "--batch", action="store_true", help="run as a batch job: one result per word"
+    )
     parser.add_argument("--host", default="localhost")
     parser.add_argument("--port", type=int, help="count the lines of a server there instead")
     arguments = parser.parse_args()

@@ -1,11 +1,10 @@
-"""A blocking result partition. It is first written to its end, and then read any number of times, until the JobMaster
-releases it.
+"""A blocking result partition. It is first written to its end, and then read any number of times,
+until the JobMaster releases it.
 
-Each subpartition is a list of wire frames. They are kept in memory within the TaskExecutor's allowance, and beyond it
-in one file of the partition. So waiting records share no objects with their producer, and can be read again after a
-failure. A reader decodes one batch at a time; decoded batches travel as usual (by reference within a process, by
-credit between processes).
-"""
+Each subpartition is a list of wire frames. They are kept in memory within the TaskExecutor's
+allowance, and beyond it in one file of the partition. So waiting records share no objects with
+their producer, and can be read again after a failure. A reader decodes one batch at a time; decoded
+batches travel as usual (by reference within a process, by credit between processes)."""
 
 from __future__ import annotations
 
@@ -29,18 +28,20 @@ StoredFrame = bytes | tuple[int, int]  # in memory, or (offset, length) in the f
 
 
 class BatchShuffleMemory:
-    """The allowance of one TaskExecutor: ``limit`` bytes of frames in memory. Beyond it, the partition with the most bytes spills to disk.
-    ``lock`` is that of the data plane."""
+    """The allowance of one TaskExecutor: ``limit`` bytes of frames in memory. Beyond it, the
+    partition with the most bytes spills to disk. ``lock`` is that of the data plane."""
 
-    def __init__(self, limit: int, folders: Sequence[str] = (), lock: threading.RLock | None = None) -> None:
+    def __init__(
+        self, limit: int, folders: Sequence[str] = (), lock: threading.RLock | None = None
+    ) -> None:
         self.lock = lock or threading.RLock()
         self.limit, self.folders = limit, tuple(folders)
         self.used = 0
         self._holders: dict[BlockingPartition, int] = {}
 
     def charge_bytes(self, partition: BlockingPartition, count: int) -> None:
-        """Counts ``count`` more bytes for the partition. Raises ResourceUnavailableError if there is no folder to
-        spill to."""
+        """Counts ``count`` more bytes for the partition. Raises ResourceUnavailableError if there
+        is no folder to spill to."""
         holders = self._holders
         holders[partition] = holders.get(partition, 0) + count
         self.used += count
@@ -53,9 +54,19 @@ class BatchShuffleMemory:
 
 
 class SubpartitionView:
-    """One pass over one subpartition, from its beginning; a ``flinkpy.network.partition.ReadableSubpartition``."""
+    """One pass over one subpartition, from its beginning; a
+    ``flinkpy.network.partition.ReadableSubpartition``."""
 
-    __slots__ = ("_decoder", "_position", "backlog", "done", "index", "partition", "queue", "reader")
+    __slots__ = (
+        "_decoder",
+        "_position",
+        "backlog",
+        "done",
+        "index",
+        "partition",
+        "queue",
+        "reader",
+    )
 
     def __init__(self, partition: BlockingPartition, index: int) -> None:
         self.partition, self.index = partition, index
@@ -67,8 +78,8 @@ class SubpartitionView:
         self._load()
 
     def release_segments(self, segments: int) -> None:
-        """Called when the reader has taken a batch that held ``segments``: the next batch is decoded when none is
-        left."""
+        """Called when the reader has taken a batch that held ``segments``: the next batch is
+        decoded when none is left."""
         self.backlog -= segments
         if self.backlog > 0 or self.done:
             return
@@ -78,7 +89,9 @@ class SubpartitionView:
         except FlinkpyError as error:
             self.release_subpartition()
             if reader is not None:
-                reader.producer_failed(error if isinstance(error, ProgramError) else lost(self.partition, error))
+                reader.producer_failed(
+                    error if isinstance(error, ProgramError) else lost(self.partition, error)
+                )
             return
         if reader is not None:
             reader.data_available()
@@ -108,7 +121,10 @@ class SubpartitionView:
             try:
                 element = self._decoder.decode(frame)
             except Exception as error:  # unpickling runs code of the user's classes
-                raise ProgramError(f"records of {partition.partition_id.data_set_id} cannot be read in this process: {error!r}") from None
+                raise ProgramError(
+                    f"records of {partition.partition_id.data_set_id} cannot be read in this "
+                    f"process: {error!r}"
+                ) from None
             if element is not None:
                 self.queue.append((element, frame.segments))
                 self.backlog += frame.segments
@@ -118,11 +134,15 @@ class SubpartitionView:
 
 
 class BlockingPartition:
-    """One output of one attempt in a blocking exchange. ``on_finished`` is called once, when the output is written to
-    its end."""
+    """One output of one attempt in a blocking exchange. ``on_finished`` is called once, when the
+    output is written to its end."""
 
     def __init__(
-        self, partition_id: ResultPartitionId, subpartitions: int, memory: BatchShuffleMemory, on_finished: Callable[[BlockingPartition], None],
+        self,
+        partition_id: ResultPartitionId,
+        subpartitions: int,
+        memory: BatchShuffleMemory,
+        on_finished: Callable[[BlockingPartition], None],
         on_error: Callable[[BaseException], None],
     ) -> None:
         self.partition_id = partition_id
@@ -137,11 +157,11 @@ class BlockingPartition:
         self._unfinished = subpartitions
         self._file: SpillFile | None = None
 
-    # -- writing -----------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     def add_element(self, channel: int, element: Element, segments: int) -> None:
-        """Stores the element for one consumer; there is always room. Raises ProgramError for records that cannot be
-        pickled, and ResourceUnavailableError if the disk fails."""
+        """Stores the element for one consumer; there is always room. Raises ProgramError for
+        records that cannot be pickled, and ResourceUnavailableError if the disk fails."""
         with self.lock:
             self._store(channel, element, segments)
 
@@ -175,7 +195,9 @@ class BlockingPartition:
         """Does nothing, because nothing waits."""
 
     def add_barrier(self, barrier: CheckpointBarrier) -> None:
-        raise EngineError(f"{self} takes no barriers: a job with blocking results has no checkpoints")
+        raise EngineError(
+            f"{self} takes no barriers: a job with blocking results has no checkpoints"
+        )
 
     def overtake(self, checkpoint_id: int) -> list[list[Element]]:
         """Nothing is overtaken, because there are no barriers."""
@@ -219,14 +241,15 @@ class BlockingPartition:
         """The number of bytes in the file."""
         return self._file.size if self._file is not None else 0
 
-    # -- reading -----------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     @property
     def subpartition_count(self) -> int:
         return len(self.frames)
 
     def open_view(self, index: int) -> SubpartitionView:
-        """A new pass from the beginning. Raises PartitionNotFoundError if the file cannot be read."""
+        """A new pass from the beginning. Raises PartitionNotFoundError if the file cannot be
+        read."""
         try:
             found = SubpartitionView(self, index)
         except ProgramError:
@@ -243,15 +266,19 @@ class BlockingPartition:
             data = self._file.read(*data)
         return stored_frame(data)
 
-    # -- the end -----------------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def release_partition(self, cause: BaseException | None = None) -> None:
-        """Drops everything, the file too, and reports ``cause`` to current readers. May be called again."""
+        """Drops everything, the file too, and reports ``cause`` to current readers. May be called
+        again."""
         if self.released:
             return
         self.released = True
         for view in list(self.views):
-            view.fail_view(cause or PartitionNotFoundError(f"{self} was released before it was read to the end"))
+            view.fail_view(
+                cause
+                or PartitionNotFoundError(f"{self} was released before it was read to the end")
+            )
         self.frames = [[] for _ in self.frames]
         self._memory.discharge_partition(self)
         if self._file is not None:
@@ -259,8 +286,12 @@ class BlockingPartition:
 
     def __repr__(self) -> str:
         producer = self.partition_id.producer
-        return (f"blocking partition {self.partition_id.data_set_id:.8} of {producer.vertex_id:.8} subtask {producer.subtask_index} attempt "
-                f"{producer.attempt} ({'written' if self.done else 'being written'}, {self.spilled} bytes on disk)")
+        return (
+            f"blocking partition {self.partition_id.data_set_id:.8} of "
+            f"{producer.vertex_id:.8} subtask {producer.subtask_index} attempt "
+            f"{producer.attempt} ({'written' if self.done else 'being written'}, "
+            f"{self.spilled} bytes on disk)"
+        )
 
 
 def lost(partition: BlockingPartition, error: BaseException) -> PartitionNotFoundError:
@@ -271,7 +302,13 @@ def lost(partition: BlockingPartition, error: BaseException) -> PartitionNotFoun
 class BlockingWriter(PartitionWriter):
     """Gathers full batches, because no consumer is waiting for a partial one."""
 
-    def __init__(self, partition: BlockingPartition, selector: ChannelSelector, config: NetworkConfig, reactor: Reactor) -> None:
+    def __init__(
+        self,
+        partition: BlockingPartition,
+        selector: ChannelSelector,
+        config: NetworkConfig,
+        reactor: Reactor,
+    ) -> None:
         super().__init__(partition, selector, -1, config, reactor)
 
     def flush(self) -> None:

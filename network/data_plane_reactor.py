@@ -1,11 +1,12 @@
-"""The slot loop as connections and waiting requests see it: what it calls holds the lock of the data plane, and any thread that holds
-the lock may call it.
+"""The slot loop as connections and waiting requests see it: what it calls holds the lock of the
+data plane, and any thread that holds the lock may call it.
 
-Segments, partitions, gates and connections of one TaskExecutor are one data structure, and its rules are those of a single thread. Most
-tasks run in the slot loop's thread. A task that waits has a thread of its own, and polls its gate, or writes into its partition, from there.
-So there is one lock for all of it (``NetworkBufferPool.lock``), held for microseconds and never while a user's function runs. What such a
-call brings about for another task is handed over to that task's thread (``Reactor.bind``).
-"""
+Segments, partitions, gates and connections of one TaskExecutor are one data structure, and its
+rules are those of a single thread. Most tasks run in the slot loop's thread. A task that waits has
+a thread of its own, and polls its gate, or writes into its partition, from there. So there is one
+lock for all of it (``NetworkBufferPool.lock``), held for microseconds and never while a user's
+function runs. What such a call brings about for another task is handed over to that task's thread
+(``Reactor.bind``)."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class DataPlaneReactor:
     def thread_id(self) -> int | None:
         return self._loop.thread_id
 
-    # -- sockets: all calls hold the lock; the loop may have found out that one is ready just before it was removed ----------
+    # -- sockets: all calls hold the lock; the loop may have found out that one is ready just before
+    # it was removed ----------
 
     def add_reader(self, stream: Pollable, callback: Action) -> None:
         self._readers[stream] = callback
@@ -56,7 +58,7 @@ class DataPlaneReactor:
             if callback is not None:
                 callback()
 
-    # -- calls to come -------------------------------------------------------------------------------------------------------
+    # -- calls to come -----------------------------------------------------------------------------
 
     def call_later(self, delay_s: float, action: Action) -> ReactorTimer:
         if self._is_here():
@@ -89,7 +91,8 @@ class DataPlaneReactor:
 
 
 class HandedOverTimer:
-    """A timer of a loop, set from another thread. Cancelling it from there is enough: then it does nothing."""
+    """A timer of a loop, set from another thread. Cancelling it from there is enough: then it does
+    nothing."""
 
     def __init__(self, loop: Reactor, delay_s: float, action: Action) -> None:
         self._action: Action | None = action

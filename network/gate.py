@@ -1,9 +1,9 @@
 """One input of a subtask: a channel per producer, all read fairly.
 
-A channel with elements is in the queue of ready channels once, and goes to the end after each element. A blocked
-channel (barrier alignment) is not in the queue until it is unblocked. A local channel reads the producer's
-subpartition directly: batches are passed by reference, and count against the producer's pool until they are taken.
-"""
+A channel with elements is in the queue of ready channels once, and goes to the end after each
+element. A blocked channel (barrier alignment) is not in the queue until it is unblocked. A local
+channel reads the producer's subpartition directly: batches are passed by reference, and count
+against the producer's pool until they are taken."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ from flinkpy.network.port import Traffic
 class InputChannel(ABC):
     """The elements of one producer for this gate, each with the segments that it holds."""
 
-    owns_queue = True  # False: it is the producer's, whose barrier may overtake what is in it, the end too
+    # False: it is the producer's, whose barrier may overtake what is in it, the end too
+    owns_queue = True
 
     def __init__(self, gate: SingleInputGate, index: int, key: ChannelKey) -> None:
-        self.gate, self.index, self.key = gate, index, key
+        self.gate = gate
+        self.index = index
+        self.key = key
         self.queue: deque[tuple[Element, int]] = deque()
         self.ready = self.blocked = self.finished = False
 
@@ -64,7 +67,12 @@ class LocalInputChannel(InputChannel):
 
     def traffic(self) -> Traffic:
         subpartition = self._subpartition
-        return Traffic(*(self._came if subpartition is None else _written_for(subpartition)), 0, 0, len(self.queue))
+        return Traffic(
+            *(self._came if subpartition is None else _written_for(subpartition)),
+            0,
+            0,
+            len(self.queue),
+        )
 
     def attach(self, subpartition: ReadableSubpartition) -> None:
         """Called when the producer's partition can be read."""
@@ -113,11 +121,16 @@ def _written_for(subpartition: ReadableSubpartition) -> tuple[int, int]:
 
 
 class SingleInputGate:
-    """The InputGate of one input (see ``flinkpy.network.port``). ``on_error`` is called once, for the first lost
-    channel. ``lock`` is that of the data plane; ``reactor`` the reading task's, in whose thread its listeners are called."""
+    """The InputGate of one input (see ``flinkpy.network.port``). ``on_error`` is called once, for
+    the first lost channel. ``lock`` is that of the data plane; ``reactor`` the reading task's, in
+    whose thread its listeners are called."""
 
     def __init__(
-        self, name: str, on_error: Callable[[BaseException], None], lock: threading.RLock | None = None, reactor: Reactor | None = None,
+        self,
+        name: str,
+        on_error: Callable[[BaseException], None],
+        lock: threading.RLock | None = None,
+        reactor: Reactor | None = None,
     ) -> None:
         self.name = name
         self._lock = lock or threading.RLock()
@@ -125,7 +138,8 @@ class SingleInputGate:
         self.members: list[InputChannel] = []
         self.pool: LocalBufferPool | None = None  # the pool of the remote channels
         self._ready: deque[InputChannel] = deque()
-        self._being_processed: tuple[InputChannel, int] | None = None  # the channel of the batch polled last, and its segments
+        # the channel of the batch polled last, and its segments
+        self._being_processed: tuple[InputChannel, int] | None = None
         self._on_available: Callable[[], None] | None = None
         self._on_error: Callable[[BaseException], None] | None = on_error
         self._unfinished = 0
@@ -142,7 +156,9 @@ class SingleInputGate:
 
     def traffic(self) -> Traffic:
         pool = self.pool
-        held = Traffic() if pool is None else Traffic(segments_in_use=pool.in_use, segments=pool.size)
+        held = (
+            Traffic() if pool is None else Traffic(segments_in_use=pool.in_use, segments=pool.size)
+        )
         return sum((member.traffic() for member in self.members), held)
 
     @property
@@ -150,11 +166,13 @@ class SingleInputGate:
         return self._unfinished == 0
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        self._on_available = on_available if self._reactor is None else self._reactor.bind(on_available)
+        self._on_available = (
+            on_available if self._reactor is None else self._reactor.bind(on_available)
+        )
 
     def poll(self) -> tuple[int, Element] | None:
-        """The next element. A call means that the previous batch has been processed: only then are its segments
-        released, and credit for them granted."""
+        """The next element. A call means that the previous batch has been processed: only then are
+        its segments released, and credit for them granted."""
         with self._lock:
             if self._being_processed is not None:
                 (source, held), self._being_processed = self._being_processed, None
@@ -182,7 +200,7 @@ class SingleInputGate:
                 return channel.index, element
             return None
 
-    # -- barriers -----------------------------------------------------------------------------------------------------
+    # -- barriers ----------------------------------------------------------------------------------
 
     def block(self, channel: int) -> None:
         with self._lock:
@@ -199,7 +217,9 @@ class SingleInputGate:
             if member.queue and not member.ready:
                 self.channel_ready(member)
 
-    def set_barrier_listener(self, on_barrier: Callable[[CheckpointBarrier | EndOfPartition], None]) -> None:
+    def set_barrier_listener(
+        self, on_barrier: Callable[[CheckpointBarrier | EndOfPartition], None]
+    ) -> None:
         self._on_barrier = on_barrier if self._reactor is None else self._reactor.bind(on_barrier)
 
     def barrier_arrived(self, barrier: CheckpointBarrier) -> None:
@@ -212,7 +232,9 @@ class SingleInputGate:
         if channel.index in self._logs and self._on_barrier is not None:
             self._on_barrier(EndOfPartition())
 
-    def overtake(self, channel: int, checkpoint_id: int) -> tuple[CheckpointBarrier | EndOfPartition, list[Element]] | None:
+    def overtake(
+        self, channel: int, checkpoint_id: int
+    ) -> tuple[CheckpointBarrier | EndOfPartition, list[Element]] | None:
         with self._lock:
             member = self.members[channel]
             elements = [element for element, _ in member.queue]
@@ -235,10 +257,11 @@ class SingleInputGate:
     def source_of(self, channel: int) -> ChannelKey:
         return self.members[channel].key
 
-    # -- the channels' calls ------------------------------------------------------------------------------------------
+    # -- the channels' calls -----------------------------------------------------------------------
 
     def channel_ready(self, channel: InputChannel) -> None:
-        """Puts a channel that has elements into the queue, unless it is in it already or blocked."""
+        """Puts a channel that has elements into the queue, unless it is in it already or
+        blocked."""
         if channel.blocked or channel.ready:
             return
         channel.ready = True
@@ -271,4 +294,7 @@ class SingleInputGate:
             channel.end_reached()
 
     def __repr__(self) -> str:
-        return f"SingleInputGate({self.name}: {self._unfinished} of {len(self.members)} channels unfinished, {len(self._ready)} ready)"
+        return (
+            f"SingleInputGate({self.name}: {self._unfinished} of {len(self.members)} channels "
+            f"unfinished, {len(self._ready)} ready)"
+        )

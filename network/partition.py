@@ -1,12 +1,13 @@
-"""A pipelined result partition: what a subtask produces for one data set, with a queue of elements for each consumer,
-limited by the partition's pool.
+"""A pipelined result partition: what a subtask produces for one data set, with a queue of elements
+for each consumer, limited by the partition's pool.
 
-The reader of a subpartition is either a gate of the same process, which takes the objects themselves, or the
-producer's end of a connection. Elements that are written before there is a reader wait, as far as the pool allows.
+The reader of a subpartition is either a gate of the same process, which takes the objects
+themselves, or the producer's end of a connection. Elements that are written before there is a
+reader wait, as far as the pool allows.
 
-The partition owns all that was written and not read yet: the queues, and behind them the elements without room. So a
-barrier that overtakes goes to the front here, and what it passes is what the checkpoint must keep.
-"""
+The partition owns all that was written and not read yet: the queues, and behind them the elements
+without room. So a barrier that overtakes goes to the front here, and what it passes is what the
+checkpoint must keep."""
 
 from __future__ import annotations
 
@@ -38,11 +39,11 @@ class SubpartitionReader(Protocol):
 
 
 class ReadableSubpartition(Protocol):
-    """A subpartition as its reader sees it: a queue of elements, each with the segments that it holds.
+    """A subpartition as its reader sees it: a queue of elements, each with the segments that it
+    holds.
 
-    The reader calls ``release_segments`` for each batch that it has taken, ``barrier_taken`` for each barrier, and
-    ``release_subpartition`` after the last element, or when it needs no more.
-    """
+    The reader calls ``release_segments`` for each batch that it has taken, ``barrier_taken`` for
+    each barrier, and ``release_subpartition`` after the last element, or when it needs no more."""
 
     reader: SubpartitionReader | None
 
@@ -69,8 +70,8 @@ class ReadableSubpartition(Protocol):
 
 
 class ReadablePartition(Protocol):
-    """The partition as a channel sees it: ``on_error`` reports records that cannot be sent; ``bytes_to`` and ``batches_to`` count what was written
-    for each consumer."""
+    """The partition as a channel sees it: ``on_error`` reports records that cannot be sent;
+    ``bytes_to`` and ``batches_to`` count what was written for each consumer."""
 
     bytes_to: list[int]
     batches_to: list[int]
@@ -80,10 +81,11 @@ class ReadablePartition(Protocol):
 
 
 class WritablePartition(Protocol):
-    """The partition as its writer sees it, who counts in ``bytes_to`` and ``batches_to`` what it writes for each consumer.
+    """The partition as its writer sees it, who counts in ``bytes_to`` and ``batches_to`` what it
+    writes for each consumer.
 
-    Its writer calls from its task's thread, its readers from theirs: each call holds the ``lock`` of the data plane.
-    """
+    Its writer calls from its task's thread, its readers from theirs: each call holds the ``lock``
+    of the data plane."""
 
     bytes_to: list[int]
     batches_to: list[int]
@@ -92,7 +94,8 @@ class WritablePartition(Protocol):
     def lock(self) -> AbstractContextManager[Any]: ...
 
     def held(self) -> tuple[int, int, int]:
-        """The elements that were not read, the segments that they hold, and those that it may use. May be called from any thread."""
+        """The elements that were not read, the segments that they hold, and those that it may use.
+        May be called from any thread."""
         ...
 
     @property
@@ -113,7 +116,8 @@ class WritablePartition(Protocol):
         ...
 
     def add_element(self, channel: int, element: Element, segments: int) -> None:
-        """Takes the element for one consumer, behind all before it. If there is no room for it, it waits."""
+        """Takes the element for one consumer, behind all before it. If there is no room for it, it
+        waits."""
         ...
 
     def drop_waiting(self) -> None:
@@ -125,8 +129,8 @@ class WritablePartition(Protocol):
         ...
 
     def overtake(self, checkpoint_id: int) -> list[list[Element]]:
-        """Puts the checkpoint's barrier in front of all that was not read, for each consumer that has not taken it yet; returns what it has
-        overtaken there, for each consumer."""
+        """Puts the checkpoint's barrier in front of all that was not read, for each consumer that
+        has not taken it yet; returns what it has overtaken there, for each consumer."""
         ...
 
     def holds_barrier(self, checkpoint_id: int) -> bool:
@@ -144,7 +148,8 @@ class WritablePartition(Protocol):
 
 
 class ResultSubpartition:
-    """The elements for one consumer, each with the segments that it holds; ``backlog`` is their sum."""
+    """The elements for one consumer, each with the segments that it holds; ``backlog`` is their
+    sum."""
 
     __slots__ = ("backlog", "done", "index", "partition", "queue", "reader")
 
@@ -165,11 +170,18 @@ class ResultSubpartition:
         self.partition.barrier_left(checkpoint_id)
 
     def overtake(self, checkpoint_id: int, waiting: Sequence[Element]) -> list[Element]:
-        """Puts the barrier in front of all that this consumer has not read, and returns what it has overtaken.
-        ``waiting`` are the elements behind the queue."""
+        """Puts the barrier in front of all that this consumer has not read, and returns what it has
+        overtaken. ``waiting`` are the elements behind the queue."""
         elements = [element for element, _ in self.queue]
         elements += waiting
-        at = next((n for n, element in enumerate(elements) if type(element) is CheckpointBarrier and element.checkpoint_id == checkpoint_id), None)
+        at = next(
+            (
+                n
+                for n, element in enumerate(elements)
+                if type(element) is CheckpointBarrier and element.checkpoint_id == checkpoint_id
+            ),
+            None,
+        )
         if at is None or self.done:
             return []
         barrier = elements[at]
@@ -182,8 +194,8 @@ class ResultSubpartition:
         return elements[:at]
 
     def release_subpartition(self) -> None:
-        """Called when the reader has read to the end, or needs no more: drops the elements left, and those still to
-        come."""
+        """Called when the reader has read to the end, or needs no more: drops the elements left,
+        and those still to come."""
         if not self.done:
             self.done, self.reader = True, None
             left, self.backlog = self.backlog, 0
@@ -197,21 +209,32 @@ class ResultSubpartition:
             self.partition.subpartition_done()
 
     def __repr__(self) -> str:
-        return f"ResultSubpartition({self.index}: {len(self.queue)} elements, {self.backlog} segments{', done' if self.done else ''})"
+        return (
+            f"ResultSubpartition({self.index}: {len(self.queue)} elements, {self.backlog} "
+            f"segments{', done' if self.done else ''})"
+        )
 
 
 class ResultPartition:
-    """All subpartitions of one output of one attempt. ``on_done`` is called once, when every consumer has released its subpartition.
+    """All subpartitions of one output of one attempt. ``on_done`` is called once, when every
+    consumer has released its subpartition.
 
-    A consumer's queue takes no more rows beyond ``rows_limit`` segments, however much room the pool has: rows are objects scattered over memory, and
-    a longer queue of them leaves the processor's caches before it is read. Columns are contiguous, and may queue as far as the pool allows.
-    """
+    A consumer's queue takes no more rows beyond ``rows_limit`` segments, however much room the pool
+    has: rows are objects scattered over memory, and a longer queue of them leaves the processor's
+    caches before it is read. Columns are contiguous, and may queue as far as the pool allows."""
 
     def __init__(
-        self, partition_id: ResultPartitionId, subpartitions: int, pool: LocalBufferPool, rows_limit: int,
-        on_done: Callable[[ResultPartition], None], on_error: Callable[[BaseException], None],
+        self,
+        partition_id: ResultPartitionId,
+        subpartitions: int,
+        pool: LocalBufferPool,
+        rows_limit: int,
+        on_done: Callable[[ResultPartition], None],
+        on_error: Callable[[BaseException], None],
     ) -> None:
-        self.partition_id, self.pool, self.lock = partition_id, pool, pool.lock
+        self.partition_id = partition_id
+        self.pool = pool
+        self.lock = pool.lock
         pool.on_room = self._admit_waiting
         self.subpartitions = [ResultSubpartition(self, index) for index in range(subpartitions)]
         self.bytes_to, self.batches_to = [0] * subpartitions, [0] * subpartitions
@@ -220,9 +243,11 @@ class ResultPartition:
         self._rows_limit = rows_limit
         self._on_done = on_done
         self._open = subpartitions
-        self._waiting: deque[tuple[int, Element, int]] = deque()  # elements that found no room, of all consumers, in order
+        # elements that found no room, of all consumers, in order
+        self._waiting: deque[tuple[int, Element, int]] = deque()
         self._on_room: Callable[[], None] | None = None
-        self._barriers: dict[int, int] = {}  # by checkpoint: the consumers that have not taken its barrier
+        # by checkpoint: the consumers that have not taken its barrier
+        self._barriers: dict[int, int] = {}
         self._on_barrier_left: Callable[[int], None] | None = None
 
     @property
@@ -231,12 +256,13 @@ class ResultPartition:
         return not self._waiting
 
     def add_element(self, channel: int, element: Element, segments: int) -> None:
-        """Takes the element for one consumer, behind all before it. If there is no room for it, it waits."""
+        """Takes the element for one consumer, behind all before it. If there is no room for it, it
+        waits."""
         with self.lock:
             if self._waiting or not self._queue_element(channel, element, segments):
                 self._waiting.append((channel, element, segments))
 
-    # -- barriers -----------------------------------------------------------------------------------------------------
+    # -- barriers ----------------------------------------------------------------------------------
 
     def add_barrier(self, barrier: CheckpointBarrier) -> None:
         """Takes the barrier for every consumer, behind all before it."""
@@ -246,14 +272,21 @@ class ResultPartition:
                 self.add_element(channel, barrier, 0)
 
     def overtake(self, checkpoint_id: int) -> list[list[Element]]:
-        """Puts the checkpoint's barrier in front of all that was not read, for each consumer that has not taken it yet; returns what it has
-        overtaken there, for each consumer."""
+        """Puts the checkpoint's barrier in front of all that was not read, for each consumer that
+        has not taken it yet; returns what it has overtaken there, for each consumer."""
         with self.lock:
             waiting: list[list[Element]] = [[] for _ in self.subpartitions]
             for channel, element, _ in self._waiting:
                 waiting[channel].append(element)
-            overtaken = [subpartition.overtake(checkpoint_id, waiting[subpartition.index]) for subpartition in self.subpartitions]
-            still = [each for each in self._waiting if type(each[1]) is not CheckpointBarrier or each[1].checkpoint_id != checkpoint_id]
+            overtaken = [
+                subpartition.overtake(checkpoint_id, waiting[subpartition.index])
+                for subpartition in self.subpartitions
+            ]
+            still = [
+                each
+                for each in self._waiting
+                if type(each[1]) is not CheckpointBarrier or each[1].checkpoint_id != checkpoint_id
+            ]
             self._waiting.clear()
             self._waiting.extend(still)
             return overtaken
@@ -266,8 +299,13 @@ class ResultPartition:
     def holds_ends(self) -> bool:
         """Whether the end was written, and no consumer has taken it yet."""
         with self.lock:
-            waiting = {channel for channel, element, _ in self._waiting if type(element) is EndOfPartition}
-            return all(each.index in waiting or (each.queue and type(each.queue[-1][0]) is EndOfPartition) for each in self.subpartitions)
+            waiting = {
+                channel for channel, element, _ in self._waiting if type(element) is EndOfPartition
+            }
+            return all(
+                each.index in waiting or (each.queue and type(each.queue[-1][0]) is EndOfPartition)
+                for each in self.subpartitions
+            )
 
     def set_barrier_listener(self, on_barrier_left: Callable[[int], None]) -> None:
         """Sets what to call with a checkpoint whose barrier the last consumer has taken."""
@@ -281,10 +319,11 @@ class ResultPartition:
             if self._on_barrier_left is not None:
                 self._on_barrier_left(checkpoint_id)
 
-    # -- room ---------------------------------------------------------------------------------------------------------
+    # -- room --------------------------------------------------------------------------------------
 
     def _queue_element(self, channel: int, element: Element, segments: int) -> bool:
-        """Returns False if there is no room for the element now; the pool calls ``_admit_waiting`` later."""
+        """Returns False if there is no room for the element now; the pool calls ``_admit_waiting``
+        later."""
         subpartition = self.subpartitions[channel]
         if subpartition.done:
             if type(element) is CheckpointBarrier:
@@ -327,7 +366,8 @@ class ResultPartition:
             self._waiting.clear()
 
     def _squeeze(self, segments: int) -> int:
-        """Lets a batch that is larger than the whole pool pass alone, with the segments that there are."""
+        """Lets a batch that is larger than the whole pool pass alone, with the segments that there
+        are."""
         return self.pool.take_segments_up_to(segments) if self.pool.in_use == 0 else 0
 
     def subpartition_done(self) -> None:
@@ -346,7 +386,12 @@ class ResultPartition:
             reader = None if subpartition.done else subpartition.reader
             subpartition.release_subpartition()
             if reader is not None:
-                reader.producer_failed(cause or PartitionNotFoundError(f"{self} was released by its producer before it was read to the end"))
+                reader.producer_failed(
+                    cause
+                    or PartitionNotFoundError(
+                        f"{self} was released by its producer before it was read to the end"
+                    )
+                )
         self.pool.close_pool()
 
     @property
@@ -359,7 +404,9 @@ class ResultPartition:
         return self._open == 0
 
     def held(self) -> tuple[int, int, int]:
-        elements = sum(len(subpartition.queue) for subpartition in self.subpartitions) + len(self._waiting)
+        elements = sum(len(subpartition.queue) for subpartition in self.subpartitions) + len(
+            self._waiting
+        )
         return elements, self.pool.in_use, self.pool.size
 
     @property
@@ -369,5 +416,8 @@ class ResultPartition:
 
     def __repr__(self) -> str:
         producer = self.partition_id.producer
-        return (f"partition {self.partition_id.data_set_id:.8} of {producer.vertex_id:.8} subtask {producer.subtask_index} attempt {producer.attempt}"
-                f" ({self.queued} segments queued)")
+        return (
+            f"partition {self.partition_id.data_set_id:.8} of {producer.vertex_id:.8} subtask "
+            f"{producer.subtask_index} attempt {producer.attempt}"
+            f" ({self.queued} segments queued)"
+        )

@@ -1,9 +1,8 @@
 """Requests for partitions that cannot be read yet.
 
-A consumer may ask before its producer has begun: the request waits until the partition is registered, at most for the
-partition-request timeout. A blocking partition can be read when it is written to its end; requests for it wait until
-then, without a limit.
-"""
+A consumer may ask before its producer has begun: the request waits until the partition is
+registered, at most for the partition-request timeout. A blocking partition can be read when it is
+written to its end; requests for it wait until then, without a limit."""
 
 from __future__ import annotations
 
@@ -18,7 +17,8 @@ TIMEOUT_TICKS = 10
 
 
 class Requester(Protocol):
-    """The end of a channel that reads a subpartition: a gate's local channel, or the producer's end of a connection."""
+    """The end of a channel that reads a subpartition: a gate's local channel, or the producer's end
+    of a connection."""
 
     @property
     def released(self) -> bool:
@@ -47,22 +47,27 @@ class WaitingRequest:
 
 
 class PartitionRequests:
-    """The requests of one TaskExecutor's consumers, local and remote, that wait for their partitions."""
+    """The requests of one TaskExecutor's consumers, local and remote, that wait for their
+    partitions."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._waiting: dict[ResultPartitionId, list[WaitingRequest]] = {}
 
-    def add_request(self, request: PartitionRequest, requester: Requester, timers: Reactor | None) -> None:
-        """Adds a request. With ``timers`` it fails after the timeout; without, it waits without a limit."""
+    def add_request(
+        self, request: PartitionRequest, requester: Requester, timers: Reactor | None
+    ) -> None:
+        """Adds a request. With ``timers`` it fails after the timeout; without, it waits without a
+        limit."""
         waiting = WaitingRequest(request, requester)
         self._waiting.setdefault(request.partition_id, []).append(waiting)
         if timers is not None:
             self._start_timeout(waiting, timers)
 
     def _start_timeout(self, waiting: WaitingRequest, timers: Reactor) -> None:
-        """Counts the loop's own time, in ticks that count equally however late each comes. So a function that holds
-        up the loop, and with it the producer's task, does not use up the timeout."""
+        """Counts the loop's own time, in ticks that count equally however late each comes. So a
+        function that holds up the loop, and with it the producer's task, does not use up the
+        timeout."""
         left = TIMEOUT_TICKS
 
         def tick() -> None:
@@ -78,12 +83,14 @@ class PartitionRequests:
         waiting.timer = timers.call_later(self._timeout_s / TIMEOUT_TICKS, tick)
 
     def stop_timeouts(self, partition_id: ResultPartitionId) -> None:
-        """Called when the partition is being written: its requests now wait for its end, without a limit."""
+        """Called when the partition is being written: its requests now wait for its end, without a
+        limit."""
         for waiting in self._waiting.get(partition_id, ()):
             waiting.stop_timer()
 
     def take_requests(self, partition_id: ResultPartitionId) -> list[WaitingRequest]:
-        """Removes the requests for that partition, and returns those whose consumers still need it."""
+        """Removes the requests for that partition, and returns those whose consumers still need
+        it."""
         taken = self._waiting.pop(partition_id, [])
         for waiting in taken:
             waiting.stop_timer()

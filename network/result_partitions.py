@@ -1,5 +1,5 @@
-"""The result partitions of one TaskExecutor: it creates them with their writers, registers them, and hands them to
-the consumers that request them."""
+"""The result partitions of one TaskExecutor: it creates them with their writers, registers them,
+and hands them to the consumers that request them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ AnyPartition = ResultPartition | BlockingPartition
 
 
 class ResultPartitions:
-    """Owns the partitions and their writers. ``pool`` holds the segments of pipelined partitions; blocking ones use the batch shuffle memory."""
+    """Owns the partitions and their writers. ``pool`` holds the segments of pipelined partitions;
+    blocking ones use the batch shuffle memory."""
 
     def __init__(self, config: NetworkConfig, pool: NetworkBufferPool) -> None:
         self._config, self._pool = config, pool
         self._segments_per_batch = max(1, config.batch_bytes // config.segment_size)
-        self.batch_memory = BatchShuffleMemory(config.batch_shuffle_memory, config.spill_folders, pool.lock)
+        self.batch_memory = BatchShuffleMemory(
+            config.batch_shuffle_memory, config.spill_folders, pool.lock
+        )
         self._partitions: dict[ResultPartitionId, AnyPartition] = {}
         self._writers: dict[ExecutionAttemptId, list[tuple[AnyPartition, PartitionWriter]]] = {}
         self._requests = PartitionRequests(config.partition_request_timeout.total_seconds())
@@ -45,19 +48,28 @@ class ResultPartitions:
         """The attempts that have writers or partitions here."""
         return list(dict.fromkeys([*self._writers, *(each.producer for each in self._partitions)]))
 
-    # -- creating -----------------------------------------------------------------------------------------------------
+    # -- creating ----------------------------------------------------------------------------------
 
     def create_writers(
-        self, owner: ExecutionAttemptId, descriptors: Sequence[ResultPartitionDescriptor], partitioners: Sequence[Any],
-        buffer_timeouts_ms: Sequence[int], on_error: Callable[[BaseException], None], reactor: Reactor,
+        self,
+        owner: ExecutionAttemptId,
+        descriptors: Sequence[ResultPartitionDescriptor],
+        partitioners: Sequence[Any],
+        buffer_timeouts_ms: Sequence[int],
+        on_error: Callable[[BaseException], None],
+        reactor: Reactor,
     ) -> list[PartitionWriter]:
-        """Creates a writer for each partition. If one cannot be created, those created before stay, and the caller
-        must release them."""
+        """Creates a writer for each partition. If one cannot be created, those created before stay,
+        and the caller must release them."""
         writers = self._writers.setdefault(owner, [])
         created: list[PartitionWriter] = []
         for descriptor, partitioner, timeout in zip(descriptors, partitioners, buffer_timeouts_ms):
             subtask, channels = owner.subtask_index, descriptor.subpartitions
-            selector = partitioner if isinstance(partitioner, ChannelSelector) else make_selector(partitioner, channels, subtask)
+            selector = (
+                partitioner
+                if isinstance(partitioner, ChannelSelector)
+                else make_selector(partitioner, channels, subtask)
+            )
             partition = self._create_partition(descriptor, on_error)
             if isinstance(partition, BlockingPartition):
                 writer: PartitionWriter = BlockingWriter(partition, selector, self._config, reactor)
@@ -72,18 +84,30 @@ class ResultPartitions:
                 self._serve_requests(partition)
         return created
 
-    def _create_partition(self, descriptor: ResultPartitionDescriptor, on_error: Callable[[BaseException], None]) -> AnyPartition:
+    def _create_partition(
+        self, descriptor: ResultPartitionDescriptor, on_error: Callable[[BaseException], None]
+    ) -> AnyPartition:
         count, config = descriptor.subpartitions, self._config
-        maximum = (count * config.buffers_per_channel + config.floating_buffers) * self._segments_per_batch
+        maximum = (
+            count * config.buffers_per_channel + config.floating_buffers
+        ) * self._segments_per_batch
         partition_id = descriptor.partition_id
         if partition_id in self._partitions:
             raise EngineError(f"partition {partition_id} was registered before")
         if descriptor.partition_type.is_blocking:
-            self._partitions[partition_id] = blocking = BlockingPartition(partition_id, count, self.batch_memory, self._serve_requests, on_error)
+            self._partitions[partition_id] = blocking = BlockingPartition(
+                partition_id, count, self.batch_memory, self._serve_requests, on_error
+            )
             return blocking
-        pool = self._pool.create_pool(f"partition {partition_id.data_set_id:.8}", min(count, GUARANTEED_PARTITION_SEGMENTS), maximum)
+        pool = self._pool.create_pool(
+            f"partition {partition_id.data_set_id:.8}",
+            min(count, GUARANTEED_PARTITION_SEGMENTS),
+            maximum,
+        )
         rows_limit = config.max_buffers_per_channel * self._segments_per_batch
-        partition = ResultPartition(partition_id, count, pool, rows_limit, self._consumers_done, on_error)
+        partition = ResultPartition(
+            partition_id, count, pool, rows_limit, self._consumers_done, on_error
+        )
         self._partitions[partition_id] = partition
         return partition
 
@@ -93,9 +117,11 @@ class ResultPartitions:
             if written is partition:
                 writer.reactor.bind(writer.consumers_done)()
 
-    # -- requests -----------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
-    def request_subpartition(self, request: PartitionRequest, requester: Requester, timers: Reactor) -> None:
+    def request_subpartition(
+        self, request: PartitionRequest, requester: Requester, timers: Reactor
+    ) -> None:
         """Attaches the requester to the subpartition now, or as soon as it can be read."""
         partition = self.find_partition(request.partition_id)
         if partition is None:
@@ -113,7 +139,7 @@ class ResultPartitions:
         for waiting in self._requests.take_requests(partition.partition_id):
             _attach(partition, waiting.request.subpartition_index, waiting.requester)
 
-    # -- the end ------------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def finish_writers(self, owner: ExecutionAttemptId) -> None:
         """Ends the attempt's partitions; they stay until they have been read."""
@@ -121,7 +147,8 @@ class ResultPartitions:
             writer.end_partition()
 
     def release_writers(self, owner: ExecutionAttemptId, cause: BaseException | None) -> None:
-        """Drops the partitions that are not finished. Finished ones stay, unless there is a cause."""
+        """Drops the partitions that are not finished. Finished ones stay, unless there is a
+        cause."""
         for partition, writer in self._writers.pop(owner, ()):
             writer.close_writer()
             partition.release_partition(cause)
@@ -131,7 +158,9 @@ class ResultPartitions:
             self.drop_partitions(owner, cause)
 
     def drop_partitions(self, owner: ExecutionAttemptId, cause: BaseException) -> None:
-        for partition in [each for each in self._partitions.values() if each.partition_id.producer == owner]:
+        for partition in [
+            each for each in self._partitions.values() if each.partition_id.producer == owner
+        ]:
             partition.release_partition(cause)
             self._partitions.pop(partition.partition_id, None)
 
@@ -144,7 +173,12 @@ class ResultPartitions:
 
 def _attach(partition: AnyPartition, index: int, requester: Requester) -> None:
     if not 0 <= index < partition.subpartition_count:
-        requester.producer_failed(EngineError(f"subpartition {index} was requested of {partition}, which has {partition.subpartition_count}"))
+        requester.producer_failed(
+            EngineError(
+                f"subpartition {index} was requested of {partition}, which has "
+                f"{partition.subpartition_count}"
+            )
+        )
     elif isinstance(partition, BlockingPartition):
         try:
             view = partition.open_view(index)
@@ -153,6 +187,8 @@ def _attach(partition: AnyPartition, index: int, requester: Requester) -> None:
         else:
             requester.attach(view)
     elif partition.subpartitions[index].reader is not None or partition.subpartitions[index].done:
-        requester.producer_failed(EngineError(f"subpartition {index} of {partition} was requested twice"))
+        requester.producer_failed(
+            EngineError(f"subpartition {index} of {partition} was requested twice")
+        )
     else:
         requester.attach(partition.subpartitions[index])

@@ -1,16 +1,25 @@
-"""The shuffle environment of one TaskExecutor: its segments, partitions, gates and connections, behind the interface
-that tasks use."""
+"""The shuffle environment of one TaskExecutor: its segments, partitions, gates and connections,
+behind the interface that tasks use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flinkpy.core.errors import EngineError, PartitionNotFoundError, ResourceUnavailableError, TaskExecutorLostError
+from flinkpy.core.errors import (
+    EngineError,
+    PartitionNotFoundError,
+    ResourceUnavailableError,
+    TaskExecutorLostError,
+)
 from flinkpy.core.ids import ExecutionAttemptId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor
-from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, TaskManagerLocation
+from flinkpy.graph.deployment import (
+    InputGateDescriptor,
+    ResultPartitionDescriptor,
+    TaskManagerLocation,
+)
 from flinkpy.network.data_plane_reactor import DataPlaneReactor
 from flinkpy.network.flow.credits import ReceiverCredits
 from flinkpy.network.flow.segments import NetworkBufferPool
@@ -19,19 +28,36 @@ from flinkpy.network.port import InputGate, RecordWriter, ShuffleStatistics
 from flinkpy.network.result_partitions import ResultPartitions
 from flinkpy.network.wire.data_port import Sockets
 from flinkpy.network.wire.peer_connections import PeerConnections
-from flinkpy.network.wire.remote_channel import OutboundChannel, PartitionRequest, RemoteInputChannel
+from flinkpy.network.wire.remote_channel import (
+    OutboundChannel,
+    PartitionRequest,
+    RemoteInputChannel,
+)
 from flinkpy.network.wire.transport import Transport
 
-EXCLUSIVE_SHARE = 4  # beyond what they must have, a new gate's channels take at most a quarter of the segments that are not reserved
-KEPT_FOR_LATER = 2  # and leave half of the pool to gates and partitions that come later: these fail without what they must have
+# beyond what they must have, a new gate's channels take at most a quarter of the segments that are
+# not reserved
+EXCLUSIVE_SHARE = 4
+# and leave half of the pool to gates and partitions that come later: these fail without what they
+# must have
+KEPT_FOR_LATER = 2
 
 
 class ShuffleService:
-    """The ShuffleEnvironment (see ``flinkpy.network.port``) of the TaskExecutor ``resource_id``; ``secret`` is the
-    cluster's secret. Connections are sockets, unless another ``transport`` is given."""
+    """The ShuffleEnvironment (see ``flinkpy.network.port``) of the TaskExecutor ``resource_id``;
+    ``secret`` is the cluster's secret. Connections are sockets, unless another ``transport`` is
+    given."""
 
-    def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str, transport: Transport | None = None) -> None:
-        self._config, self._secret, self._resource_id = config, secret, resource_id
+    def __init__(
+        self,
+        config: NetworkConfig,
+        secret: bytes,
+        resource_id: str,
+        transport: Transport | None = None,
+    ) -> None:
+        self._config = config
+        self._secret = secret
+        self._resource_id = resource_id
         self._transport = transport or Sockets()
         self._pool = NetworkBufferPool(config.total_segments)
         self._lock = self._pool.lock
@@ -54,11 +80,22 @@ class ShuffleService:
         self._loop, self._running = reactor, DataPlaneReactor(reactor, self._lock)
         try:
             self._connections = PeerConnections(
-                self._config, self._secret, self._resource_id, self._transport, self._running, acceptor, self._serve_request)
+                self._config,
+                self._secret,
+                self._resource_id,
+                self._transport,
+                self._running,
+                acceptor,
+                self._serve_request,
+            )
         except OSError as error:
             raise ResourceUnavailableError(
-                f"the data port cannot be opened at {host}:{port}: {error.strerror or error}; see taskmanager.bind-host and taskmanager.data.port "
-                "(0 picks a free port; several TaskExecutors on one host need that, or a range such as 50100-50200)") from error
+                f"the data port cannot be opened at {host}:{port}: "
+                f"{error.strerror or error}; see taskmanager.bind-host and "
+                "taskmanager.data.port "
+                "(0 picks a free port; several TaskExecutors on one host need that, or a "
+                "range such as 50100-50200)"
+            ) from error
 
     @property
     def _reactor(self) -> Reactor:
@@ -76,23 +113,40 @@ class ShuffleService:
     def _serve_request(self, request: PartitionRequest, channel: OutboundChannel) -> None:
         self.partitions.request_subpartition(request, channel, self._reactor)
 
-    # -- writers and gates --------------------------------------------------------------------------------------------
+    # -- writers and gates -------------------------------------------------------------------------
 
     def create_writers(
-        self, owner: ExecutionAttemptId, descriptors: Sequence[ResultPartitionDescriptor], partitioners: Sequence[Any],
-        buffer_timeouts_ms: Sequence[int], on_error: Callable[[BaseException], None], reactor: Reactor | None = None,
+        self,
+        owner: ExecutionAttemptId,
+        descriptors: Sequence[ResultPartitionDescriptor],
+        partitioners: Sequence[Any],
+        buffer_timeouts_ms: Sequence[int],
+        on_error: Callable[[BaseException], None],
+        reactor: Reactor | None = None,
     ) -> list[RecordWriter]:
-        """Each of ``partitioners`` is a ``Partitioning`` of the graph or a ready ``ChannelSelector``."""
+        """Each of ``partitioners`` is a ``Partitioning`` of the graph or a ready
+        ``ChannelSelector``."""
         with self._lock:
             try:
-                return [*self.partitions.create_writers(
-                    owner, descriptors, partitioners, buffer_timeouts_ms, on_error, self._thread_of(reactor))]
+                return [
+                    *self.partitions.create_writers(
+                        owner,
+                        descriptors,
+                        partitioners,
+                        buffer_timeouts_ms,
+                        on_error,
+                        self._thread_of(reactor),
+                    )
+                ]
             except BaseException as error:
                 self.release(owner, error)
                 raise
 
     def create_gates(
-        self, owner: ExecutionAttemptId, descriptors: Sequence[InputGateDescriptor], on_error: Callable[[BaseException], None],
+        self,
+        owner: ExecutionAttemptId,
+        descriptors: Sequence[InputGateDescriptor],
+        on_error: Callable[[BaseException], None],
         reactor: Reactor | None = None,
     ) -> list[InputGate]:
         with self._lock:
@@ -100,7 +154,10 @@ class ShuffleService:
             created: list[InputGate] = []
             try:
                 for descriptor in descriptors:
-                    name = f"input {descriptor.input_index} of {owner.vertex_id:.8} subtask {owner.subtask_index}"
+                    name = (
+                        f"input {descriptor.input_index} of {owner.vertex_id:.8} subtask "
+                        f"{owner.subtask_index}"
+                    )
                     gate = SingleInputGate(name, on_error, self._lock, self._thread_of(reactor))
                     gates.append(gate)
                     self._fill_gate(gate, descriptor)
@@ -111,8 +168,13 @@ class ShuffleService:
             return created
 
     def _fill_gate(self, gate: SingleInputGate, descriptor: InputGateDescriptor) -> None:
-        """Adds all channels before it requests any subpartition, because a request may be answered at once."""
-        remote = [producer for producer in descriptor.producers if producer.location.resource_id != self._resource_id]
+        """Adds all channels before it requests any subpartition, because a request may be answered
+        at once."""
+        remote = [
+            producer
+            for producer in descriptor.producers
+            if producer.location.resource_id != self._resource_id
+        ]
         credits = self._create_credits(gate, len(remote)) if remote else None
         remote_channels: list[tuple[RemoteInputChannel, TaskManagerLocation]] = []
         local_channels: list[tuple[PartitionRequest, LocalInputChannel]] = []
@@ -133,13 +195,17 @@ class ShuffleService:
             self._connections.connection_to(location).open_channel(remote_channel)
 
     def _create_credits(self, gate: SingleInputGate, remote: int) -> ReceiverCredits:
-        """Reserves the channels' exclusive segments for the gate. Those of a channel hold whole batches if memory
-        allows, and are at least ``buffers_per_channel``."""
+        """Reserves the channels' exclusive segments for the gate. Those of a channel hold whole
+        batches if memory allows, and are at least ``buffers_per_channel``."""
         config, batch, free = self._config, self._segments_per_batch, self._pool.unreserved
         spare = max(0, min(free // EXCLUSIVE_SHARE, free - self._pool.total // KEPT_FOR_LATER))
-        exclusive = max(config.buffers_per_channel, 1, min(config.buffers_per_channel * batch, spare // remote))
+        exclusive = max(
+            config.buffers_per_channel, 1, min(config.buffers_per_channel * batch, spare // remote)
+        )
         floating = config.floating_buffers * batch
-        gate.pool = pool = self._pool.create_pool(gate.name, remote * exclusive, remote * exclusive + floating)
+        gate.pool = pool = self._pool.create_pool(
+            gate.name, remote * exclusive, remote * exclusive + floating
+        )
 
         def grant(channel: int, segments: int) -> None:
             member = gate.members[channel]
@@ -150,7 +216,7 @@ class ShuffleService:
         pool.on_room = credits.grant_waiting
         return credits
 
-    # -- the end ------------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def finish_partitions(self, owner: ExecutionAttemptId) -> None:
         """Also releases the gates, because a task that has ended well has read them."""
@@ -166,7 +232,9 @@ class ShuffleService:
 
     def release_partitions(self, owner: ExecutionAttemptId) -> None:
         with self._lock:
-            self.partitions.drop_partitions(owner, PartitionNotFoundError(f"the results of {owner} were released"))
+            self.partitions.drop_partitions(
+                owner, PartitionNotFoundError(f"the results of {owner} were released")
+            )
 
     def _release_gates(self, owner: ExecutionAttemptId) -> None:
         gates = self._gates.pop(owner, ())
@@ -181,7 +249,8 @@ class ShuffleService:
 
     def _stop(self) -> None:
         cause = TaskExecutorLostError(f"TaskExecutor {self._resource_id} stops")
-        for owner in list(self._gates):  # before the partitions, so that local consumers do not hear of the stop
+        # before the partitions, so that local consumers do not hear of the stop
+        for owner in list(self._gates):
             self._release_gates(owner)
         for owner in self.partitions.owners:
             self.release(owner, cause)
@@ -192,8 +261,13 @@ class ShuffleService:
     def statistics(self) -> ShuffleStatistics:
         pool, peers = self._pool.statistics(), self._connections
         return ShuffleStatistics(
-            pool.total, pool.in_use, len(self.partitions), sum(map(len, list(self._gates.values()))),
-            0 if peers is None else peers.count, 0 if peers is None else peers.bytes_sent, 0 if peers is None else peers.bytes_received,
+            pool.total,
+            pool.in_use,
+            len(self.partitions),
+            sum(map(len, list(self._gates.values()))),
+            0 if peers is None else peers.count,
+            0 if peers is None else peers.bytes_sent,
+            0 if peers is None else peers.bytes_received,
         )
 
     def __repr__(self) -> str:

@@ -1,12 +1,11 @@
-"""The end of a task's chain: splits batches over the channels of a partition, gathers small parts, and passes them on
-as batches.
+"""The end of a task's chain: splits batches over the channels of a partition, gathers small parts,
+and passes them on as batches.
 
-A part is passed on when it is large enough, when ``flush`` says that the task has no more input for now, and at the
-latest after the buffer timeout. A large part is passed on by reference, at once. Small parts are gathered, except
-those of the first batch after a flush: the next batch may take long, and if it comes soon, that one is gathered. The
-writer never blocks and never loses records: elements without room wait in the partition in order, and meanwhile
-``available`` is False.
-"""
+A part is passed on when it is large enough, when ``flush`` says that the task has no more input for
+now, and at the latest after the buffer timeout. A large part is passed on by reference, at once.
+Small parts are gathered, except those of the first batch after a flush: the next batch may take
+long, and if it comes soon, that one is gathered. The writer never blocks and never loses records:
+elements without room wait in the partition in order, and meanwhile ``available`` is False."""
 
 from __future__ import annotations
 
@@ -15,7 +14,16 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, ControlElement, Element, EndOfPartition, LatencyMarker, RowBatch
+from flinkpy.core.elements import (
+    Batch,
+    CheckpointBarrier,
+    ColumnBatch,
+    ControlElement,
+    Element,
+    EndOfPartition,
+    LatencyMarker,
+    RowBatch,
+)
 from flinkpy.core.memory import SizeEstimator
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
@@ -44,20 +52,23 @@ class _Gather:
         self.columns: list[ColumnBatch] | None = None
 
     def fits(self, part: Batch) -> bool:
-        """Whether the part can join those gathered: rows join rows, columns join columns with the same schema, and
-        all have timestamps or none has."""
+        """Whether the part can join those gathered: rows join rows, columns join columns with the
+        same schema, and all have timestamps or none has."""
         if isinstance(part, RowBatch):
             return self.values is not None and (self.stamps is None) == (part.timestamps is None)
         if not self.columns:
             return False
         first = self.columns[0]
-        return (first.timestamps is None) == (part.timestamps is None) and bool(first.data.schema.equals(part.data.schema, check_metadata=True))
+        return (first.timestamps is None) == (part.timestamps is None) and bool(
+            first.data.schema.equals(part.data.schema, check_metadata=True)
+        )
 
     def add(self, part: Batch) -> None:
         self.count += len(part)
         if isinstance(part, RowBatch):
             if self.values is None:  # copied, because the caller may keep the part
-                self.values, self.stamps = part.values[:], None if part.timestamps is None else part.timestamps[:]
+                self.values = part.values[:]
+                self.stamps = None if part.timestamps is None else part.timestamps[:]
             else:
                 self.values += part.values
                 if part.timestamps is not None and self.stamps is not None:
@@ -92,22 +103,31 @@ def _written_to(partition: WritablePartition) -> Traffic:
 class PartitionWriter:
     """The RecordWriter of one partition (see ``flinkpy.network.port``).
 
-    It belongs to its task's thread, which is that of ``reactor``. ``buffer_timeout_ms``: -1 passes on full batches, and the rest
-    on flush; 0 passes on everything after every batch.
-    """
+    It belongs to its task's thread, which is that of ``reactor``. ``buffer_timeout_ms``: -1 passes
+    on full batches, and the rest on flush; 0 passes on everything after every batch."""
 
     def __init__(
-        self, partition: WritablePartition, selector: ChannelSelector, buffer_timeout_ms: int, config: NetworkConfig, reactor: Reactor,
+        self,
+        partition: WritablePartition,
+        selector: ChannelSelector,
+        buffer_timeout_ms: int,
+        config: NetworkConfig,
+        reactor: Reactor,
     ) -> None:
-        self._partition, self._selector, self.reactor = partition, selector, reactor
+        self._partition = partition
+        self._selector = selector
+        self.reactor = reactor
         self._single = type(selector) is SingleChannel
         self._timeout_ms = buffer_timeout_ms
-        self._records, self._bytes, self._segment = config.batch_records, config.batch_bytes, config.segment_size
+        self._records = config.batch_records
+        self._bytes = config.batch_bytes
+        self._segment = config.segment_size
         self._by_reference = max(1, config.batch_records // _BY_REFERENCE_SHARE)
         self._sizes = SizeEstimator()
         self.records = 0
         self._bytes_to, self._batches_to = partition.bytes_to, partition.batches_to
-        self.traffic: Callable[[], Traffic] = partial(_written_to, partition)  # a part of RecordWriter
+        # a part of RecordWriter
+        self.traffic: Callable[[], Traffic] = partial(_written_to, partition)
         self._gathers = [_Gather(channel) for channel in range(selector.channels)]
         self._gathered: list[_Gather] = []  # those of ``_gathers`` that are not empty
         self._flush_wanted = False
@@ -229,7 +249,9 @@ class PartitionWriter:
         if gather.count and not (count < self._by_reference and gather.fits(part)):
             self._gathered.remove(gather)
             self._pass_batch(channel, gather.take())
-        if count >= self._by_reference or (type(part) is ColumnBatch and part.data.num_columns == 0):
+        if count >= self._by_reference or (
+            type(part) is ColumnBatch and part.data.num_columns == 0
+        ):
             self._pass_batch(channel, part)
             return
         if not gather.count:
@@ -244,7 +266,11 @@ class PartitionWriter:
     def _is_large(self, gather: _Gather) -> bool:
         if gather.values is None:
             return self._sizes.bytes_of_column_rows(gather.count) >= self._bytes
-        return gather.count * (self._sizes.bytes_per_row or self._sizes.bytes_of_rows(gather.values) / gather.count) >= self._bytes
+        return (
+            gather.count
+            * (self._sizes.bytes_per_row or self._sizes.bytes_of_rows(gather.values) / gather.count)
+            >= self._bytes
+        )
 
     def _pass_gathered(self) -> None:
         gathered, self._gathered = self._gathered, []
@@ -273,8 +299,8 @@ class PartitionWriter:
             self._on_available()
 
     def _timed_out(self) -> None:
-        """Flushes. The timer starts when the first part is gathered, so no part waits longer than the timeout, and
-        later ones wait less."""
+        """Flushes. The timer starts when the first part is gathered, so no part waits longer than
+        the timeout, and later ones wait less."""
         self._timer = None
         self.flush()
 
@@ -284,4 +310,7 @@ class PartitionWriter:
             self._timer = None
 
     def __repr__(self) -> str:
-        return f"PartitionWriter({self._partition}, {len(self._gathered)} channels gathering{'' if self.available else ', no room'})"
+        return (
+            f"PartitionWriter({self._partition}, {len(self._gathered)} channels "
+            f"gathering{'' if self.available else ', no room'})"
+        )

@@ -1,4 +1,5 @@
-"""What is done with the attempts of one job: they are scheduled, deployed, cancelled and ended, and their blocking results released or lost."""
+"""What is done with the attempts of one job: they are scheduled, deployed, cancelled and ended, and
+their blocking results released or lost."""
 
 from __future__ import annotations
 
@@ -22,16 +23,28 @@ _S = ExecutionState
 
 
 class Attempts:
-    """Moves the attempts of ``graph`` and their slots together. What must be done is written to ``commands``."""
+    """Moves the attempts of ``graph`` and their slots together. What must be done is written to
+    ``commands``."""
 
     def __init__(
-        self, job_graph: JobGraph, graph: ExecutionGraph, slots: SlotTable, job: JobLifecycle, strategy: SchedulingStrategy,
-        states: StateAssignment, commands: list[Command],
+        self,
+        job_graph: JobGraph,
+        graph: ExecutionGraph,
+        slots: SlotTable,
+        job: JobLifecycle,
+        strategy: SchedulingStrategy,
+        states: StateAssignment,
+        commands: list[Command],
     ) -> None:
-        self._job_graph, self._graph, self._slots, self._job = job_graph, graph, slots, job
-        self._strategy, self._states, self._commands = strategy, states, commands
+        self._job_graph = job_graph
+        self._graph = graph
+        self._slots = slots
+        self._job = job
+        self._strategy = strategy
+        self._states = states
+        self._commands = commands
 
-    # -- forward -----------------------------------------------------------------------------------------------------------
+    # -- forward -----------------------------------------------------------------------------------
 
     def schedule_first(self) -> None:
         """The job starts."""
@@ -49,7 +62,11 @@ class Attempts:
 
     def deploy_complete(self) -> None:
         """Deploys the bulks whose slots are all there."""
-        ready = [execution for execution in self._slots.take_complete_bulks() if execution.state is _S.SCHEDULED]
+        ready = [
+            execution
+            for execution in self._slots.take_complete_bulks()
+            if execution.state is _S.SCHEDULED
+        ]
         for execution in ready:
             if execution.slot is None:
                 raise EngineError(f"{execution} is scheduled and has no slot")
@@ -58,7 +75,8 @@ class Attempts:
         self._commands += deploy_commands(ready, self._job_graph, self._states)
 
     def advance(self, execution: Execution, state: ExecutionState) -> None:
-        """The attempt reports a state of its way to the end; consumers that become schedulable by it are scheduled."""
+        """The attempt reports a state of its way to the end; consumers that become schedulable by
+        it are scheduled."""
         consumable = self._graph.move(execution, state)
         if consumable and execution.vertex.failover is None and self._job.is_running:
             self._schedule_bulks(self._strategy.on_consumable(consumable))
@@ -68,10 +86,15 @@ class Attempts:
             self.advance(execution, _S.RUNNING)
         self.advance(execution, _S.FINISHED)
         self._leave(execution)
-        self.release_results(producer.execution for group in execution.vertex.input_groups if group.is_blocking and not group.unconsumed
-                             for producer in group.producer_vertices() if not any(group.unconsumed for group in producer.output_groups))
+        self.release_results(
+            producer.execution
+            for group in execution.vertex.input_groups
+            if group.is_blocking and not group.unconsumed
+            for producer in group.producer_vertices()
+            if not any(group.unconsumed for group in producer.output_groups)
+        )
 
-    # -- to an end ---------------------------------------------------------------------------------------------------------
+    # -- to an end ---------------------------------------------------------------------------------
 
     def cancel(self, execution: Execution) -> None:
         if execution.is_terminal or execution.state is _S.CANCELING:
@@ -93,7 +116,7 @@ class Attempts:
         if failover is not None:
             failover.running -= 1
 
-    # -- blocking results --------------------------------------------------------------------------------------------------
+    # -- blocking results --------------------------------------------------------------------------
 
     def results_lost(self, event: ResultsLost) -> None:
         self.lose_results_on(event.resource_id)
@@ -104,14 +127,21 @@ class Attempts:
             if result.is_blocking:
                 for vertex in result.producer.vertices:
                     location = vertex.execution.location
-                    if location is not None and location.resource_id == resource_id and vertex.execution.state is _S.FINISHED:
+                    if (
+                        location is not None
+                        and location.resource_id == resource_id
+                        and vertex.execution.state is _S.FINISHED
+                    ):
                         vertex.execution.result_lost = True
 
     def release_results(self, executions: Iterable[Execution]) -> None:
-        """These results have been read by everyone, or are produced anew. If they are needed once more, their producers run again."""
+        """These results have been read by everyone, or are produced anew. If they are needed once
+        more, their producers run again."""
         released: dict[TaskManagerLocation, list[ExecutionAttemptId]] = {}
         for execution in executions:
             if execution.keeps_results and execution.location is not None:
                 execution.result_lost = True
                 released.setdefault(execution.location, []).append(execution.attempt_id)
-        self._commands += [ReleaseResults(location, tuple(attempts)) for location, attempts in released.items()]
+        self._commands += [
+            ReleaseResults(location, tuple(attempts)) for location, attempts in released.items()
+        ]

@@ -1,4 +1,5 @@
-"""What is told of a job's checkpoints: frozen values that travel. Times are milliseconds since 1970, sizes are bytes."""
+"""What is told of a job's checkpoints: frozen values that travel. Times are milliseconds since
+1970, sizes are bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from flinkpy.metrics.stats_summary import StatsSummary
 
 @dataclass(frozen=True, slots=True)
 class SubtaskStatistics:
-    """How one subtask took part. Of its ``state_size``, ``written`` is what no earlier checkpoint has."""
+    """How one subtask took part. Of its ``state_size``, ``written`` is what no earlier checkpoint
+    has."""
 
     index: int
     acknowledged_ms: int
@@ -45,8 +47,9 @@ class VertexStatistics:
 
 @dataclass(frozen=True)
 class CheckpointStatistics:
-    """One checkpoint or savepoint. ``ended_ms`` is when it was complete or aborted, ``failure`` why; ``coordinators_size`` is the state of the
-    sources' enumerators; ``is_discarded``: its files are gone, or go."""
+    """One checkpoint or savepoint. ``ended_ms`` is when it was complete or aborted, ``failure``
+    why; ``coordinators_size`` is the state of the sources' enumerators; ``is_discarded``: its files
+    are gone, or go."""
 
     checkpoint_id: int
     triggered_ms: int
@@ -106,8 +109,9 @@ class RestoredCheckpoint:
 
 @dataclass(frozen=True)
 class CheckpointsReport:
-    """A job's checkpoints and savepoints: how many there were, the latest ``history``, newest first, and of those that are complete how sizes and
-    durations are spread (``summary``, by the name of a property of CheckpointStatistics)."""
+    """A job's checkpoints and savepoints: how many there were, the latest ``history``, newest
+    first, and of those that are complete how sizes and durations are spread (``summary``, by the
+    name of a property of CheckpointStatistics)."""
 
     completed: int = 0
     failed: int = 0
@@ -123,7 +127,9 @@ class CheckpointsReport:
     @property
     def latest_complete(self) -> CheckpointStatistics | None:
         """The checkpoint or savepoint that was completed last."""
-        known = [each for each in (self.latest_completed, self.latest_savepoint) if each is not None]
+        known = [
+            each for each in (self.latest_completed, self.latest_savepoint) if each is not None
+        ]
         return max(known, key=lambda each: each.checkpoint_id, default=None)
 
     def find(self, checkpoint_id: int) -> CheckpointStatistics | None:
@@ -133,4 +139,6 @@ class CheckpointsReport:
     def known(self) -> list[CheckpointStatistics]:
         """Each of which there are details."""
         known = (*self.history, self.latest_completed, self.latest_savepoint, self.latest_failed)
-        return list({each.checkpoint_id: each for each in reversed(known) if each is not None}.values())
+        return list(
+            {each.checkpoint_id: each for each in reversed(known) if each is not None}.values()
+        )

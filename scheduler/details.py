@@ -14,7 +14,8 @@ from flinkpy.scheduler.execution_model import Execution
 
 @dataclass(frozen=True)
 class VertexSummary:
-    """One job vertex: how many of its current attempts are in which state (states without any are absent)."""
+    """One job vertex: how many of its current attempts are in which state (states without any are
+    absent)."""
 
     vertex_id: JobVertexId
     name: str
@@ -31,13 +32,15 @@ class ExecutionSummary:
     state: ExecutionState
     location: TaskManagerLocation | None
     failure: str  # why it has failed, in words
-    entered: dict[ExecutionState, float]  # monotonic seconds at which it entered each state that it has been in
+    # monotonic seconds at which it entered each state that it has been in
+    entered: dict[ExecutionState, float]
 
 
 @dataclass(frozen=True)
 class FailureRecord:
-    """One failure of the past. ``restarted`` says whether the job survived it; ``concurrent`` are failures of other subtasks that the same restart,
-    or the same end of the job, has dealt with: the first few."""
+    """One failure of the past. ``restarted`` says whether the job survived it; ``concurrent`` are
+    failures of other subtasks that the same restart, or the same end of the job, has dealt with:
+    the first few."""
 
     at: float  # monotonic seconds
     subtask: str  # empty: the failure came from outside the tasks
@@ -74,8 +77,8 @@ class SchedulerDetails:
 
 @dataclass(frozen=True)
 class SchedulerReport:
-    """All there is to tell of the job. ``attempts``: of every subtask, by vertex in topological order, the current attempt and behind it the latest
-    that ended before, the newest first."""
+    """All there is to tell of the job. ``attempts``: of every subtask, by vertex in topological
+    order, the current attempt and behind it the latest that ended before, the newest first."""
 
     details: SchedulerDetails
     attempts: tuple[tuple[ExecutionSummary, ...], ...]
@@ -84,8 +87,12 @@ class SchedulerReport:
 
 def vertex_summaries(graph: ExecutionGraph) -> tuple[VertexSummary, ...]:
     return tuple(
-        VertexSummary(job_vertex.vertex.id, job_vertex.vertex.name, job_vertex.vertex.parallelism,
-                      {state: count for state, count in job_vertex.counts.items() if count})
+        VertexSummary(
+            job_vertex.vertex.id,
+            job_vertex.vertex.name,
+            job_vertex.vertex.parallelism,
+            {state: count for state, count in job_vertex.counts.items() if count},
+        )
         for job_vertex in graph.job_vertices.values()
     )
 
@@ -94,4 +101,10 @@ def execution_summary(execution: Execution) -> ExecutionSummary:
     error = execution.error
     failure = execution.failure if error is None else f"{type(error).__name__}: {error}"
     return ExecutionSummary(
-        execution.attempt_id, str(execution.vertex), execution.state, execution.location, failure, dict(execution.entered))
+        execution.attempt_id,
+        str(execution.vertex),
+        execution.state,
+        execution.location,
+        failure,
+        dict(execution.entered),
+    )

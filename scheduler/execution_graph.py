@@ -1,5 +1,5 @@
-"""The ExecutionGraph: every subtask, its current attempt, and who reads from whom. Attempts change their state only through this graph, so that its
-counts hold."""
+"""The ExecutionGraph: every subtask, its current attempt, and who reads from whom. Attempts change
+their state only through this graph, so that its counts hold."""
 
 from __future__ import annotations
 
@@ -9,29 +9,44 @@ from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import ExecutionAttemptId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.scheduler.execution_model import Execution, ExecutionJobVertex, ExecutionVertex, IntermediateResult, PartitionGroup
+from flinkpy.scheduler.execution_model import (
+    Execution,
+    ExecutionJobVertex,
+    ExecutionVertex,
+    IntermediateResult,
+    PartitionGroup,
+)
 
 _STARTED = (ExecutionState.RUNNING, ExecutionState.FINISHED)
 
 
 class ExecutionGraph:
-    """All of it. ``touched`` gathers the vertices whose attempts moved, for the check of invariants; ``now`` is the time of these moves. Attempts are
-    numbered from ``first_attempt`` on; of each subtask, the latest ``attempts_kept`` that have ended are remembered."""
+    """All of it. ``touched`` gathers the vertices whose attempts moved, for the check of
+    invariants; ``now`` is the time of these moves. Attempts are numbered from ``first_attempt`` on;
+    of each subtask, the latest ``attempts_kept`` that have ended are remembered."""
 
-    def __init__(self, job_graph: JobGraph, first_attempt: int = 0, attempts_kept: int = 16) -> None:
+    def __init__(
+        self, job_graph: JobGraph, first_attempt: int = 0, attempts_kept: int = 16
+    ) -> None:
         self.job_graph, self._attempts_kept = job_graph, attempts_kept
-        self.job_vertices = {vertex.id: ExecutionJobVertex(job_graph, vertex, first_attempt) for vertex in job_graph.vertices}
+        self.job_vertices = {
+            vertex.id: ExecutionJobVertex(job_graph, vertex, first_attempt)
+            for vertex in job_graph.vertices
+        }
         for vertex in job_graph.vertices:
             consumer = self.job_vertices[vertex.id]
             for edge in vertex.inputs:
-                consumer.inputs.append(IntermediateResult(edge, self.job_vertices[edge.data_set.producer], consumer))
+                consumer.inputs.append(
+                    IntermediateResult(edge, self.job_vertices[edge.data_set.producer], consumer)
+                )
         for consumer in self.job_vertices.values():
             for result in consumer.inputs:
                 result.producer.outputs.append(result)
         for producer in self.job_vertices.values():
             producer.outputs.sort(key=lambda result: result.edge.data_set.output_index)
         self.size = sum(vertex.parallelism for vertex in job_graph.vertices)
-        self.counts = dict.fromkeys(ExecutionState, 0)  # over all vertices: asked for with every event
+        # over all vertices: asked for with every event
+        self.counts = dict.fromkeys(ExecutionState, 0)
         self.counts[ExecutionState.CREATED] = self.size
         self.touched: set[ExecutionVertex] = set()
         self.now = 0.0
@@ -44,7 +59,9 @@ class ExecutionGraph:
     @property
     def vertices(self) -> Iterator[ExecutionVertex]:
         """Every subtask, in topological order of the job vertices."""
-        return (vertex for job_vertex in self.job_vertices.values() for vertex in job_vertex.vertices)
+        return (
+            vertex for job_vertex in self.job_vertices.values() for vertex in job_vertex.vertices
+        )
 
     @property
     def results(self) -> Iterator[IntermediateResult]:
@@ -63,8 +80,11 @@ class ExecutionGraph:
         execution = job_vertex.vertices[attempt_id.subtask_index].execution
         return execution if execution.attempt_id == attempt_id else None
 
-    def move(self, execution: Execution, state: ExecutionState, why: str = "") -> list[PartitionGroup]:
-        """The only way an attempt changes its state. Answers with the groups that became consumable by it."""
+    def move(
+        self, execution: Execution, state: ExecutionState, why: str = ""
+    ) -> list[PartitionGroup]:
+        """The only way an attempt changes its state. Answers with the groups that became consumable
+        by it."""
         vertex = execution.vertex
         before = execution.machine.state
         execution.machine.move(state, why)
@@ -76,7 +96,8 @@ class ExecutionGraph:
         return self._count_progress(execution, state) if state in _STARTED else []
 
     def reset(self, vertex: ExecutionVertex) -> Execution:
-        """Replaces an ended attempt by a new one, and undoes what its progress meant for its consumers."""
+        """Replaces an ended attempt by a new one, and undoes what its progress meant for its
+        consumers."""
         old = vertex.execution
         if not old.is_terminal:
             raise EngineError(f"{old} is replaced before it ended")
@@ -93,8 +114,10 @@ class ExecutionGraph:
             counts[ExecutionState.CREATED] += 1
         if old.error is not None:
             old.failure, old.error = f"{type(old.error).__name__}: {old.error}", None
-        vertex.earlier = (old, *vertex.earlier)[:self._attempts_kept]
-        vertex.execution = Execution(vertex, old.attempt_id._replace(attempt=old.attempt_id.attempt + 1), self.now)
+        vertex.earlier = (old, *vertex.earlier)[: self._attempts_kept]
+        vertex.execution = Execution(
+            vertex, old.attempt_id._replace(attempt=old.attempt_id.attempt + 1), self.now
+        )
         self.touched.add(vertex)
         return vertex.execution
 

@@ -1,11 +1,13 @@
-"""The parts of an execution graph: subtasks and their attempts, the results they exchange, the slots they are in, the regions they fail in, and the
-failovers that restart them. Each names some of the others, so they are described in one place; what is done with them stands in ``execution_graph``
+"""The parts of an execution graph: subtasks and their attempts, the results they exchange, the
+slots they are in, the regions they fail in, and the failovers that restart them. Each names some of
+the others, so they are described in one place; what is done with them stands in ``execution_graph``
 (states and counts), ``execution_slots``, ``regions`` and ``failover``.
 
-Wiring. However an edge is distributed, its producers fall into disjoint groups, each read by its own group of consumers (ALL_TO_ALL: one group of
-all; POINTWISE: one group per consumer or per producer, whichever are fewer). Everything that has to know who reads from whom (regions, deployment,
-"may the consumers start?") asks these groups, so an edge costs producers + consumers, never their product.
-"""
+Wiring. However an edge is distributed, its producers fall into disjoint groups, each read by its
+own group of consumers (ALL_TO_ALL: one group of all; POINTWISE: one group per consumer or per
+producer, whichever are fewer). Everything that has to know who reads from whom (regions,
+deployment, "may the consumers start?") asks these groups, so an edge costs producers + consumers,
+never their product."""
 
 from __future__ import annotations
 
@@ -25,7 +27,18 @@ TERMINAL = (ExecutionState.FINISHED, ExecutionState.CANCELED, ExecutionState.FAI
 class Execution:
     """One attempt to run one subtask."""
 
-    __slots__ = ("attempt_id", "entered", "error", "failure", "location", "machine", "result_lost", "slot", "started", "vertex")
+    __slots__ = (
+        "attempt_id",
+        "entered",
+        "error",
+        "failure",
+        "location",
+        "machine",
+        "result_lost",
+        "slot",
+        "started",
+        "vertex",
+    )
 
     def __init__(self, vertex: ExecutionVertex, attempt_id: ExecutionAttemptId, now: float) -> None:
         self.vertex, self.attempt_id = vertex, attempt_id
@@ -34,9 +47,12 @@ class Execution:
         self.slot: SharedSlot | None = None  # from SCHEDULED until it ends
         self.location: TaskManagerLocation | None = None  # from DEPLOYING on, also after its end
         self.error: BaseException | None = None
-        self.failure = ""  # the error in words, when another attempt has taken its place: an error may hold much of the program's data
+        # the error in words, when another attempt has taken its place: an error may hold much of
+        # the program's data
+        self.failure = ""
         self.started = False  # counted as started in the groups that read it
-        self.result_lost = False  # finished, but its blocking result is gone: lost, or released because it was not needed
+        # finished, but its blocking result is gone: lost, or released because it was not needed
+        self.result_lost = False
 
     @property
     def state(self) -> ExecutionState:
@@ -49,8 +65,12 @@ class Execution:
     @property
     def keeps_results(self) -> bool:
         """Whether it has finished and left blocking results behind."""
-        return (self.machine.state is ExecutionState.FINISHED and not self.result_lost and self.location is not None
-                and any(result.is_blocking for result in self.vertex.job_vertex.outputs))
+        return (
+            self.machine.state is ExecutionState.FINISHED
+            and not self.result_lost
+            and self.location is not None
+            and any(result.is_blocking for result in self.vertex.job_vertex.outputs)
+        )
 
     def __repr__(self) -> str:
         return f"<{self.vertex}#{self.attempt_id.attempt}: {self.state.name}>"
@@ -67,7 +87,13 @@ class ExecutionVertex:
         self.job_vertex, self.index = job_vertex, index
         self.failover: Failover | None = None  # the failover that will restart it
         self.earlier: tuple[Execution, ...] = ()  # attempts that ended before, the newest first
-        self.execution = Execution(self, ExecutionAttemptId(job_vertex.job_id, job_vertex.vertex.id, index, job_vertex.first_attempt), 0.0)
+        self.execution = Execution(
+            self,
+            ExecutionAttemptId(
+                job_vertex.job_id, job_vertex.vertex.id, index, job_vertex.first_attempt
+            ),
+            0.0,
+        )
 
     @property
     def is_schedulable(self) -> bool:
@@ -85,14 +111,18 @@ class ExecutionVertex:
         return (result.group_of_producer(self.index) for result in self.job_vertex.outputs)
 
     def __repr__(self) -> str:
-        return f"{self.job_vertex.vertex.name} ({self.index + 1}/{self.job_vertex.vertex.parallelism})"
+        return (
+            f"{self.job_vertex.vertex.name} ({self.index + 1}/{self.job_vertex.vertex.parallelism})"
+        )
 
 
 class ExecutionJobVertex:
     """All subtasks of one job vertex, and how many are in which state."""
 
     def __init__(self, job_graph: JobGraph, vertex: JobVertex, first_attempt: int = 0) -> None:
-        self.job_id, self.vertex, self.first_attempt = job_graph.job_id, vertex, first_attempt
+        self.job_id = job_graph.job_id
+        self.vertex = vertex
+        self.first_attempt = first_attempt
         self.inputs: list[IntermediateResult] = []
         self.outputs: list[IntermediateResult] = []  # by output index
         self.vertices = [ExecutionVertex(self, index) for index in range(vertex.parallelism)]
@@ -101,12 +131,23 @@ class ExecutionJobVertex:
 
 
 class PartitionGroup:
-    """Producers that are read together by the same consumers: subtask ``consumers[k]`` reads subpartition ``k`` of each producer."""
+    """Producers that are read together by the same consumers: subtask ``consumers[k]`` reads
+    subpartition ``k`` of each producer."""
 
-    __slots__ = ("_descriptors", "consumers", "producers", "result", "unconsumed", "unfinished", "unstarted")
+    __slots__ = (
+        "_descriptors",
+        "consumers",
+        "producers",
+        "result",
+        "unconsumed",
+        "unfinished",
+        "unstarted",
+    )
 
     def __init__(self, result: IntermediateResult, producers: range, consumers: range) -> None:
-        self.result, self.producers, self.consumers = result, producers, consumers
+        self.result = result
+        self.producers = producers
+        self.consumers = consumers
         self.unstarted = self.unfinished = len(producers)
         self.unconsumed = len(consumers)  # that have not finished
         self._descriptors: tuple[ShuffleDescriptor, ...] | None = None
@@ -117,19 +158,22 @@ class PartitionGroup:
 
     @property
     def is_consumable(self) -> bool:
-        """Whether its consumers may be scheduled one after the other: a blocking result is all produced, a pipelined one is being produced."""
+        """Whether its consumers may be scheduled one after the other: a blocking result is all
+        produced, a pipelined one is being produced."""
         return (self.unfinished if self.is_blocking else self.unstarted) == 0
 
     def producer_vertices(self) -> list[ExecutionVertex]:
-        return self.result.producer.vertices[self.producers.start:self.producers.stop]
+        return self.result.producer.vertices[self.producers.start : self.producers.stop]
 
     def consumer_vertices(self) -> list[ExecutionVertex]:
-        return self.result.consumer.vertices[self.consumers.start:self.consumers.stop]
+        return self.result.consumer.vertices[self.consumers.start : self.consumers.stop]
 
     def descriptors(self) -> tuple[ShuffleDescriptor, ...]:
         """Where the producers are: one tuple for all consumers of the group."""
         if self._descriptors is None:
-            self._descriptors = ShuffleDescriptors(self._describe(vertex.execution) for vertex in self.producer_vertices())
+            self._descriptors = ShuffleDescriptors(
+                self._describe(vertex.execution) for vertex in self.producer_vertices()
+            )
         return self._descriptors
 
     def forget_descriptors(self) -> None:
@@ -138,31 +182,50 @@ class PartitionGroup:
 
     def _describe(self, producer: Execution) -> ShuffleDescriptor:
         if producer.location is None:
-            raise EngineError(f"a consumer of {producer} is deployed before the place of its producer is known")
-        return ShuffleDescriptor(ResultPartitionId(self.result.edge.data_set.id, producer.attempt_id), producer.location)
+            raise EngineError(
+                f"a consumer of {producer} is deployed before the place of its producer is known"
+            )
+        return ShuffleDescriptor(
+            ResultPartitionId(self.result.edge.data_set.id, producer.attempt_id), producer.location
+        )
 
 
 class IntermediateResult:
     """What one job vertex produces for one other: its groups."""
 
-    def __init__(self, edge: JobEdge, producer: ExecutionJobVertex, consumer: ExecutionJobVertex) -> None:
-        self.edge, self.producer, self.consumer = edge, producer, consumer
+    def __init__(
+        self, edge: JobEdge, producer: ExecutionJobVertex, consumer: ExecutionJobVertex
+    ) -> None:
+        self.edge = edge
+        self.producer = producer
+        self.consumer = consumer
         self.is_blocking = edge.data_set.partition_type.is_blocking
         self._width_in, self._width_out = producer.vertex.parallelism, consumer.vertex.parallelism
-        self.groups = [PartitionGroup(self, producers, consumers) for producers, consumers in wiring(edge.pattern, self._width_in, self._width_out)]
+        self.groups = [
+            PartitionGroup(self, producers, consumers)
+            for producers, consumers in wiring(edge.pattern, self._width_in, self._width_out)
+        ]
 
     def group_of_producer(self, index: int) -> PartitionGroup:
         if len(self.groups) == 1:
             return self.groups[0]
-        return self.groups[index if self._width_in < self._width_out else ((index + 1) * self._width_out - 1) // self._width_in]
+        return self.groups[
+            index
+            if self._width_in < self._width_out
+            else ((index + 1) * self._width_out - 1) // self._width_in
+        ]
 
     def group_of_consumer(self, index: int) -> PartitionGroup:
         if len(self.groups) == 1:
             return self.groups[0]
-        return self.groups[index * self._width_in // self._width_out if self._width_in < self._width_out else index]
+        return self.groups[
+            index * self._width_in // self._width_out if self._width_in < self._width_out else index
+        ]
 
 
-def wiring(pattern: DistributionPattern, producers: int, consumers: int) -> Iterator[tuple[range, range]]:
+def wiring(
+    pattern: DistributionPattern, producers: int, consumers: int
+) -> Iterator[tuple[range, range]]:
     """The groups of an edge as ranges of subtasks.
 
     >>> list(wiring(DistributionPattern.POINTWISE, 2, 3))
@@ -172,10 +235,16 @@ def wiring(pattern: DistributionPattern, producers: int, consumers: int) -> Iter
         yield range(producers), range(consumers)
     elif producers >= consumers:
         for index in range(consumers):
-            yield range(index * producers // consumers, (index + 1) * producers // consumers), range(index, index + 1)
+            yield (
+                range(index * producers // consumers, (index + 1) * producers // consumers),
+                range(index, index + 1),
+            )
     else:
         for index in range(producers):
-            yield range(index, index + 1), range(-(-index * consumers // producers), -(-(index + 1) * consumers // producers))
+            yield (
+                range(index, index + 1),
+                range(-(-index * consumers // producers), -(-(index + 1) * consumers // producers)),
+            )
 
 
 class SlotKey(NamedTuple):
@@ -201,7 +270,9 @@ class SharedSlot:
     __slots__ = ("allocation_id", "key", "location", "profile", "request_id", "users", "waiting")
 
     def __init__(self, key: SlotKey, request_id: SlotRequestId, profile: ResourceProfile) -> None:
-        self.key, self.request_id, self.profile = key, request_id, profile
+        self.key = key
+        self.request_id = request_id
+        self.profile = profile
         self.allocation_id: AllocationId | None = None
         self.location: TaskManagerLocation | None = None
         self.users: dict[Execution, None] = {}  # in order of arrival, so that equal runs are equal
@@ -213,7 +284,8 @@ class SharedSlot:
 
 
 class PipelinedRegion:
-    """Subtasks that stand and fall together, and the blocking results they read and write (each group once)."""
+    """Subtasks that stand and fall together, and the blocking results they read and write (each
+    group once)."""
 
     __slots__ = ("inputs", "outputs", "vertices")
 

@@ -1,8 +1,9 @@
-"""Slots of the job: one per execution slot sharing group, which holds subtask i of every vertex of a slot sharing group.
+"""Slots of the job: one per execution slot sharing group, which holds subtask i of every vertex of
+a slot sharing group.
 
-So a job needs as many slots as its widest vertex per sharing group, a record crosses subtasks of equal index within
-one process, and co-located vertices (which must be in one sharing group) share a slot by construction.
-"""
+So a job needs as many slots as its widest vertex per sharing group, a record crosses subtasks of
+equal index within one process, and co-located vertices (which must be in one sharing group) share a
+slot by construction."""
 
 from __future__ import annotations
 
@@ -12,11 +13,18 @@ from collections.abc import Iterable
 from flinkpy.core.ids import AllocationId, IdFactory, ResourceId, SlotRequestId
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.scheduler.execution_model import Bulk, Execution, ExecutionVertex, SharedSlot, SlotKey
-from flinkpy.scheduler.protocol import CancelSlotRequest, Command, ReleaseSlot, RequestSlot, SlotAssigned
+from flinkpy.scheduler.protocol import (
+    CancelSlotRequest,
+    Command,
+    ReleaseSlot,
+    RequestSlot,
+    SlotAssigned,
+)
 
 
 class SlotTable:
-    """The job's slots. Writes what it wants done to ``commands``; ``release_idle_slots`` gives back what is not used."""
+    """The job's slots. Writes what it wants done to ``commands``; ``release_idle_slots`` gives back
+    what is not used."""
 
     def __init__(self, ids: IdFactory, commands: list[Command]) -> None:
         self._ids, self._commands = ids, commands
@@ -25,12 +33,14 @@ class SlotTable:
         self.by_allocation: dict[AllocationId, SharedSlot] = {}
         self.by_resource: dict[ResourceId, dict[AllocationId, SharedSlot]] = {}
         self.retained: Counter[SlotKey] = Counter()  # how many restarting subtasks keep the slot
-        self.changed: dict[SlotKey, None] = {}  # keys that may have become idle, and what invariants look at
+        # keys that may have become idle, and what invariants look at
+        self.changed: dict[SlotKey, None] = {}
         self._last_place: dict[SlotKey, ResourceId] = {}
         self._complete: list[Bulk] = []
 
     def place_bulk(self, vertices: Iterable[ExecutionVertex]) -> None:
-        """Puts the attempts into their slots, as one bulk; a slot that is not there is requested, once."""
+        """Puts the attempts into their slots, as one bulk; a slot that is not there is requested,
+        once."""
         bulk = Bulk()
         for vertex in vertices:
             self._place(vertex.execution, bulk)
@@ -38,7 +48,8 @@ class SlotTable:
             self._complete.append(bulk)
 
     def take_complete_bulks(self) -> list[Execution]:
-        """The attempts whose bulks have all slots since this was last asked; some may have ended meanwhile."""
+        """The attempts whose bulks have all slots since this was last asked; some may have ended
+        meanwhile."""
         executions = [execution for bulk in self._complete for execution in bulk.executions]
         self._complete.clear()
         return executions
@@ -82,8 +93,8 @@ class SlotTable:
         return slot
 
     def replace_slot(self, lost: SharedSlot) -> None:
-        """Asks at once for a lost slot that a restart is going to need: a worker may have to start, and does so during
-        the restart's pause."""
+        """Asks at once for a lost slot that a restart is going to need: a worker may have to start,
+        and does so during the restart's pause."""
         if self.retained[lost.key] and lost.key not in self.by_key:
             self._request_slot(lost.key, lost.profile)
 
@@ -112,7 +123,9 @@ class SlotTable:
 
     def _place(self, execution: Execution, bulk: Bulk) -> None:
         key = key_of(execution.vertex)
-        slot = self.by_key.get(key) or self._request_slot(key, execution.vertex.job_vertex.vertex.resources)
+        slot = self.by_key.get(key) or self._request_slot(
+            key, execution.vertex.job_vertex.vertex.resources
+        )
         slot.users[execution] = None
         execution.slot = slot
         bulk.executions.append(execution)
@@ -125,7 +138,9 @@ class SlotTable:
         slot = SharedSlot(key, self._ids.slot_request_id(), profile)
         self.by_key[key] = self.by_request[slot.request_id] = slot
         last = self._last_place.get(key)
-        self._commands.append(RequestSlot(slot.request_id, profile, () if last is None else (last,)))
+        self._commands.append(
+            RequestSlot(slot.request_id, profile, () if last is None else (last,))
+        )
         return slot
 
     def _drop_slot(self, slot: SharedSlot) -> None:

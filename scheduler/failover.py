@@ -1,8 +1,8 @@
 """Failover: which subtasks a failure takes along, and the restart that follows.
 
-A failed subtask takes its pipelined region with it. Downstream, every region that reads its results restarts too (it may have read results
-the new attempt will not repeat); upstream, only those whose blocking results are gone.
-"""
+A failed subtask takes its pipelined region with it. Downstream, every region that reads its results
+restarts too (it may have read results the new attempt will not repeat); upstream, only those whose
+blocking results are gone."""
 
 from __future__ import annotations
 
@@ -27,18 +27,29 @@ _S, _J = ExecutionState, JobState
 
 
 class Failovers:
-    """What failures lead to: a restart of the subtasks concerned, or the end of the job. Owns the restarts under way (``pending``, by timer)
-    and the record of past failures."""
+    """What failures lead to: a restart of the subtasks concerned, or the end of the job. Owns the
+    restarts under way (``pending``, by timer) and the record of past failures."""
 
     FAILURES_KEPT = 16
     CONCURRENT_KEPT = 16  # of one failure: errors may hold much of the program's data
 
     def __init__(
-        self, graph: ExecutionGraph, slots: SlotTable, job: JobLifecycle, attempts: Attempts, restart_strategy: RestartStrategy,
-        states: StateAssignment, commands: list[Command],
+        self,
+        graph: ExecutionGraph,
+        slots: SlotTable,
+        job: JobLifecycle,
+        attempts: Attempts,
+        restart_strategy: RestartStrategy,
+        states: StateAssignment,
+        commands: list[Command],
     ) -> None:
-        self._graph, self._slots, self._job, self._attempts = graph, slots, job, attempts
-        self._restart_strategy, self._states, self._commands = restart_strategy, states, commands
+        self._graph = graph
+        self._slots = slots
+        self._job = job
+        self._attempts = attempts
+        self._restart_strategy = restart_strategy
+        self._states = states
+        self._commands = commands
         self.pending: dict[str, Failover] = {}
         self.restarts = 0
         self.failures: deque[FailureRecord] = deque(maxlen=self.FAILURES_KEPT)
@@ -47,10 +58,11 @@ class Failovers:
     def last_failure(self) -> BaseException | None:
         return self.failures[-1].error if self.failures else None
 
-    # -- failures ----------------------------------------------------------------------------------------------------------
+    # -- failures ----------------------------------------------------------------------------------
 
     def fail_attempts(self, executions: list[Execution], error: BaseException, now: float) -> None:
-        """These attempts ended for one and the same reason. Those already being cancelled are cancelled now, which is no new failure."""
+        """These attempts ended for one and the same reason. Those already being cancelled are
+        cancelled now, which is no new failure."""
         failed = []
         for execution in executions:
             if execution.state is _S.CANCELING:
@@ -65,21 +77,34 @@ class Failovers:
             self._job.blame(error)
             self._add_concurrent(self._fatal, failed, now)
 
-    def failed_while_cancelled(self, execution: Execution, error: BaseException, now: float) -> None:
-        """The attempt was cancelled for an earlier failure, and has not ended well: perhaps it is what caused that one."""
+    def failed_while_cancelled(
+        self, execution: Execution, error: BaseException, now: float
+    ) -> None:
+        """The attempt was cancelled for an earlier failure, and has not ended well: perhaps it is
+        what caused that one."""
         execution.error = error
         self._job.blame(error)
         failover = execution.vertex.failover
         self._attempts.end(execution, _S.FAILED)
         self._add_concurrent(self._fatal if failover is None else failover.error, [execution], now)
 
-    def _add_concurrent(self, cause: BaseException | None, failed: Iterable[Execution], now: float) -> None:
+    def _add_concurrent(
+        self, cause: BaseException | None, failed: Iterable[Execution], now: float
+    ) -> None:
         """These have failed, too, while the job dealt with that failure."""
-        index = next((index for index, record in enumerate(self.failures) if record.error is cause), None)
+        index = next(
+            (index for index, record in enumerate(self.failures) if record.error is cause), None
+        )
         if index is not None:
             record = self.failures[index]
-            added = [_record(each, now, record.restarted) for each in failed if each.attempt_id != record.attempt_id]
-            self.failures[index] = replace(record, concurrent=(*record.concurrent, *added)[:self.CONCURRENT_KEPT])
+            added = [
+                _record(each, now, record.restarted)
+                for each in failed
+                if each.attempt_id != record.attempt_id
+            ]
+            self.failures[index] = replace(
+                record, concurrent=(*record.concurrent, *added)[: self.CONCURRENT_KEPT]
+            )
 
     @property
     def _fatal(self) -> BaseException | None:
@@ -87,16 +112,30 @@ class Failovers:
         return self.last_failure if self._job.state is _J.FAILING else None
 
     def _on_failure(self, failed: list[Execution], error: BaseException, now: float) -> None:
-        vertices = list(self._graph.vertices) if self._states.takes_all_along else vertices_to_restart(execution.vertex for execution in failed)
+        vertices = (
+            list(self._graph.vertices)
+            if self._states.takes_all_along
+            else vertices_to_restart(execution.vertex for execution in failed)
+        )
         known = next((each for each in self.pending.values() if each.error is error), None)
-        if known is not None:  # one cause that is reported in parts (a TaskExecutor with many slots died): one failure, one restart
+        # one cause that is reported in parts (a TaskExecutor with many slots died): one failure,
+        # one restart
+        if known is not None:
             self._extend(known, vertices)
             self._add_concurrent(error, failed, now)
             return
-        delay_s = self._restart_strategy.on_failure(now, says_worker_lost(error)) if is_worth_a_restart(error) else None
+        delay_s = (
+            self._restart_strategy.on_failure(now, says_worker_lost(error))
+            if is_worth_a_restart(error)
+            else None
+        )
         self.failures.append(_record(failed[0], now, delay_s is not None))
         # As in Flink: also those that failed before, and have not been restarted yet
-        self._add_concurrent(error, [vertex.execution for vertex in vertices if vertex.execution.state is _S.FAILED], now)
+        self._add_concurrent(
+            error,
+            [vertex.execution for vertex in vertices if vertex.execution.state is _S.FAILED],
+            now,
+        )
         if delay_s is None:
             self._give_up(error)
         else:
@@ -110,7 +149,15 @@ class Failovers:
             return
         delay_s = self._restart_strategy.on_failure(now) if is_worth_a_restart(error) else None
         self.failures.append(FailureRecord(now, "", error, delay_s is not None))
-        self._add_concurrent(error, [vertex.execution for vertex in self._graph.vertices if vertex.execution.state is _S.FAILED], now)
+        self._add_concurrent(
+            error,
+            [
+                vertex.execution
+                for vertex in self._graph.vertices
+                if vertex.execution.state is _S.FAILED
+            ],
+            now,
+        )
         if job.state is _J.INITIALIZING:
             job.move(_J.CREATED)
         if delay_s is None:
@@ -135,7 +182,7 @@ class Failovers:
         for vertex in self._graph.vertices:
             self._attempts.cancel(vertex.execution)
 
-    # -- restarts ----------------------------------------------------------------------------------------------------------
+    # -- restarts ----------------------------------------------------------------------------------
 
     def timer_fired(self, event: TimerFired) -> None:
         """The pause before a restart is over."""
@@ -159,7 +206,8 @@ class Failovers:
 
     def _extend(self, failover: Failover, vertices: list[ExecutionVertex]) -> None:
         for vertex in vertices:
-            if vertex.failover is not None:  # an earlier one still waits: this one takes all of it over
+            # an earlier one still waits: this one takes all of it over
+            if vertex.failover is not None:
                 self._absorb(failover, vertex.failover)
         for vertex in vertices:
             if vertex.failover is None:
@@ -175,7 +223,8 @@ class Failovers:
             vertex.failover = failover
 
     def _enlist(self, vertex: ExecutionVertex, failover: Failover) -> None:
-        """One more subtask to restart: its slot is retained from here on, and its attempt is cancelled."""
+        """One more subtask to restart: its slot is retained from here on, and its attempt is
+        cancelled."""
         vertex.failover = failover
         failover.vertices[vertex] = None
         self._slots.retain_slot(vertex)
@@ -186,7 +235,11 @@ class Failovers:
 
     def _restart(self, failover: Failover) -> None:
         del self.pending[failover.timer_id]
-        old = [vertex.execution for vertex in failover.vertices if vertex.execution.state is not _S.CREATED]
+        old = [
+            vertex.execution
+            for vertex in failover.vertices
+            if vertex.execution.state is not _S.CREATED
+        ]
         self._commands.append(self._states.restart(old, failover.vertices))
         self._attempts.release_results(old)
         for execution in old:
@@ -206,7 +259,14 @@ class Failovers:
 def _record(execution: Execution, now: float, restarted: bool) -> FailureRecord:
     assert execution.error is not None
     at = execution.entered.get(execution.state, now)
-    return FailureRecord(at, str(execution.vertex), execution.error, restarted, execution.attempt_id, execution.location)
+    return FailureRecord(
+        at,
+        str(execution.vertex),
+        execution.error,
+        restarted,
+        execution.attempt_id,
+        execution.location,
+    )
 
 
 def vertices_to_restart(failed: Iterable[ExecutionVertex]) -> list[ExecutionVertex]:
@@ -222,7 +282,8 @@ def vertices_to_restart(failed: Iterable[ExecutionVertex]) -> list[ExecutionVert
 
 
 def mark_lost_results(execution: Execution, error: BaseException) -> None:
-    """A consumer could not find a partition: the blocking results it reads count as lost, so their producers run again."""
+    """A consumer could not find a partition: the blocking results it reads count as lost, so their
+    producers run again."""
     if any(isinstance(each, PartitionNotFoundError) for each in _chain(error)):
         for group in execution.vertex.input_groups:
             if group.is_blocking:
@@ -242,7 +303,9 @@ def is_worth_a_restart(error: BaseException) -> bool:
 
 def _dragged_along(region: PipelinedRegion) -> Iterator[PipelinedRegion]:
     for group in region.inputs:
-        yield from regions_of([vertex for vertex in group.producer_vertices() if vertex.execution.result_lost])
+        yield from regions_of(
+            [vertex for vertex in group.producer_vertices() if vertex.execution.result_lost]
+        )
     for group in region.outputs:
         yield from regions_of(group.consumer_vertices())
 

@@ -1,4 +1,5 @@
-"""What must hold of a scheduler after every event. A violation is a bug of the engine; the error names the parts that contradict each other."""
+"""What must hold of a scheduler after every event. A violation is a bug of the engine; the error
+names the parts that contradict each other."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ from flinkpy.core.errors import EngineError
 from flinkpy.core.lifecycles import CheckpointState, ExecutionState, JobState
 from flinkpy.scheduler.checkpointing.checkpoint_coordinator import CheckpointCoordinator
 from flinkpy.scheduler.execution_graph import ExecutionGraph
-from flinkpy.scheduler.execution_model import TERMINAL, Execution, ExecutionVertex, Failover, SharedSlot
+from flinkpy.scheduler.execution_model import (
+    TERMINAL,
+    Execution,
+    ExecutionVertex,
+    Failover,
+    SharedSlot,
+)
 from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
 
@@ -29,12 +36,19 @@ class SchedulerParts(NamedTuple):
 
 
 def check(parts: SchedulerParts, everything: bool) -> None:
-    """Raises EngineError at the first contradiction; looks at all, or only at what the last event changed."""
-    vertices: Iterable[ExecutionVertex] = parts.graph.vertices if everything else parts.graph.touched
+    """Raises EngineError at the first contradiction; looks at all, or only at what the last event
+    changed."""
+    vertices: Iterable[ExecutionVertex] = (
+        parts.graph.vertices if everything else parts.graph.touched
+    )
     for vertex in vertices:
         _check_execution(parts, vertex.execution)
     table = parts.slots
-    for slot in list(table.by_key.values()) if everything else [table.by_key[key] for key in table.changed if key in table.by_key]:
+    for slot in (
+        list(table.by_key.values())
+        if everything
+        else [table.by_key[key] for key in table.changed if key in table.by_key]
+    ):
         _check_slot(parts, slot)
     _check_job(parts)
     _check_checkpoints(parts)
@@ -47,7 +61,11 @@ def check(parts: SchedulerParts, everything: bool) -> None:
 def _check_execution(parts: SchedulerParts, execution: Execution) -> None:
     slot = execution.slot
     if execution.state is _S.SCHEDULED or execution.state in _DEPLOYED:
-        if slot is None or execution not in slot.users or parts.slots.by_key.get(slot.key) is not slot:
+        if (
+            slot is None
+            or execution not in slot.users
+            or parts.slots.by_key.get(slot.key) is not slot
+        ):
             _broken(parts, f"{execution} is not in a slot of the job")
         if (execution.location is not None) != (execution.state in _DEPLOYED):
             _broken(parts, f"{execution} has the location {execution.location}")
@@ -71,13 +89,19 @@ def _check_slot(parts: SchedulerParts, slot: SharedSlot) -> None:
             _broken(parts, f"{slot} waits for no answer")
         if any(user.state is not _S.SCHEDULED for user in users):
             _broken(parts, f"{slot} is not there and used by {users}")
-    elif table.by_allocation.get(slot.allocation_id) is not slot or slot.request_id in table.by_request or slot.waiting:
+    elif (
+        table.by_allocation.get(slot.allocation_id) is not slot
+        or slot.request_id in table.by_request
+        or slot.waiting
+    ):
         _broken(parts, f"{slot} is there, and still asked or waited for")
 
 
 def _check_job(parts: SchedulerParts) -> None:
     graph, state = parts.graph, parts.job.state
-    if parts.job.is_terminal and (parts.slots.by_key or parts.slots.retained or graph.count(*TERMINAL) < graph.size):
+    if parts.job.is_terminal and (
+        parts.slots.by_key or parts.slots.retained or graph.count(*TERMINAL) < graph.size
+    ):
         _broken(parts, "the job has ended and still holds something")
     if state is _J.FINISHED and graph.count(_S.FINISHED) < graph.size:
         _broken(parts, "the job is finished, not all of its subtasks are")
@@ -97,24 +121,55 @@ def _check_counts(parts: SchedulerParts) -> None:
         for vertex in job_vertex.vertices:
             counted[vertex.execution.state] += 1
         if counted != job_vertex.counts:
-            _broken(parts, f"the counts of {job_vertex.vertex.name} are {job_vertex.counts}, there are {counted}")
+            _broken(
+                parts,
+                (
+                    f"the counts of {job_vertex.vertex.name} are {job_vertex.counts}, there are "
+                    f"{counted}"
+                ),
+            )
     for state, count in parts.graph.counts.items():
-        if count != sum(job_vertex.counts[state] for job_vertex in parts.graph.job_vertices.values()):
+        if count != sum(
+            job_vertex.counts[state] for job_vertex in parts.graph.job_vertices.values()
+        ):
             _broken(parts, f"the graph counts {count} attempts {state.name}, its vertices do not")
     for result in parts.graph.results:
         for group in result.groups:
             executions = [vertex.execution for vertex in group.producer_vertices()]
             unfinished = sum(execution.state is not _S.FINISHED for execution in executions)
-            if (group.unfinished, group.unstarted) != (unfinished, sum(not execution.started for execution in executions)):
-                _broken(parts, f"{group.unfinished} producers count as unfinished, {group.unstarted} as not started, of {executions}")
-            if group.unconsumed != sum(vertex.execution.state is not _S.FINISHED for vertex in group.consumer_vertices()):
-                _broken(parts, f"{group.unconsumed} consumers of {result.producer.vertex.name} count as not finished")
+            if (group.unfinished, group.unstarted) != (
+                unfinished,
+                sum(not execution.started for execution in executions),
+            ):
+                _broken(
+                    parts,
+                    (
+                        f"{group.unfinished} producers count as unfinished, {group.unstarted} as "
+                        f"not started, of {executions}"
+                    ),
+                )
+            if group.unconsumed != sum(
+                vertex.execution.state is not _S.FINISHED for vertex in group.consumer_vertices()
+            ):
+                _broken(
+                    parts,
+                    (
+                        f"{group.unconsumed} consumers of {result.producer.vertex.name} count as "
+                        "not finished"
+                    ),
+                )
 
 
 def _check_failovers(parts: SchedulerParts) -> None:
     for failover in parts.failovers.values():
-        live = [vertex.execution for vertex in failover.vertices if vertex.execution.state not in (_S.CREATED, *TERMINAL)]
-        if failover.running != len(live) or any(execution.state is not _S.CANCELING for execution in live):
+        live = [
+            vertex.execution
+            for vertex in failover.vertices
+            if vertex.execution.state not in (_S.CREATED, *TERMINAL)
+        ]
+        if failover.running != len(live) or any(
+            execution.state is not _S.CANCELING for execution in live
+        ):
             _broken(parts, f"{failover} waits for {live}")
         if any(vertex.failover is not failover for vertex in failover.vertices):
             _broken(parts, f"a subtask of {failover} does not know of it")
@@ -136,10 +191,16 @@ def _check_checkpoints(parts: SchedulerParts) -> None:
 def _check_awaited(parts: SchedulerParts) -> None:
     for pending in parts.checkpoints.pending.values():
         executions = {attempt_id: parts.graph.current(attempt_id) for attempt_id in pending.awaited}
-        if any(execution is None or execution.state is not _S.RUNNING for execution in executions.values()):
+        if any(
+            execution is None or execution.state is not _S.RUNNING
+            for execution in executions.values()
+        ):
             _broken(parts, f"{pending} awaits {executions}")
 
 
 def _broken(parts: SchedulerParts, what: str) -> NoReturn:
     name, state = parts.graph.job_graph.name, parts.job.state.name
-    raise EngineError(f"{what} (job {name!r}: {state}, {parts.graph.size} subtasks, {len(parts.slots.by_key)} slots)")
+    raise EngineError(
+        f"{what} (job {name!r}: {state}, {parts.graph.size} subtasks, "
+        f"{len(parts.slots.by_key)} slots)"
+    )

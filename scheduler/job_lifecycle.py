@@ -1,4 +1,5 @@
-"""The state of one job as its scheduler drives it, and the error that the job is to be blamed on."""
+"""The state of one job as its scheduler drives it, and the error that the job is to be blamed
+on."""
 
 from __future__ import annotations
 
@@ -8,12 +9,14 @@ from flinkpy.scheduler.protocol import Command, JobStateChanged
 
 
 def is_symptom(error: BaseException) -> bool:
-    """Whether the failure only says that another one happened: a lost connection, a partition that went away, an error that a neighbour reports."""
+    """Whether the failure only says that another one happened: a lost connection, a partition that
+    went away, an error that a neighbour reports."""
     return isinstance(error, (PartitionNotFoundError, ConnectionError, RemoteError))
 
 
 class RootCause:
-    """Of the failures that end a job, the one to show: the first, unless it is a mere symptom and a real one follows."""
+    """Of the failures that end a job, the one to show: the first, unless it is a mere symptom and a
+    real one follows."""
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
@@ -41,7 +44,8 @@ class JobLifecycle:
 
     @property
     def is_running(self) -> bool:
-        """Whether the job makes progress, as a whole or in the parts that do not restart at the moment."""
+        """Whether the job makes progress, as a whole or in the parts that do not restart at the
+        moment."""
         return self._machine.state in (JobState.RUNNING, JobState.RESTARTING)
 
     def allows(self, state: JobState) -> bool:
@@ -54,6 +58,7 @@ class JobLifecycle:
         self._commands.append(JobStateChanged(state, self.cause.error if is_failure else error))
 
     def blame(self, error: BaseException) -> None:
-        """One more failure of a job that may be failing already: perhaps the one that caused the others."""
+        """One more failure of a job that may be failing already: perhaps the one that caused the
+        others."""
         if self._machine.state is JobState.FAILING:
             self.cause.offer(error)

@@ -1,8 +1,8 @@
-"""The events a scheduler is told of, and the commands it answers with. The JobMaster feeds the events and carries the commands out.
+"""The events a scheduler is told of, and the commands it answers with. The JobMaster feeds the
+events and carries the commands out.
 
-``Scheduler.handle(event, now) -> list[Command]`` is pure: the same events at the same times give the same commands.
-``now`` is the monotonic time in seconds.
-"""
+``Scheduler.handle(event, now) -> list[Command]`` is pure: the same events at the same times give
+the same commands. ``now`` is the monotonic time in seconds."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from flinkpy.graph.checkpoints import CompletedCheckpoint, StateHandle, SubtaskS
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.resources import ResourceProfile
 
-# -- events -------------------------------------------------------------------------------------------------------------
+# -- events ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class StartScheduling:
-    """The JobMaster leads: begin. ``time_ms`` is the time of day, from which checkpoints get theirs."""
+    """The JobMaster leads: begin. ``time_ms`` is the time of day, from which checkpoints get
+    theirs."""
 
     time_ms: int = 0
 
@@ -56,14 +57,16 @@ class SlotLost:
 
 @dataclass(frozen=True)
 class ResultsLost:
-    """A TaskExecutor is gone, with the blocking results that were there. The tasks that ran there are reported by SlotLost."""
+    """A TaskExecutor is gone, with the blocking results that were there. The tasks that ran there
+    are reported by SlotLost."""
 
     resource_id: ResourceId
 
 
 @dataclass(frozen=True)
 class TaskStateChanged:
-    """A task reported a new state. Reports of attempts that are not current any more are ignored."""
+    """A task reported a new state. Reports of attempts that are not current any more are
+    ignored."""
 
     attempt_id: ExecutionAttemptId
     state: ExecutionState
@@ -85,7 +88,8 @@ class CancelJob:
 
 @dataclass(frozen=True)
 class FailJob:
-    """Something outside the tasks failed (an enumerator): if the restart strategy allows, the whole job restarts."""
+    """Something outside the tasks failed (an enumerator): if the restart strategy allows, the whole
+    job restarts."""
 
     error: BaseException
 
@@ -99,10 +103,12 @@ class TimerFired:
 
 @dataclass(frozen=True)
 class RestoreFrom:
-    """Told before StartScheduling: the job begins with the state of that checkpoint. ``is_own``: the job has taken it, under another JobManager;
-    ``older`` are such, too, oldest first. ``claim`` makes that of another job this one's own, which releases it like those that it takes itself.
-    State of operators that the job does not have is refused, unless ``allow_non_restored``. ``stops``: the checkpoint is a savepoint that was
-    requested so, and the job was stopping with it."""
+    """Told before StartScheduling: the job begins with the state of that checkpoint. ``is_own``:
+    the job has taken it, under another JobManager; ``older`` are such, too, oldest first. ``claim``
+    makes that of another job this one's own, which releases it like those that it takes itself.
+    State of operators that the job does not have is refused, unless ``allow_non_restored``.
+    ``stops``: the checkpoint is a savepoint that was requested so, and the job was stopping with
+    it."""
 
     checkpoint: CompletedCheckpoint
     allow_non_restored: bool = False
@@ -122,7 +128,8 @@ class CoordinatorSnapshot:
 
 @dataclass(frozen=True)
 class CheckpointAcknowledged:
-    """A task has saved its state for the checkpoint. May be told twice, late, or of a checkpoint that is over."""
+    """A task has saved its state for the checkpoint. May be told twice, late, or of a checkpoint
+    that is over."""
 
     attempt_id: ExecutionAttemptId
     checkpoint_id: int
@@ -141,14 +148,16 @@ class CheckpointDeclined:
 
 @dataclass(frozen=True)
 class CheckpointAwaited:
-    """The task's input has ended, and its last results wait for a checkpoint: the next one is due at once."""
+    """The task's input has ended, and its last results wait for a checkpoint: the next one is due
+    at once."""
 
     attempt_id: ExecutionAttemptId
 
 
 @dataclass(frozen=True)
 class CheckpointStored:
-    """The manifest of a StoreCheckpoint is durable. ``location`` is the checkpoint's folder, None in memory."""
+    """The manifest of a StoreCheckpoint is durable. ``location`` is the checkpoint's folder, None
+    in memory."""
 
     checkpoint_id: int
     location: str | None = None
@@ -156,7 +165,8 @@ class CheckpointStored:
 
 @dataclass(frozen=True)
 class CheckpointStoreFailed:
-    """The enumerators' state of a TriggerCheckpoint, or the manifest of a StoreCheckpoint, could not be written."""
+    """The enumerators' state of a TriggerCheckpoint, or the manifest of a StoreCheckpoint, could
+    not be written."""
 
     checkpoint_id: int
     error: BaseException
@@ -164,31 +174,52 @@ class CheckpointStoreFailed:
 
 @dataclass(frozen=True)
 class CheckpointDiscarded:
-    """What a DiscardCheckpoint that ``is_awaited`` names is gone: nobody will find this checkpoint."""
+    """What a DiscardCheckpoint that ``is_awaited`` names is gone: nobody will find this
+    checkpoint."""
 
     checkpoint_id: int
 
 
 @dataclass(frozen=True)
 class SnapshotRequested:
-    """Somebody asks for a savepoint, or for a checkpoint out of turn; answered by SnapshotEnded under the same id. ``options`` name the savepoint's
-    folder, which nobody else uses. ``refused``: that folder cannot be written to."""
+    """Somebody asks for a savepoint, or for a checkpoint out of turn; answered by SnapshotEnded
+    under the same id. ``options`` name the savepoint's folder, which nobody else uses. ``refused``:
+    that folder cannot be written to."""
 
     request_id: str
     options: CheckpointOptions
     refused: SavepointError | None = None
 
 
-Event: TypeAlias = (StartScheduling | SlotAssigned | SlotRequestFailed | SlotLost | ResultsLost | TaskStateChanged | DeploymentRejected
-                    | CancelJob | FailJob | TimerFired | RestoreFrom | CoordinatorSnapshot | CheckpointAcknowledged | CheckpointDeclined
-                    | CheckpointAwaited | CheckpointStored | CheckpointStoreFailed | CheckpointDiscarded | SnapshotRequested)
+Event: TypeAlias = (
+    StartScheduling
+    | SlotAssigned
+    | SlotRequestFailed
+    | SlotLost
+    | ResultsLost
+    | TaskStateChanged
+    | DeploymentRejected
+    | CancelJob
+    | FailJob
+    | TimerFired
+    | RestoreFrom
+    | CoordinatorSnapshot
+    | CheckpointAcknowledged
+    | CheckpointDeclined
+    | CheckpointAwaited
+    | CheckpointStored
+    | CheckpointStoreFailed
+    | CheckpointDiscarded
+    | SnapshotRequested
+)
 
-# -- commands -------------------------------------------------------------------------------------------------------------
+# -- commands --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class RequestSlot:
-    """Get a slot; answered by SlotAssigned or SlotRequestFailed. ``preferred`` names TaskExecutors that would suit (sticky, local)."""
+    """Get a slot; answered by SlotAssigned or SlotRequestFailed. ``preferred`` names TaskExecutors
+    that would suit (sticky, local)."""
 
     request_id: SlotRequestId
     profile: ResourceProfile
@@ -219,7 +250,8 @@ class DeployTasks:
 
 @dataclass(frozen=True)
 class CancelTask:
-    """Tell the TaskExecutor to cancel; answered by TaskStateChanged(CANCELED) (or another terminal state)."""
+    """Tell the TaskExecutor to cancel; answered by TaskStateChanged(CANCELED) (or another terminal
+    state)."""
 
     location: TaskManagerLocation
     attempt_id: ExecutionAttemptId
@@ -243,8 +275,9 @@ class SetTimer:
 
 @dataclass(frozen=True)
 class ResetCoordinators:
-    """These subtasks start anew, from that checkpoint if there is one. The enumerators in ``states`` go back to that state as a whole, for all their
-    readers start anew. The others take back the splits that were assigned to these attempts since the checkpoint."""
+    """These subtasks start anew, from that checkpoint if there is one. The enumerators in
+    ``states`` go back to that state as a whole, for all their readers start anew. The others take
+    back the splits that were assigned to these attempts since the checkpoint."""
 
     attempts: tuple[ExecutionAttemptId, ...]  # the attempts that failed or were cancelled
     checkpoint_id: int | None = None
@@ -254,8 +287,8 @@ class ResetCoordinators:
 
 @dataclass(frozen=True)
 class JobStateChanged:
-    """The job is in a new state. Terminal ones come once, last, and carry the error that failed the job; RESTARTING
-    carries why."""
+    """The job is in a new state. Terminal ones come once, last, and carry the error that failed the
+    job; RESTARTING carries why."""
 
     state: JobState
     error: BaseException | None = None
@@ -263,8 +296,9 @@ class JobStateChanged:
 
 @dataclass(frozen=True)
 class TriggerCheckpoint:
-    """Snapshot the enumerators of these operators, answered by CoordinatorSnapshot; then tell these attempts to send barriers. The others get
-    barriers through their inputs. All that run answer with CheckpointAcknowledged or CheckpointDeclined."""
+    """Snapshot the enumerators of these operators, answered by CoordinatorSnapshot; then tell these
+    attempts to send barriers. The others get barriers through their inputs. All that run answer
+    with CheckpointAcknowledged or CheckpointDeclined."""
 
     checkpoint_id: int
     timestamp_ms: int
@@ -275,9 +309,10 @@ class TriggerCheckpoint:
 
 @dataclass(frozen=True)
 class StoreCheckpoint:
-    """Write the manifest; answered by CheckpointStored or CheckpointStoreFailed. What is stored and discarded is done in the order of the
-    commands. ``target`` is the folder of a savepoint, ``stops`` the request for one that the job stops with: as soon as the manifest is
-    there, whoever takes the job over has it stop, too."""
+    """Write the manifest; answered by CheckpointStored or CheckpointStoreFailed. What is stored and
+    discarded is done in the order of the commands. ``target`` is the folder of a savepoint,
+    ``stops`` the request for one that the job stops with: as soon as the manifest is there, whoever
+    takes the job over has it stop, too."""
 
     checkpoint: CompletedCheckpoint
     target: str | None = None
@@ -286,8 +321,9 @@ class StoreCheckpoint:
 
 @dataclass(frozen=True)
 class DiscardCheckpoint:
-    """Nobody will restore from this: delete what its handles name, and its manifest. A StoreCheckpoint of it may be under way. ``target`` is the
-    folder of a savepoint that did not succeed. With ``is_awaited`` it is answered by CheckpointDiscarded, and tried until then."""
+    """Nobody will restore from this: delete what its handles name, and its manifest. A
+    StoreCheckpoint of it may be under way. ``target`` is the folder of a savepoint that did not
+    succeed. With ``is_awaited`` it is answered by CheckpointDiscarded, and tried until then."""
 
     checkpoint: CompletedCheckpoint
     target: str | None = None
@@ -296,8 +332,8 @@ class DiscardCheckpoint:
 
 @dataclass(frozen=True)
 class DiscardSharedFiles:
-    """No checkpoint uses these files any more: delete them. ``location`` is that of the claimed checkpoint whose job they were of; None: the
-    job's own."""
+    """No checkpoint uses these files any more: delete them. ``location`` is that of the claimed
+    checkpoint whose job they were of; None: the job's own."""
 
     files: tuple[str, ...]
     location: str | None = None
@@ -305,8 +341,9 @@ class DiscardSharedFiles:
 
 @dataclass(frozen=True)
 class DiscardOtherCheckpoints:
-    """The job ends, and of its own checkpoints only these outlive it, with the shared files that they use: delete all others, with what a task
-    has written that nobody heard of, because it died before it could say so."""
+    """The job ends, and of its own checkpoints only these outlive it, with the shared files that
+    they use: delete all others, with what a task has written that nobody heard of, because it died
+    before it could say so."""
 
     kept: tuple[int, ...] = ()
     shared: frozenset[str] = frozenset()
@@ -314,7 +351,8 @@ class DiscardOtherCheckpoints:
 
 @dataclass(frozen=True)
 class NotifyCheckpointComplete:
-    """The checkpoint is durable, and a failure leads back to it or to a later one: these attempts may commit."""
+    """The checkpoint is durable, and a failure leads back to it or to a later one: these attempts
+    may commit."""
 
     checkpoint_id: int
     attempts: tuple[ExecutionAttemptId, ...]
@@ -330,7 +368,8 @@ class NotifyCheckpointAborted:
 
 @dataclass(frozen=True)
 class SnapshotEnded:
-    """The answer to a SnapshotRequested: where the snapshot is (None for a checkpoint in memory) and its number, or why there is none."""
+    """The answer to a SnapshotRequested: where the snapshot is (None for a checkpoint in memory)
+    and its number, or why there is none."""
 
     request_id: str
     location: str | None = None
@@ -338,7 +377,22 @@ class SnapshotEnded:
     checkpoint_id: int | None = None
 
 
-Command: TypeAlias = (RequestSlot | CancelSlotRequest | ReleaseSlot | DeployTasks | CancelTask | ReleaseResults | SetTimer | ResetCoordinators
-                      | JobStateChanged | TriggerCheckpoint | StoreCheckpoint | DiscardCheckpoint
-                      | DiscardSharedFiles | DiscardOtherCheckpoints
-                      | NotifyCheckpointComplete | NotifyCheckpointAborted | SnapshotEnded)
+Command: TypeAlias = (
+    RequestSlot
+    | CancelSlotRequest
+    | ReleaseSlot
+    | DeployTasks
+    | CancelTask
+    | ReleaseResults
+    | SetTimer
+    | ResetCoordinators
+    | JobStateChanged
+    | TriggerCheckpoint
+    | StoreCheckpoint
+    | DiscardCheckpoint
+    | DiscardSharedFiles
+    | DiscardOtherCheckpoints
+    | NotifyCheckpointComplete
+    | NotifyCheckpointAborted
+    | SnapshotEnded
+)

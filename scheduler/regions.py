@@ -1,26 +1,32 @@
-"""Pipelined regions: subtasks joined by pipelined results must run at the same time, so they are deployed, and restarted, together.
+"""Pipelined regions: subtasks joined by pipelined results must run at the same time, so they are
+deployed, and restarted, together.
 
-Between regions there are only blocking results. Pointwise edges give a region per strand of subtasks, one all-to-all edge
-makes one region of both its sides.
+Between regions there are only blocking results. Pointwise edges give a region per strand of
+subtasks, one all-to-all edge makes one region of both its sides.
 
-A blocking result binds too when its producer cannot finish before its consumer starts: A hands on to C directly, pipelined, and to B, whose
-blocking result C also reads. Waiting for B before C may start would wait forever, as B needs A, and A needs C. Such a cycle
-is looked for among job vertices, where there are few; then the regions between the subtasks have none.
-"""
+A blocking result binds too when its producer cannot finish before its consumer starts: A hands on
+to C directly, pipelined, and to B, whose blocking result C also reads. Waiting for B before C may
+start would wait forever, as B needs A, and A needs C. Such a cycle is looked for among job
+vertices, where there are few; then the regions between the subtasks have none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from flinkpy.scheduler.execution_graph import ExecutionGraph
-from flinkpy.scheduler.execution_model import ExecutionJobVertex, ExecutionVertex, IntermediateResult, PipelinedRegion
+from flinkpy.scheduler.execution_model import (
+    ExecutionJobVertex,
+    ExecutionVertex,
+    IntermediateResult,
+    PipelinedRegion,
+)
 
 
 def compute_regions(graph: ExecutionGraph, bind_all: bool = False) -> list[PipelinedRegion]:
     """The regions, in topological order of their first subtasks; sets ``region`` of every vertex.
 
-    ``bind_all`` for a strategy that deploys consumers of blocking results along with their producers: then they also restart together.
-    """
+    ``bind_all`` for a strategy that deploys consumers of blocking results along with their
+    producers: then they also restart together."""
     bound = set(graph.results) if bind_all else _binding_results(graph)
     leaders = _join_subtasks(graph, bound)
     regions: dict[int, PipelinedRegion] = {}
@@ -63,7 +69,8 @@ class _Sets:
 
 
 def _join_subtasks(graph: ExecutionGraph, bound: set[IntermediateResult]) -> _Sets:
-    """The subtasks, numbered in the graph's order, joined along the groups of the results that bind."""
+    """The subtasks, numbered in the graph's order, joined along the groups of the results that
+    bind."""
     starts: dict[ExecutionJobVertex, int] = {}
     total = 0
     for job_vertex in graph.job_vertices.values():
@@ -73,14 +80,26 @@ def _join_subtasks(graph: ExecutionGraph, bound: set[IntermediateResult]) -> _Se
     for result in bound:
         producer, consumer = starts[result.producer], starts[result.consumer]
         for group in result.groups:
-            sets.join([*(producer + index for index in group.producers), *(consumer + index for index in group.consumers)])
+            sets.join(
+                [
+                    *(producer + index for index in group.producers),
+                    *(consumer + index for index in group.consumers),
+                ]
+            )
     for members in _co_located(graph):
-        sets.join([starts[job_vertex] + index for job_vertex in members for index in range(len(job_vertex.vertices))])
+        sets.join(
+            [
+                starts[job_vertex] + index
+                for job_vertex in members
+                for index in range(len(job_vertex.vertices))
+            ]
+        )
     return sets
 
 
 def _co_located(graph: ExecutionGraph) -> Iterable[list[ExecutionJobVertex]]:
-    """Vertices of one co-location group are the ends of a loop, whose way back is no edge of the graph: what is in it is lost with either end."""
+    """Vertices of one co-location group are the ends of a loop, whose way back is no edge of the
+    graph: what is in it is lost with either end."""
     groups: dict[str, list[ExecutionJobVertex]] = {}
     for job_vertex in graph.job_vertices.values():
         if job_vertex.vertex.co_location_group is not None:
@@ -89,7 +108,8 @@ def _co_located(graph: ExecutionGraph) -> Iterable[list[ExecutionJobVertex]]:
 
 
 def _binding_results(graph: ExecutionGraph) -> set[IntermediateResult]:
-    """The pipelined results, and the blocking ones that lie on a cycle once pipelined neighbours count as one."""
+    """The pipelined results, and the blocking ones that lie on a cycle once pipelined neighbours
+    count as one."""
     numbers = {job_vertex: number for number, job_vertex in enumerate(graph.job_vertices.values())}
     sets = _Sets(len(numbers))
     for result in graph.results:
@@ -97,12 +117,19 @@ def _binding_results(graph: ExecutionGraph) -> set[IntermediateResult]:
             sets.join([numbers[result.producer], numbers[result.consumer]])
     for members in _co_located(graph):
         sets.join([numbers[member] for member in members])
-    ends = {result: (sets.find(numbers[result.producer]), sets.find(numbers[result.consumer])) for result in graph.results}
+    ends = {
+        result: (sets.find(numbers[result.producer]), sets.find(numbers[result.consumer]))
+        for result in graph.results
+    }
     following: dict[int, set[int]] = {}
     for result, (producer, consumer) in ends.items():
         if result.is_blocking:
             following.setdefault(producer, set()).add(consumer)
-    return {result for result, (producer, consumer) in ends.items() if producer == consumer or producer in _reachable(consumer, following)}
+    return {
+        result
+        for result, (producer, consumer) in ends.items()
+        if producer == consumer or producer in _reachable(consumer, following)
+    }
 
 
 def _reachable(start: int, following: dict[int, set[int]]) -> set[int]:

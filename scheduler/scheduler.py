@@ -1,11 +1,13 @@
 """The scheduler of one job: events in, commands out.
 
-``handle`` lets the event change the graph, then *settles*: deploys the bulks whose slots are all there, restarts what waited for its end,
-gives idle slots back, and ends the job when nothing is left to do. Settling last makes the order of the changes within an
-event immaterial: a slot freed by a cancelled attempt and taken by another one never leaves the job.
+``handle`` lets the event change the graph, then *settles*: deploys the bulks whose slots are all
+there, restarts what waited for its end, gives idle slots back, and ends the job when nothing is
+left to do. Settling last makes the order of the changes within an event immaterial: a slot freed by
+a cancelled attempt and taken by another one never leaves the job.
 
-The parts own their state: the graph (states and counts), the slot table, the job's lifecycle, the failovers and the checkpoints; ``Attempts`` moves
-graph and slots together. What they want done goes to one list of commands, which ``handle`` gives out.
+The parts own their state: the graph (states and counts), the slot table, the job's lifecycle, the
+failovers and the checkpoints; ``Attempts`` moves graph and slots together. What they want done goes
+to one list of commands, which ``handle`` gives out.
 
 Only current attempts count; whatever an older one reports is ignored.
 """
@@ -27,7 +29,12 @@ from flinkpy.scheduler.checkpointing.checkpoint_coordinator import CheckpointCoo
 from flinkpy.scheduler.checkpointing.checkpoint_stats_tracker import CheckpointStatsTracker
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
 from flinkpy.scheduler.checkpointing.state_assignment import StateAssignment
-from flinkpy.scheduler.details import SchedulerDetails, SchedulerReport, execution_summary, vertex_summaries
+from flinkpy.scheduler.details import (
+    SchedulerDetails,
+    SchedulerReport,
+    execution_summary,
+    vertex_summaries,
+)
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import TERMINAL, Execution
 from flinkpy.scheduler.execution_slots import SlotTable
@@ -59,36 +66,73 @@ _S, _J = ExecutionState, JobState
 
 
 class Scheduler:
-    """Decides for one job. Not thread-safe; deterministic: equal events at equal times give equal commands (with equally seeded ids)."""
+    """Decides for one job. Not thread-safe; deterministic: equal events at equal times give equal
+    commands (with equally seeded ids)."""
 
-    def __init__(self, job_graph: JobGraph, config: SchedulerConfig | None = None, ids: IdFactory | None = None) -> None:
+    def __init__(
+        self,
+        job_graph: JobGraph,
+        config: SchedulerConfig | None = None,
+        ids: IdFactory | None = None,
+    ) -> None:
         config = config or SchedulerConfig()
         self._commands: list[Command] = []
         self.job_graph = job_graph
-        self.graph = ExecutionGraph(job_graph, config.generation * ATTEMPTS_OF_A_GENERATION, config.attempts_kept)
-        self.regions = compute_regions(self.graph, bind_all=config.strategy is SchedulingStrategyKind.EAGER)
+        self.graph = ExecutionGraph(
+            job_graph, config.generation * ATTEMPTS_OF_A_GENERATION, config.attempts_kept
+        )
+        self.regions = compute_regions(
+            self.graph, bind_all=config.strategy is SchedulingStrategyKind.EAGER
+        )
         self.slots = SlotTable(ids or IdFactory(), self._commands)
         self.job = JobLifecycle(job_graph.name, self._commands)
         strategy = scheduling_strategy(config.strategy, self.graph, self.regions)
         completed = CompletedCheckpointStore(config.checkpoints, self._commands)
         self.statistics = CheckpointStatsTracker(job_graph, config.checkpoints.history)
         self._states = StateAssignment(self.graph, completed, self.statistics)
-        self._attempts = Attempts(job_graph, self.graph, self.slots, self.job, strategy, self._states, self._commands)
-        self.failovers = Failovers(self.graph, self.slots, self.job, self._attempts, config.restart_strategy(), self._states, self._commands)
+        self._attempts = Attempts(
+            job_graph, self.graph, self.slots, self.job, strategy, self._states, self._commands
+        )
+        self.failovers = Failovers(
+            self.graph,
+            self.slots,
+            self.job,
+            self._attempts,
+            config.restart_strategy(),
+            self._states,
+            self._commands,
+        )
         self.checkpoints = CheckpointCoordinator(
-            config.checkpoints, self.graph, self.job, completed, lambda error: self.failovers.fail_job(error, self._now), self._commands,
-            self.statistics, config.generation)
-        self._runs_in_parts = (config.strategy is not SchedulingStrategyKind.EAGER and _may_run_in_parts(self.graph)
-                               and all(len(region.vertices) == 1 for region in self.regions))
+            config.checkpoints,
+            self.graph,
+            self.job,
+            completed,
+            lambda error: self.failovers.fail_job(error, self._now),
+            self._commands,
+            self.statistics,
+            config.generation,
+        )
+        self._runs_in_parts = (
+            config.strategy is not SchedulingStrategyKind.EAGER
+            and _may_run_in_parts(self.graph)
+            and all(len(region.vertices) == 1 for region in self.regions)
+        )
         self._now = 0.0
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
-            StartScheduling: self._start, SlotAssigned: self.slots.slot_assigned, SlotRequestFailed: self._slot_request_failed,
-            SlotLost: self._slot_lost, ResultsLost: self._attempts.results_lost, TaskStateChanged: self._task_state_changed,
-            DeploymentRejected: self._deployment_rejected, CancelJob: self._cancel_job, FailJob: self._fail_job,
-            TimerFired: self._timer_fired, **dict.fromkeys(CheckpointCoordinator.EVENTS, self._checkpoint_event),
+            StartScheduling: self._start,
+            SlotAssigned: self.slots.slot_assigned,
+            SlotRequestFailed: self._slot_request_failed,
+            SlotLost: self._slot_lost,
+            ResultsLost: self._attempts.results_lost,
+            TaskStateChanged: self._task_state_changed,
+            DeploymentRejected: self._deployment_rejected,
+            CancelJob: self._cancel_job,
+            FailJob: self._fail_job,
+            TimerFired: self._timer_fired,
+            **dict.fromkeys(CheckpointCoordinator.EVENTS, self._checkpoint_event),
         }
 
-    # -- for the JobMaster --------------------------------------------------------------------------------------------------
+    # -- for the JobMaster -------------------------------------------------------------------------
 
     @property
     def state(self) -> JobState:
@@ -96,11 +140,13 @@ class Scheduler:
 
     @property
     def runs_in_parts(self) -> bool:
-        """Whether the job makes progress with any number of slots: no bulk needs more than one, and all results between bulks are blocking."""
+        """Whether the job makes progress with any number of slots: no bulk needs more than one, and
+        all results between bulks are blocking."""
         return self._runs_in_parts
 
     def handle(self, event: Event, now: float) -> list[Command]:
-        """What follows from the event, in the order in which it must be carried out. ``now`` is the monotonic time in seconds."""
+        """What follows from the event, in the order in which it must be carried out. ``now`` is the
+        monotonic time in seconds."""
         self._now = self.graph.now = now
         self.graph.touched.clear()
         self.slots.changed.clear()
@@ -111,18 +157,34 @@ class Scheduler:
         return commands
 
     def check_invariants(self, everything: bool = True) -> None:
-        """Raises EngineError when the job's parts contradict each other. ``everything=False`` looks only at what the last event changed."""
-        check(SchedulerParts(self.graph, self.slots, self.job, self.failovers.pending, self.checkpoints), everything)
+        """Raises EngineError when the job's parts contradict each other. ``everything=False`` looks
+        only at what the last event changed."""
+        check(
+            SchedulerParts(
+                self.graph, self.slots, self.job, self.failovers.pending, self.checkpoints
+            ),
+            everything,
+        )
 
     def details(self) -> SchedulerDetails:
-        return SchedulerDetails(self.state, self.job.cause.error, vertex_summaries(self.graph), self.failovers.restarts,
-                                len(self.slots.by_allocation), len(self.slots.by_request), tuple(self.failovers.failures),
-                                self.checkpoints.summary())
+        return SchedulerDetails(
+            self.state,
+            self.job.cause.error,
+            vertex_summaries(self.graph),
+            self.failovers.restarts,
+            len(self.slots.by_allocation),
+            len(self.slots.by_request),
+            tuple(self.failovers.failures),
+            self.checkpoints.summary(),
+        )
 
     def report(self) -> SchedulerReport:
         """All there is to tell of the job."""
         kept = [checkpoint.checkpoint_id for checkpoint in self.checkpoints.completed.own]
-        attempts = tuple(tuple(map(execution_summary, (vertex.execution, *vertex.earlier))) for vertex in self.graph.vertices)
+        attempts = tuple(
+            tuple(map(execution_summary, (vertex.execution, *vertex.earlier)))
+            for vertex in self.graph.vertices
+        )
         return SchedulerReport(self.details(), attempts, self.statistics.report(kept))
 
     def location_of(self, attempt_id: ExecutionAttemptId) -> TaskManagerLocation | None:
@@ -136,14 +198,23 @@ class Scheduler:
         return execution is not None and (execution.keeps_results or not execution.is_terminal)
 
     def attempts_on(self, resource_id: ResourceId) -> frozenset[ExecutionAttemptId]:
-        """The attempts that must be running on that TaskExecutor (deployed and not ended), to compare with what it reports."""
+        """The attempts that must be running on that TaskExecutor (deployed and not ended), to
+        compare with what it reports."""
         slots = self.slots.by_resource.get(resource_id, {})
-        return frozenset(user.attempt_id for slot in slots.values() for user in slot.users if user.location is not None)
+        return frozenset(
+            user.attempt_id
+            for slot in slots.values()
+            for user in slot.users
+            if user.location is not None
+        )
 
     def __repr__(self) -> str:
-        return f"<Scheduler of {self.job_graph.name!r}: {self.state.name}, {self.graph.size} subtasks, {len(self.slots.by_key)} slots>"
+        return (
+            f"<Scheduler of {self.job_graph.name!r}: {self.state.name}, {self.graph.size} "
+            f"subtasks, {len(self.slots.by_key)} slots>"
+        )
 
-    # -- events ----------------------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
     def _start(self, event: StartScheduling) -> None:
         if self.state is _J.INITIALIZING:
@@ -178,11 +249,18 @@ class Scheduler:
         elif event.state is _S.CANCELED and execution.state is _S.CANCELING:
             self._attempts.end(execution, _S.CANCELED)
         elif event.state is _S.CANCELED:
-            error = event.error or EngineError(f"{execution} was cancelled by its TaskExecutor, which the scheduler had not asked for")
+            error = event.error or EngineError(
+                f"{execution} was cancelled by its TaskExecutor, which the scheduler had not "
+                "asked for"
+            )
             self.failovers.fail_attempts([execution], error, self._now)
         elif event.state is _S.FAILED:
-            self._task_failed(execution, event.error or EngineError(f"{execution} failed without saying why"))
-        elif event.state in (_S.INITIALIZING, _S.RUNNING) and execution.machine.lifecycle.allows(execution.state, event.state):
+            self._task_failed(
+                execution, event.error or EngineError(f"{execution} failed without saying why")
+            )
+        elif event.state in (_S.INITIALIZING, _S.RUNNING) and execution.machine.lifecycle.allows(
+            execution.state, event.state
+        ):
             self._attempts.advance(execution, event.state)
 
     def _task_failed(self, execution: Execution, error: BaseException) -> None:
@@ -195,7 +273,8 @@ class Scheduler:
     def _deployment_rejected(self, event: DeploymentRejected) -> None:
         execution = self.graph.current(event.attempt_id)
         if execution is not None and not execution.is_terminal and execution.location is not None:
-            if isinstance(event.error, RpcError):  # perhaps only the answer was lost, and the task runs
+            # perhaps only the answer was lost, and the task runs
+            if isinstance(event.error, RpcError):
                 self._commands.append(CancelTask(execution.location, execution.attempt_id))
             self.failovers.fail_attempts([execution], event.error, self._now)
 
@@ -214,18 +293,26 @@ class Scheduler:
     def _checkpoint_event(self, event: Any) -> None:
         self.checkpoints.handle(event, self._now)
 
-    # -- what every event ends with ----------------------------------------------------------------------------------------------
+    # -- what every event ends with ----------------------------------------------------------------
 
     def _settle(self) -> None:
-        self.checkpoints.settle(self._now, self.failovers.last_failure if self.state in (_J.RESTARTING, _J.FAILING) else None)
-        if not self.checkpoints.lingering:  # else there may be a newer checkpoint than the one that tasks would go back to
+        self.checkpoints.settle(
+            self._now,
+            self.failovers.last_failure if self.state in (_J.RESTARTING, _J.FAILING) else None,
+        )
+        # else there may be a newer checkpoint than the one that tasks would go back to
+        if not self.checkpoints.lingering:
             self.failovers.restart_ready()
         self.slots.release_idle_slots()
         self._attempts.deploy_complete()
         self._end_job()
 
     def _end_job(self) -> None:
-        if self.job.is_terminal or self.state is _J.INITIALIZING or self.graph.count(*TERMINAL) < self.graph.size:
+        if (
+            self.job.is_terminal
+            or self.state is _J.INITIALIZING
+            or self.graph.count(*TERMINAL) < self.graph.size
+        ):
             return
         if self.state is _J.CANCELLING:
             self._end_in(_J.CANCELED)
@@ -241,4 +328,7 @@ class Scheduler:
 
 def _may_run_in_parts(graph: ExecutionGraph) -> bool:
     """A batch job; a single vertex alone does not show it."""
-    return any(True for _ in graph.results) or read(graph.job_graph.configuration, RUNTIME_MODE) is RuntimeMode.BATCH
+    return (
+        any(True for _ in graph.results)
+        or read(graph.job_graph.configuration, RUNTIME_MODE) is RuntimeMode.BATCH
+    )

@@ -1,7 +1,8 @@
-"""Scheduling strategies: which subtasks are scheduled when. Each answer is a list of bulks; a bulk is deployed once all its slots are there.
+"""Scheduling strategies: which subtasks are scheduled when. Each answer is a list of bulks; a bulk
+is deployed once all its slots are there.
 
-A strategy only looks at the execution graph, and has no state: a subtask is scheduled when it is schedulable and its inputs are consumable.
-"""
+A strategy only looks at the execution graph, and has no state: a subtask is scheduled when it is
+schedulable and its inputs are consumable."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ Bulks = list[list[ExecutionVertex]]
 
 
 class SchedulingStrategy(Protocol):
-    """Asked at the start, when results become consumable, and when subtasks restart (their new attempts are CREATED)."""
+    """Asked at the start, when results become consumable, and when subtasks restart (their new
+    attempts are CREATED)."""
 
     def on_start(self) -> Bulks: ...
 
@@ -27,7 +29,8 @@ class SchedulingStrategy(Protocol):
 
 
 class PipelinedRegionStrategy:
-    """A region is scheduled when all blocking results it reads are there. The default: right for streams and for batches."""
+    """A region is scheduled when all blocking results it reads are there. The default: right for
+    streams and for batches."""
 
     def __init__(self, regions: list[PipelinedRegion]) -> None:
         self._regions = regions
@@ -36,17 +39,29 @@ class PipelinedRegionStrategy:
         return self._ready(self._regions)
 
     def on_consumable(self, groups: Iterable[PartitionGroup]) -> Bulks:
-        return self._ready(dict.fromkeys(region for group in groups if group.is_blocking for region in regions_of(group.consumer_vertices())))
+        return self._ready(
+            dict.fromkeys(
+                region
+                for group in groups
+                if group.is_blocking
+                for region in regions_of(group.consumer_vertices())
+            )
+        )
 
     def on_restart(self, vertices: Iterable[ExecutionVertex]) -> Bulks:
         return self._ready(dict.fromkeys(vertex.region for vertex in vertices))
 
     def _ready(self, regions: Iterable[PipelinedRegion]) -> Bulks:
-        return [region.vertices for region in regions if region.vertices[0].is_schedulable and region.is_ready]
+        return [
+            region.vertices
+            for region in regions
+            if region.vertices[0].is_schedulable and region.is_ready
+        ]
 
 
 class EagerStrategy:
-    """Everything at once, whatever the results' types: the whole job gets its slots, or none of it starts."""
+    """Everything at once, whatever the results' types: the whole job gets its slots, or none of it
+    starts."""
 
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph
@@ -62,10 +77,11 @@ class EagerStrategy:
 
 
 class LazyFromSourcesStrategy:
-    """Sources first; a consumer when its inputs are there to read: blocking ones finished, pipelined ones running.
+    """Sources first; a consumer when its inputs are there to read: blocking ones finished,
+    pipelined ones running.
 
-    Holds the fewest slots at a time. Meant for bounded work: in a stream the consumers only start later.
-    """
+    Holds the fewest slots at a time. Meant for bounded work: in a stream the consumers only start
+    later."""
 
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph
@@ -74,16 +90,24 @@ class LazyFromSourcesStrategy:
         return self._ready(self._graph.vertices)
 
     def on_consumable(self, groups: Iterable[PartitionGroup]) -> Bulks:
-        return self._ready(dict.fromkeys(consumer for group in groups for consumer in group.consumer_vertices()))
+        return self._ready(
+            dict.fromkeys(consumer for group in groups for consumer in group.consumer_vertices())
+        )
 
     def on_restart(self, vertices: Iterable[ExecutionVertex]) -> Bulks:
         return self._ready(vertices)
 
     def _ready(self, vertices: Iterable[ExecutionVertex]) -> Bulks:
-        return [[vertex] for vertex in vertices if vertex.is_schedulable and all(group.is_consumable for group in vertex.input_groups)]
+        return [
+            [vertex]
+            for vertex in vertices
+            if vertex.is_schedulable and all(group.is_consumable for group in vertex.input_groups)
+        ]
 
 
-def scheduling_strategy(kind: SchedulingStrategyKind, graph: ExecutionGraph, regions: list[PipelinedRegion]) -> SchedulingStrategy:
+def scheduling_strategy(
+    kind: SchedulingStrategyKind, graph: ExecutionGraph, regions: list[PipelinedRegion]
+) -> SchedulingStrategy:
     """The strategy the configuration names."""
     if kind is SchedulingStrategyKind.EAGER:
         return EagerStrategy(graph)

@@ -1,9 +1,10 @@
-"""How all tests are run: how property tests draw their examples, which tests share a worker process, and the one Ray cluster they share.
+"""How all tests are run: how property tests draw their examples, which tests share a worker
+process, and the one Ray cluster they share.
 
-Examples are the same in every run, so that a run says something about the change and not about luck. The environment variable HYPOTHESIS_PROFILE
-says how many there are, also where a test says how many it wants. ``quick`` (``make test``) takes a part of them. ``explore`` (``make explore``)
-draws new ones, ten times as many; what that finds becomes an ``@example`` of the test.
-"""
+Examples are the same in every run, so that a run says something about the change and not about
+luck. The environment variable HYPOTHESIS_PROFILE says how many there are, also where a test says
+how many it wants. ``quick`` (``make test``) takes a part of them. ``explore`` (``make explore``)
+draws new ones, ten times as many; what that finds becomes an ``@example`` of the test."""
 
 from __future__ import annotations
 
@@ -39,19 +40,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=_begin_first)
     if TIMES_AS_MANY != 1:
-        holders = {(id(holder), name): (holder, name) for item in items for holder, name in _holders_of_settings(item)}
+        holders = {
+            (id(holder), name): (holder, name)
+            for item in items
+            for holder, name in _holders_of_settings(item)
+        }
         for holder, name in holders.values():
             own: settings = getattr(holder, name)
-            setattr(holder, name, settings(own, max_examples=max(1, round(own.max_examples * TIMES_AS_MANY))))
+            setattr(
+                holder,
+                name,
+                settings(own, max_examples=max(1, round(own.max_examples * TIMES_AS_MANY))),
+            )
 
 
 def _stays(item: pytest.Item, mark: pytest.Mark) -> bool:
-    """Whether this marks a case of a wide test that stays in `make test`: one whose parameters are named in ``but``."""
-    return mark.name == "wide" and any(text in item.name.partition("[")[2] for text in mark.kwargs.get("but", ()))
+    """Whether this marks a case of a wide test that stays in `make test`: one whose parameters are
+    named in ``but``."""
+    return mark.name == "wide" and any(
+        text in item.name.partition("[")[2] for text in mark.kwargs.get("but", ())
+    )
 
 
 def _holders_of_settings(item: pytest.Item) -> Iterator[tuple[object, str]]:
-    """Where hypothesis keeps the settings of a property test: at its function, or at the class of a state machine."""
+    """Where hypothesis keeps the settings of a property test: at its function, or at the class of a
+    state machine."""
     function, name = getattr(item, "function", None), "_hypothesis_internal_use_settings"
     if isinstance(getattr(function, name, None), settings):
         yield function, name
@@ -59,21 +72,22 @@ def _holders_of_settings(item: pytest.Item) -> Iterator[tuple[object, str]]:
         yield item.cls, "settings"  # type: ignore[attr-defined]
 
 
-# -- several worker processes (``pytest -n auto --dist loadgroup --no-loadscope-reorder``) ------------------------------------------
+# -- several worker processes (``pytest -n auto --dist loadgroup --no-loadscope-reorder``) ---------
 
 CLUSTER = Path(__file__).parent / "cluster"
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One for each core, and two for the tests on Ray, which wait for processes to start for half of their time."""
+    """One for each core, and two for the tests on Ray, which wait for processes to start for half
+    of their time."""
     return min(os.cpu_count() or 1, 4) + 2
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A worker takes a group of tests, else a file, so that a module's fixtures are made once. The tests on Ray are two groups, each with one
-    Ray cluster."""
+    """A worker takes a group of tests, else a file, so that a module's fixtures are made once. The
+    tests on Ray are two groups, each with one Ray cluster."""
     from xdist.scheduler import LoadGroupScheduling
 
     class GroupsAndFiles(LoadGroupScheduling):  # type: ignore[misc]  # it ships no types
@@ -86,7 +100,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @cache
 def _group_on_ray(file: str) -> str | None:
-    """The group of a file with tests on Ray. (With pytest 9.2, xdist no longer sees the groups that are marked.)"""
+    """The group of a file with tests on Ray. (With pytest 9.2, xdist no longer sees the groups that
+    are marked.)"""
     path = CLUSTER.parents[1] / file
     if not path.is_file() or "mark.ray" not in path.read_text():
         return None
@@ -94,16 +109,19 @@ def _group_on_ray(file: str) -> str | None:
 
 
 def _half_of(path: Path) -> str:
-    """Which of the two groups a file with tests on Ray belongs to: that of tests/cluster, or the others. They take equally long."""
+    """Which of the two groups a file with tests on Ray belongs to: that of tests/cluster, or the
+    others. They take equally long."""
     return "ray cluster" if CLUSTER in path.parents and path.name != "test_sessions.py" else "ray"
 
 
 def _begin_first(item: pytest.Item) -> int:
-    """The tests on Ray take longest; then files with slow tests, so that none of them is left for the end."""
+    """The tests on Ray take longest; then files with slow tests, so that none of them is left for
+    the end."""
     return 0 if item.get_closest_marker("ray") else 1 if item.get_closest_marker("slow") else 2
 
 
-# -- one Ray cluster for all tests of a worker that need no more than that: starting one takes seconds -----------------------------
+# -- one Ray cluster for all tests of a worker that need no more than that: starting one takes
+# seconds
 
 
 @pytest.fixture(scope="session")
@@ -120,7 +138,8 @@ def eyes(shared_ray: RayCluster) -> Iterator[Eyes]:
 
 @pytest.fixture(scope="module")
 def ray(shared_ray: RayCluster, eyes: Eyes) -> Iterator[RayCluster]:
-    """The cluster; whatever a module started there is gone when the module's session has been stopped."""
+    """The cluster; whatever a module started there is gone when the module's session has been
+    stopped."""
     before = eyes.look()
     yield shared_ray
     shared_ray.flinkpy("stop-cluster")
@@ -134,20 +153,27 @@ def on_ray(ray: RayCluster) -> Iterator[None]:
         yield
 
 
-# Begun by a shell in the background, pytest ignores Ctrl-C, and so would every process the tests start and interrupt.
+# Begun by a shell in the background, pytest ignores Ctrl-C, and so would every process the tests
+# start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def _no_ray_by_accident(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Ray starts a cluster by itself where some of its functions are called. Programs of later tests would then run there."""
-    may_use_ray = any(request.node.get_closest_marker(name) is not None for name in ("ray", "spark"))
+    """Ray starts a cluster by itself where some of its functions are called. Programs of later
+    tests would then run there."""
+    may_use_ray = any(
+        request.node.get_closest_marker(name) is not None for name in ("ray", "spark")
+    )
     was_there = may_use_ray or _is_on_ray()
     yield
     if not was_there and _is_on_ray():
         sys.modules["ray"].shutdown()
-        pytest.fail("the test has started Ray in its own process: mark it with ray, and use the fixture on_ray")
+        pytest.fail(
+            "the test has started Ray in its own process: mark it with ray, and use the "
+            "fixture on_ray"
+        )
 
 
 def _is_on_ray() -> bool:

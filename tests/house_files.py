@@ -1,4 +1,5 @@
-"""The project's own modules: where each lies, and what it says. Read once, for all tests of the house."""
+"""The project's own modules: where each lies, and what it says. Read once, for all tests of the
+house."""
 
 from __future__ import annotations
 
@@ -7,7 +8,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PYFLINK_NAMES = (ROOT / "tests" / "compatibility" / "pyflink_names.tsv").read_text()
-TOPS = {"flinkpy": "flinkpy", "actors": "flinkpy.actors", "scheduler": "flinkpy.scheduler", "network": "flinkpy.network"}
+TOPS = {
+    "flinkpy": "flinkpy",
+    "actors": "flinkpy.actors",
+    "scheduler": "flinkpy.scheduler",
+    "network": "flinkpy.network",
+}
 
 
 def files() -> dict[str, Path]:
@@ -29,5 +35,15 @@ TREES = {module: ast.parse(text) for module, text in TEXTS.items()}
 
 
 def is_path_of_pyflink(module: str) -> bool:
-    """Whether PyFlink has a module at this path, so that it can lie nowhere else: docs/decisions/pyflink-facades.md."""
+    """Whether PyFlink has a module at this path, so that it can lie nowhere else:
+    docs/decisions/pyflink-facades.md."""
     return f"\n{module.replace('flinkpy.', 'pyflink.', 1)}." in PYFLINK_NAMES
+
+
+def statements_in(node: ast.AST) -> int:
+    """How many statements there are, without docstrings."""
+    return sum(
+        isinstance(each, ast.stmt)
+        and not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+        for each in ast.walk(node)
+    )

@@ -1,4 +1,5 @@
-"""After an internal error pytest prints no summary, and what failed is lost in a long output: here it is said once more, at the end."""
+"""After an internal error pytest prints no summary, and what failed is lost in a long output: here
+it is said once more, at the end."""
 
 from __future__ import annotations
 

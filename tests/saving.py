@@ -1,4 +1,5 @@
-"""What a checkpoint would save, and what subtasks of another number start from, for tests of one operator or one backend."""
+"""What a checkpoint would save, and what subtasks of another number start from, for tests of one
+operator or one backend."""
 
 from __future__ import annotations
 

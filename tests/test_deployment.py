@@ -1,4 +1,5 @@
-"""What ``docs/deploy`` and its pages say: fields that KubeRay, Kubernetes and Ray have, options and commands that flinkpy has."""
+"""What ``docs/deploy`` and its pages say: fields that KubeRay, Kubernetes and Ray have, options and
+commands that flinkpy has."""
 
 from __future__ import annotations
 
@@ -26,44 +27,92 @@ ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "docs" / "deploy"
 PAGES = [ROOT / "docs" / "kubernetes.md", ROOT / "docs" / "production-checklist.md"]
 
-# -- the fields that the manifests use, as the API references of Kubernetes and KubeRay (ray.io/v1) have them ------------
+# -- the fields that the manifests use, as the API references of Kubernetes and KubeRay (ray.io/v1)
+# have them ------------
 
 TEXTS = {str: str}  # a mapping with any keys
 REFERENCE = {"name": str, "key": str}
 ENVIRONMENT = [{"name": str, "value": str, "valueFrom": {"secretKeyRef": REFERENCE}}]
 EXEC = {"exec": {"command": [str]}}
-PROBE = {**EXEC, "initialDelaySeconds": int, "periodSeconds": int, "timeoutSeconds": int, "failureThreshold": int}
+PROBE = {
+    **EXEC,
+    "initialDelaySeconds": int,
+    "periodSeconds": int,
+    "timeoutSeconds": int,
+    "failureThreshold": int,
+}
 AMOUNTS = {"cpu": str, "memory": str}
 CONTAINER = {
-    "name": str, "image": str, "env": ENVIRONMENT, "ports": [{"name": str, "containerPort": int}],
-    "resources": {"requests": AMOUNTS, "limits": AMOUNTS}, "livenessProbe": PROBE, "readinessProbe": PROBE,
-    "lifecycle": {"preStop": EXEC}, "volumeMounts": [{"name": str, "mountPath": str}],
+    "name": str,
+    "image": str,
+    "env": ENVIRONMENT,
+    "ports": [{"name": str, "containerPort": int}],
+    "resources": {"requests": AMOUNTS, "limits": AMOUNTS},
+    "livenessProbe": PROBE,
+    "readinessProbe": PROBE,
+    "lifecycle": {"preStop": EXEC},
+    "volumeMounts": [{"name": str, "mountPath": str}],
 }
-POD = {"spec": {
-    "terminationGracePeriodSeconds": int, "containers": [CONTAINER],
-    "volumes": [{"name": str, "configMap": {"name": str}, "emptyDir": {"sizeLimit": str}}]}}
+POD = {
+    "spec": {
+        "terminationGracePeriodSeconds": int,
+        "containers": [CONTAINER],
+        "volumes": [{"name": str, "configMap": {"name": str}, "emptyDir": {"sizeLimit": str}}],
+    }
+}
 CLUSTER = {
-    "rayVersion": str, "enableInTreeAutoscaling": bool,
+    "rayVersion": str,
+    "enableInTreeAutoscaling": bool,
     "autoscalerOptions": {"upscalingMode": str, "idleTimeoutSeconds": int},
-    "gcsFaultToleranceOptions": {"redisAddress": str, "redisPassword": {"value": str, "valueFrom": {"secretKeyRef": REFERENCE}}},
+    "gcsFaultToleranceOptions": {
+        "redisAddress": str,
+        "redisPassword": {"value": str, "valueFrom": {"secretKeyRef": REFERENCE}},
+    },
     "headGroupSpec": {"serviceType": str, "rayStartParams": TEXTS, "template": POD},
-    "workerGroupSpecs": [{
-        "groupName": str, "replicas": int, "minReplicas": int, "maxReplicas": int, "rayStartParams": TEXTS, "template": POD}],
+    "workerGroupSpecs": [
+        {
+            "groupName": str,
+            "replicas": int,
+            "minReplicas": int,
+            "maxReplicas": int,
+            "rayStartParams": TEXTS,
+            "template": POD,
+        }
+    ],
 }
 HEAD = {"apiVersion": str, "kind": str, "metadata": {"name": str}}
 KINDS: dict[tuple[str, str], dict[str, Any]] = {
     ("v1", "ConfigMap"): {**HEAD, "data": TEXTS},
-    ("v1", "Service"): {**HEAD, "spec": {
-        "type": str, "selector": TEXTS, "ports": [{"name": str, "port": int, "targetPort": int}]}},
+    ("v1", "Service"): {
+        **HEAD,
+        "spec": {
+            "type": str,
+            "selector": TEXTS,
+            "ports": [{"name": str, "port": int, "targetPort": int}],
+        },
+    },
     ("ray.io/v1", "RayCluster"): {**HEAD, "spec": CLUSTER},
-    ("ray.io/v1", "RayJob"): {**HEAD, "spec": {
-        "entrypoint": str, "submissionMode": str, "shutdownAfterJobFinishes": bool, "ttlSecondsAfterFinished": int,
-        "backoffLimit": int, "rayClusterSpec": CLUSTER}},
+    ("ray.io/v1", "RayJob"): {
+        **HEAD,
+        "spec": {
+            "entrypoint": str,
+            "submissionMode": str,
+            "shutdownAfterJobFinishes": bool,
+            "ttlSecondsAfterFinished": int,
+            "backoffLimit": int,
+            "rayClusterSpec": CLUSTER,
+        },
+    },
 }
 RAY_UP = {
-    "cluster_name": str, "max_workers": int, "provider": {"type": str, "head_ip": str, "worker_ips": [str]},
-    "auth": {"ssh_user": str, "ssh_private_key": str}, "file_mounts": TEXTS, "setup_commands": [str],
-    "head_start_ray_commands": [str], "worker_start_ray_commands": [str],
+    "cluster_name": str,
+    "max_workers": int,
+    "provider": {"type": str, "head_ip": str, "worker_ips": [str]},
+    "auth": {"ssh_user": str, "ssh_private_key": str},
+    "file_mounts": TEXTS,
+    "setup_commands": [str],
+    "head_start_ray_commands": [str],
+    "worker_start_ray_commands": [str],
 }
 
 
@@ -99,7 +148,9 @@ def kinds(kind: str) -> list[dict[str, Any]]:
     return [each for each in MANIFESTS if each["kind"] == kind]
 
 
-CLUSTERS = [each["spec"] for each in kinds("RayCluster")] + [each["spec"]["rayClusterSpec"] for each in kinds("RayJob")]
+CLUSTERS = [each["spec"] for each in kinds("RayCluster")] + [
+    each["spec"]["rayClusterSpec"] for each in kinds("RayJob")
+]
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda each: str(each["kind"]))
@@ -115,7 +166,9 @@ def test_the_file_for_ray_up_has_the_fields_of_the_cluster_launcher() -> None:
 
 def test_the_shapes_tell_what_is_wrong() -> None:
     assert list(faults({"rayVersion": 2.4, "headGroup": {}}, CLUSTER)) == [
-        ".rayVersion: 2.4 is no str", ".headGroup: there is no such field"]
+        ".rayVersion: 2.4 is no str",
+        ".headGroup: there is no such field",
+    ]
 
 
 def pods(cluster: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -124,11 +177,15 @@ def pods(cluster: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=["RayCluster", "RayJob"])
-def test_pods_stop_in_time_find_their_volumes_and_ask_for_what_they_may_use(cluster: dict[str, Any]) -> None:
+def test_pods_stop_in_time_find_their_volumes_and_ask_for_what_they_may_use(
+    cluster: dict[str, Any],
+) -> None:
     for pod in pods(cluster):
         volumes = {volume["name"] for volume in pod["volumes"]}
         for container in pod["containers"]:
-            [grace] = re.findall(r"--grace-period (\d+)", container["lifecycle"]["preStop"]["exec"]["command"][-1])
+            [grace] = re.findall(
+                r"--grace-period (\d+)", container["lifecycle"]["preStop"]["exec"]["command"][-1]
+            )
             assert 10 < int(grace) < pod["terminationGracePeriodSeconds"]
             assert {mount["name"] for mount in container["volumeMounts"]} == volumes
             assert container["resources"]["requests"] == container["resources"]["limits"]
@@ -147,7 +204,9 @@ def test_the_configuration_is_one_that_flinkpy_reads(tmp_path: Path) -> None:
     assert set(values) == set(configuration())
     for key in values:
         read(values, SCHEMA.get(key))
-    assert HighAvailability.of(values, "nightly") == HighAvailability("s3://bucket/flinkpy/ha", "flinkpy")
+    assert HighAvailability.of(values, "nightly") == HighAvailability(
+        "s3://bucket/flinkpy/ha", "flinkpy"
+    )
 
 
 def test_the_service_leads_to_the_jobmanagers_port_on_the_head() -> None:
@@ -155,7 +214,10 @@ def test_the_service_leads_to_the_jobmanagers_port_on_the_head() -> None:
     [port] = service["spec"]["ports"]
     assert (read(values, REST_BIND_ADDRESS), read(values, ON_HEAD_NODE)) == ("0.0.0.0", True)
     assert port["targetPort"] == values["rest.port"]
-    assert service["spec"]["selector"] == {"ray.io/cluster": kinds("RayCluster")[0]["metadata"]["name"], "ray.io/node-type": "head"}
+    assert service["spec"]["selector"] == {
+        "ray.io/cluster": kinds("RayCluster")[0]["metadata"]["name"],
+        "ray.io/node-type": "head",
+    }
     for cluster in CLUSTERS:
         [head] = cluster["headGroupSpec"]["template"]["spec"]["containers"]
         assert port["targetPort"] in [each["containerPort"] for each in head["ports"]]
@@ -178,14 +240,21 @@ def test_variables_are_options_and_name_the_folder_of_the_configuration() -> Non
             for container in pod["containers"]:
                 names = {each["name"]: each.get("value", "a secret") for each in container["env"]}
                 assert names.pop("FLINKPY_CONF_DIR") == "/etc/flinkpy"
-                options = read_environment({name: value for name, value in names.items() if not name.startswith("RAY_")})
+                options = read_environment(
+                    {name: value for name, value in names.items() if not name.startswith("RAY_")}
+                )
                 assert set(options) == {"rest.token"}
 
 
 def test_image_ray_and_flinkpy_have_the_same_versions_everywhere() -> None:
     dockerfile = (DEPLOY / "Dockerfile").read_text()
     [ray] = re.findall(r"^ARG RAY_VERSION=(\S+)$", dockerfile, re.MULTILINE)
-    images = {container["image"] for cluster in CLUSTERS for pod in pods(cluster) for container in pod["containers"]}
+    images = {
+        container["image"]
+        for cluster in CLUSTERS
+        for pod in pods(cluster)
+        for container in pod["containers"]
+    }
     assert images == {f"flinkpy:{__version__}"}
     assert {cluster["rayVersion"] for cluster in CLUSTERS} == {ray}
     [least] = re.findall(r'"ray>=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
@@ -212,7 +281,11 @@ def test_the_programs_that_are_run_are_in_the_image() -> None:
 def calls() -> list[str]:
     """The calls of flinkpy in the manifests, and behind ``kubectl exec`` on the pages."""
     entrypoints = [each["spec"]["entrypoint"] for each in kinds("RayJob")]
-    return entrypoints + [line for page in PAGES for line in re.findall(r"-- (flinkpy .*)$", page.read_text(), re.MULTILINE)]
+    return entrypoints + [
+        line
+        for page in PAGES
+        for line in re.findall(r"-- (flinkpy .*)$", page.read_text(), re.MULTILINE)
+    ]
 
 
 @pytest.mark.parametrize("call", calls())
@@ -227,6 +300,10 @@ def test_calls_of_flinkpy_are_there_and_set_options_that_there_are(call: str) ->
 def test_options_in_sentences_are_there(page: Path) -> None:
     groups = {option.key.partition(".")[0] for option in SCHEMA} - {"env", "python"}
     named = re.findall(r"`([a-z][\w-]*(?:\.[\w-]+)+)(?:: [^`]*)?`", page.read_text())
-    keys = [name for name in named if name.partition(".")[0] in groups and not name.endswith((".md", ".yaml", ".py"))]
+    keys = [
+        name
+        for name in named
+        if name.partition(".")[0] in groups and not name.endswith((".md", ".yaml", ".py"))
+    ]
     assert keys
     assert [key for key in keys if key not in SCHEMA] == []

@@ -42,7 +42,9 @@ def test_the_version_is_the_same_wherever_it_stands() -> None:
 
 @pytest.mark.parametrize("name", LINKED)
 def test_the_top_level_folders_are_not_importable_by_their_bare_names(name: str) -> None:
-    run = subprocess.run([sys.executable, "-c", f"import {name}"], cwd=ROOT, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-c", f"import {name}"], cwd=ROOT, capture_output=True, text=True
+    )
     assert f"import this package as flinkpy.{name}" in run.stderr
 
 
@@ -58,22 +60,45 @@ def test_a_users_network_py_beside_the_job_does_not_get_in_the_way(tmp_path: Pat
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 
 
-@pytest.mark.parametrize("module", ["flinkpy.datastream", "flinkpy.connectors.sources", "flinkpy.connectors.sinks"])
+@pytest.mark.parametrize(
+    "module", ["flinkpy.datastream", "flinkpy.connectors.sources", "flinkpy.connectors.sinks"]
+)
 def test_importing_the_api_pulls_in_neither_ray_nor_arrow_nor_numpy(module: str) -> None:
-    code = f"import sys, {module}; print([m for m in ('ray', 'pyarrow', 'pandas', 'numpy', 'pyspark') if m in sys.modules])"
+    code = (
+        f"import sys, {module}; print([m for m in ('ray', 'pyarrow', 'pandas', 'numpy', "
+        "'pyspark') if m in sys.modules])"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
 
 
 @pytest.mark.slow
 def test_the_wheel_holds_every_package_the_page_and_the_type_marker(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(tmp_path),
+        str(ROOT),
+    ]
     subprocess.run(build, check=True, capture_output=True)
     [wheel] = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "flinkpy/py.typed" in names
     for package in folders_with_code():
         assert package.replace(".", "/") + "/__init__.py" in names
-    page = {str(path.relative_to(ROOT)) for path in (ROOT / "flinkpy" / "web" / "page").rglob("*") if path.is_file()}
-    assert {"flinkpy/web/page/index.html", "flinkpy/web/page/vendor/LICENSE-dagre.txt"} <= page <= set(names)
+    page = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "flinkpy" / "web" / "page").rglob("*")
+        if path.is_file()
+    }
+    assert (
+        {"flinkpy/web/page/index.html", "flinkpy/web/page/vendor/LICENSE-dagre.txt"}
+        <= page
+        <= set(names)
+    )
     assert not [name for name in names if name.startswith(LINKED)]

@@ -1,8 +1,9 @@
-"""``make test-versions``: the tests that need neither Ray nor Spark, on each Python from 3.10 on that this machine has.
+"""``make test-versions``: the tests that need neither Ray nor Spark, on each Python from 3.10 on
+that this machine has.
 
-Interpreters are looked for on the path and among pyenv's versions, one for each minor version. Each gets a virtual environment in ``build/pythons``,
-which is kept for the next time. Arguments go to pytest: ``python -m tests.versions tests/core``.
-"""
+Interpreters are looked for on the path and among pyenv's versions, one for each minor version. Each
+gets a virtual environment in ``build/pythons``, which is kept for the next time. Arguments go to
+pytest: ``python -m tests.versions tests/core``."""
 
 from __future__ import annotations
 
@@ -22,12 +23,23 @@ def interpreters() -> dict[tuple[int, int], Path]:
     found: dict[tuple[int, int], Path] = {}
     for minor in range(OLDEST[1], NEWEST[1] + 1):
         on_path = shutil.which(f"python3.{minor}")
-        if on_path and subprocess.run([on_path, "-c", ""], capture_output=True, check=False).returncode == 0:  # pyenv's shims may lead nowhere
+        # pyenv's shims may lead nowhere
+        if (
+            on_path
+            and subprocess.run([on_path, "-c", ""], capture_output=True, check=False).returncode
+            == 0
+        ):
             found[3, minor] = Path(on_path)
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    for folder in sorted(versions.glob("3.*"), key=lambda each: [int(part) for part in re.findall(r"\d+", each.name)]):
+    for folder in sorted(
+        versions.glob("3.*"), key=lambda each: [int(part) for part in re.findall(r"\d+", each.name)]
+    ):
         version = tuple(int(part) for part in re.findall(r"\d+", folder.name)[:2])
-        if len(version) == 2 and OLDEST <= version <= NEWEST and (folder / "bin" / "python").exists():
+        if (
+            len(version) == 2
+            and OLDEST <= version <= NEWEST
+            and (folder / "bin" / "python").exists()
+        ):
             found[version[0], version[1]] = folder / "bin" / "python"
     return dict(sorted(found.items()))
 
@@ -39,9 +51,33 @@ def run_tests(version: tuple[int, int], interpreter: Path, arguments: list[str])
     ready = folder / ".ready"
     if not ready.exists() or ready.stat().st_mtime < (ROOT / "pyproject.toml").stat().st_mtime:
         subprocess.run([interpreter, "-m", "venv", folder], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[dev]"], cwd=ROOT, check=True)
+        subprocess.run(
+            [
+                python,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "-e",
+                ".[dev]",
+            ],
+            cwd=ROOT,
+            check=True,
+        )
         ready.touch()
-    tests = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "-m", "not ray and not spark", "-q", *arguments]
+    tests = [
+        "-n",
+        "auto",
+        "--maxprocesses",
+        "4",
+        "--dist",
+        "loadfile",
+        "-m",
+        "not ray and not spark",
+        "-q",
+        *arguments,
+    ]
     return subprocess.run([python, "-m", "pytest", *tests], cwd=ROOT, check=False).returncode == 0
 
 

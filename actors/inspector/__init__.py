@@ -1,1 +1,2 @@
-"""What a process of the cluster tells of itself: its figures, its threads, its logs. Answered beside the TaskExecutor, never by it."""
+"""What a process of the cluster tells of itself: its figures, its threads, its logs. Answered
+beside the TaskExecutor, never by it."""

@@ -1,8 +1,9 @@
-"""FrameSampler: looks at the stacks of the threads in which tasks run, several times a second, and counts what it finds for each subtask.
+"""FrameSampler: looks at the stacks of the threads in which tasks run, several times a second, and
+counts what it finds for each subtask.
 
-It looks only while somebody asks. One look costs some 50 µs. Whether a thread was on the processor follows from the processor time that it
-used since the last look: a thread that is looked at holds no interpreter lock at that moment, so its state says nothing.
-"""
+It looks only while somebody asks. One look costs some 50 µs. Whether a thread was on the processor
+follows from the processor time that it used since the last look: a thread that is looked at holds
+no interpreter lock at that moment, so its state says nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ WINDOW_S = 30.0  # what is told is between one and two windows old
 PATIENCE_S = 15.0  # after the last question
 DEEPEST = 100  # calls of a stack, counted from the innermost
 MOST_STACKS = 5000  # different ones, in a window
-LOOP_FILES = ("runtime/loop/slot_loop.py", "runtime/loop/task_home.py")  # whose calls are around every step
+# whose calls are around every step
+LOOP_FILES = ("runtime/loop/slot_loop.py", "runtime/loop/task_home.py")
 
 Glance = Callable[[], list[tuple[int, ExecutionAttemptId | None]]]
 
@@ -34,14 +36,16 @@ class _Found(NamedTuple):
 
 
 class FrameSampler:
-    """``glance`` tells the threads to look at, and whose turn it is there. Calls come from the inspector's thread."""
+    """``glance`` tells the threads to look at, and whose turn it is there. Calls come from the
+    inspector's thread."""
 
     def __init__(self, glance: Glance, clock: Clock) -> None:
         self._glance, self._clock = glance, clock
         self._now: Counter[_Found] = Counter()
         self._before: Counter[_Found] = Counter()  # of the last window
         self._window_ends = self._asked = 0.0
-        self._seen: dict[int, tuple[float, float]] = {}  # by thread: its processor time, and when that was read
+        # by thread: its processor time, and when that was read
+        self._seen: dict[int, tuple[float, float]] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -58,7 +62,12 @@ class FrameSampler:
         return tuple(
             StackSample(None if attempt is None else attempt.subtask_index, on_cpu, stack, count)
             for (attempt, on_cpu, stack), count in found.items()
-            if (not on_cpu if attempt is None else (attempt.job_id, attempt.vertex_id) == (job_id, vertex_id)))
+            if (
+                not on_cpu
+                if attempt is None
+                else (attempt.job_id, attempt.vertex_id) == (job_id, vertex_id)
+            )
+        )
 
     @property
     def is_looking(self) -> bool:
@@ -94,8 +103,11 @@ class FrameSampler:
         glance, frames = self._glance(), sys._current_frames()
         still = set(self._glance())
         self._seen = {thread: seen for thread, seen in self._seen.items() if thread in frames}
-        return [_Found(attempt_id, self._was_on_cpu(thread), _stack_of(frames[thread]))
-                for thread, attempt_id in glance if thread in frames and (thread, attempt_id) in still]
+        return [
+            _Found(attempt_id, self._was_on_cpu(thread), _stack_of(frames[thread]))
+            for thread, attempt_id in glance
+            if thread in frames and (thread, attempt_id) in still
+        ]
 
     def _was_on_cpu(self, thread: int) -> bool:
         """Whether the thread used the processor for most of the time since the last look."""
@@ -107,9 +119,12 @@ class FrameSampler:
 
 
 def _cpu_s(thread: int, otherwise: float) -> float:
-    """The time a thread was on a processor or waited for one; ``otherwise`` where the system tells none. (``time.pthread_getcpuclockid`` may
-    crash the process if the thread ends at that moment.)"""
-    native_id = next((each.native_id for each in threading.enumerate() if each.ident == thread), None)
+    """The time a thread was on a processor or waited for one; ``otherwise`` where the system tells
+    none. (``time.pthread_getcpuclockid`` may crash the process if the thread ends at that
+    moment.)"""
+    native_id = next(
+        (each.native_id for each in threading.enumerate() if each.ident == thread), None
+    )
     try:
         with open(f"/proc/self/task/{native_id}/schedstat", "rb") as file:
             running, waiting = file.read().split()[:2]
@@ -125,6 +140,8 @@ def _stack_of(frame: FrameType | None) -> tuple[str, ...]:
         code = frame.f_code
         if stack and code.co_filename.endswith(LOOP_FILES):
             break
-        stack.append(f"{frame.f_globals.get('__name__', '?')}.{getattr(code, 'co_qualname', code.co_name)}:{frame.f_lineno}")
+        stack.append(
+            f"{frame.f_globals.get('__name__', '?')}.{getattr(code, 'co_qualname', code.co_name)}:{frame.f_lineno}"
+        )
         frame = frame.f_back
     return tuple(reversed(stack))

@@ -16,7 +16,8 @@ LONGEST_PIECE = 1 << 20  # bytes of a log in one answer
 
 @dataclass(frozen=True)
 class ProcessFigures:
-    """Of the whole process, at one moment. In an embedded session all endpoints share one process, and so these figures."""
+    """Of the whole process, at one moment. In an embedded session all endpoints share one process,
+    and so these figures."""
 
     at_ms: int
     threads: int
@@ -56,8 +57,9 @@ class LogFile:
 
 @dataclass(frozen=True)
 class StackSample:
-    """How often a subtask was found in this stack: the outermost call first, each as ``module.function:line``. ``subtask_index`` is None where
-    the thread waited for work, which all subtasks of the process share."""
+    """How often a subtask was found in this stack: the outermost call first, each as
+    ``module.function:line``. ``subtask_index`` is None where the thread waited for work, which all
+    subtasks of the process share."""
 
     subtask_index: int | None
     on_cpu: bool
@@ -75,14 +77,18 @@ class ProcessInspectorGateway(Protocol):
     def list_logs(self) -> Future[tuple[LogFile, ...]]: ...
 
     def read_log(self, name: str, offset: int, size: int) -> Future[bytes]:
-        """At most ``LONGEST_PIECE`` bytes from there on; none behind the end. ProgramError if ``list_logs`` has no such name."""
+        """At most ``LONGEST_PIECE`` bytes from there on; none behind the end. ProgramError if
+        ``list_logs`` has no such name."""
         ...
 
-    def sample_vertex(self, job_id: JobId, vertex_id: JobVertexId) -> Future[tuple[StackSample, ...]]:
-        """What the subtasks of the vertex did here in the last half minute or more. Looking begins with the first question, whose answer is
-        empty, and ends soon after the last one."""
+    def sample_vertex(
+        self, job_id: JobId, vertex_id: JobVertexId
+    ) -> Future[tuple[StackSample, ...]]:
+        """What the subtasks of the vertex did here in the last half minute or more. Looking begins
+        with the first question, whose answer is empty, and ends soon after the last one."""
         ...
 
     def request_metrics(self) -> Future[ProcessReading]:
-        """The metrics of the process and of its tasks. Those of functions are as they were last read if a function has not returned for a while."""
+        """The metrics of the process and of its tasks. Those of functions are as they were last
+        read if a function has not returned for a while."""
         ...

@@ -1,8 +1,9 @@
-"""The log files of this process: those that its standard output, its standard error and the handlers of Python's logging go into.
+"""The log files of this process: those that its standard output, its standard error and the
+handlers of Python's logging go into.
 
-A program at a terminal has none, unless its logging has a file. On Ray each worker's output goes into files of its own. What is asked for
-is looked up among these by its name, and a name never becomes a path: no other file can be read.
-"""
+A program at a terminal has none, unless its logging has a file. On Ray each worker's output goes
+into files of its own. What is asked for is looked up among these by its name, and a name never
+becomes a path: no other file can be read."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ class LogFiles:
             return file.read(max(0, min(size, LONGEST_PIECE)))
 
     def _found(self) -> dict[str, tuple[LogFile, str]]:
-        """By name. Standard output and error may go into one file, and two files of different folders may have one name."""
+        """By name. Standard output and error may go into one file, and two files of different
+        folders may have one name."""
         found: dict[str, tuple[LogFile, str]] = {}
         seen = set()
         for kind, path in self._find():
@@ -80,5 +82,14 @@ def _path_of(descriptor: int) -> str | None:
 
 def _paths_of_handlers() -> list[str]:
     loggers = [logging.getLogger(), *logging.Logger.manager.loggerDict.copy().values()]
-    handlers = [handler for logger in loggers if isinstance(logger, logging.Logger) for handler in logger.handlers.copy()]
-    return [*dict.fromkeys(handler.baseFilename for handler in handlers if isinstance(handler, logging.FileHandler))]
+    handlers = [
+        handler
+        for logger in loggers
+        if isinstance(logger, logging.Logger)
+        for handler in logger.handlers.copy()
+    ]
+    return [
+        *dict.fromkeys(
+            handler.baseFilename for handler in handlers if isinstance(handler, logging.FileHandler)
+        )
+    ]

@@ -12,8 +12,13 @@ from flinkpy.actors.inspector.inspector_gateway import ProcessFigures
 def process_figures(at_ms: int) -> ProcessFigures:
     times, collector = os.times(), gc.get_stats()
     return ProcessFigures(
-        at_ms, threading.active_count(), _resident_bytes(), times.user + times.system,
-        tuple(generation["collections"] for generation in collector), tuple(generation["collected"] for generation in collector))
+        at_ms,
+        threading.active_count(),
+        _resident_bytes(),
+        times.user + times.system,
+        tuple(generation["collections"] for generation in collector),
+        tuple(generation["collected"] for generation in collector),
+    )
 
 
 def _resident_bytes() -> int:

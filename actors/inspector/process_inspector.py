@@ -1,6 +1,6 @@
-"""ProcessInspector: answers what people want to know of one process. It has a thread of its own, so neither a TaskExecutor nor a JobMaster is
-held up by those who watch, and it answers while they are busy. It reads, and changes nothing.
-"""
+"""ProcessInspector: answers what people want to know of one process. It has a thread of its own, so
+neither a TaskExecutor nor a JobMaster is held up by those who watch, and it answers while they are
+busy. It reads, and changes nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from dataclasses import replace
 from functools import partial
 
 from flinkpy.actors.inspector.frame_sampler import FrameSampler
-from flinkpy.actors.inspector.inspector_gateway import INSPECTOR, LogFile, ProcessFigures, ProcessInspectorGateway, StackSample, ThreadInfo
+from flinkpy.actors.inspector.inspector_gateway import (
+    INSPECTOR,
+    LogFile,
+    ProcessFigures,
+    ProcessInspectorGateway,
+    StackSample,
+    ThreadInfo,
+)
 from flinkpy.actors.inspector.log_files import FindLogs, LogFiles, logs_of_this_process
 from flinkpy.actors.inspector.process_figures import process_figures
 from flinkpy.actors.inspector.thread_dump import thread_dump
@@ -20,17 +27,24 @@ from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.metrics.readings import ProcessReading
 from flinkpy.runtime.runner_port import TaskRunner
 
-FUNCTIONS_S = 0.5  # how long the metrics of functions are waited for, as a function may not return for long
+# how long the metrics of functions are waited for, as a function may not return for long
+FUNCTIONS_S = 0.5
 
 log = engine_logger("flinkpy.inspector")
 
 
 class ProcessInspector(RpcEndpoint):
-    """Flink's MetricQueryService is its likeness. ``runner`` runs the tasks of this process's TaskExecutor; None in a JobManager's process."""
+    """Flink's MetricQueryService is its likeness. ``runner`` runs the tasks of this process's
+    TaskExecutor; None in a JobManager's process."""
 
     gateway = ProcessInspectorGateway
 
-    def __init__(self, service: RpcService, runner: TaskRunner | None = None, find_logs: FindLogs = logs_of_this_process) -> None:
+    def __init__(
+        self,
+        service: RpcService,
+        runner: TaskRunner | None = None,
+        find_logs: FindLogs = logs_of_this_process,
+    ) -> None:
         super().__init__(service, INSPECTOR)
         self._runner, self._logs = runner, LogFiles(find_logs)
         self._sampler = None if runner is None else FrameSampler(runner.glance, service.clock)
@@ -82,6 +96,9 @@ class ProcessInspector(RpcEndpoint):
 def python_values(figures: ProcessFigures) -> dict[str, float]:
     """The figures as metrics."""
     return {
-        "Status.Python.Threads.Count": figures.threads, "Status.Python.Memory.RSS": figures.rss, "Status.Python.CPU.Time": figures.cpu_s,
-        "Status.Python.GarbageCollector.Count": sum(figures.collections), "Status.Python.GarbageCollector.Collected": sum(figures.collected),
+        "Status.Python.Threads.Count": figures.threads,
+        "Status.Python.Memory.RSS": figures.rss,
+        "Status.Python.CPU.Time": figures.cpu_s,
+        "Status.Python.GarbageCollector.Count": sum(figures.collections),
+        "Status.Python.GarbageCollector.Collected": sum(figures.collected),
     }

@@ -1,1 +1,2 @@
-"""The JobMaster and its parts: slots, TaskExecutors, source coordinators, and what it reports of its job."""
+"""The JobMaster and its parts: slots, TaskExecutors, source coordinators, and what it reports of
+its job."""

@@ -1,4 +1,5 @@
-"""What the JobMaster does about checkpoints when the scheduler says so: it tells the tasks, and writes and deletes files off its thread."""
+"""What the JobMaster does about checkpoints when the scheduler says so: it tells the tasks, and
+writes and deletes files off its thread."""
 
 from __future__ import annotations
 
@@ -12,7 +13,13 @@ from flinkpy.actors.job_master.file_work import FileWork, RunInBackground, Sched
 from flinkpy.actors.job_master.going_on import where_to_go_on
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
 from flinkpy.actors.job_store import ArchivedJob, JobStore
-from flinkpy.core.errors import ConfigurationError, FencingError, FlinkpyError, SavepointError, SavepointRestoreError
+from flinkpy.core.errors import (
+    ConfigurationError,
+    FencingError,
+    FlinkpyError,
+    SavepointError,
+    SavepointRestoreError,
+)
 from flinkpy.core.file_systems import is_lasting
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId
 from flinkpy.core.options import checkpointing as options
@@ -52,13 +59,16 @@ from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 
 log = engine_logger("flinkpy.jobmaster")
 
-_TRIES = 10  # of a store that may answer later, before the job is said not to work; a second lies between two
+# of a store that may answer later, before the job is said not to work; a second lies between two
+_TRIES = 10
 
 
 def event_of(attempt_id: ExecutionAttemptId, message: FromTask) -> Event:
     """What a task says about checkpoints, as the scheduler hears it."""
     if isinstance(message, SnapshotTaken):
-        return CheckpointAcknowledged(attempt_id, message.checkpoint_id, message.snapshot, message.metrics)
+        return CheckpointAcknowledged(
+            attempt_id, message.checkpoint_id, message.snapshot, message.metrics
+        )
     if isinstance(message, SnapshotFailed):
         return CheckpointDeclined(attempt_id, message.checkpoint_id, message.reason)
     assert isinstance(message, FinalCheckpointAwaited)
@@ -68,25 +78,46 @@ def event_of(attempt_id: ExecutionAttemptId, message: FromTask) -> Event:
 class CheckpointActions:
     """Carries out the commands of the checkpoint coordinator. All calls come from the main thread.
 
-    ``send(attempt, None, message)`` tells a task. With a ``store``, a checkpoint is complete only if no other
-    JobManager leads when its manifest is there; and files are deleted only while none does.
-    """
+    ``send(attempt, None, message)`` tells a task. With a ``store``, a checkpoint is complete only
+    if no other JobManager leads when its manifest is there; and files are deleted only while none
+    does."""
 
     def __init__(
-        self, job_id: JobId, storage: CheckpointStorage, send: Callable[[ExecutionAttemptId, OperatorId | None, Any], None],
-        coordinators: SourceCoordinators, run_in_background: RunInBackground, feed: Callable[[Event], None], schedule: Schedule,
+        self,
+        job_id: JobId,
+        storage: CheckpointStorage,
+        send: Callable[[ExecutionAttemptId, OperatorId | None, Any], None],
+        coordinators: SourceCoordinators,
+        run_in_background: RunInBackground,
+        feed: Callable[[Event], None],
+        schedule: Schedule,
         store: JobStore | None = None,
     ) -> None:
-        self._job_id, self._storage, self._send, self._coordinators, self._feed = job_id, storage, send, coordinators, feed
-        self._files, self._schedule, self._store = FileWork(run_in_background, self._feed_result, schedule), schedule, store
+        self._job_id = job_id
+        self._storage = storage
+        self._send = send
+        self._coordinators = coordinators
+        self._feed = feed
+        self._files = FileWork(run_in_background, self._feed_result, schedule)
+        self._schedule = schedule
+        self._store = store
         self._until_begun: list[Callable[[], None]] | None = []  # None: the job has begun
         self._keeps_files = False  # somebody else needs them
         self._takes_over = False  # from a JobManager that had accepted the job
         self.is_deposed = False  # another JobManager leads, and runs the job
 
-    def begin(self, path: str | None, allow_non_restored: bool, claim: bool, start: StartScheduling, *, takes_checkpoints: bool) -> None:
-        """Has the job start, from the checkpoint at this path if there is one. If it takes checkpoints, and these cannot be written, it fails. What
-        may be better a moment later is tried again for a while; without end for a job that an earlier JobManager has begun."""
+    def begin(
+        self,
+        path: str | None,
+        allow_non_restored: bool,
+        claim: bool,
+        start: StartScheduling,
+        *,
+        takes_checkpoints: bool,
+    ) -> None:
+        """Has the job start, from the checkpoint at this path if there is one. If it takes
+        checkpoints, and these cannot be written, it fails. What may be better a moment later is
+        tried again for a while; without end for a job that an earlier JobManager has begun."""
         tries = count(1)
 
         def prepared() -> tuple[Event, ...]:
@@ -99,7 +130,9 @@ class CheckpointActions:
                 return _refused(error), start
             except Exception as error:  # of a URL that says nothing
                 return _refused(error), start
-            return (start,) if path is None else (self._found(path, allow_non_restored, claim), start)
+            return (
+                (start,) if path is None else (self._found(path, allow_non_restored, claim), start)
+            )
 
         if path is None and not takes_checkpoints:
             self._feed_result(start)
@@ -107,8 +140,8 @@ class CheckpointActions:
             self._files.add_until_done(prepared)
 
     def when_begun(self, action: Callable[[], None]) -> None:
-        """Calls the action when the scheduler knows what the job begins with: one that ended before would not know its own checkpoints, and
-        delete those that are to be kept."""
+        """Calls the action when the scheduler knows what the job begins with: one that ended before
+        would not know its own checkpoints, and delete those that are to be kept."""
         if self._until_begun is None:
             action()
         else:
@@ -122,7 +155,8 @@ class CheckpointActions:
                 action()
 
     def take_over(self, begin: Callable[[], None], start: StartScheduling, generation: int) -> None:
-        """Has the job go on from its newest checkpoint; with none it begins as it would have begun."""
+        """Has the job go on from its newest checkpoint; with none it begins as it would have
+        begun."""
         store, self._takes_over = self._store, True
         assert store is not None
 
@@ -134,7 +168,11 @@ class CheckpointActions:
                 return ()
             except FlinkpyError as error:
                 self._keeps_files = True
-                return FailJob(SavepointRestoreError(f"the new JobManager cannot go on with the job, whose files stay: {error}")), start
+                return FailJob(
+                    SavepointRestoreError(
+                        f"the new JobManager cannot go on with the job, whose files stay: {error}"
+                    )
+                ), start
             if found is None:
                 self._schedule(0.0, begin)
                 return ()
@@ -149,7 +187,9 @@ class CheckpointActions:
             return FailJob(SavepointRestoreError(f"the job cannot start from {path}: {error}"))
 
     def begin_snapshot(self, event: SnapshotRequested) -> None:
-        """Has the scheduler decide on the request, once the job has begun and the savepoint's folder was tried out."""
+        """Has the scheduler decide on the request, once the job has begun and the savepoint's
+        folder was tried out."""
+
         def begin() -> None:
             target = event.options.target
             if target is None:
@@ -160,14 +200,19 @@ class CheckpointActions:
         self.when_begun(begin)
 
     def trigger_checkpoint(self, command: TriggerCheckpoint) -> None:
-        """The enumerators' state is that of now: splits that they assign later are behind the barriers of their readers."""
+        """The enumerators' state is that of now: splits that they assign later are behind the
+        barriers of their readers."""
         try:
             states = self._coordinators.snapshot(command.checkpoint_id, command.coordinators)
         except FlinkpyError as error:
             self._feed(CheckpointStoreFailed(command.checkpoint_id, error))
             return
         for attempt_id in command.attempts:
-            self._send(attempt_id, None, BeginCheckpoint(command.checkpoint_id, command.timestamp_ms, command.options))
+            self._send(
+                attempt_id,
+                None,
+                BeginCheckpoint(command.checkpoint_id, command.timestamp_ms, command.options),
+            )
         storage = self._storage.of_snapshot(command.options.target)
         self._files.add(lambda: _write_coordinators(storage, command.checkpoint_id, states))
 
@@ -198,7 +243,10 @@ class CheckpointActions:
             if command.target is not None and self._store is not None:
                 self._store.go_on(self._job_id)
 
-        self._delete(discard, *([CheckpointDiscarded(checkpoint.checkpoint_id)] if command.is_awaited else []))
+        self._delete(
+            discard,
+            *([CheckpointDiscarded(checkpoint.checkpoint_id)] if command.is_awaited else []),
+        )
 
     def discard_shared(self, command: DiscardSharedFiles) -> None:
         self._delete(partial(self._storage.discard_shared, command.files, command.location))
@@ -207,8 +255,9 @@ class CheckpointActions:
         self._delete(partial(self._storage.discard_others, command.kept, command.shared))
 
     def _delete(self, action: Callable[[], None], *then: Event) -> None:
-        """A store that does not say who leads is asked again. What it fails to delete stays, unless something waits for it (``then``): that is tried
-        again, until it is done or the job ends."""
+        """A store that does not say who leads is asked again. What it fails to delete stays, unless
+        something waits for it (``then``): that is tried again, until it is done or the job ends."""
+
         def work() -> tuple[Event, ...]:
             if not self._still_leads():
                 return ()
@@ -223,7 +272,8 @@ class CheckpointActions:
         self._files.add_until_done(work)
 
     def _still_leads(self) -> bool:
-        """Called beside the main thread. Once another JobManager leads, its files are left alone."""
+        """Called beside the main thread. Once another JobManager leads, its files are left
+        alone."""
         if self._store is not None and not self._keeps_files:
             try:
                 self._store.confirm()
@@ -232,7 +282,8 @@ class CheckpointActions:
         return not self._keeps_files
 
     def record_end(self, job: ArchivedJob) -> None:
-        """The job has ended, and is never run again. Files are deleted only after that is recorded."""
+        """The job has ended, and is never run again. Files are deleted only after that is
+        recorded."""
         store = self._store
         if store is None:
             return
@@ -258,7 +309,9 @@ class CheckpointActions:
         """Their state is small, so the main thread reads it."""
         reader = self._storage.reader(command.location)
         try:
-            states = {operator_id: reader.read(handle) for operator_id, handle in command.states.items()}
+            states = {
+                operator_id: reader.read(handle) for operator_id, handle in command.states.items()
+            }
         except (FlinkpyError, OSError) as error:
             self._feed(FailJob(error))
         else:
@@ -273,16 +326,28 @@ def _tried_out(storage: CheckpointStorage, event: SnapshotRequested) -> Event:
     try:
         storage.try_out()
     except Exception as error:
-        return replace(event, refused=SavepointError(f"the savepoint cannot be written to {event.options.target}: {error}"))
+        return replace(
+            event,
+            refused=SavepointError(
+                f"the savepoint cannot be written to {event.options.target}: {error}"
+            ),
+        )
     return event
 
 
 def _refused(error: Exception) -> Event:
     """The job fails, as nothing can be written where its checkpoints are to be."""
-    return FailJob(ConfigurationError(f"option {options.CHECKPOINT_DIRECTORY.key}: no checkpoint can be written there: {error}"))
+    return FailJob(
+        ConfigurationError(
+            f"option {options.CHECKPOINT_DIRECTORY.key}: no checkpoint can be written there: "
+            f"{error}"
+        )
+    )
 
 
-def _write_coordinators(storage: CheckpointStorage, checkpoint_id: int, states: Mapping[OperatorId, bytes]) -> tuple[Event, ...]:
+def _write_coordinators(
+    storage: CheckpointStorage, checkpoint_id: int, states: Mapping[OperatorId, bytes]
+) -> tuple[Event, ...]:
     try:
         with storage.state_writer(checkpoint_id, "coordinators", 0) as writer:
             handles = {operator_id: writer.write(state) for operator_id, state in states.items()}

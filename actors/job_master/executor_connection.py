@@ -1,5 +1,5 @@
-"""One TaskExecutor that a job uses, as its JobMaster sees it: the tasks deployed there, and which of them the
-TaskExecutor has confirmed."""
+"""One TaskExecutor that a job uses, as its JobMaster sees it: the tasks deployed there, and which
+of them the TaskExecutor has confirmed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,19 @@ OperatorEvent = tuple[OperatorId | None, Any]
 
 
 class DeployedTask:
-    """An attempt that was sent to a TaskExecutor and has not ended, as far as the JobMaster knows."""
+    """An attempt that was sent to a TaskExecutor and has not ended, as far as the JobMaster
+    knows."""
 
     __slots__ = ("attempt_id", "cancelling", "confirmed", "executor", "heard", "name", "said")
 
-    def __init__(self, attempt_id: ExecutionAttemptId, name: str, executor: ExecutorConnection) -> None:
-        self.attempt_id, self.name, self.executor = attempt_id, name, executor
-        self.confirmed: int | None = None  # the TaskExecutor's sequence when it confirmed that it has the task
+    def __init__(
+        self, attempt_id: ExecutionAttemptId, name: str, executor: ExecutorConnection
+    ) -> None:
+        self.attempt_id = attempt_id
+        self.name = name
+        self.executor = executor
+        # the TaskExecutor's sequence when it confirmed that it has the task
+        self.confirmed: int | None = None
         self.cancelling = False
         self.heard: EventReceiver[OperatorEvent] | None = None
         self.said: EventSender[OperatorEvent] | None = None
@@ -33,22 +39,37 @@ class DeployedTask:
 class ExecutorConnection:
     """One registered TaskExecutor.
 
-    Calls ``on_rejected(task, reason)`` for a task that the TaskExecutor did not take, and ``on_unknown(task)`` for one
-    that it confirmed and does not know any more. The owner of the connection sends the heartbeats.
-    """
+    Calls ``on_rejected(task, reason)`` for a task that the TaskExecutor did not take, and
+    ``on_unknown(task)`` for one that it confirmed and does not know any more. The owner of the
+    connection sends the heartbeats."""
 
     def __init__(
-        self, endpoint: RpcEndpoint, token: FencingToken, location: TaskManagerLocation, gateway: TaskExecutorGateway, retry_s: float,
-        on_rejected: Callable[[DeployedTask, str], None], on_unknown: Callable[[DeployedTask], None],
+        self,
+        endpoint: RpcEndpoint,
+        token: FencingToken,
+        location: TaskManagerLocation,
+        gateway: TaskExecutorGateway,
+        retry_s: float,
+        on_rejected: Callable[[DeployedTask, str], None],
+        on_unknown: Callable[[DeployedTask], None],
     ) -> None:
-        self._endpoint, self._token, self._retry_s = endpoint, token, retry_s
+        self._endpoint = endpoint
+        self._token = token
+        self._retry_s = retry_s
         self.location, self.gateway = location, gateway
         self._on_rejected, self._on_unknown = on_rejected, on_unknown
         self.watch: Cancellable | None = None
         self.tasks: dict[ExecutionAttemptId, DeployedTask] = {}
         self._to_cancel: dict[ExecutionAttemptId, None] = {}
-        self._cancels: Courier[tuple[ExecutionAttemptId, ...], tuple[ExecutionAttemptId, ...]] = Courier(
-            endpoint.schedule_run_async, retry_s, lambda: tuple(self._to_cancel) or None, gateway.cancel_tasks, self._cancels_answered)
+        self._cancels: Courier[tuple[ExecutionAttemptId, ...], tuple[ExecutionAttemptId, ...]] = (
+            Courier(
+                endpoint.schedule_run_async,
+                retry_s,
+                lambda: tuple(self._to_cancel) or None,
+                gateway.cancel_tasks,
+                self._cancels_answered,
+            )
+        )
 
     @property
     def resource_id(self) -> ResourceId:
@@ -63,14 +84,20 @@ class ExecutorConnection:
             if task.said is not None:
                 task.said.close()
 
-    # -- deploying ---------------------------------------------------------------------------------------------------------
+    # -- deploying ---------------------------------------------------------------------------------
 
     def submit_tasks(self, descriptors: tuple[TaskDeploymentDescriptor, ...]) -> list[DeployedTask]:
-        """Sends the tasks. Reports each task that is refused, or not confirmed in time, to ``on_rejected``."""
-        tasks = [DeployedTask(descriptor.attempt_id, descriptor.subtask_name, self) for descriptor in descriptors]
+        """Sends the tasks. Reports each task that is refused, or not confirmed in time, to
+        ``on_rejected``."""
+        tasks = [
+            DeployedTask(descriptor.attempt_id, descriptor.subtask_name, self)
+            for descriptor in descriptors
+        ]
         for task in tasks:
             self.tasks[task.attempt_id] = task
-        self.gateway.submit_tasks(self._token, descriptors).add_done_callback(lambda done: self._submitted(tasks, done))
+        self.gateway.submit_tasks(self._token, descriptors).add_done_callback(
+            lambda done: self._submitted(tasks, done)
+        )
         return tasks
 
     def _submitted(self, tasks: Iterable[DeployedTask], done: Future[SubmitAnswer]) -> None:
@@ -84,28 +111,32 @@ class ExecutorConnection:
                 self.confirm_task(task, answer.sequence)
             elif answer is not None or task.confirmed is None:
                 if answer is None:
-                    self.cancel_attempt(task.attempt_id)  # perhaps only the answer was lost, and the tasks run
+                    # perhaps only the answer was lost, and the tasks run
+                    self.cancel_attempt(task.attempt_id)
                 self._on_rejected(task, refusal)
 
     def confirm_task(self, task: DeployedTask, sequence: int) -> None:
-        """The TaskExecutor has the task. If a report of this sequence or a later one lacks the task, it is lost."""
+        """The TaskExecutor has the task. If a report of this sequence or a later one lacks the
+        task, it is lost."""
         if task.confirmed is None or sequence > task.confirmed:
             task.confirmed = sequence
 
-    # -- cancelling --------------------------------------------------------------------------------------------------------
+    # -- cancelling --------------------------------------------------------------------------------
 
     def cancel_task(self, task: DeployedTask) -> None:
         task.cancelling = True
         self.cancel_attempt(task.attempt_id)
 
     def cancel_attempt(self, attempt_id: ExecutionAttemptId) -> None:
-        """Sends the cancellation, and repeats it until answered. The TaskExecutor ignores attempts that it does not
-        know."""
+        """Sends the cancellation, and repeats it until answered. The TaskExecutor ignores attempts
+        that it does not know."""
         self._to_cancel[attempt_id] = None
         # Not at once: cancellations often come together, and share a message
         self._endpoint.run_async(self._cancels.kick)
 
-    def _cancels_answered(self, asked: tuple[ExecutionAttemptId, ...], unknown: tuple[ExecutionAttemptId, ...]) -> None:
+    def _cancels_answered(
+        self, asked: tuple[ExecutionAttemptId, ...], unknown: tuple[ExecutionAttemptId, ...]
+    ) -> None:
         for attempt_id in asked:
             self._to_cancel.pop(attempt_id, None)
         for attempt_id in unknown:
@@ -114,14 +145,16 @@ class ExecutorConnection:
                 self._cancel_again_later(task)
 
     def _cancel_again_later(self, task: DeployedTask) -> None:
-        """Sends the cancellation again, since it has overtaken the submission; unless the task is rejected
-        meanwhile."""
+        """Sends the cancellation again, since it has overtaken the submission; unless the task is
+        rejected meanwhile."""
+
         def again() -> None:
             if self.tasks.get(task.attempt_id) is task and task.cancelling:
                 self.cancel_attempt(task.attempt_id)
+
         self._endpoint.schedule_run_async(self._retry_s, again)
 
-    # -- the end of a task -------------------------------------------------------------------------------------------------
+    # -- the end of a task -------------------------------------------------------------------------
 
     def forget_task(self, attempt_id: ExecutionAttemptId) -> None:
         """The task has ended."""
@@ -129,26 +162,32 @@ class ExecutorConnection:
         if task is not None and task.said is not None:
             task.said.close()
 
-    # -- operator events -----------------------------------------------------------------------------------------------------
+    # -- operator events ---------------------------------------------------------------------------
 
     def send_event(self, task: DeployedTask, event: OperatorEvent) -> None:
-        """Sends a coordinator's event to the task: it arrives once and in order, unless the task ends first."""
+        """Sends a coordinator's event to the task: it arrives once and in order, unless the task
+        ends first."""
         if task.said is None:
             attempt_id = task.attempt_id
             task.said = EventSender(
-                self._endpoint.schedule_run_async, self._retry_s, lambda first, events: self.gateway.send_operator_events(attempt_id, first, events))
+                self._endpoint.schedule_run_async,
+                self._retry_s,
+                lambda first, events: self.gateway.send_operator_events(attempt_id, first, events),
+            )
         task.said.send(event)
 
-    def fresh_events(self, task: DeployedTask, first: int, events: tuple[OperatorEvent, ...]) -> tuple[OperatorEvent, ...]:
+    def fresh_events(
+        self, task: DeployedTask, first: int, events: tuple[OperatorEvent, ...]
+    ) -> tuple[OperatorEvent, ...]:
         if task.heard is None:
             task.heard = EventReceiver()
         return task.heard.fresh(first, events)
 
-    # -- heartbeats --------------------------------------------------------------------------------------------------------
+    # -- heartbeats --------------------------------------------------------------------------------
 
     def reconcile(self, payload: JobHeartbeat) -> None:
-        """Compares the tasks that the TaskExecutor runs with those it should run: reports lost ones, cancels the
-        others."""
+        """Compares the tasks that the TaskExecutor runs with those it should run: reports lost
+        ones, cancels the others."""
         running = set(payload.running)
         for attempt_id in running:
             task = self.tasks.get(attempt_id)
@@ -159,4 +198,7 @@ class ExecutorConnection:
                 self._on_unknown(task)
 
     def __repr__(self) -> str:
-        return f"<ExecutorConnection to {self.resource_id}: {len(self.tasks)} tasks, {len(self._to_cancel)} to cancel>"
+        return (
+            f"<ExecutorConnection to {self.resource_id}: {len(self.tasks)} tasks, "
+            f"{len(self._to_cancel)} to cancel>"
+        )

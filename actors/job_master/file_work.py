@@ -1,4 +1,5 @@
-"""Work of a JobMaster with files: off its thread, one piece after the other, in the order in which it was given."""
+"""Work of a JobMaster with files: off its thread, one piece after the other, in the order in which
+it was given."""
 
 from __future__ import annotations
 
@@ -18,12 +19,17 @@ Work = Callable[[], "tuple[Event, ...] | None"]  # gives the events that follow 
 
 
 class FileWork:
-    """Work with files, off the main thread and in order. The events that a piece of work names are fed in the main thread when it is done."""
+    """Work with files, off the main thread and in order. The events that a piece of work names are
+    fed in the main thread when it is done."""
 
     RETRY_S = 1.0
 
-    def __init__(self, run_in_background: RunInBackground, feed: Callable[[Event], None], schedule: Schedule) -> None:
-        self._run_in_background, self._feed, self._schedule = run_in_background, feed, schedule
+    def __init__(
+        self, run_in_background: RunInBackground, feed: Callable[[Event], None], schedule: Schedule
+    ) -> None:
+        self._run_in_background = run_in_background
+        self._feed = feed
+        self._schedule = schedule
         self._failed: Work | None = None  # one that is to be tried again, before all others
         self._todo: deque[Work] = deque()
         self._done: deque[Event] = deque()
@@ -37,11 +43,14 @@ class FileWork:
 
     def add_until_done(self, work: Work) -> None:
         """Adds work that is repeated while the store fails. What comes behind it waits."""
+
         def again() -> tuple[Event, ...] | None:
             try:
                 return work()
             except OSError as error:
-                log.warning("the file store fails, and is asked again in %g s: %s", self.RETRY_S, error)
+                log.warning(
+                    "the file store fails, and is asked again in %g s: %s", self.RETRY_S, error
+                )
                 self._failed = again
                 return None
 
@@ -74,7 +83,9 @@ class FileWork:
                 try:
                     self._done.extend(work() or ())
                 except Exception:
-                    log.warning("a step of the work with the files of checkpoints failed", exc_info=True)
+                    log.warning(
+                        "a step of the work with the files of checkpoints failed", exc_info=True
+                    )
 
     def _worked(self) -> None:
         while self._done:

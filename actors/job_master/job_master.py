@@ -1,10 +1,10 @@
-"""JobMaster: one per job. It connects the parts that do the work. The scheduler decides, the driver feeds it events,
-the slot book gets slots, the TaskExecutors run tasks, the source coordinators assign splits, and the status book
-keeps what clients ask for.
+"""JobMaster: one per job. It connects the parts that do the work. The scheduler decides, the driver
+feeds it events, the slot book gets slots, the TaskExecutors run tasks, the source coordinators
+assign splits, and the status book keeps what clients ask for.
 
-Whatever happens becomes an event for the scheduler, which answers with commands; each command is carried out by one
-of the parts. An unexpected error ends the job FAILED with that error: a bug never makes a job hang.
-"""
+Whatever happens becomes an event for the scheduler, which answers with commands; each command is
+carried out by one of the parts. An unexpected error ends the job FAILED with that error: a bug
+never makes a job hang."""
 
 from __future__ import annotations
 
@@ -52,7 +52,12 @@ from flinkpy.core.options.checkpointing import (
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.core.options.schema import read
 from flinkpy.core.secrets.engine_logs import engine_logger
-from flinkpy.graph.deployment import JobMasterRegistration, SlotOffer, TaskExecutionState, TaskManagerLocation
+from flinkpy.graph.deployment import (
+    JobMasterRegistration,
+    SlotOffer,
+    TaskExecutionState,
+    TaskManagerLocation,
+)
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.execution_model import TERMINAL
 from flinkpy.scheduler.protocol import (
@@ -88,79 +93,144 @@ log = engine_logger("flinkpy.jobmaster")
 
 
 class JobMaster(FencedRpcEndpoint):
-    """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended; the owner of the
-    JobMaster stops it then. ``file_stores`` says in which store a location for checkpoints is. ``store`` records the
-    job's end; a ``generation`` greater than 0 takes the job over from a JobMaster that has died. ``publish`` is told of
-    all that changes."""
+    """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended;
+    the owner of the JobMaster stops it then. ``file_stores`` says in which store a location for
+    checkpoints is. ``store`` records the job's end; a ``generation`` greater than 0 takes the job
+    over from a JobMaster that has died. ``publish`` is told of all that changes."""
 
     gateway = JobMasterGateway
 
     COUNTERS_FRESH_S = 1.0  # what was asked for longer ago is not told to people any more
 
     def __init__(
-        self, service: RpcService, job_graph: JobGraph, resource_manager: LeaderRetrievalService,
-        on_terminal: Callable[[JobResult, JobDetails], None], *, scheduler_config: SchedulerConfig | None = None,
-        slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
-        file_stores: Callable[[str], FileStore] = file_store_of, store: JobStore | None = None, generation: int = 0,
+        self,
+        service: RpcService,
+        job_graph: JobGraph,
+        resource_manager: LeaderRetrievalService,
+        on_terminal: Callable[[JobResult, JobDetails], None],
+        *,
+        scheduler_config: SchedulerConfig | None = None,
+        slot_config: SlotConfig | None = None,
+        rpc_config: RpcConfig | None = None,
+        file_stores: Callable[[str], FileStore] = file_store_of,
+        store: JobStore | None = None,
+        generation: int = 0,
         publish: Publish = lambda event: None,
     ) -> None:
         token = service.ids.fencing_token()
         super().__init__(service, f"jobmaster-{job_graph.job_id}", token)
-        self.job_graph, self.job_id, self.resource_id = job_graph, job_graph.job_id, ResourceId(self.name)
+        self.job_graph = job_graph
+        self.job_id = job_graph.job_id
+        self.resource_id = ResourceId(self.name)
         self._on_terminal = on_terminal
-        self.registration = registration = JobMasterRegistration(self.job_id, self.resource_id, self.address, token)
+        self.registration = registration = JobMasterRegistration(
+            self.job_id, self.resource_id, self.address, token
+        )
         rpc_config = rpc_config or RpcConfig()
         self._generation = generation
-        scheduler_config = replace(scheduler_config or SchedulerConfig.of(job_graph.configuration), generation=generation)
+        scheduler_config = replace(
+            scheduler_config or SchedulerConfig.of(job_graph.configuration), generation=generation
+        )
         self.scheduler = Scheduler(job_graph, scheduler_config, service.ids)
         self.status = JobStatusBook(job_graph, service.clock)
         self._changes = StateChanges(job_graph, self.scheduler, service.clock, publish)
         self._driver = SchedulerDriver(
-            self.scheduler, service.clock, self.schedule_run_async, self._carry_out, self.on_uncaught_error, self._changes.event_handled)
+            self.scheduler,
+            service.clock,
+            self.schedule_run_async,
+            self._carry_out,
+            self.on_uncaught_error,
+            self._changes.event_handled,
+        )
         feed = self._driver.feed
         self.slots = SlotBook(
-            self, registration, resource_manager, slot_config or SlotConfig(), rpc_config, feed,
-            lambda resource_id, allocation_ids, reason: self._executors.free_slots(resource_id, allocation_ids, reason),
-            may_wait=self.scheduler.runs_in_parts)
-        self._executors = TaskExecutors(self, registration, rpc_config, feed, self.slots.remove_slots_of, self._reconcile)
+            self,
+            registration,
+            resource_manager,
+            slot_config or SlotConfig(),
+            rpc_config,
+            feed,
+            lambda resource_id, allocation_ids, reason: self._executors.free_slots(
+                resource_id, allocation_ids, reason
+            ),
+            may_wait=self.scheduler.runs_in_parts,
+        )
+        self._executors = TaskExecutors(
+            self, registration, rpc_config, feed, self.slots.remove_slots_of, self._reconcile
+        )
         self._coordinators = SourceCoordinators(
-            job_graph, self._executors.send_operator_event, partial(service.run_in_background, self), lambda error: feed(FailJob(error)),
-            self.schedule_run_async)
+            job_graph,
+            self._executors.send_operator_event,
+            partial(service.run_in_background, self),
+            lambda error: feed(FailJob(error)),
+            self.schedule_run_async,
+        )
         self._checkpoints = checkpoints = CheckpointActions(
-            self.job_id, CheckpointStorage.of(job_graph.configuration, self.job_id, file_stores),
-            self._executors.send_operator_event, self._coordinators, partial(service.run_in_background, self), feed, self.schedule_run_async, store)
+            self.job_id,
+            CheckpointStorage.of(job_graph.configuration, self.job_id, file_stores),
+            self._executors.send_operator_event,
+            self._coordinators,
+            partial(service.run_in_background, self),
+            feed,
+            self.schedule_run_async,
+            store,
+        )
         self._savepoints = SavepointBook(
-            job_graph, service.ids, checkpoints.begin_snapshot, self.schedule_run_async, self.scheduler.checkpoints.summary,
-            self.status.record_savepoint)
+            job_graph,
+            service.ids,
+            checkpoints.begin_snapshot,
+            self.schedule_run_async,
+            self.scheduler.checkpoints.summary,
+            self.status.record_savepoint,
+        )
         self._end = EndOfJob(self.status, self.scheduler, service.clock, checkpoints.record_end)
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
-            RequestSlot: self.slots.request_slot, CancelSlotRequest: self.slots.cancel_request, ReleaseSlot: self.slots.release_slot,
-            DeployTasks: lambda command: self._coordinators.attempts_deployed(self._executors.deploy_tasks(command)),
-            CancelTask: self._executors.cancel_task, ReleaseResults: self._executors.release_results,
-            SetTimer: self._driver.set_timer, ResetCoordinators: checkpoints.reset_coordinators, JobStateChanged: self._job_state_changed,
-            TriggerCheckpoint: checkpoints.trigger_checkpoint, StoreCheckpoint: checkpoints.store_checkpoint,
-            DiscardCheckpoint: checkpoints.discard_checkpoint, DiscardSharedFiles: checkpoints.discard_shared,
+            RequestSlot: self.slots.request_slot,
+            CancelSlotRequest: self.slots.cancel_request,
+            ReleaseSlot: self.slots.release_slot,
+            DeployTasks: lambda command: self._coordinators.attempts_deployed(
+                self._executors.deploy_tasks(command)
+            ),
+            CancelTask: self._executors.cancel_task,
+            ReleaseResults: self._executors.release_results,
+            SetTimer: self._driver.set_timer,
+            ResetCoordinators: checkpoints.reset_coordinators,
+            JobStateChanged: self._job_state_changed,
+            TriggerCheckpoint: checkpoints.trigger_checkpoint,
+            StoreCheckpoint: checkpoints.store_checkpoint,
+            DiscardCheckpoint: checkpoints.discard_checkpoint,
+            DiscardSharedFiles: checkpoints.discard_shared,
             DiscardOtherCheckpoints: checkpoints.discard_others,
-            NotifyCheckpointComplete: checkpoints.notify_complete, NotifyCheckpointAborted: checkpoints.notify_aborted,
+            NotifyCheckpointComplete: checkpoints.notify_complete,
+            NotifyCheckpointAborted: checkpoints.notify_aborted,
             SnapshotEnded: lambda command: None,
         }
 
-    # -- life --------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def on_start(self) -> None:
         self.slots.start()
         self._coordinators.start()
         values, start = self.job_graph.configuration, StartScheduling(self.service.clock.time_ms())
         begin = partial(
-            self._checkpoints.begin, read(values, RECOVERY_PATH), read(values, RECOVERY_IGNORE_UNCLAIMED),
-            read(values, RECOVERY_CLAIM) is RecoveryClaimMode.CLAIM, start, takes_checkpoints=takes_checkpoints(values))
+            self._checkpoints.begin,
+            read(values, RECOVERY_PATH),
+            read(values, RECOVERY_IGNORE_UNCLAIMED),
+            read(values, RECOVERY_CLAIM) is RecoveryClaimMode.CLAIM,
+            start,
+            takes_checkpoints=takes_checkpoints(values),
+        )
         if self._generation:
             self._checkpoints.take_over(begin, start, self._generation)
         else:
             begin()
 
     def on_stop(self) -> Future[None] | None:
-        reason = f"job {self.job_id} is {self.status.state.name}" if self.status.has_ended else "the JobMaster stops"
+        reason = (
+            f"job {self.job_id} is {self.status.state.name}"
+            if self.status.has_ended
+            else "the JobMaster stops"
+        )
         self._driver.close()
         self._savepoints.close()
         self.slots.close(reason)
@@ -169,13 +239,18 @@ class JobMaster(FencedRpcEndpoint):
         return None
 
     def on_uncaught_error(self, error: Exception) -> bool:
-        """Ends the job at once: after a bug the scheduler's decisions cannot be trusted. Its TaskExecutors cancel
-        what still runs."""
+        """Ends the job at once: after a bug the scheduler's decisions cannot be trusted. Its
+        TaskExecutors cancel what still runs."""
         if self.status.has_ended:
             log.error("job %s had ended when this happened", self.job_id, exc_info=error)
         else:
             log.critical("job %s fails by an error of the engine", self.job_id, exc_info=error)
-            self._end_job(JobState.FAILED, error if isinstance(error, FlinkpyError) else EngineError(f"{type(error).__name__}: {error}"))
+            self._end_job(
+                JobState.FAILED,
+                error
+                if isinstance(error, FlinkpyError)
+                else EngineError(f"{type(error).__name__}: {error}"),
+            )
         return True
 
     def _end_job(self, state: JobState, error: BaseException | None) -> None:
@@ -191,11 +266,12 @@ class JobMaster(FencedRpcEndpoint):
         ended = self.status.archived(self.scheduler.report())
         self._on_terminal(ended.result, ended.details)
 
-    # -- the scheduler's commands ------------------------------------------------------------------------------------------
+    # -- the scheduler's commands ------------------------------------------------------------------
 
     def _carry_out(self, commands: list[Command]) -> None:
         for command in commands:
-            if isinstance(command, SnapshotEnded):  # before the job's end is recorded, with which clients are told of it later
+            # before the job's end is recorded, with which clients are told of it later
+            if isinstance(command, SnapshotEnded):
                 self._savepoints.ended(command)
         last = commands[-1]
         if isinstance(last, JobStateChanged) and JOB.is_terminal(last.state):
@@ -211,13 +287,15 @@ class JobMaster(FencedRpcEndpoint):
             self.status.record_state(command.state, command.error, self.service.clock.time_ms())
             self._changes.job_changed(command.state, command.error)
 
-    # -- TaskExecutors -----------------------------------------------------------------------------------------------------
+    # -- TaskExecutors -----------------------------------------------------------------------------
 
     async def register_task_executor(self, location: TaskManagerLocation) -> RegistrationResponse:
         if not self._executors.is_registered(location):
             gateway = await self.connect(location.address, TaskExecutorGateway)
             if self.status.has_ended:
-                return RegistrationResponse(False, self.resource_id, reason=f"job {self.job_id} has ended")
+                return RegistrationResponse(
+                    False, self.resource_id, reason=f"job {self.job_id} has ended"
+                )
             self._executors.add_executor(location, gateway)
         return RegistrationResponse(True, self.resource_id)
 
@@ -228,21 +306,30 @@ class JobMaster(FencedRpcEndpoint):
         self._executors.heartbeat_received(resource_id, payload)
 
     def _reconcile(self, resource_id: ResourceId, payload: JobHeartbeat) -> None:
-        """Compares what a TaskExecutor holds for this job with what it should hold, and mends the difference."""
+        """Compares what a TaskExecutor holds for this job with what it should hold, and mends the
+        difference."""
         self.status.record_metrics(payload.metrics, self.service.clock.time_ms())
         self._executors.get_registered(resource_id).reconcile(payload)
-        unneeded = [attempt_id for attempt_id in payload.results if not self.scheduler.needs_results(attempt_id)]
+        unneeded = [
+            attempt_id
+            for attempt_id in payload.results
+            if not self.scheduler.needs_results(attempt_id)
+        ]
         self._executors.release_results_on(resource_id, unneeded)
         self.slots.reconcile_slots(resource_id, payload.sequence, payload.slots)
 
-    def offer_slots(self, resource_id: ResourceId, sequence: int, offers: tuple[SlotOffer, ...]) -> tuple[AllocationId, ...]:
-        return self.slots.accept_offers(self._executors.get_registered(resource_id).location, sequence, offers)
+    def offer_slots(
+        self, resource_id: ResourceId, sequence: int, offers: tuple[SlotOffer, ...]
+    ) -> tuple[AllocationId, ...]:
+        return self.slots.accept_offers(
+            self._executors.get_registered(resource_id).location, sequence, offers
+        )
 
     def fail_slot(self, resource_id: ResourceId, allocation_id: AllocationId, reason: str) -> None:
         self.slots.fail_slot(resource_id, allocation_id, f"took the slot back: {reason}")
 
     def update_task_execution_states(
-        self, resource_id: ResourceId, sequence: int, states: tuple[TaskExecutionState, ...],
+        self, resource_id: ResourceId, sequence: int, states: tuple[TaskExecutionState, ...]
     ) -> tuple[ExecutionAttemptId, ...]:
         executor = self._executors.get_registered(resource_id)
         unknown = []
@@ -260,14 +347,19 @@ class JobMaster(FencedRpcEndpoint):
             self._driver.feed(TaskStateChanged(attempt_id, report.state, report.error))
         return tuple(unknown)
 
-    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...]) -> None:
+    def send_operator_events(
+        self,
+        attempt_id: ExecutionAttemptId,
+        first: int,
+        events: tuple[tuple[OperatorId | None, Any], ...],
+    ) -> None:
         for operator_id, event in self._executors.fresh_events(attempt_id, first, events):
             if operator_id is None:
                 self._driver.feed(event_of(attempt_id, event))
             else:
                 self._coordinators.handle_event(attempt_id, operator_id, event)
 
-    # -- the ResourceManager -----------------------------------------------------------------------------------------------
+    # -- the ResourceManager -----------------------------------------------------------------------
 
     def heartbeat_from_resource_manager(self, resource_id: ResourceId) -> None:
         self.slots.manager.heartbeat_received(resource_id)
@@ -278,7 +370,7 @@ class JobMaster(FencedRpcEndpoint):
     def notify_allocation_failed(self, allocation_id: AllocationId, error: BaseException) -> None:
         self.slots.refuse_requests({allocation_id: error})
 
-    # -- clients -----------------------------------------------------------------------------------------------------------
+    # -- clients -----------------------------------------------------------------------------------
 
     def cancel(self) -> None:
         self._checkpoints.when_begun(lambda: self._driver.feed(CancelJob()))
@@ -287,7 +379,8 @@ class JobMaster(FencedRpcEndpoint):
         return self.status.state
 
     def request_details(self) -> Future[JobDetails]:
-        """If nobody has asked for counters lately, it is answered once the TaskExecutors have had time to report."""
+        """If nobody has asked for counters lately, it is answered once the TaskExecutors have had
+        time to report."""
         counted = self._executors.request_metrics(self.COUNTERS_FRESH_S)
         return counted.then(lambda _: self.status.details(self.scheduler.details()))
 
@@ -297,19 +390,26 @@ class JobMaster(FencedRpcEndpoint):
         return counted.then(lambda _: self.status.graph_info(self.scheduler.report()))
 
     def request_metrics(self) -> Future[JobMetrics]:
-        """Answered once the TaskExecutors have had time to report; the counters of a slow one are those of its last heartbeat."""
+        """Answered once the TaskExecutors have had time to report; the counters of a slow one are
+        those of its last heartbeat."""
         return self._executors.request_metrics().then(lambda _: self.status.job_metrics())
 
-    def request_savepoint(self, request: SavepointRequest, wait_s: float) -> Future[SavepointStatus]:
+    def request_savepoint(
+        self, request: SavepointRequest, wait_s: float
+    ) -> Future[SavepointStatus]:
         return self._savepoints.request(request, wait_s)
 
-    # -- inspection --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def check_invariants(self, everything: bool = True) -> None:
-        """Raises EngineError when its parts contradict each other; ``everything=False`` looks only at what the last event changed."""
+        """Raises EngineError when its parts contradict each other; ``everything=False`` looks only
+        at what the last event changed."""
         self.scheduler.check_invariants(everything)
         if self.status.has_ended and len(self._executors):
-            raise EngineError(f"{self!r}: its job has ended, and TaskExecutors are still registered: {self._executors!r}")
+            raise EngineError(
+                f"{self!r}: its job has ended, and TaskExecutors are still registered: "
+                f"{self._executors!r}"
+            )
         if everything and not self.status.has_ended:
             self.slots.pool.check_invariants()
             self._executors.check_invariants()

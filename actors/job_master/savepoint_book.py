@@ -18,28 +18,40 @@ from flinkpy.state.checkpoints.locations import join
 
 
 class SavepointBook:
-    """All calls come from the JobMaster's main thread. ``begin`` has the scheduler decide. ``schedule`` is the main thread's timer, ``progress`` says
-    how far the checkpoints are, and ``record`` keeps what is over."""
+    """All calls come from the JobMaster's main thread. ``begin`` has the scheduler decide.
+    ``schedule`` is the main thread's timer, ``progress`` says how far the checkpoints are, and
+    ``record`` keeps what is over."""
 
     def __init__(
-        self, job_graph: JobGraph, ids: IdFactory, begin: Callable[[SnapshotRequested], None],
-        schedule: Callable[[float, Callable[[], None]], object], progress: Callable[[], CheckpointSummary],
+        self,
+        job_graph: JobGraph,
+        ids: IdFactory,
+        begin: Callable[[SnapshotRequested], None],
+        schedule: Callable[[float, Callable[[], None]], object],
+        progress: Callable[[], CheckpointSummary],
         record: Callable[[SavepointStatus], None],
     ) -> None:
         self._job_id: JobId = job_graph.job_id
         self._directory: str | None = read(job_graph.configuration, SAVEPOINT_DIRECTORY)
-        self._ids, self._begin, self._schedule, self._progress, self._record = ids, begin, schedule, progress, record
+        self._ids = ids
+        self._begin = begin
+        self._schedule = schedule
+        self._progress = progress
+        self._record = record
         self._statuses: dict[str, SavepointStatus] = {}
         self._waiting: dict[str, list[Future[SavepointStatus]]] = {}
         self._closed = False
 
     def request(self, request: SavepointRequest, wait_s: float) -> Future[SavepointStatus]:
-        """Begins with what is asked for, unless it has begun. Answered when it is over, at the latest in so many seconds."""
+        """Begins with what is asked for, unless it has begun. Answered when it is over, at the
+        latest in so many seconds."""
         trigger_id = request.trigger_id
         if trigger_id not in self._statuses:
             if self._closed:
                 raise SavepointError(f"job {self._job_id} has ended")
-            options = CheckpointOptions(request.snapshot_type, self._folder(request), format_type=request.format_type)
+            options = CheckpointOptions(
+                request.snapshot_type, self._folder(request), format_type=request.format_type
+            )
             event = SnapshotRequested(trigger_id, options)
             self._statuses[trigger_id] = SavepointStatus(trigger_id)
             self._begin(event)
@@ -55,7 +67,9 @@ class SavepointBook:
             return None
         directory = request.directory or self._directory
         if directory is None:
-            raise ConfigurationError(f"name the folder for the savepoint, or set {SAVEPOINT_DIRECTORY.key}")
+            raise ConfigurationError(
+                f"name the folder for the savepoint, or set {SAVEPOINT_DIRECTORY.key}"
+            )
         return join(directory, f"savepoint-{self._job_id[:6]}-{self._ids.hex(12)}")
 
     def _give_up_waiting(self, trigger_id: str, answer: Future[SavepointStatus]) -> None:
@@ -67,14 +81,20 @@ class SavepointBook:
         progress = self._progress()
         if status.is_over or progress.requested_id != trigger_id:
             return status
-        return SavepointStatus(trigger_id, acknowledged=progress.requested_acknowledged, subtasks=progress.requested_subtasks)
+        return SavepointStatus(
+            trigger_id,
+            acknowledged=progress.requested_acknowledged,
+            subtasks=progress.requested_subtasks,
+        )
 
     def ended(self, command: SnapshotEnded) -> None:
         """The scheduler answers a request."""
         trigger_id, error = command.request_id, command.error
         if error is not None and not isinstance(error, FlinkpyError):
             error = SavepointError(f"{type(error).__name__}: {error}")
-        self._statuses[trigger_id] = status = SavepointStatus(trigger_id, True, command.location, error, checkpoint_id=command.checkpoint_id)
+        self._statuses[trigger_id] = status = SavepointStatus(
+            trigger_id, True, command.location, error, checkpoint_id=command.checkpoint_id
+        )
         for answer in self._waiting.pop(trigger_id, ()):
             answer.complete(status)
         self._record(status)
@@ -83,7 +103,9 @@ class SavepointBook:
         """The job ends: what is still open never will be."""
         self._closed = True
         for trigger_id in [each for each, status in self._statuses.items() if not status.is_over]:
-            self.ended(SnapshotEnded(trigger_id, None, SavepointError(f"job {self._job_id} has ended")))
+            self.ended(
+                SnapshotEnded(trigger_id, None, SavepointError(f"job {self._job_id} has ended"))
+            )
 
     def __repr__(self) -> str:
         return f"<SavepointBook: {len(self._statuses)} requests>"

@@ -12,28 +12,36 @@ from flinkpy.scheduler.scheduler import Scheduler
 
 
 class SchedulerDriver:
-    """All calls come from the JobMaster's main thread. Carrying out a command may cause further events: they are
-    queued behind it.
+    """All calls come from the JobMaster's main thread. Carrying out a command may cause further
+    events: they are queued behind it.
 
-    ``carry_out(commands)`` does what the scheduler decided, ``schedule(delay_s, action)`` is the main thread's timer,
-    ``on_error`` gets the error that the scheduler or a command raised, and ``handled`` is
-    called when an event was handled, before its commands are carried out.
-    """
+    ``carry_out(commands)`` does what the scheduler decided, ``schedule(delay_s, action)`` is the
+    main thread's timer, ``on_error`` gets the error that the scheduler or a command raised, and
+    ``handled`` is called when an event was handled, before its commands are carried out."""
 
     def __init__(
-        self, scheduler: Scheduler, clock: Clock, schedule: Callable[[float, Callable[[], None]], Cancellable],
-        carry_out: Callable[[list[Command]], None], on_error: Callable[[Exception], object],
+        self,
+        scheduler: Scheduler,
+        clock: Clock,
+        schedule: Callable[[float, Callable[[], None]], Cancellable],
+        carry_out: Callable[[list[Command]], None],
+        on_error: Callable[[Exception], object],
         handled: Callable[[], None] = lambda: None,
     ) -> None:
-        self._scheduler, self._clock, self._schedule = scheduler, clock, schedule
-        self._carry_out, self._on_error, self._handled = carry_out, on_error, handled
+        self._scheduler = scheduler
+        self._clock = clock
+        self._schedule = schedule
+        self._carry_out = carry_out
+        self._on_error = on_error
+        self._handled = handled
         self._events: deque[Event] = deque()
         self._timers: dict[str, Cancellable] = {}
         self._feeding = False
         self._closed = False
 
     def feed(self, *events: Event) -> None:
-        """Hands these events to the scheduler and carries out its commands. Once closed, the driver drops events."""
+        """Hands these events to the scheduler and carries out its commands. Once closed, the driver
+        drops events."""
         self._events.extend(events)
         if self._feeding:
             return
@@ -50,7 +58,8 @@ class SchedulerDriver:
             self._feeding = False
 
     def set_timer(self, command: SetTimer) -> None:
-        """Feeds TimerFired after the command's delay. An earlier timer of the same id is cancelled."""
+        """Feeds TimerFired after the command's delay. An earlier timer of the same id is
+        cancelled."""
         earlier = self._timers.pop(command.timer_id, None)
         if earlier is not None:
             earlier.cancel()
@@ -58,6 +67,7 @@ class SchedulerDriver:
         def fire() -> None:
             self._timers.pop(command.timer_id, None)
             self.feed(TimerFired(command.timer_id))
+
         self._timers[command.timer_id] = self._schedule(command.delay_s, fire)
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-"""SlotBook: how a JobMaster gets its slots. It owns the slot pool, the connection to the ResourceManager, and the
-requests, which it repeats until they are served, refused or timed out."""
+"""SlotBook: how a JobMaster gets its slots. It owns the slot pool, the connection to the
+ResourceManager, and the requests, which it repeats until they are served, refused or timed out."""
 
 from __future__ import annotations
 
@@ -13,44 +13,84 @@ from flinkpy.actors.rpc.delivery.courier import Courier
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
 from flinkpy.actors.rpc.registration import RegistrationResponse
-from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError, ResourceUnavailableError, TaskExecutorLostError
+from flinkpy.core.errors import (
+    FencingError,
+    NotRegisteredError,
+    RecipientUnreachableError,
+    ResourceUnavailableError,
+    TaskExecutorLostError,
+)
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ResourceId
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import JobMasterRegistration, SlotOffer, TaskManagerLocation
-from flinkpy.scheduler.protocol import CancelSlotRequest, ReleaseSlot, RequestSlot, SlotAssigned, SlotLost, SlotRequestFailed
+from flinkpy.scheduler.protocol import (
+    CancelSlotRequest,
+    ReleaseSlot,
+    RequestSlot,
+    SlotAssigned,
+    SlotLost,
+    SlotRequestFailed,
+)
 
 
 class SlotBook:
     """All calls come from the JobMaster's main thread.
 
-    ``feed(*events)`` hands events to the scheduler; ``free_slots(resource_id, allocation_ids, reason)`` asks a
-    TaskExecutor to free slots. With ``may_wait`` the job makes progress with any number of slots, so its requests are
-    not refused for being too many.
-    """
+    ``feed(*events)`` hands events to the scheduler; ``free_slots(resource_id, allocation_ids,
+    reason)`` asks a TaskExecutor to free slots. With ``may_wait`` the job makes progress with any
+    number of slots, so its requests are not refused for being too many."""
 
     TICK = timedelta(seconds=5)
 
     def __init__(
-        self, endpoint: RpcEndpoint, job_master: JobMasterRegistration, resource_manager: LeaderRetrievalService, slot_config: SlotConfig,
-        rpc_config: RpcConfig, feed: Callable[..., None], free_slots: Callable[[ResourceId, list[AllocationId], str], None], *, may_wait: bool,
+        self,
+        endpoint: RpcEndpoint,
+        job_master: JobMasterRegistration,
+        resource_manager: LeaderRetrievalService,
+        slot_config: SlotConfig,
+        rpc_config: RpcConfig,
+        feed: Callable[..., None],
+        free_slots: Callable[[ResourceId, list[AllocationId], str], None],
+        *,
+        may_wait: bool,
     ) -> None:
-        self._endpoint, self._job_master, self._feed, self._free_slots = endpoint, job_master, feed, free_slots
-        self._slot_config, self._rpc_config, self._may_wait = slot_config, rpc_config, may_wait
+        self._endpoint = endpoint
+        self._job_master = job_master
+        self._feed = feed
+        self._free_slots = free_slots
+        self._slot_config = slot_config
+        self._rpc_config = rpc_config
+        self._may_wait = may_wait
         self.pool = SlotPool(slot_config.request_timeout.total_seconds())
-        self._due: dict[AllocationId, None] = {}  # requests to send to the ResourceManager, for the first time or again
+        # requests to send to the ResourceManager, for the first time or again
+        self._due: dict[AllocationId, None] = {}
         # Slots given back, of which their TaskExecutors do not know yet
         self._released: dict[ResourceId, list[AllocationId]] = {}
         self._closed = False
         self.manager = ResourceManagerConnection(
-            endpoint, resource_manager, rpc_config, lambda manager: manager.register_job_master(job_master),
-            lambda manager: manager.heartbeat_from_job_master(job_master.resource_id, JobMasterHeartbeat(self.pool.pending_ids())),
-            lambda manager: self.request_all_again(), self._on_registration_refused)
-        self._courier: Courier[tuple[SlotRequest, ...], dict[AllocationId, BaseException]] = Courier(
-            endpoint.schedule_run_async, rpc_config.registration_initial.total_seconds(), self._due_requests, self._send_requests,
-            self._on_answer, self._on_failure)
+            endpoint,
+            resource_manager,
+            rpc_config,
+            lambda manager: manager.register_job_master(job_master),
+            lambda manager: manager.heartbeat_from_job_master(
+                job_master.resource_id, JobMasterHeartbeat(self.pool.pending_ids())
+            ),
+            lambda manager: self.request_all_again(),
+            self._on_registration_refused,
+        )
+        self._courier: Courier[tuple[SlotRequest, ...], dict[AllocationId, BaseException]] = (
+            Courier(
+                endpoint.schedule_run_async,
+                rpc_config.registration_initial.total_seconds(),
+                self._due_requests,
+                self._send_requests,
+                self._on_answer,
+                self._on_failure,
+            )
+        )
 
-    # -- the ResourceManager -----------------------------------------------------------------------------------------------
+    # -- the ResourceManager -----------------------------------------------------------------------
 
     def start(self) -> None:
         self.manager.start()
@@ -68,18 +108,27 @@ class SlotBook:
 
     def _on_registration_refused(self, response: RegistrationResponse) -> None:
         """Registers again later. If the refusal is final, the requests time out."""
-        self._endpoint.schedule_run_async(self._rpc_config.registration_max.total_seconds(), self.manager.register_again)
+        self._endpoint.schedule_run_async(
+            self._rpc_config.registration_max.total_seconds(), self.manager.register_again
+        )
 
-    # -- requests ----------------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def request_slot(self, command: RequestSlot) -> None:
         """Queues the request; the next ``send_collected`` sends it."""
         allocation_id = self._endpoint.service.ids.allocation_id()
-        self.pool.add_request(command.request_id, allocation_id, command.profile, command.preferred, self._endpoint.service.clock.monotonic())
+        self.pool.add_request(
+            command.request_id,
+            allocation_id,
+            command.profile,
+            command.preferred,
+            self._endpoint.service.clock.monotonic(),
+        )
         self._due[allocation_id] = None
 
     def cancel_request(self, command: CancelSlotRequest) -> None:
-        """Tells the ResourceManager in any case: a request that is due may have been sent before."""
+        """Tells the ResourceManager in any case: a request that is due may have been sent
+        before."""
         allocation_id = self.pool.cancel_request(command.request_id)
         if allocation_id is None:
             return
@@ -89,17 +138,22 @@ class SlotBook:
 
     def refuse_requests(self, errors: Mapping[AllocationId, BaseException]) -> None:
         """Fails the requests of slots that will not come."""
-        failed = [(request, error) for allocation_id, error in errors.items() if (request := self.pool.fail_request(allocation_id)) is not None]
+        failed = [
+            (request, error)
+            for allocation_id, error in errors.items()
+            if (request := self.pool.fail_request(allocation_id)) is not None
+        ]
         self._feed(*(SlotRequestFailed(request.request_id, error) for request, error in failed))
 
     def request_all_again(self) -> None:
-        """Sends every open request again: the request, the allocation or the offer may have been lost on the way."""
+        """Sends every open request again: the request, the allocation or the offer may have been
+        lost on the way."""
         self._due = dict.fromkeys(self.pool.pending_ids())
         self._courier.kick()
 
     def send_collected(self) -> None:
-        """Sends the releases and requests that the scheduler's last commands contained: one message to each
-        receiver."""
+        """Sends the releases and requests that the scheduler's last commands contained: one message
+        to each receiver."""
         released, self._released = self._released, {}
         for resource_id, allocation_ids in released.items():
             self._free_slots(resource_id, allocation_ids, "the job does not need it")
@@ -111,16 +165,32 @@ class SlotBook:
             return None
         job = self._job_master
         waiting = (self.pool.get_pending(allocation_id) for allocation_id in self._due)
-        return tuple(
-            SlotRequest(job.job_id, request.allocation_id, request.profile, job.address, job.token, request.preferred, self._may_wait)
-            for request in waiting if request is not None
-        ) or None
+        return (
+            tuple(
+                SlotRequest(
+                    job.job_id,
+                    request.allocation_id,
+                    request.profile,
+                    job.address,
+                    job.token,
+                    request.preferred,
+                    self._may_wait,
+                )
+                for request in waiting
+                if request is not None
+            )
+            or None
+        )
 
-    def _send_requests(self, requests: tuple[SlotRequest, ...]) -> Future[dict[AllocationId, BaseException]]:
+    def _send_requests(
+        self, requests: tuple[SlotRequest, ...]
+    ) -> Future[dict[AllocationId, BaseException]]:
         assert self.manager.gateway is not None
         return self.manager.gateway.request_slots(requests)
 
-    def _on_answer(self, requests: tuple[SlotRequest, ...], refused: dict[AllocationId, BaseException]) -> None:
+    def _on_answer(
+        self, requests: tuple[SlotRequest, ...], refused: dict[AllocationId, BaseException]
+    ) -> None:
         for request in requests:
             self._due.pop(request.allocation_id, None)
         self.refuse_requests(refused)
@@ -134,26 +204,36 @@ class SlotBook:
             return
         now = self._endpoint.service.clock.monotonic()
         if self._may_wait and self.pool.statistics().allocated:
-            # The job makes progress with the slots it has, and these may serve the open requests later
+            # The job makes progress with the slots it has, and these may serve the open requests
+            # later
             self.pool.renew_requests(now)
         expired = self.pool.expire_requests(now)
         waited = self._slot_config.request_timeout.total_seconds()
         error = ResourceUnavailableError(
-            f"{len(expired)} slots did not come within {waited:g} s (slot.request.timeout): lower the parallelism, or give the cluster more slots"
+            f"{len(expired)} slots did not come within {waited:g} s "
+            "(slot.request.timeout): lower the parallelism, or give the cluster more "
+            "slots"
         )
         self._feed(*(SlotRequestFailed(request.request_id, error) for request in expired))
         if self.pool.pending_ids():
             self.request_all_again()
-        pause = min(self.TICK.total_seconds(), self._rpc_config.ask_timeout.total_seconds(), waited / 4)
+        pause = min(
+            self.TICK.total_seconds(), self._rpc_config.ask_timeout.total_seconds(), waited / 4
+        )
         self._endpoint.schedule_run_async(max(pause, 0.01), self._tick)
 
-    # -- slots -------------------------------------------------------------------------------------------------------------
+    # -- slots -------------------------------------------------------------------------------------
 
-    def accept_offers(self, location: TaskManagerLocation, sequence: int, offers: tuple[SlotOffer, ...]) -> tuple[AllocationId, ...]:
-        """Takes the offered slots that the job waits for. Returns those of the offers that the job has."""
+    def accept_offers(
+        self, location: TaskManagerLocation, sequence: int, offers: tuple[SlotOffer, ...]
+    ) -> tuple[AllocationId, ...]:
+        """Takes the offered slots that the job waits for. Returns those of the offers that the job
+        has."""
         accepted, assigned = [], []
         for offer in offers:
-            taken, slot = self.pool.accept_offer(location.resource_id, offer.allocation_id, sequence)
+            taken, slot = self.pool.accept_offer(
+                location.resource_id, offer.allocation_id, sequence
+            )
             if taken:
                 accepted.append(offer.allocation_id)
             if slot is not None:
@@ -161,7 +241,11 @@ class SlotBook:
                 assigned.append(SlotAssigned(slot.request_id, offer.allocation_id, location))
         self._feed(*assigned)
         # the scheduler may have given some back already
-        return tuple(allocation_id for allocation_id in accepted if self.pool.get_slot(allocation_id) is not None)
+        return tuple(
+            allocation_id
+            for allocation_id in accepted
+            if self.pool.get_slot(allocation_id) is not None
+        )
 
     def release_slot(self, command: ReleaseSlot) -> None:
         """Gives the slot back; the next ``send_collected`` tells its TaskExecutor."""
@@ -180,9 +264,11 @@ class SlotBook:
         """Removes the slots of a lost TaskExecutor and returns their ids."""
         return [slot.allocation_id for slot in self.pool.remove_executor(resource_id)]
 
-    def reconcile_slots(self, resource_id: ResourceId, sequence: int, held: Collection[AllocationId]) -> None:
-        """Compares with the slots that a TaskExecutor holds for the job: frees those the job does not know, and fails
-        those that are lost."""
+    def reconcile_slots(
+        self, resource_id: ResourceId, sequence: int, held: Collection[AllocationId]
+    ) -> None:
+        """Compares with the slots that a TaskExecutor holds for the job: frees those the job does
+        not know, and fails those that are lost."""
         lost, unwanted = self.pool.reconcile(resource_id, sequence, held)
         if unwanted:
             self._free_slots(resource_id, unwanted, "the job does not know these slots")

@@ -1,8 +1,8 @@
 """SlotPool: the slots that one job waits for and those it has. It only decides; the JobMaster acts.
 
-A request has two names: the scheduler's request id, and the allocation id under which the ResourceManager and the TaskExecutors know the slot.
-A TaskExecutor's offer is matched by allocation id, in O(1); an offer that was not asked for is rejected.
-"""
+A request has two names: the scheduler's request id, and the allocation id under which the
+ResourceManager and the TaskExecutors know the slot. A TaskExecutor's offer is matched by allocation
+id, in O(1); an offer that was not asked for is rejected."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class PendingRequest:
 
 @dataclass(frozen=True)
 class PooledSlot:
-    """A slot the job has. ``sequence`` is the TaskExecutor's counter when it offered the slot: an older report cannot
-    say that it is lost."""
+    """A slot the job has. ``sequence`` is the TaskExecutor's counter when it offered the slot: an
+    older report cannot say that it is lost."""
 
     allocation_id: AllocationId
     request_id: SlotRequestId
@@ -49,15 +49,21 @@ class SlotPool:
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._pending: OrderedDict[AllocationId, PendingRequest] = OrderedDict()  # oldest first, and all with the same timeout
+        # oldest first, and all with the same timeout
+        self._pending: OrderedDict[AllocationId, PendingRequest] = OrderedDict()
         self._by_request: dict[SlotRequestId, AllocationId] = {}
         self._slots: dict[AllocationId, PooledSlot] = {}
         self._of_executor: dict[ResourceId, dict[AllocationId, PooledSlot]] = {}
 
-    # -- requests --------------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def add_request(
-        self, request_id: SlotRequestId, allocation_id: AllocationId, profile: ResourceProfile, preferred: tuple[ResourceId, ...], now: float,
+        self,
+        request_id: SlotRequestId,
+        allocation_id: AllocationId,
+        profile: ResourceProfile,
+        preferred: tuple[ResourceId, ...],
+        now: float,
     ) -> PendingRequest:
         """Adds a request for a slot; its timeout begins."""
         request = PendingRequest(request_id, allocation_id, profile, preferred, now)
@@ -66,8 +72,8 @@ class SlotPool:
         return request
 
     def cancel_request(self, request_id: SlotRequestId) -> AllocationId | None:
-        """Removes a request that the job does not need any more. Returns its allocation id, or None when it was not
-        open."""
+        """Removes a request that the job does not need any more. Returns its allocation id, or None
+        when it was not open."""
         allocation_id = self._by_request.get(request_id)
         if allocation_id is None or self._pending.pop(allocation_id, None) is None:
             return None
@@ -75,7 +81,8 @@ class SlotPool:
         return allocation_id
 
     def fail_request(self, allocation_id: AllocationId) -> PendingRequest | None:
-        """Removes a request whose slot will not come. Returns the request, or None when it was not open."""
+        """Removes a request whose slot will not come. Returns the request, or None when it was not
+        open."""
         request = self._pending.pop(allocation_id, None)
         if request is not None:
             del self._by_request[request.request_id]
@@ -84,7 +91,10 @@ class SlotPool:
     def expire_requests(self, now: float) -> list[PendingRequest]:
         """Removes the requests that have timed out and returns them."""
         expired = []
-        while self._pending and (request := next(iter(self._pending.values()))).since + self._timeout_s <= now:
+        while (
+            self._pending
+            and (request := next(iter(self._pending.values()))).since + self._timeout_s <= now
+        ):
             self.fail_request(request.allocation_id)
             expired.append(request)
         return expired
@@ -104,10 +114,13 @@ class SlotPool:
     def pending_ids(self) -> tuple[AllocationId, ...]:
         return tuple(self._pending)
 
-    # -- slots -----------------------------------------------------------------------------------------------------------
+    # -- slots -------------------------------------------------------------------------------------
 
-    def accept_offer(self, resource_id: ResourceId, allocation_id: AllocationId, sequence: int) -> tuple[bool, PooledSlot | None]:
-        """Returns whether the offer is accepted, and the slot if it is new (a repeated offer is accepted again)."""
+    def accept_offer(
+        self, resource_id: ResourceId, allocation_id: AllocationId, sequence: int
+    ) -> tuple[bool, PooledSlot | None]:
+        """Returns whether the offer is accepted, and the slot if it is new (a repeated offer is
+        accepted again)."""
         known = self._slots.get(allocation_id)
         if known is not None:
             return known.resource_id == resource_id, None
@@ -133,20 +146,34 @@ class SlotPool:
 
     def remove_executor(self, resource_id: ResourceId) -> list[PooledSlot]:
         """Removes all slots of a lost TaskExecutor and returns them."""
-        return [slot for allocation_id in list(self._of_executor.get(resource_id, ())) if (slot := self.remove_slot(allocation_id)) is not None]
+        return [
+            slot
+            for allocation_id in list(self._of_executor.get(resource_id, ()))
+            if (slot := self.remove_slot(allocation_id)) is not None
+        ]
 
     def get_slot(self, allocation_id: AllocationId) -> PooledSlot | None:
         return self._slots.get(allocation_id)
 
-    def reconcile(self, resource_id: ResourceId, sequence: int, held: Collection[AllocationId]) -> tuple[list[AllocationId], list[AllocationId]]:
-        """Compares with the slots that a TaskExecutor holds for the job. Returns those it has lost, and those it
-        should take back."""
+    def reconcile(
+        self, resource_id: ResourceId, sequence: int, held: Collection[AllocationId]
+    ) -> tuple[list[AllocationId], list[AllocationId]]:
+        """Compares with the slots that a TaskExecutor holds for the job. Returns those it has lost,
+        and those it should take back."""
         mine = self._of_executor.get(resource_id, {})
-        lost = [slot.allocation_id for slot in mine.values() if slot.sequence <= sequence and slot.allocation_id not in held]
-        unwanted = [allocation_id for allocation_id in held if allocation_id not in mine and allocation_id not in self._pending]
+        lost = [
+            slot.allocation_id
+            for slot in mine.values()
+            if slot.sequence <= sequence and slot.allocation_id not in held
+        ]
+        unwanted = [
+            allocation_id
+            for allocation_id in held
+            if allocation_id not in mine and allocation_id not in self._pending
+        ]
         return lost, unwanted
 
-    # -- inspection ------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def slots(self) -> Iterable[PooledSlot]:
         return self._slots.values()
@@ -160,7 +187,10 @@ class SlotPool:
     def check_invariants(self) -> None:
         """Raises EngineError when the tables contradict each other."""
         if self._pending.keys() & self._slots.keys():
-            raise EngineError(f"{self!r}: slots both waited for and there: {self._pending.keys() & self._slots.keys()}")
+            raise EngineError(
+                f"{self!r}: slots both waited for and there: "
+                f"{self._pending.keys() & self._slots.keys()}"
+            )
         known = self._pending.keys() | self._slots.keys()
         if set(self._by_request.values()) != known or len(self._by_request) != len(known):
             raise EngineError(f"{self!r}: request ids and allocations disagree")

@@ -17,33 +17,64 @@ from flinkpy.scheduler.protocol import ResetCoordinators
 
 
 class SourceCoordinators:
-    """All calls come from the JobMaster's main thread. ``send(attempt, operator, event)`` delivers an event once and
-    in order. ``fail`` fails the whole job, because an enumerator cannot be restarted on its own; when the job
-    restarts, ``reset_attempts`` creates a new one."""
+    """All calls come from the JobMaster's main thread. ``send(attempt, operator, event)`` delivers
+    an event once and in order. ``fail`` fails the whole job, because an enumerator cannot be
+    restarted on its own; when the job restarts, ``reset_attempts`` creates a new one."""
 
     def __init__(
-        self, job_graph: JobGraph, send: Callable[[ExecutionAttemptId, OperatorId, Any], None],
-        run_in_background: Callable[[Callable[[], Any]], Future[Any]], fail: Callable[[BaseException], None],
+        self,
+        job_graph: JobGraph,
+        send: Callable[[ExecutionAttemptId, OperatorId, Any], None],
+        run_in_background: Callable[[Callable[[], Any]], Future[Any]],
+        fail: Callable[[BaseException], None],
         schedule: Callable[[float, Callable[[], None]], object],
     ) -> None:
-        self._send, self._run_in_background, self._fail, self._schedule = send, run_in_background, fail, schedule
-        self._sources = {vertex.id: tuple(operator_id for operator_id, _ in vertex.sources) for vertex in job_graph.vertices if vertex.sources}
+        self._send = send
+        self._run_in_background = run_in_background
+        self._fail = fail
+        self._schedule = schedule
+        self._sources = {
+            vertex.id: tuple(operator_id for operator_id, _ in vertex.sources)
+            for vertex in job_graph.vertices
+            if vertex.sources
+        }
         self._current: dict[ExecutionVertexId, ExecutionAttemptId] = {}
         self._alignment = AlignmentGroups()
         self._makers: dict[OperatorId, Callable[..., SourceCoordinator]] = {
-            operator_id: partial(self._make, vertex, operator_id, source) for vertex in job_graph.vertices for operator_id, source in vertex.sources
+            operator_id: partial(self._make, vertex, operator_id, source)
+            for vertex in job_graph.vertices
+            for operator_id, source in vertex.sources
         }
         self._coordinators = {operator_id: make() for operator_id, make in self._makers.items()}
 
-    def _make(self, vertex: JobVertex, operator_id: OperatorId, source: bytes, restored: bytes | None = None) -> SourceCoordinator:
+    def _make(
+        self,
+        vertex: JobVertex,
+        operator_id: OperatorId,
+        source: bytes,
+        restored: bytes | None = None,
+    ) -> SourceCoordinator:
         def send_event(subtask: int, event: Any) -> None:
             attempt_id = self._current.get(ExecutionVertexId(vertex.id, subtask))
             if attempt_id is not None:
                 self._send(attempt_id, operator_id, event)
 
-        name = next((operator.name for operator in vertex.operators if operator.operator_id == operator_id), vertex.name)
-        return SourceCoordinator(operator_id, partial(loads, source, vertex.out_of_band), vertex.parallelism, send_event, self._run_in_background,
-                                 self._fail, self._schedule, name, restored, self._alignment)
+        name = next(
+            (operator.name for operator in vertex.operators if operator.operator_id == operator_id),
+            vertex.name,
+        )
+        return SourceCoordinator(
+            operator_id,
+            partial(loads, source, vertex.out_of_band),
+            vertex.parallelism,
+            send_event,
+            self._run_in_background,
+            self._fail,
+            self._schedule,
+            name,
+            restored,
+            self._alignment,
+        )
 
     def start(self) -> None:
         """Starts the coordinators, before any task is deployed."""
@@ -52,45 +83,68 @@ class SourceCoordinators:
 
     def attempts_deployed(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
         """From now on the coordinators send the events of these subtasks to these attempts."""
-        self._current.update((attempt_id.vertex, attempt_id) for attempt_id in attempt_ids if attempt_id.vertex_id in self._sources)
+        self._current.update(
+            (attempt_id.vertex, attempt_id)
+            for attempt_id in attempt_ids
+            if attempt_id.vertex_id in self._sources
+        )
 
-    def handle_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
-        """Hands a reader's event to its coordinator. Events of attempts that are not current any more are ignored."""
+    def handle_event(
+        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any
+    ) -> None:
+        """Hands a reader's event to its coordinator. Events of attempts that are not current any
+        more are ignored."""
         coordinator = self._coordinators.get(operator_id)
         if coordinator is None:
-            raise EngineError(f"{attempt_id} speaks to a coordinator of operator {operator_id}, which is no source of this job")
+            raise EngineError(
+                f"{attempt_id} speaks to a coordinator of operator {operator_id}, which is no "
+                "source of this job"
+            )
         if self._current.get(attempt_id.vertex) == attempt_id:
             coordinator.handle_event(attempt_id.subtask_index, event, attempt_id.attempt)
 
     def attempt_ended(self, attempt_id: ExecutionAttemptId) -> None:
-        """The attempt has ended, in whatever way, and sends nothing more: watermark alignment does not wait for it."""
+        """The attempt has ended, in whatever way, and sends nothing more: watermark alignment does
+        not wait for it."""
         if self._current.get(attempt_id.vertex) == attempt_id:
             for operator_id in self._sources.get(attempt_id.vertex_id, ()):
                 self._alignment.forget((operator_id, attempt_id.subtask_index))
 
-    # -- checkpoints -------------------------------------------------------------------------------------------------------
+    # -- checkpoints -------------------------------------------------------------------------------
 
-    def snapshot(self, checkpoint_id: int, operator_ids: tuple[OperatorId, ...]) -> dict[OperatorId, bytes]:
-        """The state of these enumerators. Raises what an enumerator raises, as an error of its program."""
-        return {operator_id: self._coordinators[operator_id].snapshot_state(checkpoint_id) for operator_id in operator_ids}
+    def snapshot(
+        self, checkpoint_id: int, operator_ids: tuple[OperatorId, ...]
+    ) -> dict[OperatorId, bytes]:
+        """The state of these enumerators. Raises what an enumerator raises, as an error of its
+        program."""
+        return {
+            operator_id: self._coordinators[operator_id].snapshot_state(checkpoint_id)
+            for operator_id in operator_ids
+        }
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         for coordinator in self._coordinators.values():
             coordinator.notify_checkpoint_complete(checkpoint_id)
 
-    def reset_attempts(self, command: ResetCoordinators, states: Mapping[OperatorId, bytes]) -> None:
-        """These attempts are over: the splits assigned to them since the checkpoint go back. Enumerators in ``states`` begin with that; one that
-        failed begins anew."""
+    def reset_attempts(
+        self, command: ResetCoordinators, states: Mapping[OperatorId, bytes]
+    ) -> None:
+        """These attempts are over: the splits assigned to them since the checkpoint go back.
+        Enumerators in ``states`` begin with that; one that failed begins anew."""
         for attempt_id in command.attempts:
             for operator_id in self._sources.get(attempt_id.vertex_id, ()):
                 if operator_id not in states:
-                    self._coordinators[operator_id].subtask_reset(attempt_id.subtask_index, attempt_id.attempt, command.checkpoint_id)
+                    self._coordinators[operator_id].subtask_reset(
+                        attempt_id.subtask_index, attempt_id.attempt, command.checkpoint_id
+                    )
             if self._current.get(attempt_id.vertex) == attempt_id:
                 del self._current[attempt_id.vertex]
         for operator_id, coordinator in list(self._coordinators.items()):
             if coordinator.failed or operator_id in states:
                 coordinator.close()
-                self._coordinators[operator_id] = self._makers[operator_id](restored=states.get(operator_id))
+                self._coordinators[operator_id] = self._makers[operator_id](
+                    restored=states.get(operator_id)
+                )
                 self._coordinators[operator_id].start()
 
     def close(self) -> None:

@@ -1,4 +1,5 @@
-"""What the JobMaster knows of one subtask's counters and accumulators: the latest reading of its latest attempt."""
+"""What the JobMaster knows of one subtask's counters and accumulators: the latest reading of its
+latest attempt."""
 
 from __future__ import annotations
 
@@ -22,14 +23,17 @@ class SubtaskMetrics:
         self.metrics: TaskMetrics | None = None
         self.counted_ms = 0
         self.shares = TimeShares()
-        self.earlier: dict[int, TaskMetrics] = {}  # the last readings of the attempts before, by attempt
+        # the last readings of the attempts before, by attempt
+        self.earlier: dict[int, TaskMetrics] = {}
         self._earlier_shown: dict[int, Shown] = {}  # their accumulators
         self._before: TaskMetrics | None = None
         self._final: dict[str, Any] | None = None  # the accumulators of an attempt that has ended
 
-    def record_reading(self, metrics: TaskMetrics, now_ms: int, final: dict[str, Any] | None = None) -> None:
-        """Records a reading; with ``final`` accumulators it is the attempt's last one. A reading older than the known
-        one changes nothing."""
+    def record_reading(
+        self, metrics: TaskMetrics, now_ms: int, final: dict[str, Any] | None = None
+    ) -> None:
+        """Records a reading; with ``final`` accumulators it is the attempt's last one. A reading
+        older than the known one changes nothing."""
         if self.metrics is not None and _age(metrics, final) < _age(self.metrics, self._final):
             return
         if self.metrics is None or self.metrics.attempt_id != metrics.attempt_id:
@@ -37,12 +41,17 @@ class SubtaskMetrics:
                 self._keep(self.metrics)
             self._before = None
             self.shares = TimeShares()
-        self.metrics, self.counted_ms, self._final = metrics, now_ms, final
+        self.metrics = metrics
+        self.counted_ms = now_ms
+        self._final = final
         self._look_at_time()
 
     def _keep(self, metrics: TaskMetrics) -> None:
         number = metrics.attempt_id.attempt
-        self.earlier[number], self._earlier_shown[number] = replace(metrics, accumulators=b""), shown(self.accumulators())
+        self.earlier[number], self._earlier_shown[number] = (
+            replace(metrics, accumulators=b""),
+            shown(self.accumulators()),
+        )
         if len(self.earlier) > self._attempts_kept:
             oldest = min(self.earlier)
             del self.earlier[oldest], self._earlier_shown[oldest]
@@ -54,20 +63,30 @@ class SubtaskMetrics:
             self.shares = TimeShares()
         elif before is None:
             self._before = latest
-            self.shares = _shares(TaskMetrics(latest.attempt_id), latest, latest.busy_ms + latest.back_pressured_ms + latest.idle_ms)
+            self.shares = _shares(
+                TaskMetrics(latest.attempt_id),
+                latest,
+                latest.busy_ms + latest.back_pressured_ms + latest.idle_ms,
+            )
         elif latest.read_ms - before.read_ms >= self.APART_MS:
             self._before = latest
             self.shares = _shares(before, latest, latest.read_ms - before.read_ms)
 
     def accumulators(self) -> dict[str, Any]:
-        """Returns the accumulators of the subtask's functions; they include the values of the functions' metrics."""
+        """Returns the accumulators of the subtask's functions; they include the values of the
+        functions' metrics."""
         if self._final is not None:
             return self._final
         return opened(self.metrics.accumulators) if self.metrics is not None else {}
 
     def shown_by_attempt(self, current: dict[str, Any]) -> dict[int, Shown]:
-        """The accumulators of each known attempt for people; ``current`` are those of the current one."""
-        return self._earlier_shown if self.metrics is None else {**self._earlier_shown, self.metrics.attempt_id.attempt: shown(current)}
+        """The accumulators of each known attempt for people; ``current`` are those of the current
+        one."""
+        return (
+            self._earlier_shown
+            if self.metrics is None
+            else {**self._earlier_shown, self.metrics.attempt_id.attempt: shown(current)}
+        )
 
     @property
     def last(self) -> TaskReading | None:
@@ -84,5 +103,8 @@ def _shares(before: TaskMetrics, latest: TaskMetrics, elapsed_ms: int) -> TimeSh
     def share(since: int, until: int) -> int:
         return min(1000, max(0, until - since) * 1000 // max(1, elapsed_ms))
 
-    return TimeShares(share(before.busy_ms, latest.busy_ms), share(before.back_pressured_ms, latest.back_pressured_ms),
-                      share(before.idle_ms, latest.idle_ms))
+    return TimeShares(
+        share(before.busy_ms, latest.busy_ms),
+        share(before.back_pressured_ms, latest.back_pressured_ms),
+        share(before.idle_ms, latest.idle_ms),
+    )

@@ -16,32 +16,54 @@ from flinkpy.core.ids import AllocationId, ExecutionAttemptId, OperatorId, Resou
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import RpcConfig
 from flinkpy.graph.deployment import JobMasterRegistration, TaskManagerLocation
-from flinkpy.scheduler.protocol import CancelTask, DeploymentRejected, DeployTasks, ReleaseResults, ResultsLost, SlotLost, TaskStateChanged
+from flinkpy.scheduler.protocol import (
+    CancelTask,
+    DeploymentRejected,
+    DeployTasks,
+    ReleaseResults,
+    ResultsLost,
+    SlotLost,
+    TaskStateChanged,
+)
 
 
 class TaskExecutors:
     """All calls come from the JobMaster's main thread.
 
-    ``feed(*events)`` hands events to the scheduler, ``remove_slots(resource_id)`` removes the slots of a lost
-    TaskExecutor and returns them, and ``on_heartbeat(resource_id, payload)`` gets what a registered TaskExecutor
-    holds.
-    """
+    ``feed(*events)`` hands events to the scheduler, ``remove_slots(resource_id)`` removes the slots
+    of a lost TaskExecutor and returns them, and ``on_heartbeat(resource_id, payload)`` gets what a
+    registered TaskExecutor holds."""
 
-    METRICS_AGE_S = 0.25  # a request for metrics sooner than this after the last one reads nothing new
+    # a request for metrics sooner than this after the last one reads nothing new
+    METRICS_AGE_S = 0.25
 
     def __init__(
-        self, endpoint: RpcEndpoint, job_master: JobMasterRegistration, config: RpcConfig, feed: Callable[..., None],
-        remove_slots: Callable[[ResourceId], list[AllocationId]], on_heartbeat: Callable[[ResourceId, JobHeartbeat], None],
+        self,
+        endpoint: RpcEndpoint,
+        job_master: JobMasterRegistration,
+        config: RpcConfig,
+        feed: Callable[..., None],
+        remove_slots: Callable[[ResourceId], list[AllocationId]],
+        on_heartbeat: Callable[[ResourceId, JobHeartbeat], None],
     ) -> None:
-        self._endpoint, self._job_master, self._feed, self._remove_slots = endpoint, job_master, feed, remove_slots
+        self._endpoint = endpoint
+        self._job_master = job_master
+        self._feed = feed
+        self._remove_slots = remove_slots
         self._retry_s = config.registration_initial.total_seconds()
         self._executors: dict[ResourceId, ExecutorConnection] = {}
         self._tasks: dict[ExecutionAttemptId, DeployedTask] = {}
         self._metrics_asked_at = float("-inf")  # the answers may be on their way
-        self._metrics_known_from = float("-inf")  # when they were asked for the time before: those answers are here
-        self._counted: Future[None] = Future.completed(None)  # open while newer counters are on their way
+        # when they were asked for the time before: those answers are here
+        self._metrics_known_from = float("-inf")
+        # open while newer counters are on their way
+        self._counted: Future[None] = Future.completed(None)
         self._heartbeats = heartbeat_requester(
-            endpoint, config, lambda peer: self.lose_executor(peer, "it sent no heartbeat in time"), on_heartbeat)
+            endpoint,
+            config,
+            lambda peer: self.lose_executor(peer, "it sent no heartbeat in time"),
+            on_heartbeat,
+        )
 
     def close(self, reason: str) -> None:
         """Disconnects all of them."""
@@ -53,7 +75,7 @@ class TaskExecutors:
         self._tasks.clear()
         self._counted.complete(None)
 
-    # -- TaskExecutors -----------------------------------------------------------------------------------------------------
+    # -- TaskExecutors -----------------------------------------------------------------------------
 
     def is_registered(self, location: TaskManagerLocation) -> bool:
         """Whether the TaskExecutor is registered at exactly this location."""
@@ -68,17 +90,28 @@ class TaskExecutors:
         return executor
 
     def add_executor(self, location: TaskManagerLocation, gateway: TaskExecutorGateway) -> None:
-        """Registers the TaskExecutor. One with the same id at another location is lost thereby. Doing it twice does
-        nothing."""
+        """Registers the TaskExecutor. One with the same id at another location is lost thereby.
+        Doing it twice does nothing."""
         if self.is_registered(location):
             return
         resource_id = location.resource_id
         self.lose_executor(resource_id, "it was started anew")
         executor = ExecutorConnection(
-            self._endpoint, self._job_master.token, location, gateway, self._retry_s, self._on_rejected, self._on_unknown)
-        executor.watch = self._endpoint.service.watch(self._endpoint, location.address, lambda reason: self.lose_executor(resource_id, reason))
+            self._endpoint,
+            self._job_master.token,
+            location,
+            gateway,
+            self._retry_s,
+            self._on_rejected,
+            self._on_unknown,
+        )
+        executor.watch = self._endpoint.service.watch(
+            self._endpoint, location.address, lambda reason: self.lose_executor(resource_id, reason)
+        )
         self._executors[resource_id] = executor
-        self._heartbeats.monitor(resource_id, partial(gateway.heartbeat_from_job_master, self._job_master.resource_id))
+        self._heartbeats.monitor(
+            resource_id, partial(gateway.heartbeat_from_job_master, self._job_master.resource_id)
+        )
 
     def lose_executor(self, resource_id: ResourceId, reason: str) -> None:
         """Gives up the TaskExecutor, with everything that ran there."""
@@ -92,15 +125,20 @@ class TaskExecutors:
             self._tasks.pop(attempt_id, None)
         error = TaskExecutorLostError(f"{resource_id} is lost: {reason}")
         lost = self._remove_slots(resource_id)
-        self._feed(ResultsLost(resource_id), *(SlotLost(allocation_id, error) for allocation_id in lost),
-                   *(DeploymentRejected(attempt_id, error) for attempt_id in executor.tasks))  # for tasks whose slot had been given back
+        self._feed(
+            ResultsLost(resource_id),
+            *(SlotLost(allocation_id, error) for allocation_id in lost),
+            # for tasks whose slot had been given back
+            *(DeploymentRejected(attempt_id, error) for attempt_id in executor.tasks),
+        )
 
     def heartbeat_received(self, resource_id: ResourceId, payload: JobHeartbeat) -> None:
         self._heartbeats.answer_received(resource_id, payload)
 
     def request_metrics(self, fresh_s: float = 0.0) -> Future[None]:
-        """Has every TaskExecutor send its counters now, unless they were asked for a moment ago. The future completes when they have had time to, or
-        when these connections close; at once if what they have sent was asked for less than ``fresh_s`` ago."""
+        """Has every TaskExecutor send its counters now, unless they were asked for a moment ago.
+        The future completes when they have had time to, or when these connections close; at once if
+        what they have sent was asked for less than ``fresh_s`` ago."""
         if not self._executors:
             return Future.completed(None)
         now = self._endpoint.service.clock.monotonic()
@@ -112,23 +150,34 @@ class TaskExecutors:
             return Future.completed(None)
         if self._counted.done:
             self._counted = Future()
-            self._endpoint.schedule_run_async(self.METRICS_AGE_S, partial(self._counted.complete, None))
+            self._endpoint.schedule_run_async(
+                self.METRICS_AGE_S, partial(self._counted.complete, None)
+            )
         return self._counted
 
-    def free_slots(self, resource_id: ResourceId, allocation_ids: Sequence[AllocationId], reason: str) -> None:
+    def free_slots(
+        self, resource_id: ResourceId, allocation_ids: Sequence[AllocationId], reason: str
+    ) -> None:
         executor = self._executors.get(resource_id)
         if executor is not None and allocation_ids:
             executor.gateway.free_slots(tuple(allocation_ids), reason)
 
-    # -- tasks -------------------------------------------------------------------------------------------------------------
+    # -- tasks -------------------------------------------------------------------------------------
 
     def deploy_tasks(self, command: DeployTasks) -> list[ExecutionAttemptId]:
-        """Sends the tasks and returns the attempts that were sent. The scheduler gets an event for each one that is
-        refused."""
+        """Sends the tasks and returns the attempts that were sent. The scheduler gets an event for
+        each one that is refused."""
         executor = self._executors.get(command.location.resource_id)
         if executor is None:
-            lost = TaskExecutorLostError(f"{command.location.resource_id} was lost before the tasks were sent")
-            self._feed(*(DeploymentRejected(descriptor.attempt_id, lost) for descriptor in command.descriptors))
+            lost = TaskExecutorLostError(
+                f"{command.location.resource_id} was lost before the tasks were sent"
+            )
+            self._feed(
+                *(
+                    DeploymentRejected(descriptor.attempt_id, lost)
+                    for descriptor in command.descriptors
+                )
+            )
             return []
         tasks = executor.submit_tasks(command.descriptors)
         self._tasks.update((task.attempt_id, task) for task in tasks)
@@ -136,7 +185,8 @@ class TaskExecutors:
 
     def cancel_task(self, command: CancelTask) -> None:
         task = self._tasks.get(command.attempt_id)
-        if task is None:  # it was lost with its TaskExecutor, and the scheduler is about to get that event
+        # it was lost with its TaskExecutor, and the scheduler is about to get that event
+        if task is None:
             self._feed(TaskStateChanged(command.attempt_id, ExecutionState.CANCELED))
         else:
             task.executor.cancel_task(task)
@@ -150,40 +200,54 @@ class TaskExecutors:
     def release_results(self, command: ReleaseResults) -> None:
         self.release_results_on(command.location.resource_id, command.attempt_ids)
 
-    def release_results_on(self, resource_id: ResourceId, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
-        """Tells the TaskExecutor that the blocking results of these attempts are not needed any more."""
+    def release_results_on(
+        self, resource_id: ResourceId, attempt_ids: Iterable[ExecutionAttemptId]
+    ) -> None:
+        """Tells the TaskExecutor that the blocking results of these attempts are not needed any
+        more."""
         executor, released = self._executors.get(resource_id), tuple(attempt_ids)
         if executor is not None and released:
             executor.gateway.release_results(released)
 
     def _on_rejected(self, task: DeployedTask, reason: str) -> None:
         self.forget_task(task.attempt_id)
-        error = TaskExecutorLostError(f"{task.name} could not be started on {task.executor.resource_id}: {reason}")
+        error = TaskExecutorLostError(
+            f"{task.name} could not be started on {task.executor.resource_id}: {reason}"
+        )
         self._feed(DeploymentRejected(task.attempt_id, error))
 
     def _on_unknown(self, task: DeployedTask) -> None:
         """The TaskExecutor had confirmed the task, and does not know it any more."""
         self.forget_task(task.attempt_id)
         state = ExecutionState.CANCELED if task.cancelling else ExecutionState.FAILED
-        error = None if task.cancelling else TaskExecutorLostError(f"{task.executor.resource_id} lost track of {task.name}")
+        error = (
+            None
+            if task.cancelling
+            else TaskExecutorLostError(f"{task.executor.resource_id} lost track of {task.name}")
+        )
         self._feed(TaskStateChanged(task.attempt_id, state, error))
 
-    # -- operator events -----------------------------------------------------------------------------------------------------
+    # -- operator events ---------------------------------------------------------------------------
 
-    def send_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
+    def send_operator_event(
+        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
+    ) -> None:
         """Sends a coordinator's event to the task; for a task that has ended it is dropped."""
         task = self._tasks.get(attempt_id)
         if task is not None:
             task.executor.send_event(task, (operator_id, event))
 
     def fresh_events(
-        self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...],
+        self,
+        attempt_id: ExecutionAttemptId,
+        first: int,
+        events: tuple[tuple[OperatorId | None, Any], ...],
     ) -> tuple[tuple[OperatorId | None, Any], ...]:
         """Those of a task's events that were not seen before; none of a task that has ended."""
         task = self._tasks.get(attempt_id)
         return () if task is None else task.executor.fresh_events(task, first, events)
 
-    # -- inspection --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._executors)
@@ -191,8 +255,13 @@ class TaskExecutors:
     def check_invariants(self) -> None:
         """Raises EngineError when tasks and TaskExecutors contradict each other."""
         for attempt_id, task in self._tasks.items():
-            if self._executors.get(task.executor.resource_id) is not task.executor or task.executor.tasks.get(attempt_id) is not task:
-                raise EngineError(f"{self!r}: {attempt_id} runs on a TaskExecutor that is not registered")
+            if (
+                self._executors.get(task.executor.resource_id) is not task.executor
+                or task.executor.tasks.get(attempt_id) is not task
+            ):
+                raise EngineError(
+                    f"{self!r}: {attempt_id} runs on a TaskExecutor that is not registered"
+                )
 
     def __repr__(self) -> str:
         return f"<TaskExecutors {list(self._executors)}: {len(self._tasks)} tasks>"

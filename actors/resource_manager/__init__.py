@@ -1,1 +1,2 @@
-"""The ResourceManager and its SlotManager: TaskExecutors, their slots, and which request each slot serves."""
+"""The ResourceManager and its SlotManager: TaskExecutors, their slots, and which request each slot
+serves."""

@@ -1,5 +1,5 @@
-"""An endpoint's connection to the leading ResourceManager: it registers the endpoint there, watches the
-ResourceManager, and connects again when that is lost or another one leads."""
+"""An endpoint's connection to the leading ResourceManager: it registers the endpoint there, watches
+the ResourceManager, and connects again when that is lost or another one leads."""
 
 from __future__ import annotations
 
@@ -17,23 +17,35 @@ from flinkpy.core.options.engine import RpcConfig
 
 
 class ResourceManagerConnection:
-    """All calls come from the endpoint's main thread, and its callbacks run there. ``register`` sends the
-    registration, ``beat`` answers a heartbeat, ``on_registered`` gets each new connection. After a refusal it does
-    not try again until ``register_again``."""
+    """All calls come from the endpoint's main thread, and its callbacks run there. ``register``
+    sends the registration, ``beat`` answers a heartbeat, ``on_registered`` gets each new
+    connection. After a refusal it does not try again until ``register_again``."""
 
     def __init__(
-        self, endpoint: RpcEndpoint, retrieval: LeaderRetrievalService, config: RpcConfig,
-        register: Callable[[ResourceManagerGateway], Future[RegistrationResponse]], beat: Callable[[ResourceManagerGateway], None],
-        on_registered: Callable[[ResourceManagerGateway], None], on_refused: Callable[[RegistrationResponse], None],
+        self,
+        endpoint: RpcEndpoint,
+        retrieval: LeaderRetrievalService,
+        config: RpcConfig,
+        register: Callable[[ResourceManagerGateway], Future[RegistrationResponse]],
+        beat: Callable[[ResourceManagerGateway], None],
+        on_registered: Callable[[ResourceManagerGateway], None],
+        on_refused: Callable[[RegistrationResponse], None],
     ) -> None:
-        self._endpoint, self._retrieval, self._config = endpoint, retrieval, config
-        self._register, self._beat, self._on_registered, self._on_refused = register, beat, on_registered, on_refused
+        self._endpoint = endpoint
+        self._retrieval = retrieval
+        self._config = config
+        self._register = register
+        self._beat = beat
+        self._on_registered = on_registered
+        self._on_refused = on_refused
         self._leader = NO_LEADER
         self._registration: RetryingRegistration[ResourceManagerGateway] | None = None
         self._peer: ResourceId | None = None
         self._watch: Cancellable | None = None
         self._closed = False
-        self._heartbeats = heartbeat_responder(endpoint, config, lambda peer: self.lose_leader("it sent no heartbeat in time"))
+        self._heartbeats = heartbeat_responder(
+            endpoint, config, lambda peer: self.lose_leader("it sent no heartbeat in time")
+        )
         self.gateway: ResourceManagerGateway | None = None  # while registered
 
     @property
@@ -61,13 +73,23 @@ class ResourceManagerConnection:
         if self._closed or address is None:
             return
         self._registration = RetryingRegistration(
-            self._endpoint, address, ResourceManagerGateway, token, self._register, self._registered, self._on_refused, self._config)
+            self._endpoint,
+            address,
+            ResourceManagerGateway,
+            token,
+            self._register,
+            self._registered,
+            self._on_refused,
+            self._config,
+        )
         self._registration.start()
 
     def _registered(self, gateway: ResourceManagerGateway, response: RegistrationResponse) -> None:
         assert self._leader.address is not None
         self.gateway, self._peer = gateway, response.resource_id
-        self._watch = self._endpoint.service.watch(self._endpoint, self._leader.address, self.lose_leader)
+        self._watch = self._endpoint.service.watch(
+            self._endpoint, self._leader.address, self.lose_leader
+        )
         self._heartbeats.monitor(response.resource_id, lambda: self._beat(gateway))
         self._on_registered(gateway)
 
@@ -90,5 +112,14 @@ class ResourceManagerConnection:
         self.gateway = self._peer = self._watch = self._registration = None
 
     def __repr__(self) -> str:
-        state = "registered" if self.gateway is not None else "registering" if self._registration is not None else "not registered"
-        return f"<ResourceManagerConnection of {self._endpoint.address} to {self._leader.address or 'nobody'}: {state}>"
+        state = (
+            "registered"
+            if self.gateway is not None
+            else "registering"
+            if self._registration is not None
+            else "not registered"
+        )
+        return (
+            f"<ResourceManagerConnection of {self._endpoint.address} to "
+            f"{self._leader.address or 'nobody'}: {state}>"
+        )

@@ -13,11 +13,14 @@ from flinkpy.graph.resources import ResourceProfile
 
 
 class ManagedSlot:
-    """One slot as the ResourceManager sees it. ``request`` is set while its TaskExecutor is asked to allocate it."""
+    """One slot as the ResourceManager sees it. ``request`` is set while its TaskExecutor is asked
+    to allocate it."""
 
     __slots__ = ("allocation_id", "doubted", "executor", "job_id", "profile", "request", "slot_id")
 
-    def __init__(self, executor: ManagedExecutor, slot_index: int, profile: ResourceProfile) -> None:
+    def __init__(
+        self, executor: ManagedExecutor, slot_index: int, profile: ResourceProfile
+    ) -> None:
         self.executor = executor
         self.slot_id = SlotId(executor.resource_id, slot_index)
         self.profile = profile
@@ -36,7 +39,13 @@ class ManagedSlot:
         return self.request.job_id if self.request is not None else self.job_id
 
     def __repr__(self) -> str:
-        holds = "doubted" if self.doubted else f"asked for {self.request.allocation_id:.8}" if self.request else (self.allocation_id or "free")[:8]
+        holds = (
+            "doubted"
+            if self.doubted
+            else f"asked for {self.request.allocation_id:.8}"
+            if self.request
+            else (self.allocation_id or "free")[:8]
+        )
         return f"<slot {self.slot_id.slot_index} of {self.slot_id.resource_id}: {holds}>"
 
 
@@ -48,7 +57,10 @@ class ManagedExecutor:
     def __init__(self, resource_id: ResourceId, report: SlotReport) -> None:
         self.resource_id = resource_id
         self.sequence, self.keeps_results = report.sequence, report.keeps_results
-        self.slots = {status.slot_index: ManagedSlot(self, status.slot_index, status.profile) for status in report.slots}
+        self.slots = {
+            status.slot_index: ManagedSlot(self, status.slot_index, status.profile)
+            for status in report.slots
+        }
         self.free: dict[int, ManagedSlot] = {}
         self.pending = 0
         self.doubted = 0
@@ -58,16 +70,23 @@ class ManagedExecutor:
         return len(self.free) == len(self.slots) and not self.keeps_results
 
     def is_news(self, report: SlotReport) -> bool:
-        """Whether the report may tell something new. One as old as the last one may only if slots are in doubt or
-        pending."""
-        return report.sequence > self.sequence or (report.sequence == self.sequence and (self.doubted > 0 or self.pending > 0))
+        """Whether the report may tell something new. One as old as the last one may only if slots
+        are in doubt or pending."""
+        return report.sequence > self.sequence or (
+            report.sequence == self.sequence and (self.doubted > 0 or self.pending > 0)
+        )
 
     def statuses(self) -> tuple[SlotStatus, ...]:
-        return tuple(SlotStatus(index, slot.profile, slot.taken_by, slot.allocation_id) for index, slot in sorted(self.slots.items()))
+        return tuple(
+            SlotStatus(index, slot.profile, slot.taken_by, slot.allocation_id)
+            for index, slot in sorted(self.slots.items())
+        )
 
     def check_invariants(self) -> None:
         slots = self.slots.values()
-        if self.pending != sum(slot.request is not None for slot in slots) or self.doubted != sum(slot.doubted for slot in slots):
+        if self.pending != sum(slot.request is not None for slot in slots) or self.doubted != sum(
+            slot.doubted for slot in slots
+        ):
             raise EngineError(f"{self!r} counts its pending or doubted slots wrongly")
         for slot in slots:
             if (slot.slot_id.slot_index in self.free) != slot.is_free:
@@ -76,11 +95,15 @@ class ManagedExecutor:
                 raise EngineError(f"{slot!r} is in two states at once")
 
     def __repr__(self) -> str:
-        return f"<executor {self.resource_id}: {len(self.slots)} slots, {len(self.free)} free, {self.pending} pending, {self.doubted} doubted>"
+        return (
+            f"<executor {self.resource_id}: {len(self.slots)} slots, {len(self.free)} free, "
+            f"{self.pending} pending, {self.doubted} doubted>"
+        )
 
 
 class TakenSlots:
-    """How many slots each job holds or is allocated, and which jobs have left: their slots are on their way back."""
+    """How many slots each job holds or is allocated, and which jobs have left: their slots are on
+    their way back."""
 
     def __init__(self) -> None:
         self._of_job: dict[JobId, Counter[ResourceProfile]] = {}
@@ -115,7 +138,12 @@ class TakenSlots:
 
     def coming_back(self, profile: ResourceProfile) -> int:
         """Counts the slots that a request of this profile may soon find free."""
-        return sum(count for job_id in self._left for supply, count in self._of_job[job_id].items() if profile.fits_in(supply))
+        return sum(
+            count
+            for job_id in self._left
+            for supply, count in self._of_job[job_id].items()
+            if profile.fits_in(supply)
+        )
 
     def check_invariants(self, slots: Iterable[ManagedSlot]) -> None:
         taken: dict[JobId, Counter[ResourceProfile]] = {}
@@ -123,12 +151,15 @@ class TakenSlots:
             if slot.taken_by is not None:
                 taken.setdefault(slot.taken_by, Counter())[slot.profile] += 1
         if taken != self._of_job or not self._left <= taken.keys():
-            raise EngineError(f"slots are taken as {taken}, they are counted as {self._of_job}, and as left are known {self._left}")
+            raise EngineError(
+                f"slots are taken as {taken}, they are counted as {self._of_job}, and as left "
+                f"are known {self._left}"
+            )
 
 
 class OpenRequests:
-    """Requests without a confirmed slot: those for which a TaskExecutor was asked to allocate one, and those that
-    wait (``unmet``, by profile, oldest first)."""
+    """Requests without a confirmed slot: those for which a TaskExecutor was asked to allocate one,
+    and those that wait (``unmet``, by profile, oldest first)."""
 
     def __init__(self) -> None:
         self._all: dict[AllocationId, tuple[SlotRequest, float]] = {}
@@ -161,29 +192,45 @@ class OpenRequests:
 
     def stop_waiting(self, request: SlotRequest) -> None:
         waiting = self.unmet.get(request.profile)
-        if waiting is not None and waiting.pop(request.allocation_id, None) is not None and not waiting:
+        if (
+            waiting is not None
+            and waiting.pop(request.allocation_id, None) is not None
+            and not waiting
+        ):
             del self.unmet[request.profile]
 
     def next_for(self, supply: ResourceProfile) -> SlotRequest | None:
-        """Returns the request that has waited longest among those that fit in such a slot; one of exactly its profile
-        goes first."""
+        """Returns the request that has waited longest among those that fit in such a slot; one of
+        exactly its profile goes first."""
         exact = self.unmet.get(supply)
         if exact:
             return next(iter(exact.values()))
-        return next((next(iter(waiting.values())) for profile, waiting in self.unmet.items() if profile.fits_in(supply)), None)
+        return next(
+            (
+                next(iter(waiting.values()))
+                for profile, waiting in self.unmet.items()
+                if profile.fits_in(supply)
+            ),
+            None,
+        )
 
     def of_job(self, job_id: JobId) -> set[AllocationId]:
         return set(self._of_job.get(job_id, ()))
 
     def made_before(self, allocation_ids: Iterable[AllocationId], time: float) -> set[AllocationId]:
-        return {allocation_id for allocation_id in allocation_ids if self._all[allocation_id][1] < time}
+        return {
+            allocation_id for allocation_id in allocation_ids if self._all[allocation_id][1] < time
+        }
 
     def check_invariants(self, pending: list[AllocationId]) -> None:
         waiting = [allocation_id for requests in self.unmet.values() for allocation_id in requests]
         if len(set(waiting)) != len(waiting) or not set(waiting) <= self._all.keys():
             raise EngineError(f"requests wait that are not open: {set(waiting) - self._all.keys()}")
         if self._all.keys() - set(waiting) - set(pending):
-            raise EngineError(f"open requests that neither wait nor are asked for: {self._all.keys() - set(waiting) - set(pending)}")
+            raise EngineError(
+                "open requests that neither wait nor are asked for: "
+                f"{self._all.keys() - set(waiting) - set(pending)}"
+            )
 
     def __repr__(self) -> str:
         return f"<OpenRequests {len(self._all)}, waiting {sum(map(len, self.unmet.values()))}>"

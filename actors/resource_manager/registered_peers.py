@@ -1,5 +1,5 @@
-"""The TaskExecutors and the JobMasters that are registered at a ResourceManager, which watches each and sends it
-heartbeats."""
+"""The TaskExecutors and the JobMasters that are registered at a ResourceManager, which watches each
+and sends it heartbeats."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from flinkpy.actors.gateways import JobMasterGateway, JobMasterHeartbeat, SlotReport, TaskExecutorGateway, TaskExecutorRegistration
+from flinkpy.actors.gateways import (
+    JobMasterGateway,
+    JobMasterHeartbeat,
+    SlotReport,
+    TaskExecutorGateway,
+    TaskExecutorRegistration,
+)
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_requester
 from flinkpy.actors.rpc.service import Cancellable
@@ -32,26 +38,45 @@ class RegisteredExecutor:
 
 
 class RegisteredExecutors:
-    """All calls come from the main thread of ``endpoint``. Calls ``on_lost(resource_id, reason)`` when a TaskExecutor
-    died or fell silent, and ``on_report`` with the payload of each heartbeat."""
+    """All calls come from the main thread of ``endpoint``. Calls ``on_lost(resource_id, reason)``
+    when a TaskExecutor died or fell silent, and ``on_report`` with the payload of each
+    heartbeat."""
 
     def __init__(
-        self, endpoint: RpcEndpoint, own_id: ResourceId, config: RpcConfig, on_lost: Callable[[ResourceId, str], None],
+        self,
+        endpoint: RpcEndpoint,
+        own_id: ResourceId,
+        config: RpcConfig,
+        on_lost: Callable[[ResourceId, str], None],
         on_report: Callable[[ResourceId, SlotReport], None],
     ) -> None:
-        self._endpoint, self._own_id, self._on_lost = endpoint, own_id, on_lost
+        self._endpoint = endpoint
+        self._own_id = own_id
+        self._on_lost = on_lost
         self._executors: dict[ResourceId, RegisteredExecutor] = {}
-        self._heartbeats = heartbeat_requester(endpoint, config, lambda peer: on_lost(peer, "it sent no heartbeat in time"), on_report)
+        self._heartbeats = heartbeat_requester(
+            endpoint, config, lambda peer: on_lost(peer, "it sent no heartbeat in time"), on_report
+        )
 
     def get_executor(self, resource_id: ResourceId) -> RegisteredExecutor | None:
         return self._executors.get(resource_id)
 
-    def add_executor(self, registration: TaskExecutorRegistration, gateway: TaskExecutorGateway) -> RegisteredExecutor:
+    def add_executor(
+        self, registration: TaskExecutorRegistration, gateway: TaskExecutorGateway
+    ) -> RegisteredExecutor:
         resource_id, service = registration.location.resource_id, self._endpoint.service
-        watch = service.watch(self._endpoint, registration.location.address, lambda reason: self._on_lost(resource_id, reason))
-        executor = RegisteredExecutor(service.ids.instance_id(), gateway, watch, registration, service.clock.time_ms())
+        watch = service.watch(
+            self._endpoint,
+            registration.location.address,
+            lambda reason: self._on_lost(resource_id, reason),
+        )
+        executor = RegisteredExecutor(
+            service.ids.instance_id(), gateway, watch, registration, service.clock.time_ms()
+        )
         self._executors[resource_id] = executor
-        self._heartbeats.monitor(resource_id, partial(gateway.heartbeat_from_resource_manager, self._own_id))
+        self._heartbeats.monitor(
+            resource_id, partial(gateway.heartbeat_from_resource_manager, self._own_id)
+        )
         return executor
 
     def remove_executor(self, resource_id: ResourceId) -> RegisteredExecutor | None:
@@ -64,16 +89,29 @@ class RegisteredExecutors:
     def heartbeat_received(self, resource_id: ResourceId, report: SlotReport) -> None:
         self._heartbeats.answer_received(resource_id, report)
 
-    def described(self, slots_of: Callable[[ResourceId], tuple[SlotStatus, ...]]) -> tuple[TaskExecutorInfo, ...]:
-        """``slots_of`` tells the slots of one; of one that has not reported any, those that it registered with count."""
+    def described(
+        self, slots_of: Callable[[ResourceId], tuple[SlotStatus, ...]]
+    ) -> tuple[TaskExecutorInfo, ...]:
+        """``slots_of`` tells the slots of one; of one that has not reported any, those that it
+        registered with count."""
         clock = self._endpoint.service.clock
         now_ms, now = clock.time_ms(), clock.monotonic()
         found = []
         for resource_id, executor in self._executors.items():
-            location, heard = executor.registration.location, self._heartbeats.last_heard(resource_id)
-            found.append(TaskExecutorInfo(
-                resource_id, location.address, location.host, location.data_port, executor.registration.process,
-                slots_of(resource_id) or executor.registration.report.slots, executor.registered_ms, now_ms - round((now - heard) * 1000)))
+            location = executor.registration.location
+            heard = self._heartbeats.last_heard(resource_id)
+            found.append(
+                TaskExecutorInfo(
+                    resource_id,
+                    location.address,
+                    location.host,
+                    location.data_port,
+                    executor.registration.process,
+                    slots_of(resource_id) or executor.registration.report.slots,
+                    executor.registered_ms,
+                    now_ms - round((now - heard) * 1000),
+                )
+            )
         return tuple(found)
 
     def close(self, reason: str) -> list[ResourceId]:
@@ -95,19 +133,29 @@ class RegisteredJob:
 
 
 class RegisteredJobs:
-    """The JobMasters, like :class:`RegisteredExecutors`. Calls ``on_removed(job_id)`` for every job that is not
-    registered any more, and ``on_heartbeat`` with the requests that a JobMaster waits for."""
+    """The JobMasters, like :class:`RegisteredExecutors`. Calls ``on_removed(job_id)`` for every job
+    that is not registered any more, and ``on_heartbeat`` with the requests that a JobMaster waits
+    for."""
 
     def __init__(
-        self, endpoint: RpcEndpoint, own_id: ResourceId, config: RpcConfig, on_removed: Callable[[JobId], None],
+        self,
+        endpoint: RpcEndpoint,
+        own_id: ResourceId,
+        config: RpcConfig,
+        on_removed: Callable[[JobId], None],
         on_heartbeat: Callable[[JobId, JobMasterHeartbeat], None],
     ) -> None:
-        self._endpoint, self._own_id, self._on_removed = endpoint, own_id, on_removed
+        self._endpoint = endpoint
+        self._own_id = own_id
+        self._on_removed = on_removed
         self._jobs: dict[JobId, RegisteredJob] = {}
         self._job_of: dict[ResourceId, JobId] = {}
         self._heartbeats = heartbeat_requester(
-            endpoint, config, lambda peer: self.lose_job(self._job_of[peer], "it sent no heartbeat in time"),
-            lambda peer, payload: on_heartbeat(self._job_of[peer], payload))
+            endpoint,
+            config,
+            lambda peer: self.lose_job(self._job_of[peer], "it sent no heartbeat in time"),
+            lambda peer, payload: on_heartbeat(self._job_of[peer], payload),
+        )
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -124,15 +172,20 @@ class RegisteredJobs:
         return self._jobs.get(job_id)
 
     def add_job(self, registration: JobMasterRegistration, gateway: JobMasterGateway) -> None:
-        """Registers the JobMaster. It replaces another JobMaster of the same job. Doing it twice does nothing."""
+        """Registers the JobMaster. It replaces another JobMaster of the same job. Doing it twice
+        does nothing."""
         if self.is_registered(registration):
             return
         job_id = registration.job_id
         self.remove_job(job_id)
-        watch = self._endpoint.service.watch(self._endpoint, registration.address, lambda reason: self.lose_job(job_id, reason))
+        watch = self._endpoint.service.watch(
+            self._endpoint, registration.address, lambda reason: self.lose_job(job_id, reason)
+        )
         self._jobs[job_id] = RegisteredJob(registration, gateway, watch)
         self._job_of[registration.resource_id] = job_id
-        self._heartbeats.monitor(registration.resource_id, partial(gateway.heartbeat_from_resource_manager, self._own_id))
+        self._heartbeats.monitor(
+            registration.resource_id, partial(gateway.heartbeat_from_resource_manager, self._own_id)
+        )
 
     def lose_job(self, job_id: JobId, reason: str) -> None:
         """Removes a JobMaster that died or fell silent, and disconnects it in case it lives."""

@@ -1,8 +1,8 @@
-"""ResourceManager: knows the TaskExecutors and their slots, finds slots for JobMasters, and has workers started and
-stopped.
+"""ResourceManager: knows the TaskExecutors and their slots, finds slots for JobMasters, and has
+workers started and stopped.
 
-The :class:`SlotManager` decides what to do; this endpoint talks to TaskExecutors, JobMasters and the driver.
-"""
+The :class:`SlotManager` decides what to do; this endpoint talks to TaskExecutors, JobMasters and
+the driver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ from flinkpy.actors.gateways import (
 )
 from flinkpy.actors.resource_manager.known_limits import KnownLimits
 from flinkpy.actors.resource_manager.registered_peers import RegisteredExecutors, RegisteredJobs
-from flinkpy.actors.resource_manager.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
+from flinkpy.actors.resource_manager.slot_actions import (
+    Action,
+    AllocateSlot,
+    FailRequest,
+    StartWorker,
+    StopWorker,
+)
 from flinkpy.actors.resource_manager.slot_manager import SlotManager
 from flinkpy.actors.rpc.leadership import LeaderElectionService, LeadingEndpoint
 from flinkpy.actors.rpc.registration import RegistrationResponse
@@ -50,23 +56,40 @@ class ResourceManager(LeadingEndpoint):
     LAST_WORK = timedelta(seconds=10)  # for a worker that ends by itself: its tasks, its files
 
     def __init__(
-        self, service: RpcService, driver: WorkerDriver, *, slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
-        name: str = "resourcemanager", first_worker: StartWorker | None = None, election: LeaderElectionService | None = None,
+        self,
+        service: RpcService,
+        driver: WorkerDriver,
+        *,
+        slot_config: SlotConfig | None = None,
+        rpc_config: RpcConfig | None = None,
+        name: str = "resourcemanager",
+        first_worker: StartWorker | None = None,
+        election: LeaderElectionService | None = None,
         previous_workers: Sequence[ResourceId] = (),
     ) -> None:
         super().__init__(service, name, election)
-        self._previous_workers = previous_workers  # of a ResourceManager that has died: they will register here
+        # of a ResourceManager that has died: they will register here
+        self._previous_workers = previous_workers
         self._first_worker = first_worker  # for the job that the session is started for
         self.resource_id = ResourceId(name)
         self._driver = driver
         self._slot_config, self._rpc_config = slot_config or SlotConfig(), rpc_config or RpcConfig()
         self._limits = KnownLimits(driver)
-        self.slots = SlotManager(self._slot_config, service.ids, self._limits.of, driver.explain_limit)
-        self._executors = RegisteredExecutors(self, self.resource_id, self._rpc_config, self._lose_executor, self.report_slots)
-        self._jobs = RegisteredJobs(self, self.resource_id, self._rpc_config, self._on_job_left, self._on_job_heartbeat)
-        self._stopped: set[ResourceId] = set()  # workers it has stopped: it refuses their late registrations
+        self.slots = SlotManager(
+            self._slot_config, service.ids, self._limits.of, driver.explain_limit
+        )
+        self._executors = RegisteredExecutors(
+            self, self.resource_id, self._rpc_config, self._lose_executor, self.report_slots
+        )
+        self._jobs = RegisteredJobs(
+            self, self.resource_id, self._rpc_config, self._on_job_left, self._on_job_heartbeat
+        )
+        # workers it has stopped: it refuses their late registrations
+        self._stopped: set[ResourceId] = set()
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
-            StartWorker: self._start_worker, StopWorker: self._remove_worker, FailRequest: self._refuse_request,
+            StartWorker: self._start_worker,
+            StopWorker: self._remove_worker,
+            FailRequest: self._refuse_request,
         }
 
     def on_leadership(self) -> None:
@@ -84,33 +107,45 @@ class ResourceManager(LeadingEndpoint):
 
     def _tick(self) -> None:
         pause = max(self.SHORTEST_TICK, min(self.TICK, self._slot_config.idle_timeout / 2))
-        self.schedule_run_async(pause.total_seconds(), self._tick)  # first: an error in one tick must not end all of them
+        # first: an error in one tick must not end all of them
+        self.schedule_run_async(pause.total_seconds(), self._tick)
         self._limits.forget()
         self._carry_out(self.slots.tick(self._now()))
 
     def _now(self) -> float:
         return self.service.clock.monotonic()
 
-    # -- TaskExecutors -----------------------------------------------------------------------------------------------------
+    # -- TaskExecutors -----------------------------------------------------------------------------
 
-    async def register_task_executor(self, registration: TaskExecutorRegistration) -> RegistrationResponse:
+    async def register_task_executor(
+        self, registration: TaskExecutorRegistration
+    ) -> RegistrationResponse:
         resource_id, address = registration.location.resource_id, registration.location.address
         known = self._executors.get_executor(resource_id)
         if known is None:
             gateway = await self.connect(address, TaskExecutorGateway)
             known = self._executors.get_executor(resource_id)  # the message may have come twice
         if resource_id in self._stopped:
-            return RegistrationResponse(False, self.resource_id, reason=f"{resource_id} was told to stop")
+            return RegistrationResponse(
+                False, self.resource_id, reason=f"{resource_id} was told to stop"
+            )
         if known is None:
             known = self._executors.add_executor(registration, gateway)
-            log.info("%s is here: process %d on %s", resource_id, registration.process.pid, registration.location.host)
+            log.info(
+                "%s is here: process %d on %s",
+                resource_id,
+                registration.process.pid,
+                registration.location.host,
+            )
         return RegistrationResponse(True, self.resource_id, known.instance_id)
 
     def disconnect_task_executor(self, resource_id: ResourceId, reason: str) -> None:
         """The TaskExecutor stops, and ends its process itself."""
         self._lose_executor(resource_id, reason, self.LAST_WORK.total_seconds())
 
-    def _lose_executor(self, resource_id: ResourceId, reason: str, last_work_s: float = 0.0) -> None:
+    def _lose_executor(
+        self, resource_id: ResourceId, reason: str, last_work_s: float = 0.0
+    ) -> None:
         executor = self._executors.remove_executor(resource_id)
         if executor is not None:
             log.info("%s is lost: %s", resource_id, reason)
@@ -120,47 +155,59 @@ class ResourceManager(LeadingEndpoint):
         self._carry_out(self.slots.unregister_executor(resource_id, self._now()))
 
     def report_slots(self, resource_id: ResourceId, report: SlotReport) -> None:
-        """Registers the slots of a TaskExecutor with its first report. The TaskExecutor sends that once it has the
-        answer to its registration, and so knows whose requests to accept; a request for slots sent earlier might
-        overtake the answer."""
+        """Registers the slots of a TaskExecutor with its first report. The TaskExecutor sends that
+        once it has the answer to its registration, and so knows whose requests to accept; a request
+        for slots sent earlier might overtake the answer."""
         executor = self._executors.get_executor(resource_id)
-        if executor is not None and (self.slots.knows(resource_id) or report.sequence >= executor.sequence):
+        if executor is not None and (
+            self.slots.knows(resource_id) or report.sequence >= executor.sequence
+        ):
             self._carry_out(self.slots.register_executor(resource_id, report, self._now()))
 
     def heartbeat_from_task_executor(self, resource_id: ResourceId, payload: SlotReport) -> None:
         self._executors.heartbeat_received(resource_id, payload)
 
-    # -- JobMasters --------------------------------------------------------------------------------------------------------
+    # -- JobMasters --------------------------------------------------------------------------------
 
-    async def register_job_master(self, registration: JobMasterRegistration) -> RegistrationResponse:
+    async def register_job_master(
+        self, registration: JobMasterRegistration
+    ) -> RegistrationResponse:
         if not self._jobs.is_registered(registration):
-            self._jobs.add_job(registration, await self.connect(registration.address, JobMasterGateway, registration.token))
+            self._jobs.add_job(
+                registration,
+                await self.connect(registration.address, JobMasterGateway, registration.token),
+            )
         return RegistrationResponse(True, self.resource_id)
 
     def disconnect_job_master(self, job_id: JobId, reason: str) -> None:
         self._jobs.remove_job(job_id)
 
     def _on_job_left(self, job_id: JobId) -> None:
-        """Expects the job's slots back once their TaskExecutors lose it too. Waiting requests get those slots;
-        workers are started only if the slots do not come back soon."""
+        """Expects the job's slots back once their TaskExecutors lose it too. Waiting requests get
+        those slots; workers are started only if the slots do not come back soon."""
         self.slots.job_left(job_id)
         self.schedule_run_async(
             self._slot_config.requirement_check_delay.total_seconds(),
-            lambda: self._carry_out(self.slots.stop_expecting(job_id, self._now())))
+            lambda: self._carry_out(self.slots.stop_expecting(job_id, self._now())),
+        )
 
-    def heartbeat_from_job_master(self, resource_id: ResourceId, payload: JobMasterHeartbeat) -> None:
+    def heartbeat_from_job_master(
+        self, resource_id: ResourceId, payload: JobMasterHeartbeat
+    ) -> None:
         self._jobs.heartbeat_received(resource_id, payload)
 
     def _on_job_heartbeat(self, job_id: JobId, payload: JobMasterHeartbeat) -> None:
         patience = 2 * self._rpc_config.ask_timeout.total_seconds()
         self.slots.keep_only(job_id, payload.requested, self._now() - patience)
 
-    # -- slots -------------------------------------------------------------------------------------------------------------
+    # -- slots -------------------------------------------------------------------------------------
 
     def request_slots(self, requests: tuple[SlotRequest, ...]) -> dict[AllocationId, BaseException]:
         strangers = {request.job_id for request in requests if request.job_id not in self._jobs}
         if strangers:
-            raise NotRegisteredError(f"the JobMaster of job {min(strangers)} is not registered at {self.address}")
+            raise NotRegisteredError(
+                f"the JobMaster of job {min(strangers)} is not registered at {self.address}"
+            )
         actions = self.slots.request_slots(requests, self._now())
         refused = [action for action in actions if isinstance(action, FailRequest)]
         self._carry_out(action for action in actions if not isinstance(action, FailRequest))
@@ -173,7 +220,9 @@ class ResourceManager(LeadingEndpoint):
         allocations: dict[ResourceId, list[SlotAllocation]] = {}  # one message to each TaskExecutor
         for action in actions:
             if isinstance(action, AllocateSlot):
-                allocations.setdefault(action.slot_id.resource_id, []).append(SlotAllocation(action.slot_id.slot_index, action.request))
+                allocations.setdefault(action.slot_id.resource_id, []).append(
+                    SlotAllocation(action.slot_id.slot_index, action.request)
+                )
             else:
                 self._handlers[type(action)](action)
         for resource_id, wanted in allocations.items():
@@ -199,7 +248,7 @@ class ResourceManager(LeadingEndpoint):
         if job is not None:
             job.gateway.notify_allocation_failed(action.request.allocation_id, action.error)
 
-    # -- workers -----------------------------------------------------------------------------------------------------------
+    # -- workers -----------------------------------------------------------------------------------
 
     def _start_worker(self, action: StartWorker) -> None:
         resource_id = action.resource_id
@@ -212,7 +261,12 @@ class ResourceManager(LeadingEndpoint):
             else:
                 self._carry_out(self.slots.worker_failed(resource_id, reason, self._now()))
 
-        self._driver.start_worker(resource_id, action.slots, action.profile, lambda reason: self.run_async(partial(worker_failed, reason)))
+        self._driver.start_worker(
+            resource_id,
+            action.slots,
+            action.profile,
+            lambda reason: self.run_async(partial(worker_failed, reason)),
+        )
 
     def _remove_worker(self, action: StopWorker) -> None:
         log.info("%s is stopped: %s", action.resource_id, action.reason)
@@ -226,7 +280,7 @@ class ResourceManager(LeadingEndpoint):
         else:
             self._driver.stop_worker(resource_id)
 
-    # -- inspection --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def request_overview(self) -> ClusterOverview:
         numbers = self.slots.statistics()

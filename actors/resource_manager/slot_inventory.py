@@ -1,5 +1,5 @@
-"""SlotInventory: the registered TaskExecutors and their slots, with tables of the free slots, of the taken ones by
-job, and of idle TaskExecutors."""
+"""SlotInventory: the registered TaskExecutors and their slots, with tables of the free slots, of
+the taken ones by job, and of idle TaskExecutors."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from flinkpy.graph.resources import ResourceProfile
 
 
 class SlotInventory:
-    """Every change of a slot goes through here, so that the tables agree. A change costs O(1), whatever the number of
-    slots."""
+    """Every change of a slot goes through here, so that the tables agree. A change costs O(1),
+    whatever the number of slots."""
 
     def __init__(self) -> None:
         self.executors: dict[ResourceId, ManagedExecutor] = {}
-        self.free: dict[ResourceProfile, OrderedDict[SlotId, ManagedSlot]] = {}  # a plain dict finds its first key in O(deleted ones)
+        # a plain dict finds its first key in O(deleted ones)
+        self.free: dict[ResourceProfile, OrderedDict[SlotId, ManagedSlot]] = {}
         self.taken = TakenSlots()
         self.size = 0
         self._allocations: dict[AllocationId, ManagedSlot] = {}
         self._idle: dict[ResourceId, float] = {}  # since when each one is idle, in this order
 
-    # -- TaskExecutors -----------------------------------------------------------------------------------------------------
+    # -- TaskExecutors -----------------------------------------------------------------------------
 
     def add_executor(self, resource_id: ResourceId, report: SlotReport) -> ManagedExecutor:
         """Adds a TaskExecutor. What its slots hold is not yet known."""
@@ -34,7 +35,8 @@ class SlotInventory:
         return executor
 
     def remove_executor(self, resource_id: ResourceId) -> ManagedExecutor | None:
-        """Removes a TaskExecutor and its free slots. For the others the caller calls ``clear_slot``."""
+        """Removes a TaskExecutor and its free slots. For the others the caller calls
+        ``clear_slot``."""
         executor = self.executors.pop(resource_id, None)
         self._idle.pop(resource_id, None)
         if executor is not None:
@@ -51,8 +53,8 @@ class SlotInventory:
             self._idle.pop(executor.resource_id, None)
 
     def pop_idle_since(self, time: float) -> list[tuple[ResourceId, float]]:
-        """Returns the TaskExecutors that have been idle since ``time`` or longer, the longest first. Each is returned
-        once per idle period."""
+        """Returns the TaskExecutors that have been idle since ``time`` or longer, the longest
+        first. Each is returned once per idle period."""
         found = []
         for resource_id, since in self._idle.items():
             if since > time:
@@ -62,22 +64,26 @@ class SlotInventory:
             del self._idle[resource_id]
         return found
 
-    def find_idle_misfit(self, profile: ResourceProfile, may_stop: Callable[[ResourceId], bool]) -> ResourceId | None:
+    def find_idle_misfit(
+        self, profile: ResourceProfile, may_stop: Callable[[ResourceId], bool]
+    ) -> ResourceId | None:
         """Returns an idle TaskExecutor without any slot for a request of that profile."""
         for resource_id in self._idle:
-            if may_stop(resource_id) and not any(profile.fits_in(slot.profile) for slot in self.executors[resource_id].slots.values()):
+            if may_stop(resource_id) and not any(
+                profile.fits_in(slot.profile) for slot in self.executors[resource_id].slots.values()
+            ):
                 return resource_id
         return None
 
-    # -- slots -------------------------------------------------------------------------------------------------------------
+    # -- slots -------------------------------------------------------------------------------------
 
     def is_held(self, allocation_id: AllocationId) -> bool:
         """Whether a slot holds that allocation."""
         return allocation_id in self._allocations
 
     def find_free(self, request: SlotRequest) -> ManagedSlot | None:
-        """Returns a free slot for the request: on a preferred TaskExecutor, else of exactly its profile, else any
-        that is large enough."""
+        """Returns a free slot for the request: on a preferred TaskExecutor, else of exactly its
+        profile, else any that is large enough."""
         for resource_id in request.preferred:
             executor = self.executors.get(resource_id)
             for slot in executor.free.values() if executor is not None else ():
@@ -103,7 +109,9 @@ class SlotInventory:
         slot.executor.pending += 1
         self._idle.pop(slot.slot_id.resource_id, None)
 
-    def occupy_slot(self, slot: ManagedSlot, job_id: JobId | None, allocation_id: AllocationId) -> None:
+    def occupy_slot(
+        self, slot: ManagedSlot, job_id: JobId | None, allocation_id: AllocationId
+    ) -> None:
         """Marks a cleared slot as held under that allocation."""
         slot.job_id, slot.allocation_id = job_id, allocation_id
         if job_id is not None:
@@ -144,7 +152,7 @@ class SlotInventory:
         if not same:
             del self.free[slot.profile]
 
-    # -- inspection --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def slots(self) -> Iterable[ManagedSlot]:
         return (slot for executor in self.executors.values() for slot in executor.slots.values())
@@ -153,12 +161,20 @@ class SlotInventory:
         """Raises EngineError when the tables contradict each other."""
         for executor in self.executors.values():
             executor.check_invariants()
-            if executor.is_idle != (executor.resource_id in self._idle) and may_stop(executor.resource_id):
-                raise EngineError(f"{executor!r} is {'' if executor.is_idle else 'not '}idle, the table of idle ones says otherwise")
+            if executor.is_idle != (executor.resource_id in self._idle) and may_stop(
+                executor.resource_id
+            ):
+                raise EngineError(
+                    f"{executor!r} is {'' if executor.is_idle else 'not '}idle, the table of "
+                    "idle ones says otherwise"
+                )
         for slot in self.slots():
             if (slot.slot_id in self.free.get(slot.profile, ())) != slot.is_free:
                 raise EngineError(f"{slot!r} and the table of free slots disagree")
         self.taken.check_invariants(self.slots())
 
     def __repr__(self) -> str:
-        return f"<SlotInventory: {len(self.executors)} executors, {self.size} slots, {sum(map(len, self.free.values()))} free>"
+        return (
+            f"<SlotInventory: {len(self.executors)} executors, {self.size} slots, "
+            f"{sum(map(len, self.free.values()))} free>"
+        )

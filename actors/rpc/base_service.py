@@ -1,8 +1,8 @@
-"""What the three RpcServices share: they host endpoints, open connections, carry out calls and answer them.
+"""What the three RpcServices share: they host endpoints, open connections, carry out calls and
+answer them.
 
-Each service adds a main thread for each endpoint (:class:`EndpointHost`) and a way to send a request to another
-process (``transmit``).
-"""
+Each service adds a main thread for each endpoint (:class:`EndpointHost`) and a way to send a
+request to another process (``transmit``)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,25 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from flinkpy.actors.rpc.delivery.asks import PendingAsk, PendingAsks, RpcLine
-from flinkpy.actors.rpc.delivery.envelope import PROTOCOL_VERSION, Control, Handshake, Request, RpcInvocation
+from flinkpy.actors.rpc.delivery.envelope import (
+    PROTOCOL_VERSION,
+    Control,
+    Handshake,
+    Request,
+    RpcInvocation,
+)
 from flinkpy.actors.rpc.delivery.portable_errors import portable
 from flinkpy.actors.rpc.gateway_proxy import make_gateway
 from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint, MainThread, RpcService
 from flinkpy.core.clock import Clock
-from flinkpy.core.errors import EndpointNotRunningError, EngineError, HandshakeError, ProcessEndedError, RecipientUnreachableError, RpcError
+from flinkpy.core.errors import (
+    EndpointNotRunningError,
+    EngineError,
+    HandshakeError,
+    ProcessEndedError,
+    RecipientUnreachableError,
+    RpcError,
+)
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, IdFactory
 from flinkpy.core.lifecycles import EndpointState
@@ -37,11 +50,11 @@ log = engine_logger("flinkpy.rpc")
 
 
 class EndpointHost(MainThread):
-    """One endpoint in its service: handles the control messages, admits calls and answers every one of them.
+    """One endpoint in its service: handles the control messages, admits calls and answers every one
+    of them.
 
-    Subclasses give it a thread: ``execute`` and the other methods of MainThread, ``_launch`` (start to process the
-    mailbox, START first) and ``_close`` (accept no more, answer what is left).
-    """
+    Subclasses give it a thread: ``execute`` and the other methods of MainThread, ``_launch`` (start
+    to process the mailbox, START first) and ``_close`` (accept no more, answer what is left)."""
 
     def __init__(self, service: BaseRpcService, endpoint: HostedEndpoint) -> None:
         self.service, self.endpoint = service, endpoint
@@ -61,11 +74,14 @@ class EndpointHost(MainThread):
     def deliver(self, call: RpcInvocation, reply: Reply | None) -> None:
         """Has the call carried out in the main thread. May be called in any thread."""
 
-    # -- control ---------------------------------------------------------------------------------------------------------------
+    # -- control -----------------------------------------------------------------------------------
 
     def control(self, message: Control) -> None:
-        """START runs in the thread that starts the endpoint; STOP and TERMINATE run in its main thread."""
-        {Control.START: self._start, Control.STOP: self._stop, Control.TERMINATE: self._terminate}[message]()
+        """START runs in the thread that starts the endpoint; STOP and TERMINATE run in its main
+        thread."""
+        {Control.START: self._start, Control.STOP: self._stop, Control.TERMINATE: self._terminate}[
+            message
+        ]()
 
     def request_stop(self) -> Future[None]:
         """Stops the endpoint. May be called in any thread, any number of times."""
@@ -82,8 +98,8 @@ class EndpointHost(MainThread):
         self._launch()
 
     def run_on_start(self) -> None:
-        """Runs ``on_start``, first of all in the main thread. If it raises, the error is fatal and the endpoint
-        terminates."""
+        """Runs ``on_start``, first of all in the main thread. If it raises, the error is fatal and
+        the endpoint terminates."""
         try:
             self.endpoint.on_start()
         except Exception as error:
@@ -124,13 +140,15 @@ class EndpointHost(MainThread):
             reply(None, error)
 
     def refusal(self, what: str) -> EndpointNotRunningError:
-        return EndpointNotRunningError(f"{self.address} is {self.endpoint.lifecycle.state.name.lower()}: {what}")
+        return EndpointNotRunningError(
+            f"{self.address} is {self.endpoint.lifecycle.state.name.lower()}: {what}"
+        )
 
-    # -- calls -----------------------------------------------------------------------------------------------------------------
+    # -- calls -------------------------------------------------------------------------------------
 
     def carry_out(self, call: RpcInvocation, reply: Reply | None) -> None:
-        """Runs in the main thread. A refused tell is logged; the error of a tell that fails escapes: it is a bug, and
-        fatal."""
+        """Runs in the main thread. A refused tell is logged; the error of a tell that fails
+        escapes: it is a bug, and fatal."""
         endpoint = self.endpoint
         try:
             endpoint.admit(call.method, call.token)
@@ -160,7 +178,8 @@ class EndpointHost(MainThread):
             log.debug("tell %s refused: %s", call.method, error)
 
     def _answer_with(self, reply: Reply, done: Future[Any]) -> None:
-        if self._unanswered.pop(reply, True):  # not there any more: answered when the endpoint terminated
+        # not there any more: answered when the endpoint terminated
+        if self._unanswered.pop(reply, True):
             return
         if done.error is not None:
             reply(None, portable(done.error))
@@ -173,11 +192,15 @@ class EndpointHost(MainThread):
 
 
 class Watch:
-    """One endpoint that waits for the end of a process; it is in that process's list until it is notified or
-    cancelled."""
+    """One endpoint that waits for the end of a process; it is in that process's list until it is
+    notified or cancelled."""
 
-    def __init__(self, watches: list[Watch], caller: HostedEndpoint, on_death: Callable[[str], object]) -> None:
-        self._watches, self.caller, self._on_death = watches, caller, on_death
+    def __init__(
+        self, watches: list[Watch], caller: HostedEndpoint, on_death: Callable[[str], object]
+    ) -> None:
+        self._watches = watches
+        self.caller = caller
+        self._on_death = on_death
         watches.append(self)
 
     def cancel(self) -> None:
@@ -194,19 +217,32 @@ class Watch:
 
 
 class BaseRpcService(RpcService):
-    """What all services share. ``on_fatal(address, error)`` gets the errors that escape from a tell's handler or a
-    scheduled action; it may be set later, and is called in the thread where the error escaped."""
+    """What all services share. ``on_fatal(address, error)`` gets the errors that escape from a
+    tell's handler or a scheduled action; it may be set later, and is called in the thread where the
+    error escaped."""
 
-    def __init__(self, process: str, clock: Clock, ids: IdFactory, config: RpcConfig, on_fatal: OnFatal | None = None,
-                 request_ids: itertools.count[int] | None = None) -> None:
-        self.clock, self.ids, self.config = clock, ids, config
+    def __init__(
+        self,
+        process: str,
+        clock: Clock,
+        ids: IdFactory,
+        config: RpcConfig,
+        on_fatal: OnFatal | None = None,
+        request_ids: itertools.count[int] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.ids = ids
+        self.config = config
         self._process = process
         self.on_fatal = on_fatal
-        self.ended: ProcessEndedError | None = None  # the answer to everybody, once this process ends
+        # the answer to everybody, once this process ends
+        self.ended: ProcessEndedError | None = None
         self._hosts: dict[str, EndpointHost] = {}
-        self.asks = PendingAsks(clock, config.ask_timeout.total_seconds(), self.schedule, self.finish, request_ids)
+        self.asks = PendingAsks(
+            clock, config.ask_timeout.total_seconds(), self.schedule, self.finish, request_ids
+        )
 
-    # -- what a service adds -----------------------------------------------------------------------------------------------------
+    # -- what a service adds -----------------------------------------------------------------------
 
     @abstractmethod
     def make_host(self, endpoint: HostedEndpoint) -> EndpointHost: ...
@@ -219,7 +255,7 @@ class BaseRpcService(RpcService):
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
         """Runs the action outside of any endpoint."""
 
-    # -- the port ------------------------------------------------------------------------------------------------------------------
+    # -- the port ----------------------------------------------------------------------------------
 
     @property
     def process(self) -> str:
@@ -239,11 +275,24 @@ class BaseRpcService(RpcService):
         assert isinstance(host, EndpointHost)
         return host.request_stop()
 
-    def connect(self, caller: HostedEndpoint | None, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
-        line = RpcLine(self.asks, self.transmit, self.process, caller.main_thread if caller is not None else None, address, token)
+    def connect(
+        self,
+        caller: HostedEndpoint | None,
+        address: str,
+        gateway: type[G],
+        token: FencingToken | None = None,
+    ) -> Future[G]:
+        line = RpcLine(
+            self.asks,
+            self.transmit,
+            self.process,
+            caller.main_thread if caller is not None else None,
+            address,
+            token,
+        )
         return line.handshake(gateway.__name__).then(lambda _: make_gateway(gateway, line))
 
-    # -- in and out ------------------------------------------------------------------------------------------------------------------
+    # -- in and out --------------------------------------------------------------------------------
 
     def receive(self, request: Request, reply: Reply | None) -> None:
         """Handles a request that has arrived for an endpoint of this process."""
@@ -255,9 +304,17 @@ class BaseRpcService(RpcService):
         if isinstance(request, RpcInvocation):
             if host is None:
                 if reply is not None:
-                    reply(None, RecipientUnreachableError(f"nobody listens at {self.address_of(request.endpoint)}: {request.method} not delivered"))
+                    reply(
+                        None,
+                        RecipientUnreachableError(
+                            f"nobody listens at {self.address_of(request.endpoint)}: "
+                            f"{request.method} not delivered"
+                        ),
+                    )
             elif host.endpoint.lifecycle.state is EndpointState.CREATED:
-                host.refuse(request, reply, host.refusal(f"{request.method} came before it was started"))
+                host.refuse(
+                    request, reply, host.refusal(f"{request.method} came before it was started")
+                )
             else:
                 host.deliver(request, reply)
         elif reply is not None:
@@ -266,19 +323,26 @@ class BaseRpcService(RpcService):
     def _check(self, handshake: Handshake, host: EndpointHost | None) -> RpcError | None:
         address = self.address_of(handshake.endpoint)
         if host is None or host.endpoint.lifecycle.state is not EndpointState.STARTED:
-            state = f" (it is {host.endpoint.lifecycle.state.name.lower()})" if host is not None else ""
+            state = (
+                f" (it is {host.endpoint.lifecycle.state.name.lower()})" if host is not None else ""
+            )
             return RecipientUnreachableError(f"nobody listens at {address}{state}")
         spoken = [kind.__name__ for kind in host.endpoint.gateway.__mro__]
         if handshake.version != PROTOCOL_VERSION or handshake.gateway not in spoken:
             return HandshakeError(
-                f"{handshake.sender or 'the caller'} speaks version {handshake.version} and wants a {handshake.gateway}, "
+                f"{handshake.sender or 'the caller'} speaks version {handshake.version} "
+                f"and wants a {handshake.gateway}, "
                 f"{address} speaks version {PROTOCOL_VERSION} and is a {spoken[0]}"
             )
         return None
 
     def finish(self, ask: PendingAsk, value: Any, error: BaseException | None) -> None:
         """Completes an ask in its caller's main thread, or here if it has no caller."""
-        finish: Callable[[], object] = partial(ask.future.fail, error) if error is not None else partial(ask.future.complete, value)
+        finish: Callable[[], object] = (
+            partial(ask.future.fail, error)
+            if error is not None
+            else partial(ask.future.complete, value)
+        )
         if ask.caller is None:
             finish()
         else:
@@ -287,11 +351,15 @@ class BaseRpcService(RpcService):
     def is_handled(self, address: str, error: BaseException) -> bool:
         """Whether the endpoint from which the error escaped handles it."""
         host = self._hosts.get(address.rpartition("/")[2])
-        return host is not None and isinstance(error, Exception) and host.endpoint.on_uncaught_error(error)
+        return (
+            host is not None
+            and isinstance(error, Exception)
+            and host.endpoint.on_uncaught_error(error)
+        )
 
     def fatal(self, address: str, error: BaseException) -> None:
-        """An error escaped from a main thread: a bug, which is never swallowed. The endpoint handles it, or it is
-        logged and goes to ``on_fatal``."""
+        """An error escaped from a main thread: a bug, which is never swallowed. The endpoint
+        handles it, or it is logged and goes to ``on_fatal``."""
         if self.is_handled(address, error):
             return
         log.critical("fatal error in %s", address, exc_info=error)
@@ -299,7 +367,8 @@ class BaseRpcService(RpcService):
             self.on_fatal(address, error)
 
     def refuse_all(self, error: ProcessEndedError) -> None:
-        """This process ends: whoever waits for an answer gets this error, and so does everybody who asks from now on. May be called in any thread."""
+        """This process ends: whoever waits for an answer gets this error, and so does everybody who
+        asks from now on. May be called in any thread."""
         self.ended = error
         for host in list(self._hosts.values()):
             host.execute(partial(host.answer_all, error), "refuse all")
@@ -309,7 +378,8 @@ class BaseRpcService(RpcService):
         self._hosts.pop(host.endpoint.name, None)
 
     def stop_endpoints(self) -> Future[None]:
-        """Stops the endpoints, the last one started first. The future completes when all have stopped."""
+        """Stops the endpoints, the last one started first. The future completes when all have
+        stopped."""
         left = [host.request_stop() for host in reversed(list(self._hosts.values()))]
         done: Future[None] = Future()
 
@@ -325,4 +395,7 @@ class BaseRpcService(RpcService):
         return done
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.process}: {len(self._hosts)} endpoints, {len(self.asks)} open asks>"
+        return (
+            f"<{type(self).__name__} {self.process}: {len(self._hosts)} endpoints, "
+            f"{len(self.asks)} open asks>"
+        )

@@ -1,9 +1,8 @@
 """RpcEndpoint: an actor. One mailbox, one main thread, states driven by START, STOP and TERMINATE.
 
-Those public methods of a subclass that its gateway has can be called remotely. They run in the main thread, one at a
-time, and may return a value or a :class:`Future`, or be coroutines (``async def``) that await futures and let other
-messages run meanwhile.
-"""
+Those public methods of a subclass that its gateway has can be called remotely. They run in the main
+thread, one at a time, and may return a value or a :class:`Future`, or be coroutines (``async def``)
+that await futures and let other messages run meanwhile."""
 
 from __future__ import annotations
 
@@ -27,43 +26,48 @@ class NoGateway(Protocol):
 
 
 class RpcEndpoint:
-    """An actor. Subclasses set their ``gateway`` (a Protocol), and override ``on_start`` and ``on_stop``."""
+    """An actor. Subclasses set their ``gateway`` (a Protocol), and override ``on_start`` and
+    ``on_stop``."""
 
     gateway: type[Any]
 
     def __init__(self, service: RpcService, name: str) -> None:
         self.service = service
         self.name = name
-        self.lifecycle: StateMachine[EndpointState] = StateMachine(ENDPOINT, f"endpoint {service.address_of(name)}")
+        self.lifecycle: StateMachine[EndpointState] = StateMachine(
+            ENDPOINT, f"endpoint {service.address_of(name)}"
+        )
         self.main_thread: MainThread = service.register(self)
 
     @property
     def address(self) -> str:
         return self.service.address_of(self.name)
 
-    # -- life ------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Starts the endpoint: from now on it processes messages."""
         self.service.start_endpoint(self)
 
     def stop(self) -> Future[None]:
-        """Ends the endpoint. The future completes when ``on_stop`` is done and the mailbox is closed."""
+        """Ends the endpoint. The future completes when ``on_stop`` is done and the mailbox is
+        closed."""
         return self.service.stop_endpoint(self)
 
     def on_start(self) -> None:
         """Runs first, in the main thread."""
 
     def on_stop(self) -> Future[None] | None:
-        """Runs last, in the main thread; the endpoint terminates when the returned future is done."""
+        """Runs last, in the main thread; the endpoint terminates when the returned future is
+        done."""
         return None
 
     def on_uncaught_error(self, error: Exception) -> bool:
-        """An error escaped from the main thread. Returns True when the endpoint has handled it, else it is fatal to
-        the process."""
+        """An error escaped from the main thread. Returns True when the endpoint has handled it,
+        else it is fatal to the process."""
         return False
 
-    # -- the main thread ----------------------------------------------------------------------------------------------------
+    # -- the main thread ---------------------------------------------------------------------------
 
     def assert_main_thread(self) -> None:
         self.main_thread.assert_here()
@@ -84,8 +88,8 @@ class RpcEndpoint:
         return self.main_thread.schedule(delay_s, action)
 
     def in_main_thread(self, future: Future[T]) -> Future[T]:
-        """Returns a future with the same outcome that completes in this endpoint's main thread, wherever ``future``
-        was completed."""
+        """Returns a future with the same outcome that completes in this endpoint's main thread,
+        wherever ``future`` was completed."""
         here: Future[T] = Future()
 
         def hand_over(done: Future[T]) -> None:
@@ -98,7 +102,8 @@ class RpcEndpoint:
         return here
 
     def spawn(self, coroutine: Coroutine[Future[Any], None, T]) -> Future[T]:
-        """Drives a coroutine in the main thread; wherever it awaits an open future, other messages run.
+        """Drives a coroutine in the main thread; wherever it awaits an open future, other messages
+        run.
 
         An error that it raises is in the returned future, and nowhere else: look at it.
         """
@@ -124,32 +129,42 @@ class RpcEndpoint:
         return result
 
     def run_coroutine(self, coroutine: Coroutine[Future[Any], None, object]) -> None:
-        """Like ``spawn``, for a coroutine whose outcome nobody waits for: an error that it raises escapes from the main thread."""
+        """Like ``spawn``, for a coroutine whose outcome nobody waits for: an error that it raises
+        escapes from the main thread."""
+
         def ended(done: Future[object]) -> None:
             done.result(timeout=0)
 
         self.spawn(coroutine).add_done_callback(ended)
 
-    # -- others ----------------------------------------------------------------------------------------------------------------
+    # -- others ------------------------------------------------------------------------------------
 
-    def connect(self, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
-        """Returns a gateway to another endpoint; its futures complete in this endpoint's main thread."""
+    def connect(
+        self, address: str, gateway: type[G], token: FencingToken | None = None
+    ) -> Future[G]:
+        """Returns a gateway to another endpoint; its futures complete in this endpoint's main
+        thread."""
         return self.service.connect(self, address, gateway, token)
 
-    # -- being called ------------------------------------------------------------------------------------------------------------
+    # -- being called ------------------------------------------------------------------------------
 
     def admit(self, method: str, token: FencingToken | None) -> None:
-        """Returns if the call may be carried out now, or raises an RpcError that says why not. Only services call this, in the main thread."""
+        """Returns if the call may be carried out now, or raises an RpcError that says why not. Only
+        services call this, in the main thread."""
         self.main_thread.assert_here()
         if self.lifecycle.state is not EndpointState.STARTED:
-            raise EndpointNotRunningError(f"{self.address} is {self.lifecycle.state.name.lower()}: {method} refused")
+            raise EndpointNotRunningError(
+                f"{self.address} is {self.lifecycle.state.name.lower()}: {method} refused"
+            )
         if method not in gateway_methods(self.gateway):
-            raise RpcError(f"{self.address} has no method {method} in its gateway {self.gateway.__name__}")
+            raise RpcError(
+                f"{self.address} has no method {method} in its gateway {self.gateway.__name__}"
+            )
         self.check_token(method, token)
 
     def invoke(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Carries out an admitted call. Returns a value, or a Future of it. Only services call this, in the main
-        thread."""
+        """Carries out an admitted call. Returns a value, or a Future of it. Only services call
+        this, in the main thread."""
         value = getattr(self, method)(*args, **kwargs)
         return self.spawn(value) if type(value) is CoroutineType else value
 
@@ -161,8 +176,8 @@ class RpcEndpoint:
 
 
 class FencedRpcEndpoint(RpcEndpoint):
-    """An endpoint that leads under a token and refuses messages for another term. Without a token it refuses all
-    messages."""
+    """An endpoint that leads under a token and refuses messages for another term. Without a token
+    it refuses all messages."""
 
     def __init__(self, service: RpcService, name: str, token: FencingToken | None = None) -> None:
         self.token = token
@@ -172,4 +187,7 @@ class FencedRpcEndpoint(RpcEndpoint):
         if self.token is None:
             raise FencingError(f"{self.address} has no leadership: {method} refused")
         if token != self.token:
-            raise FencingError(f"{self.address} leads as {self.token:.8}, the call of {method} is for {token or 'nobody'}")
+            raise FencingError(
+                f"{self.address} leads as {self.token:.8}, the call of {method} is for "
+                f"{token or 'nobody'}"
+            )

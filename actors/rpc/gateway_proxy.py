@@ -1,8 +1,8 @@
 """The typed proxy: a gateway class made from a Protocol.
 
-A Protocol method that returns None is a tell, one that returns a Future is an ask. The generated methods have the
-Protocol's own parameters, so a wrong call raises TypeError in the caller, and is never sent.
-"""
+A Protocol method that returns None is a tell, one that returns a Future is an ask. The generated
+methods have the Protocol's own parameters, so a wrong call raises TypeError in the caller, and is
+never sent."""
 
 from __future__ import annotations
 
@@ -67,8 +67,10 @@ def gateway_methods(protocol: type[Any]) -> dict[str, bool]:
     if found is None:
         found = _METHODS[protocol] = {
             name: _is_ask(protocol, member)
-            for owner in reversed(protocol.__mro__) if owner not in (object, Protocol, Generic)
-            for name, member in vars(owner).items() if isinstance(member, FunctionType) and not name.startswith("_")
+            for owner in reversed(protocol.__mro__)
+            if owner not in (object, Protocol, Generic)
+            for name, member in vars(owner).items()
+            if isinstance(member, FunctionType) and not name.startswith("_")
         }
     return found
 
@@ -77,15 +79,23 @@ def gateway_class(protocol: type[Any]) -> type[Gateway]:
     """Returns the class of a protocol's gateways, made at the first call."""
     made = _CLASSES.get(protocol)
     if made is None:
-        methods = {name: _forwarder(protocol, name, asks) for name, asks in gateway_methods(protocol).items()}
-        body = {"__slots__": (), "__module__": protocol.__module__, "__doc__": protocol.__doc__, **methods}
+        methods = {
+            name: _forwarder(protocol, name, asks)
+            for name, asks in gateway_methods(protocol).items()
+        }
+        body = {
+            "__slots__": (),
+            "__module__": protocol.__module__,
+            "__doc__": protocol.__doc__,
+            **methods,
+        }
         made = _CLASSES[protocol] = type(protocol.__name__, (Gateway,), body)
     return made
 
 
 def mismatches(endpoint: type[Any]) -> list[str]:
-    """Returns where an endpoint class does not match its ``gateway``: methods that it lacks, and parameters that
-    differ. Empty if it matches."""
+    """Returns where an endpoint class does not match its ``gateway``: methods that it lacks, and
+    parameters that differ. Empty if it matches."""
     protocol = endpoint.gateway
     found = []
     for name in gateway_methods(protocol):
@@ -95,7 +105,10 @@ def mismatches(endpoint: type[Any]) -> list[str]:
             continue
         declared, given = (_parameters(function) for function in (getattr(protocol, name), method))
         if declared != given:
-            found.append(f"{endpoint.__name__}.{name} takes ({', '.join(given)}), {protocol.__name__}.{name} ({', '.join(declared)})")
+            found.append(
+                f"{endpoint.__name__}.{name} takes ({', '.join(given)}), "
+                f"{protocol.__name__}.{name} ({', '.join(declared)})"
+            )
     return found
 
 
@@ -106,24 +119,32 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def _is_ask(protocol: type[Any], method: FunctionType) -> bool:
-    """Looks at the annotation's text if it is text, since a gateway may name types that are imported for type
-    checkers only."""
+    """Looks at the annotation's text if it is text, since a gateway may name types that are
+    imported for type checkers only."""
     returns: Any = method.__annotations__.get("return", "nothing")
     if returns in (None, "None", type(None)):
         return False
-    if (isinstance(returns, str) and returns.startswith("Future[")) or get_origin(returns) is Future:
+    if (isinstance(returns, str) and returns.startswith("Future[")) or get_origin(
+        returns
+    ) is Future:
         return True
-    raise EngineError(f"{protocol.__name__}.{method.__name__} returns {returns}: a gateway method returns None (a tell) or Future[...] (an ask)")
+    raise EngineError(
+        f"{protocol.__name__}.{method.__name__} returns {returns}: a gateway method returns "
+        "None (a tell) or Future[...] (an ask)"
+    )
 
 
 def _forwarder(protocol: type[Any], name: str, asks: bool) -> Callable[..., Any]:
-    """Generates a function that has the method's parameters and passes them on. Binding a signature at every call
-    would cost more than the call."""
+    """Generates a function that has the method's parameters and passes them on. Binding a signature
+    at every call would cost more than the call."""
     declared, passed, named, values = ["self"], [], [], {}
     keyword_only_seen = False
     for parameter in list(inspect.signature(getattr(protocol, name)).parameters.values())[1:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise EngineError(f"{protocol.__name__}.{name} takes {parameter}: a gateway method names every parameter")
+            raise EngineError(
+                f"{protocol.__name__}.{name} takes {parameter}: a gateway method names every "
+                "parameter"
+            )
         if parameter.kind is parameter.KEYWORD_ONLY:
             if not keyword_only_seen:
                 declared.append("*")
@@ -137,7 +158,13 @@ def _forwarder(protocol: type[Any], name: str, asks: bool) -> Callable[..., Any]
         else:
             declared.append(parameter.name)
     target = "return self._ask" if asks else "self._tell"
-    exec(f"def {name}({', '.join(declared)}):\n    {target}({name!r}, ({''.join(passed)}), {{{', '.join(named)}}})", values)
+    exec(
+        (
+            f"def {name}({', '.join(declared)}):\n    {target}({name!r}, ({''.join(passed)}), "
+            f"{{{', '.join(named)}}})"
+        ),
+        values,
+    )
     function = cast(Callable[..., Any], values[name])
     function.__doc__ = getattr(protocol, name).__doc__
     function.__qualname__ = f"{protocol.__name__}.{name}"

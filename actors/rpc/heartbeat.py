@@ -1,9 +1,10 @@
-"""Heartbeats: each side of a pair learns that the other one lives, and gets a payload along with it.
+"""Heartbeats: each side of a pair learns that the other one lives, and gets a payload along with
+it.
 
-One side (the ResourceManager or the JobMaster) sends a request every ``interval_s``; the other side answers each
-request with its payload. Both watch for silence: a target not heard of for ``timeout_s`` is reported once and not
-monitored any more. In the gateways a heartbeat is a tell in either direction, so a lost one costs only its own
-interval:
+One side (the ResourceManager or the JobMaster) sends a request every ``interval_s``; the other side
+answers each request with its payload. Both watch for silence: a target not heard of for
+``timeout_s`` is reported once and not monitored any more. In the gateways a heartbeat is a tell in
+either direction, so a lost one costs only its own interval:
 
     ResourceManager                                     TaskExecutor
     every interval: gateway.heartbeat_from_resource_manager(id) -> manager.request_received(id): answers by
@@ -34,28 +35,38 @@ class HeartbeatStatistics:
 
 
 class HeartbeatManager(Generic[P]):
-    """Watches any number of targets. It belongs to the main thread of one endpoint; ``schedule`` runs actions there.
+    """Watches any number of targets. It belongs to the main thread of one endpoint; ``schedule``
+    runs actions there.
 
-    With an ``interval_s`` it is the requesting side. ``on_timeout(target)`` reports a silent target,
-    ``on_payload(target, payload)`` passes on the payload of an answer.
-    """
+    With an ``interval_s`` it is the requesting side. ``on_timeout(target)`` reports a silent
+    target, ``on_payload(target, payload)`` passes on the payload of an answer."""
 
-    def __init__(self, schedule: Callable[[float, Callable[[], object]], Cancellable], clock: Clock, timeout_s: float,
-                 on_timeout: Callable[[ResourceId], None], on_payload: Callable[[ResourceId, P], None] | None = None,
-                 interval_s: float | None = None) -> None:
-        self._schedule, self._clock, self._timeout_s, self._interval_s = schedule, clock, timeout_s, interval_s
+    def __init__(
+        self,
+        schedule: Callable[[float, Callable[[], object]], Cancellable],
+        clock: Clock,
+        timeout_s: float,
+        on_timeout: Callable[[ResourceId], None],
+        on_payload: Callable[[ResourceId, P], None] | None = None,
+        interval_s: float | None = None,
+    ) -> None:
+        self._schedule = schedule
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._interval_s = interval_s
         self._on_timeout, self._on_payload = on_timeout, on_payload
         self._beats: dict[ResourceId, Callable[[], None]] = {}
-        self._heard: dict[ResourceId, float] = {}  # the longest silent one is first: one timer serves all
+        # the longest silent one is first: one timer serves all
+        self._heard: dict[ResourceId, float] = {}
         self._check: Cancellable | None = None
         self._tick: Cancellable | None = None
         self._requests = self._received = self._timeouts = 0
 
-    # -- targets -----------------------------------------------------------------------------------------------------------------
+    # -- targets -----------------------------------------------------------------------------------
 
     def monitor(self, target: ResourceId, beat: Callable[[], None]) -> None:
-        """Watches the target from now on. ``beat`` sends it this side's heartbeat: a request every interval, or the
-        answer to each request."""
+        """Watches the target from now on. ``beat`` sends it this side's heartbeat: a request every
+        interval, or the answer to each request."""
         self._beats[target] = beat
         self._touch(target)
         if self._check is None:
@@ -75,7 +86,8 @@ class HeartbeatManager(Generic[P]):
         return tuple(self._beats)
 
     def last_heard(self, target: ResourceId) -> float:
-        """When the target was last heard, or began to be watched, on the monotonic clock. KeyError if it is not watched."""
+        """When the target was last heard, or began to be watched, on the monotonic clock. KeyError
+        if it is not watched."""
         return self._heard[target]
 
     def stop(self) -> None:
@@ -87,7 +99,7 @@ class HeartbeatManager(Generic[P]):
                 timer.cancel()
         self._check = self._tick = None
 
-    # -- beats -------------------------------------------------------------------------------------------------------------------
+    # -- beats -------------------------------------------------------------------------------------
 
     def request_received(self, target: ResourceId) -> None:
         """The answering side got a request: notes that the requester lives, and answers."""
@@ -96,7 +108,8 @@ class HeartbeatManager(Generic[P]):
             self._beats[target]()
 
     def answer_received(self, target: ResourceId, payload: P | None = None) -> None:
-        """The requesting side got an answer. It ignores an answer of a target that it does not monitor (any more)."""
+        """The requesting side got an answer. It ignores an answer of a target that it does not
+        monitor (any more)."""
         if target in self._beats:
             self._touch(target)
             if payload is not None and self._on_payload is not None:
@@ -114,7 +127,7 @@ class HeartbeatManager(Generic[P]):
             self._requests += 1
             beat()
 
-    # -- silence -----------------------------------------------------------------------------------------------------------------
+    # -- silence -----------------------------------------------------------------------------------
 
     def _check_silence(self) -> None:
         self._check = None
@@ -138,13 +151,30 @@ class HeartbeatManager(Generic[P]):
         return f"<HeartbeatManager: {len(self._beats)} targets, {self._timeouts} timed out>"
 
 
-def heartbeat_requester(endpoint: RpcEndpoint, config: RpcConfig, on_timeout: Callable[[ResourceId], None],
-                        on_payload: Callable[[ResourceId, Any], None] | None = None) -> HeartbeatManager[Any]:
+def heartbeat_requester(
+    endpoint: RpcEndpoint,
+    config: RpcConfig,
+    on_timeout: Callable[[ResourceId], None],
+    on_payload: Callable[[ResourceId, Any], None] | None = None,
+) -> HeartbeatManager[Any]:
     """Returns the requesting side, for an endpoint."""
-    return HeartbeatManager(endpoint.schedule_run_async, endpoint.service.clock, config.heartbeat_timeout.total_seconds(), on_timeout, on_payload,
-                            config.heartbeat_interval.total_seconds())
+    return HeartbeatManager(
+        endpoint.schedule_run_async,
+        endpoint.service.clock,
+        config.heartbeat_timeout.total_seconds(),
+        on_timeout,
+        on_payload,
+        config.heartbeat_interval.total_seconds(),
+    )
 
 
-def heartbeat_responder(endpoint: RpcEndpoint, config: RpcConfig, on_timeout: Callable[[ResourceId], None]) -> HeartbeatManager[Any]:
+def heartbeat_responder(
+    endpoint: RpcEndpoint, config: RpcConfig, on_timeout: Callable[[ResourceId], None]
+) -> HeartbeatManager[Any]:
     """Returns the answering side, for an endpoint."""
-    return HeartbeatManager(endpoint.schedule_run_async, endpoint.service.clock, config.heartbeat_timeout.total_seconds(), on_timeout)
+    return HeartbeatManager(
+        endpoint.schedule_run_async,
+        endpoint.service.clock,
+        config.heartbeat_timeout.total_seconds(),
+        on_timeout,
+    )

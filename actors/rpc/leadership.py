@@ -1,9 +1,10 @@
-"""Which endpoint leads, and under which token: a port for elections and their listeners, and the implementation for a single contender.
+"""Which endpoint leads, and under which token: a port for elections and their listeners, and the
+implementation for a single contender.
 
-A contender leads from ``grant_leadership(token)`` to ``revoke_leadership()``; each term has a fresh token. It
-confirms a grant once it is ready to serve, and only then listeners get (address, token). An implementation for high
-availability (say, a lease in a store) does the same over several processes; endpoints see no difference.
-"""
+A contender leads from ``grant_leadership(token)`` to ``revoke_leadership()``; each term has a fresh
+token. It confirms a grant once it is ready to serve, and only then listeners get (address, token).
+An implementation for high availability (say, a lease in a store) does the same over several
+processes; endpoints see no difference."""
 
 from __future__ import annotations
 
@@ -30,14 +31,15 @@ NO_LEADER = LeaderInformation(None, None)
 
 
 class LeaderContender(Protocol):
-    """Stands for election. The calls come in any thread: an endpoint hands them to its main thread."""
+    """Stands for election. The calls come in any thread: an endpoint hands them to its main
+    thread."""
 
     @property
     def address(self) -> str: ...
 
     def grant_leadership(self, token: FencingToken) -> None:
-        """From now on the contender leads under this token. It calls ``confirm`` with the token when it is ready to
-        serve."""
+        """From now on the contender leads under this token. It calls ``confirm`` with the token
+        when it is ready to serve."""
         ...
 
     def revoke_leadership(self) -> None:
@@ -53,7 +55,8 @@ class LeaderElectionService(ABC):
 
     @abstractmethod
     def confirm(self, token: FencingToken, address: str) -> None:
-        """The contender serves under this token at this address. A token of a past term is ignored."""
+        """The contender serves under this token at this address. A token of a past term is
+        ignored."""
 
     @abstractmethod
     def has_leadership(self, token: FencingToken) -> bool: ...
@@ -75,8 +78,8 @@ class LeaderRetrievalService(ABC):
 
 
 class StandaloneLeadership(LeaderElectionService):
-    """The election of a single contender: it leads at once, under a fresh token (or under ``token``, where others
-    must know it beforehand)."""
+    """The election of a single contender: it leads at once, under a fresh token (or under
+    ``token``, where others must know it beforehand)."""
 
     def __init__(self, ids: IdFactory, token: FencingToken | None = None) -> None:
         self._ids, self._given = ids, token
@@ -128,7 +131,10 @@ class StandaloneLeadership(LeaderElectionService):
                 listener(leader)
 
     def __repr__(self) -> str:
-        return f"<StandaloneLeadership: {self._known.address or 'nobody'} leads, {len(self._listeners)} listeners>"
+        return (
+            f"<StandaloneLeadership: {self._known.address or 'nobody'} leads, "
+            f"{len(self._listeners)} listeners>"
+        )
 
 
 class _Retrieval(LeaderRetrievalService):
@@ -146,7 +152,8 @@ class _Retrieval(LeaderRetrievalService):
 
 
 class FixedLeader(LeaderRetrievalService):
-    """A retrieval whose leader is given: for a worker that gets address and token when it starts."""
+    """A retrieval whose leader is given: for a worker that gets address and token when it
+    starts."""
 
     def __init__(self, address: str, token: FencingToken) -> None:
         self._leader = LeaderInformation(address, token)
@@ -171,7 +178,9 @@ def first_leader(retrieval: LeaderRetrievalService) -> Future[LeaderInformation]
     return found
 
 
-def connect_to_leader(service: RpcService, retrieval: LeaderRetrievalService, gateway: type[G]) -> Future[G]:
+def connect_to_leader(
+    service: RpcService, retrieval: LeaderRetrievalService, gateway: type[G]
+) -> Future[G]:
     """Returns a gateway to the leader, in its present term, for a client that is no endpoint."""
     connected: Future[G] = Future()
 
@@ -185,10 +194,12 @@ def connect_to_leader(service: RpcService, retrieval: LeaderRetrievalService, ga
 
 
 class LeadingEndpoint(FencedRpcEndpoint):
-    """Stands for election from its start to its stop, and answers calls only under the token of its term. Subclasses begin their work in
-    ``on_leadership``."""
+    """Stands for election from its start to its stop, and answers calls only under the token of its
+    term. Subclasses begin their work in ``on_leadership``."""
 
-    def __init__(self, service: RpcService, name: str, election: LeaderElectionService | None = None) -> None:
+    def __init__(
+        self, service: RpcService, name: str, election: LeaderElectionService | None = None
+    ) -> None:
         super().__init__(service, name)
         self._election = election or StandaloneLeadership(service.ids)
 

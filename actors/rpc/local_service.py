@@ -1,8 +1,9 @@
-"""The RpcService of one Python process: a thread for each endpoint, messages handed over by reference.
+"""The RpcService of one Python process: a thread for each endpoint, messages handed over by
+reference.
 
-It is the default of embedded programs, and hosts the endpoints of each process on Ray. If several of them in one
-interpreter should reach each other (two TaskExecutors in a test), make them with :meth:`LocalRpcService.sibling`.
-"""
+It is the default of embedded programs, and hosts the endpoints of each process on Ray. If several
+of them in one interpreter should reach each other (two TaskExecutors in a test), make them with
+:meth:`LocalRpcService.sibling`."""
 
 from __future__ import annotations
 
@@ -43,8 +44,14 @@ class ThreadHost(EndpointHost):
         self._processor = MailboxProcessor(self._mailbox)
         self._thread_id: int | None = None
 
-    def execute(self, action: Callable[[], object], description: str = "", on_refused: Callable[[Exception], object] | None = None) -> None:
-        if not self._mailbox.put(action, description, on_refused):  # type: ignore[arg-type]  # what actions return is not used
+    def execute(
+        self,
+        action: Callable[[], object],
+        description: str = "",
+        on_refused: Callable[[Exception], object] | None = None,
+    ) -> None:
+        # what actions return is not used
+        if not self._mailbox.put(action, description, on_refused):  # type: ignore[arg-type]
             log.debug("%s has terminated: %s dropped", self.address, description or "action")
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
@@ -59,7 +66,9 @@ class ThreadHost(EndpointHost):
         self._processor.assert_main_thread()
 
     def deliver(self, call: RpcInvocation, reply: Reply | None) -> None:
-        self._mailbox.put(partial(self.carry_out, call, reply), call.method, partial(self.refuse, call, reply))
+        self._mailbox.put(
+            partial(self.carry_out, call, reply), call.method, partial(self.refuse, call, reply)
+        )
 
     def _launch(self) -> None:
         threading.Thread(target=self._run, name=self.address, daemon=True).start()
@@ -90,9 +99,18 @@ class LocalRpcService(BaseRpcService):
     'local/dispatcher'
     """
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK, ids: IdFactory | None = None, config: RpcConfig = RpcConfig(),  # noqa: B008  # frozen
-                 process: str = "local", on_fatal: OnFatal | None = None) -> None:
-        self._timers = TimerThread(f"{process}/timers", clock, partial(self.fatal, f"{process}/timers"))
+    # frozen
+    def __init__(
+        self,
+        clock: Clock = SYSTEM_CLOCK,
+        ids: IdFactory | None = None,
+        config: RpcConfig = RpcConfig(),  # noqa: B008
+        process: str = "local",
+        on_fatal: OnFatal | None = None,
+    ) -> None:
+        self._timers = TimerThread(
+            f"{process}/timers", clock, partial(self.fatal, f"{process}/timers")
+        )
         self._background = BackgroundThreads(f"{process}/background", BACKGROUND_THREADS)
         self._processes: dict[str, LocalRpcService] = {process: self}
         self._watches: list[Watch] = []
@@ -100,8 +118,8 @@ class LocalRpcService(BaseRpcService):
         super().__init__(process, clock, ids if ids is not None else IdFactory(), config, on_fatal)
 
     def sibling(self, process: str, config: RpcConfig | None = None) -> LocalRpcService:
-        """Returns a service that acts as another process in this interpreter: its endpoints and those of this one
-        reach each other."""
+        """Returns a service that acts as another process in this interpreter: its endpoints and
+        those of this one reach each other."""
         other = LocalRpcService(self.clock, self.ids, config or self.config, process, self.on_fatal)
         other._processes = self._processes
         self._processes[process] = other
@@ -114,12 +132,17 @@ class LocalRpcService(BaseRpcService):
         return self._timers.schedule(delay_s, action)
 
     def transmit(self, process: str, request: Request) -> None:
-        reply = None if request.request_id is None else partial(self.asks.answer, request.request_id)
+        reply = (
+            None if request.request_id is None else partial(self.asks.answer, request.request_id)
+        )
         target = self._processes.get(process)
         if target is not None:
             target.receive(request, reply)
         elif reply is not None:
-            reply(None, RecipientUnreachableError(f"there is no process {process} in this interpreter"))
+            reply(
+                None,
+                RecipientUnreachableError(f"there is no process {process} in this interpreter"),
+            )
 
     def run_in_background(self, caller: HostedEndpoint, function: Callable[[], T]) -> Future[T]:
         future: Future[T] = Future()
@@ -135,7 +158,9 @@ class LocalRpcService(BaseRpcService):
             future.fail(EndpointNotRunningError(f"the rpc service {self.process} has stopped"))
         return future
 
-    def watch(self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(
+        self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]
+    ) -> Cancellable:
         process = address.rpartition("/")[0]
         watched = self._processes.get(process)
         watch = Watch(watched._watches if watched is not None else [], caller, on_death)

@@ -1,4 +1,5 @@
-"""How a process ends before its time: by an error that escaped from one of its endpoints, or because it was told to (SIGTERM)."""
+"""How a process ends before its time: by an error that escaped from one of its endpoints, or
+because it was told to (SIGTERM)."""
 
 from __future__ import annotations
 
@@ -20,8 +21,15 @@ log = engine_logger("flinkpy.rpc")
 
 
 def ended_by(address: str, error: BaseException) -> ProcessEndedError:
-    """What is told to those who ask a process that ends by an error of the engine: the error, and its place."""
-    return ProcessEndedError(f"{address} ended by an error of the engine: {type(error).__name__}: {error}{_place_of(error)}", is_bug=True)
+    """What is told to those who ask a process that ends by an error of the engine: the error, and
+    its place."""
+    return ProcessEndedError(
+        (
+            f"{address} ended by an error of the engine: {type(error).__name__}: "
+            f"{error}{_place_of(error)}"
+        ),
+        is_bug=True,
+    )
 
 
 def told_to_stop(process: str) -> ProcessEndedError:
@@ -30,7 +38,8 @@ def told_to_stop(process: str) -> ProcessEndedError:
 
 
 def _place_of(error: BaseException) -> str:
-    """The line that raised the error, by the name of its module: files have other names on other machines."""
+    """The line that raised the error, by the name of its module: files have other names on other
+    machines."""
     frames = list(traceback.walk_tb(error.__traceback__))
     if not frames:
         return ""
@@ -39,13 +48,16 @@ def _place_of(error: BaseException) -> str:
 
 
 class ProcessEnd:
-    """Ends this process, once and for good. ``refuse_all`` answers everybody with the reason. ``wind_up`` does what is left to do before; then the
-    process answers for ``linger_s`` seconds."""
+    """Ends this process, once and for good. ``refuse_all`` answers everybody with the reason.
+    ``wind_up`` does what is left to do before; then the process answers for ``linger_s``
+    seconds."""
 
     def __init__(self, process: str, refuse_all: Callable[[ProcessEndedError], None]) -> None:
         self._process, self._refuse_all = process, refuse_all
         self._begun = threading.Lock()  # taken once
-        self.wind_up: Callable[[ProcessEndedError], Future[None]] = lambda reason: Future.completed(None)
+        self.wind_up: Callable[[ProcessEndedError], Future[None]] = lambda reason: Future.completed(
+            None
+        )
         self.linger_s = ANSWERS_S
 
     @property
@@ -53,9 +65,12 @@ class ProcessEnd:
         return self._begun.locked()
 
     def begin(self, reason: ProcessEndedError) -> None:
-        """Returns at once. Ray has means to end a process, but they wait for all calls under way, and Ray would not start this actor again."""
+        """Returns at once. Ray has means to end a process, but they wait for all calls under way,
+        and Ray would not start this actor again."""
         if self._begun.acquire(blocking=False):
-            threading.Thread(target=self._end, args=(reason,), name="end of the process", daemon=True).start()
+            threading.Thread(
+                target=self._end, args=(reason,), name="end of the process", daemon=True
+            ).start()
 
     def _end(self, reason: ProcessEndedError) -> None:
         log.log(logging.WARNING if reason.is_bug else logging.INFO, "%s; this process ends", reason)

@@ -1,13 +1,15 @@
-"""The RpcService over Ray: each process is a named Ray actor that hosts endpoints, on threads as in the local service.
+"""The RpcService over Ray: each process is a named Ray actor that hosts endpoints, on threads as in
+the local service.
 
-A call to another process is one actor call (``RpcHost.deliver``) that carries the pickled request and, for an ask,
-returns the pickled answer; calls within the process never leave it. Ray's event loop only passes messages on: no
-endpoint's code runs there. The process part of an address is the actor's name in the session's namespace. When an
-actor dies, its open calls fail and its watchers are notified at once.
+A call to another process is one actor call (``RpcHost.deliver``) that carries the pickled request
+and, for an ask, returns the pickled answer; calls within the process never leave it. Ray's event
+loop only passes messages on: no endpoint's code runs there. The process part of an address is the
+actor's name in the session's namespace. When an actor dies, its open calls fail and its watchers
+are notified at once.
 
-Ray keeps no order between calls to an actor that takes several at a time, and an actor that takes one at a time
-cannot wait for answers. So every call has a number in its sender's stream, and the receiver puts the calls in order.
-"""
+Ray keeps no order between calls to an actor that takes several at a time, and an actor that takes
+one at a time cannot wait for answers. So every call has a number in its sender's stream, and the
+receiver puts the calls in order."""
 
 from __future__ import annotations
 
@@ -46,21 +48,31 @@ CONCURRENT_CALLS = 10_000  # open asks and watches that an actor takes at once; 
 
 
 class RayRpcService(LocalRpcService):
-    """Endpoints of this process, and calls to those of other actors. ``process`` must be the name of the Ray actor it
-    runs in; on a driver (a client) it may be any name, and other processes cannot call back.
+    """Endpoints of this process, and calls to those of other actors. ``process`` must be the name
+    of the Ray actor it runs in; on a driver (a client) it may be any name, and other processes
+    cannot call back.
 
         service = RayRpcService(f"client-{ids.hex(8)}")
         dispatcher = service.connect(None, "jobmanager/dispatcher", DispatcherGateway, token).result(10)
     """
 
-    def __init__(self, process: str, *, namespace: str = NAMESPACE, config: RpcConfig = RpcConfig(), ids: IdFactory | None = None,  # noqa: B008
-                 on_fatal: OnFatal | None = None, exit_process: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        process: str,
+        *,
+        namespace: str = NAMESPACE,
+        config: RpcConfig = RpcConfig(),  # noqa: B008
+        ids: IdFactory | None = None,
+        on_fatal: OnFatal | None = None,
+        exit_process: Callable[[], None] | None = None,
+    ) -> None:
         super().__init__(SYSTEM_CLOCK, ids, config, process, on_fatal)
         self.namespace = namespace
         self._exit_process = exit_process
         self.handlers: dict[str, Callable[..., Any]] = {}
         self.end = ProcessEnd(process, self.refuse_all)
-        self.page = ""  # an address that Ray's dashboard shows beside the process, if the set-up has one
+        # an address that Ray's dashboard shows beside the process, if the set-up has one
+        self.page = ""
         self._peers: dict[str, RayPeer] = {}
         self._peers_lock = threading.Lock()
 
@@ -70,7 +82,9 @@ class RayRpcService(LocalRpcService):
         else:
             self.peer(process).send(request.request_id, pack(request))
 
-    def watch(self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(
+        self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]
+    ) -> Cancellable:
         process = address.rpartition("/")[0]
         if process == self.process:
             return super().watch(caller, address, on_death)
@@ -84,11 +98,11 @@ class RayRpcService(LocalRpcService):
             self.stop()
 
     def add_handler(self, name: str, function: Callable[..., Any]) -> None:
-        """Adds a function that other users of this actor may call: ``actor.call_handler.remote(name, ...)``. It must
-        return at once."""
+        """Adds a function that other users of this actor may call:
+        ``actor.call_handler.remote(name, ...)``. It must return at once."""
         self.handlers[name] = function
 
-    # -- peers -------------------------------------------------------------------------------------------------------------------
+    # -- peers -------------------------------------------------------------------------------------
 
     def peer(self, process: str) -> RayPeer:
         with self._peers_lock:
@@ -108,7 +122,8 @@ class RayRpcService(LocalRpcService):
 
 
 class RayPeer:
-    """Another process: its actor once it is found, the messages that wait until then, and its watchers."""
+    """Another process: its actor once it is found, the messages that wait until then, and its
+    watchers."""
 
     def __init__(self, service: RayRpcService, process: str) -> None:
         self._service, self.process = service, process
@@ -129,20 +144,27 @@ class RayPeer:
         try:
             handle = ray.get_actor(self.process, namespace=self._service.namespace)
         except Exception as error:  # ValueError: no such actor; others: no cluster
-            self.lost(f"there is no process {self.process} on Ray in namespace {self._service.namespace} ({type(error).__name__})")
+            self.lost(
+                f"there is no process {self.process} on Ray in namespace "
+                f"{self._service.namespace} ({type(error).__name__})"
+            )
             return
-        self._handle, self._ask, self._tell = handle, handle.deliver, handle.deliver.options(num_returns=0)
+        self._handle = handle
+        self._ask = handle.deliver
+        self._tell = handle.deliver.options(num_returns=0)
         while not self._found:
             with self._lock:
                 waiting, self._waiting = self._waiting, []
                 self._found, watching = not waiting, self._watching
-            for request_id, data in waiting:  # without the lock: an answer that is there at once may send the next message
+            # without the lock: an answer that is there at once may send the next message
+            for request_id, data in waiting:
                 self._post(request_id, data)
         if watching:
             self._await_termination()
 
     def send(self, request_id: int | None, data: bytes) -> None:
-        """Sends the message. May be called in any thread; until the actor is found, messages wait in their order."""
+        """Sends the message. May be called in any thread; until the actor is found, messages wait
+        in their order."""
         if not self._found:
             with self._lock:
                 found, lost = self._found, self._lost
@@ -164,7 +186,9 @@ class RayPeer:
             if request_id is None:
                 self._tell.remote(self._stream, number, data)
             else:
-                self._ask.remote(self._stream, number, data).future().add_done_callback(partial(self._answered, request_id))
+                self._ask.remote(self._stream, number, data).future().add_done_callback(
+                    partial(self._answered, request_id)
+                )
         except Exception as error:  # Ray was shut down meanwhile
             log.warning("a message to %s cannot be sent: %s", self.process, error)
             self._fail(request_id, f"process {self.process} cannot be reached: {error}")
@@ -176,14 +200,24 @@ class RayPeer:
             answer = unpack(done.result())
             assert isinstance(answer, RpcAnswer)
         except RayActorError as error:
-            asks.answer(request_id, None, RecipientUnreachableError(f"process {self.process} is gone: {_reason(error)}"))
+            asks.answer(
+                request_id,
+                None,
+                RecipientUnreachableError(f"process {self.process} is gone: {_reason(error)}"),
+            )
             self._service.forget_peer(self)  # a process started anew counts the messages from 0 on
         except Exception as error:  # an unknown class, or a cluster that is shutting down
-            asks.answer(request_id, None, RpcError(f"the answer of {self.process} cannot be read: {type(error).__name__}: {error}"))
+            asks.answer(
+                request_id,
+                None,
+                RpcError(
+                    f"the answer of {self.process} cannot be read: {type(error).__name__}: {error}"
+                ),
+            )
         else:
             asks.answer(request_id, answer.value, answer.error)
 
-    # -- death -------------------------------------------------------------------------------------------------------------------
+    # -- death -------------------------------------------------------------------------------------
 
     def watch(self, caller: HostedEndpoint, on_death: Callable[[str], object]) -> Watch:
         """Watches the process; all watchers share one pending call."""
@@ -212,13 +246,15 @@ class RayPeer:
 
     def _terminated(self, done: Any) -> None:
         error = done.exception()
-        if isinstance(error, ActorUnavailableError):  # unreachable, perhaps for a moment: not known to be dead
+        # unreachable, perhaps for a moment: not known to be dead
+        if isinstance(error, ActorUnavailableError):
             self._service.schedule(REWATCH_S, self._await_termination)
         else:
             self.lost(_end_of(self.process, error))
 
     def lost(self, reason: str) -> None:
-        """The process does not exist, or has ended: fails the open calls to it, and notifies its watchers."""
+        """The process does not exist, or has ended: fails the open calls to it, and notifies its
+        watchers."""
         self._service.forget_peer(self)
         with self._lock:
             self._lost = reason
@@ -231,30 +267,40 @@ class RayPeer:
 
 
 def _end_of(process: str, error: BaseException | None) -> str:
-    return f"process {process} " + (f"died: {_reason(error)}" if error is not None else "has stopped")
+    return f"process {process} " + (
+        f"died: {_reason(error)}" if error is not None else "has stopped"
+    )
 
 
 def _reason(error: BaseException) -> str:
     """Ray's reason in a line or two, without the actor's whole history."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[:1] + [line for line in lines[1:] if line.startswith(("The actor is dead", "The actor died"))])[:500]
+    return " ".join(
+        lines[:1]
+        + [line for line in lines[1:] if line.startswith(("The actor is dead", "The actor died"))]
+    )[:500]
 
 
-# -- the actor ------------------------------------------------------------------------------------------------------------------------
+# -- the actor -------------------------------------------------------------------------------------
 
 
 class RpcHost:
-    """The Ray actor: a RayRpcService, in which it runs ``setup(service)`` to build and start the endpoints. The name of
-    its class is what Ray's dashboard and the machine's list of processes show (``ray::TaskExecutorProcess``)."""
+    """The Ray actor: a RayRpcService, in which it runs ``setup(service)`` to build and start the
+    endpoints. The name of its class is what Ray's dashboard and the machine's list of processes
+    show (``ray::TaskExecutorProcess``)."""
 
     def __init__(self, process: str, namespace: str, config: RpcConfig, setup: bytes) -> None:
         self._process = process
         self._streams: Sequencers[Callable[[], None]] = Sequencers()
         self._ended = asyncio.Event()
-        self.service = RayRpcService(process, namespace=namespace, config=config, exit_process=self._stop_self)
+        self.service = RayRpcService(
+            process, namespace=namespace, config=config, exit_process=self._stop_self
+        )
         self._life = self.service.ids.hex(8)
         self._myself = ray.get_runtime_context().current_actor
-        self.service.on_fatal = lambda address, error: self.service.end.begin(ended_by(address, error))
+        self.service.on_fatal = lambda address, error: self.service.end.begin(
+            ended_by(address, error)
+        )
         on_termination(lambda: self.service.end.begin(told_to_stop(process)))
         self._kept = code.loads(setup)(self.service)  # keeps alive whatever the set-up returns
 
@@ -266,15 +312,30 @@ class RpcHost:
         except Exception as error:
             log.error("%s: a request cannot be read", self._process, exc_info=error)
             self._pass_on(loop, stream, number, lambda: None)
-            return pack(make_answer(0, None, RpcError(f"{self._process} cannot read the request: {type(error).__name__}: {error}")))
+            return pack(
+                make_answer(
+                    0,
+                    None,
+                    RpcError(
+                        f"{self._process} cannot read the request: {type(error).__name__}: {error}"
+                    ),
+                )
+            )
         if request.request_id is None:
             self._pass_on(loop, stream, number, partial(self.service.receive, request, None))
             return None
         answer: asyncio.Future[bytes] = loop.create_future()
-        self._pass_on(loop, stream, number, partial(self.service.receive, request, _reply_into(loop, answer, request.request_id)))
+        self._pass_on(
+            loop,
+            stream,
+            number,
+            partial(self.service.receive, request, _reply_into(loop, answer, request.request_id)),
+        )
         return await answer
 
-    def _pass_on(self, loop: asyncio.AbstractEventLoop, stream: str, number: int, action: Callable[[], None]) -> None:
+    def _pass_on(
+        self, loop: asyncio.AbstractEventLoop, stream: str, number: int, action: Callable[[], None]
+    ) -> None:
         sequencer = self._streams[stream]
         for ready in sequencer.accept(number, action):
             ready()
@@ -288,8 +349,8 @@ class RpcHost:
                 ready()
 
     async def call_handler(self, name: str, *arguments: Any) -> Any:
-        """Calls a handler that was added to the service. As usual in Ray, the result belongs to the caller and
-        outlives this process."""
+        """Calls a handler that was added to the service. As usual in Ray, the result belongs to the
+        caller and outlives this process."""
         return self.service.handlers[name](*arguments)
 
     async def life(self) -> str:
@@ -321,8 +382,11 @@ class RpcHost:
         self._myself.stop.remote()
 
 
-def _reply_into(loop: asyncio.AbstractEventLoop, answer: asyncio.Future[bytes], request_id: int) -> Reply:
-    """Endpoints answer in their own threads: the answer is pickled there, and set in the loop's thread."""
+def _reply_into(
+    loop: asyncio.AbstractEventLoop, answer: asyncio.Future[bytes], request_id: int
+) -> Reply:
+    """Endpoints answer in their own threads: the answer is pickled there, and set in the loop's
+    thread."""
 
     def set_result(data: bytes) -> None:
         if not answer.done():
@@ -338,8 +402,11 @@ class JobManagerProcess(RpcHost):
     """The process of a Dispatcher, a ResourceManager and their JobMasters."""
 
     def __repr__(self) -> str:
-        """What Ray's dashboard shows in its table of actors. Ray asks once, when the set-up is done."""
-        return f"JobManagerProcess({self.service.page})" if self.service.page else "JobManagerProcess"
+        """What Ray's dashboard shows in its table of actors. Ray asks once, when the set-up is
+        done."""
+        return (
+            f"JobManagerProcess({self.service.page})" if self.service.page else "JobManagerProcess"
+        )
 
 
 class TaskExecutorProcess(RpcHost):
@@ -353,12 +420,13 @@ class RayHost:
         self.process, self._actor = process, actor
 
     def ready(self) -> Future[None]:
-        """Completes when the actor runs and its set-up is done. Fails with RecipientUnreachableError when it could
-        not start."""
+        """Completes when the actor runs and its set-up is done. Fails with
+        RecipientUnreachableError when it could not start."""
         return _future_of(self._actor.ready.remote(), f"process {self.process} did not start")
 
     def watch(self, service: RayRpcService, on_end: Callable[[str], None]) -> None:
         """Calls ``on_end(reason)``, in any thread, when the process has stopped or died."""
+
         def ended(done: Any) -> None:
             error = done.exception()
             if isinstance(error, ActorUnavailableError):  # as in RayPeer
@@ -370,7 +438,9 @@ class RayHost:
 
     def stop(self) -> Future[None]:
         """Stops the endpoints and ends the process. Completes when it has ended."""
-        return _future_of(self._actor.stop.remote(), f"process {self.process} did not stop", death_is_fine=True)
+        return _future_of(
+            self._actor.stop.remote(), f"process {self.process} did not stop", death_is_fine=True
+        )
 
     def kill(self) -> None:
         """Ends the process at once."""
@@ -380,18 +450,29 @@ class RayHost:
         return f"<RayHost {self.process}>"
 
 
-def start_host(process: str, setup: bytes | Callable[[RayRpcService], Any], *, namespace: str = NAMESPACE, config: RpcConfig = RpcConfig(),  # noqa: B008
-               options: Mapping[str, Any] | None = None, kind: type[RpcHost] = RpcHost) -> RayHost:
-    """Creates the actor named ``process``, of this ``kind``, and has it run ``setup(service)``. Does not wait: see
-    :meth:`RayHost.ready`.
+def start_host(
+    process: str,
+    setup: bytes | Callable[[RayRpcService], Any],
+    *,
+    namespace: str = NAMESPACE,
+    config: RpcConfig = RpcConfig(),  # noqa: B008
+    options: Mapping[str, Any] | None = None,
+    kind: type[RpcHost] = RpcHost,
+) -> RayHost:
+    """Creates the actor named ``process``, of this ``kind``, and has it run ``setup(service)``.
+    Does not wait: see :meth:`RayHost.ready`.
 
-    ``options`` are Ray's actor options (``num_cpus``, ``resources``, ``lifetime="detached"``, ``get_if_exists=True``,
-    ``runtime_env``, ``max_restarts``). ``setup`` as bytes comes from ``flinkpy.core.program.code.dumps``. It must return soon: slow
-    work belongs into the endpoints' ``on_start``.
-    """
+    ``options`` are Ray's actor options (``num_cpus``, ``resources``, ``lifetime="detached"``,
+    ``get_if_exists=True``, ``runtime_env``, ``max_restarts``). ``setup`` as bytes comes from
+    ``flinkpy.core.program.code.dumps``. It must return soon: slow work belongs into the endpoints'
+    ``on_start``."""
     data = setup if isinstance(setup, bytes) else code.dumps(setup, f"the set-up of {process}")
-    actor_class = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=CONCURRENT_CALLS)(kind)
-    actor = actor_class.options(name=process, namespace=namespace, **(options or {})).remote(process, namespace, config, data)
+    actor_class = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=CONCURRENT_CALLS)(
+        kind
+    )
+    actor = actor_class.options(name=process, namespace=namespace, **(options or {})).remote(
+        process, namespace, config, data
+    )
     return RayHost(process, actor)
 
 
@@ -400,12 +481,11 @@ class _Placeholder:
 
 
 def start_process_ahead() -> None:
-    """Has Ray start a worker process, which takes half a second, before the next actor of this program needs one. Ray
-    keeps the process of a killed actor.
+    """Has Ray start a worker process, which takes half a second, before the next actor of this
+    program needs one. Ray keeps the process of a killed actor.
 
-    This is only a hint: if Ray places the next actor on another node, or has a process for it, the call changes
-    nothing.
-    """
+    This is only a hint: if Ray places the next actor on another node, or has a process for it, the
+    call changes nothing."""
     ray.kill(ray.remote(num_cpus=0)(_Placeholder).remote())
 
 
@@ -419,7 +499,11 @@ def find_host(process: str, namespace: str = NAMESPACE) -> RayHost | None:
 
 def living_hosts(namespace: str = NAMESPACE) -> list[str]:
     """The names of all hosts there are."""
-    return [actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == namespace]
+    return [
+        actor["name"]
+        for actor in ray.util.list_named_actors(all_namespaces=True)
+        if actor["namespace"] == namespace
+    ]
 
 
 def _future_of(ref: Any, what: str, death_is_fine: bool = False) -> Future[None]:

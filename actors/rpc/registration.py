@@ -1,4 +1,5 @@
-"""RetryingRegistration: connects to a leader and registers there, repeatedly, until it accepts or refuses."""
+"""RetryingRegistration: connects to a leader and registers there, repeatedly, until it accepts or
+refuses."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ log = engine_logger("flinkpy.rpc")
 
 @dataclass(frozen=True)
 class RegistrationResponse:
-    """The answer to a registration: accepted, perhaps under an instance id, or refused for a reason; a refusal is
-    final."""
+    """The answer to a registration: accepted, perhaps under an instance id, or refused for a
+    reason; a refusal is final."""
 
     accepted: bool
     resource_id: ResourceId  # of the endpoint that answers
@@ -31,20 +32,35 @@ class RegistrationResponse:
 
 
 class RetryingRegistration(Generic[G]):
-    """One registration of an endpoint with one leader (an address and its token). Everything runs in the endpoint's main thread.
+    """One registration of an endpoint with one leader (an address and its token). Everything runs
+    in the endpoint's main thread.
 
-    Any RpcError (nobody there, no answer, stale token) is retried after a pause that doubles from ``registration_initial`` to ``registration_max``;
-    a refusal is final. Any other error is a bug of the caller's functions, and escapes.
+    Any RpcError (nobody there, no answer, stale token) is retried after a pause that doubles from
+    ``registration_initial`` to ``registration_max``; a refusal is final. Any other error is a bug
+    of the caller's functions, and escapes.
 
         RetryingRegistration(self, address, ResourceManagerGateway, token, lambda gateway: gateway.register_task_executor(me),
                              on_success=self._registered, on_refused=self._refused, config=config).start()
     """
 
-    def __init__(self, endpoint: RpcEndpoint, address: str, gateway: type[G], token: FencingToken | None,
-                 register: Callable[[G], Future[RegistrationResponse]], on_success: Callable[[G, RegistrationResponse], None],
-                 on_refused: Callable[[RegistrationResponse], None], config: RpcConfig) -> None:
-        self._endpoint, self.address, self._gateway, self._token = endpoint, address, gateway, token
-        self._register, self._on_success, self._on_refused = register, on_success, on_refused
+    def __init__(
+        self,
+        endpoint: RpcEndpoint,
+        address: str,
+        gateway: type[G],
+        token: FencingToken | None,
+        register: Callable[[G], Future[RegistrationResponse]],
+        on_success: Callable[[G, RegistrationResponse], None],
+        on_refused: Callable[[RegistrationResponse], None],
+        config: RpcConfig,
+    ) -> None:
+        self._endpoint = endpoint
+        self.address = address
+        self._gateway = gateway
+        self._token = token
+        self._register = register
+        self._on_success = on_success
+        self._on_refused = on_refused
         self._pause_s = config.registration_initial.total_seconds()
         self._max_pause_s = config.registration_max.total_seconds()
         self._timer: Cancellable | None = None
@@ -65,7 +81,9 @@ class RetryingRegistration(Generic[G]):
         if self.closed:
             return
         self.attempts += 1
-        self._endpoint.connect(self.address, self._gateway, self._token).add_done_callback(self._connected)
+        self._endpoint.connect(self.address, self._gateway, self._token).add_done_callback(
+            self._connected
+        )
 
     def _connected(self, connection: Future[G]) -> None:
         if self.closed:
@@ -99,4 +117,7 @@ class RetryingRegistration(Generic[G]):
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
-        return f"<RetryingRegistration of {self._endpoint.address} at {self.address}: {state}, attempt {self.attempts}>"
+        return (
+            f"<RetryingRegistration of {self._endpoint.address} at {self.address}: {state}, "
+            f"attempt {self.attempts}>"
+        )

@@ -1,7 +1,8 @@
 """The RpcService port: it hosts endpoints, and makes gateways to other endpoints.
 
-Three services implement it: ``local_service`` (threads of one process), ``ray_service`` (each process a Ray actor), and
-``simulated_service`` (one thread, virtual clock, a network that loses, delays, doubles and cuts). Endpoint code cannot tell them apart.
+Three services implement it: ``local_service`` (threads of one process), ``ray_service`` (each
+process a Ray actor), and ``simulated_service`` (one thread, virtual clock, a network that loses,
+delays, doubles and cuts). Endpoint code cannot tell them apart.
 
 Addresses are ``process/endpoint``: ``local/dispatcher``, ``tm-3f2a/taskexecutor``.
 """
@@ -28,9 +29,15 @@ class Cancellable(Protocol):
 class MainThread(Protocol):
     """The single thread of one endpoint, as its service provides it."""
 
-    def execute(self, action: Callable[[], object], description: str = "", on_refused: Callable[[Exception], object] | None = None) -> None:
-        """Runs the action in the main thread, after what is queued. Before START the action waits. An action that is
-        left at TERMINATE, or comes later, is dropped, and ``on_refused`` is called with the reason."""
+    def execute(
+        self,
+        action: Callable[[], object],
+        description: str = "",
+        on_refused: Callable[[Exception], object] | None = None,
+    ) -> None:
+        """Runs the action in the main thread, after what is queued. Before START the action waits.
+        An action that is left at TERMINATE, or comes later, is dropped, and ``on_refused`` is
+        called with the reason."""
         ...
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
@@ -47,7 +54,8 @@ class MainThread(Protocol):
 
 
 class HostedEndpoint(Protocol):
-    """What a service needs of an endpoint that it hosts, or that calls through it. ``flinkpy.actors.rpc.endpoint.RpcEndpoint`` is one."""
+    """What a service needs of an endpoint that it hosts, or that calls through it.
+    ``flinkpy.actors.rpc.endpoint.RpcEndpoint`` is one."""
 
     service: RpcService
     name: str
@@ -60,7 +68,8 @@ class HostedEndpoint(Protocol):
         ...
 
     def on_stop(self) -> Future[None] | None:
-        """Runs last, in the main thread; the endpoint terminates when the returned future is done."""
+        """Runs last, in the main thread; the endpoint terminates when the returned future is
+        done."""
         ...
 
     def on_uncaught_error(self, error: Exception) -> bool:
@@ -96,8 +105,8 @@ class RpcService(ABC):
 
     @abstractmethod
     def register(self, endpoint: HostedEndpoint) -> MainThread:
-        """Called by an endpoint's constructor. Returns its main thread. Messages are refused until the endpoint is
-        started."""
+        """Called by an endpoint's constructor. Returns its main thread. Messages are refused until
+        the endpoint is started."""
 
     @abstractmethod
     def start_endpoint(self, endpoint: HostedEndpoint) -> None:
@@ -105,26 +114,37 @@ class RpcService(ABC):
 
     @abstractmethod
     def stop_endpoint(self, endpoint: HostedEndpoint) -> Future[None]:
-        """STOP, then TERMINATE: ``on_stop`` runs in the main thread. When its future is done, what is left in the
-        mailbox is answered with an error, the address is free, and the returned future completes."""
+        """STOP, then TERMINATE: ``on_stop`` runs in the main thread. When its future is done, what
+        is left in the mailbox is answered with an error, the address is free, and the returned
+        future completes."""
 
     @abstractmethod
-    def connect(self, caller: HostedEndpoint | None, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
-        """Returns a gateway to the endpoint at ``address``, after a handshake that checks version and gateway; its
-        calls carry ``token``.
+    def connect(
+        self,
+        caller: HostedEndpoint | None,
+        address: str,
+        gateway: type[G],
+        token: FencingToken | None = None,
+    ) -> Future[G]:
+        """Returns a gateway to the endpoint at ``address``, after a handshake that checks version
+        and gateway; its calls carry ``token``.
 
-        With a ``caller`` all futures complete in its main thread; without one (a client) in any thread.
-        The future fails with RecipientUnreachableError, HandshakeError or RpcTimeoutError.
+        With a ``caller`` all futures complete in its main thread; without one (a client) in any
+        thread. The future fails with RecipientUnreachableError, HandshakeError or RpcTimeoutError.
         """
 
     @abstractmethod
     def run_in_background(self, caller: HostedEndpoint, function: Callable[[], T]) -> Future[T]:
-        """Runs a slow function off the main thread; the future completes in the caller's main thread. (The simulation runs it as an event.)"""
+        """Runs a slow function off the main thread; the future completes in the caller's main
+        thread. (The simulation runs it as an event.)"""
 
     @abstractmethod
-    def watch(self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
-        """Calls ``on_death(reason)`` in the caller's main thread once, when the process at the address is known to be
-        dead. Services that cannot know (a network partition looks the same) leave it to heartbeats."""
+    def watch(
+        self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]
+    ) -> Cancellable:
+        """Calls ``on_death(reason)`` in the caller's main thread once, when the process at the
+        address is known to be dead. Services that cannot know (a network partition looks the same)
+        leave it to heartbeats."""
 
     @abstractmethod
     def stop(self) -> Future[None]:

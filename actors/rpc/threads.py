@@ -1,8 +1,8 @@
-"""The threads of a local service beside its endpoints': one for its timers, a few for slow functions. They start when
-first needed.
+"""The threads of a local service beside its endpoints': one for its timers, a few for slow
+functions. They start when first needed.
 
-All are daemons: a function that blocks for ever must not keep the interpreter from ending (``concurrent.futures`` joins its workers at exit).
-"""
+All are daemons: a function that blocks for ever must not keep the interpreter from ending
+(``concurrent.futures`` joins its workers at exit)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ class Timer:
 
 
 class TimerThread:
-    """Runs actions at their times. They must be short: a long action must hand its work to another thread."""
+    """Runs actions at their times. They must be short: a long action must hand its work to another
+    thread."""
 
     SWEEP_FROM = 256  # with fewer cancelled timers than this in the heap, they are not swept out
 
     def __init__(self, name: str, clock: Clock, on_error: Callable[[BaseException], None]) -> None:
-        self._name, self._clock, self._on_error = name, clock, on_error
+        self._name = name
+        self._clock = clock
+        self._on_error = on_error
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._changed = threading.Condition()
@@ -102,7 +105,8 @@ class TimerThread:
 
 
 class BackgroundThreads:
-    """Runs slow functions, a few at a time; it adds a thread while all are busy and there are fewer than ``limit``."""
+    """Runs slow functions, a few at a time; it adds a thread while all are busy and there are fewer
+    than ``limit``."""
 
     def __init__(self, name: str, limit: int) -> None:
         self._name, self._limit = name, limit
@@ -122,7 +126,9 @@ class BackgroundThreads:
                 self._arrived.notify()
             elif self._threads < self._limit:
                 self._threads += 1
-                threading.Thread(target=self._run, name=f"{self._name}-{self._threads}", daemon=True).start()
+                threading.Thread(
+                    target=self._run, name=f"{self._name}-{self._threads}", daemon=True
+                ).start()
             return True
 
     def stop(self) -> None:

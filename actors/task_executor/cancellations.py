@@ -1,4 +1,5 @@
-"""Cancellations of tasks whose functions do not return, noticed when their time (``task.cancellation.timeout``) is over."""
+"""Cancellations of tasks whose functions do not return, noticed when their time
+(``task.cancellation.timeout``) is over."""
 
 from __future__ import annotations
 
@@ -10,10 +11,15 @@ from flinkpy.runtime.runner_port import TaskRunner
 
 
 class Cancellations:
-    """Cancels tasks of the TaskExecutor ``endpoint``, in whose main thread it lives. ``on_stuck`` hears what hinders one that is past its time."""
+    """Cancels tasks of the TaskExecutor ``endpoint``, in whose main thread it lives. ``on_stuck``
+    hears what hinders one that is past its time."""
 
-    def __init__(self, endpoint: RpcEndpoint, runner: TaskRunner, on_stuck: Callable[[str], None]) -> None:
-        self._endpoint, self._runner, self._on_stuck = endpoint, runner, on_stuck
+    def __init__(
+        self, endpoint: RpcEndpoint, runner: TaskRunner, on_stuck: Callable[[str], None]
+    ) -> None:
+        self._endpoint = endpoint
+        self._runner = runner
+        self._on_stuck = on_stuck
 
     def cancel(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
         patience_s = {self._runner.cancel(attempt_id) for attempt_id in attempt_ids}

@@ -1,4 +1,5 @@
-"""The jobs that a TaskExecutor works for: a connection to each JobMaster, and what happens to slots, tasks and results when one is lost."""
+"""The jobs that a TaskExecutor works for: a connection to each JobMaster, and what happens to
+slots, tasks and results when one is lost."""
 
 from __future__ import annotations
 
@@ -20,16 +21,26 @@ from flinkpy.runtime.runner_port import TaskRunner
 class ConnectedJobs:
     """All calls come from the TaskExecutor's main thread. It is the listener of its connections.
 
-    It calls ``on_slots_freed()`` when slots or the last results became free, ``on_idle()`` when the last connection
-    is closed.
-    """
+    It calls ``on_slots_freed()`` when slots or the last results became free, ``on_idle()`` when the
+    last connection is closed."""
 
     def __init__(
-        self, endpoint: RpcEndpoint, config: RpcConfig, holdings: Holdings, runner: TaskRunner, cancellations: Cancellations,
-        on_slots_freed: Callable[[], None], on_idle: Callable[[], None],
+        self,
+        endpoint: RpcEndpoint,
+        config: RpcConfig,
+        holdings: Holdings,
+        runner: TaskRunner,
+        cancellations: Cancellations,
+        on_slots_freed: Callable[[], None],
+        on_idle: Callable[[], None],
     ) -> None:
-        self._endpoint, self._config, self._holdings, self._runner = endpoint, config, holdings, runner
-        self._cancellations, self._on_slots_freed, self.on_idle = cancellations, on_slots_freed, on_idle
+        self._endpoint = endpoint
+        self._config = config
+        self._holdings = holdings
+        self._runner = runner
+        self._cancellations = cancellations
+        self._on_slots_freed = on_slots_freed
+        self.on_idle = on_idle
         self._jobs: dict[JobId, JobConnection] = {}
         self._job_of: dict[ResourceId, JobId] = {}
         self._heartbeats = heartbeat_responder(endpoint, config, self._on_silence)
@@ -40,29 +51,38 @@ class ConnectedJobs:
     def get_job(self, job_id: JobId) -> JobConnection | None:
         return self._jobs.get(job_id)
 
-    # -- connections -------------------------------------------------------------------------------------------------------
+    # -- connections -------------------------------------------------------------------------------
 
-    def connect_job(self, location: TaskManagerLocation, job_id: JobId, address: str, token: FencingToken) -> None:
-        """Connects to the JobMaster, unless that is done already. Another JobMaster of the same job, with another
-        token, is lost thereby."""
+    def connect_job(
+        self, location: TaskManagerLocation, job_id: JobId, address: str, token: FencingToken
+    ) -> None:
+        """Connects to the JobMaster, unless that is done already. Another JobMaster of the same
+        job, with another token, is lost thereby."""
         known = self._jobs.get(job_id)
         if known is not None and known.token != token:
             self.lose_job(job_id, known.token, f"job {job_id} has a new JobMaster")
             known = None
         if known is None:
-            self._jobs[job_id] = JobConnection(self._endpoint, location, self._config, self._holdings, self, job_id, address, token)
+            self._jobs[job_id] = JobConnection(
+                self._endpoint, location, self._config, self._holdings, self, job_id, address, token
+            )
 
     def job_registered(self, job: JobConnection) -> None:
         assert job.resource_id is not None
         self._job_of[job.resource_id] = job.job_id
-        self._heartbeats.monitor(job.resource_id, lambda: job.send_heartbeat(self._runner.metrics()))
+        self._heartbeats.monitor(
+            job.resource_id, lambda: job.send_heartbeat(self._runner.metrics())
+        )
 
     def heartbeat_received(self, resource_id: ResourceId) -> None:
-        """Answers at once, whatever the tasks are doing, and once more when they have reported their accumulators."""
+        """Answers at once, whatever the tasks are doing, and once more when they have reported
+        their accumulators."""
         self._heartbeats.request_received(resource_id)
         job_id = self._job_of.get(resource_id)
         if job_id is not None:
-            self._runner.read_accumulators(lambda: self._endpoint.run_async(partial(self._send_heartbeat, job_id)))
+            self._runner.read_accumulators(
+                lambda: self._endpoint.run_async(partial(self._send_heartbeat, job_id))
+            )
 
     def _send_heartbeat(self, job_id: JobId) -> None:
         job = self._jobs.get(job_id)
@@ -78,10 +98,15 @@ class ConnectedJobs:
     def _on_silence(self, resource_id: ResourceId) -> None:
         job = self._jobs[self._job_of[resource_id]]
         job.send_disconnect("no heartbeat came in time")
-        self.lose_job(job.job_id, job.token, f"the JobMaster of job {job.job_id} is lost: it sent no heartbeat in time")
+        self.lose_job(
+            job.job_id,
+            job.token,
+            f"the JobMaster of job {job.job_id} is lost: it sent no heartbeat in time",
+        )
 
     def lose_job(self, job_id: JobId, token: FencingToken, reason: str) -> None:
-        """The JobMaster is lost: fails its tasks, frees its slots and results, and reports nothing more to it."""
+        """The JobMaster is lost: fails its tasks, frees its slots and results, and reports nothing
+        more to it."""
         job = self._jobs.get(job_id)
         if job is None or job.token != token:
             return
@@ -94,7 +119,8 @@ class ConnectedJobs:
         self._on_slots_freed()
 
     def close_if_done(self, job_id: JobId) -> None:
-        """Closes the connection if nothing of the job is left here and its JobMaster knows the end of every task."""
+        """Closes the connection if nothing of the job is left here and its JobMaster knows the end
+        of every task."""
         job = self._jobs.get(job_id)
         if job is not None and not job.is_needed:
             self._close_job(job)
@@ -116,13 +142,18 @@ class ConnectedJobs:
             job.close_connection()
         self._heartbeats.stop()
 
-    # -- slots, tasks and results ------------------------------------------------------------------------------------------
+    # -- slots, tasks and results ------------------------------------------------------------------
 
     def free_slots(self, allocation_ids: Iterable[AllocationId], reason: str) -> None:
-        """Cancels the tasks in these slots and frees each slot, now or when its last task has ended."""
+        """Cancels the tasks in these slots and frees each slot, now or when its last task has
+        ended."""
         slots = self._holdings.slots
         allocation_ids = tuple(allocation_ids)
-        jobs = {slot.job_id for allocation_id in allocation_ids if (slot := slots.get_slot(allocation_id)) is not None}
+        jobs = {
+            slot.job_id
+            for allocation_id in allocation_ids
+            if (slot := slots.get_slot(allocation_id)) is not None
+        }
         for allocation_id in allocation_ids:
             self._cancellations.cancel(slots.free_slot(allocation_id, reason))
         if jobs:

@@ -1,5 +1,5 @@
-"""Holdings: what a TaskExecutor holds for its jobs: slots, the tasks in them, and blocking results. It only decides;
-others act."""
+"""Holdings: what a TaskExecutor holds for its jobs: slots, the tasks in them, and blocking results.
+It only decides; others act."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor
 
 
 class Holdings:
-    """``sequence`` grows with every change, so that a receiver can tell which of two reports is newer."""
+    """``sequence`` grows with every change, so that a receiver can tell which of two reports is
+    newer."""
 
     def __init__(self, slots: TaskSlotTable) -> None:
         self.slots = slots
         self.sequence = 0
-        self._leaves_results: set[ExecutionAttemptId] = set()  # running tasks that will leave blocking results behind
+        # running tasks that will leave blocking results behind
+        self._leaves_results: set[ExecutionAttemptId] = set()
         self._results: dict[JobId, dict[ExecutionAttemptId, None]] = {}
 
     def count_change(self) -> None:
@@ -29,25 +31,26 @@ class Holdings:
     def holds_anything_for(self, job_id: JobId) -> bool:
         return bool(self.slots.of_job(job_id)) or job_id in self._results
 
-    # -- tasks -------------------------------------------------------------------------------------------------------------
+    # -- tasks -------------------------------------------------------------------------------------
 
     def add_task(self, descriptor: TaskDeploymentDescriptor) -> TaskSlot:
-        """Adds the task to its slot. Raises SlotNotAvailableError when the slot is not held for the task's job."""
+        """Adds the task to its slot. Raises SlotNotAvailableError when the slot is not held for the
+        task's job."""
         slot = self.slots.add_task(descriptor.attempt_id, descriptor.allocation_id)
         if any(partition.partition_type.is_blocking for partition in descriptor.partitions):
             self._leaves_results.add(descriptor.attempt_id)
         return slot
 
     def remove_task(self, attempt_id: ExecutionAttemptId) -> tuple[bool, bool]:
-        """Removes a task that has ended. Returns whether this freed its slot, and whether it may have left results
-        behind."""
+        """Removes a task that has ended. Returns whether this freed its slot, and whether it may
+        have left results behind."""
         freed = self.slots.remove_task(attempt_id)
         self.sequence += 1
         left_results = attempt_id in self._leaves_results
         self._leaves_results.discard(attempt_id)
         return freed, left_results
 
-    # -- blocking results --------------------------------------------------------------------------------------------------
+    # -- blocking results --------------------------------------------------------------------------
 
     @property
     def keeps_results(self) -> bool:
@@ -64,9 +67,13 @@ class Holdings:
         self._results.setdefault(attempt_id.job_id, {})[attempt_id] = None
 
     def remove_results(self, attempt_ids: Iterable[ExecutionAttemptId]) -> list[ExecutionAttemptId]:
-        """Removes results that nobody will read any more. Returns those that were kept: their partitions are to be
-        released."""
-        removed = [attempt_id for attempt_id in attempt_ids if attempt_id in self._results.get(attempt_id.job_id, ())]
+        """Removes results that nobody will read any more. Returns those that were kept: their
+        partitions are to be released."""
+        removed = [
+            attempt_id
+            for attempt_id in attempt_ids
+            if attempt_id in self._results.get(attempt_id.job_id, ())
+        ]
         for attempt_id in removed:
             of_job = self._results[attempt_id.job_id]
             del of_job[attempt_id]

@@ -1,8 +1,8 @@
 """TaskSlotTable: what the slots of one TaskExecutor hold. It only decides; the TaskExecutor acts.
 
-A slot is free, or held under an allocation id by one job: ALLOCATED (the JobMaster has not accepted it yet), ACTIVE,
-or RELEASING (waits for its last task to end). A request that comes twice is carried out once.
-"""
+A slot is free, or held under an allocation id by one job: ALLOCATED (the JobMaster has not accepted
+it yet), ACTIVE, or RELEASING (waits for its last task to end). A request that comes twice is
+carried out once."""
 
 from __future__ import annotations
 
@@ -25,18 +25,29 @@ class TaskSlot:
 
     __slots__ = ("allocation_id", "ended", "index", "job_id", "lifecycle", "profile", "tasks")
 
-    def __init__(self, index: int, profile: ResourceProfile, job_id: JobId, allocation_id: AllocationId) -> None:
-        self.index, self.profile, self.job_id, self.allocation_id = index, profile, job_id, allocation_id
-        self.lifecycle: StateMachine[TaskSlotState] = StateMachine(TASK_SLOT, f"slot {index}, allocation {allocation_id:.8}")
+    def __init__(
+        self, index: int, profile: ResourceProfile, job_id: JobId, allocation_id: AllocationId
+    ) -> None:
+        self.index = index
+        self.profile = profile
+        self.job_id = job_id
+        self.allocation_id = allocation_id
+        self.lifecycle: StateMachine[TaskSlotState] = StateMachine(
+            TASK_SLOT, f"slot {index}, allocation {allocation_id:.8}"
+        )
         self.tasks: dict[ExecutionAttemptId, None] = {}  # in the order in which they came
-        self.ended: set[ExecutionAttemptId] = set()  # so that a doubled submission does not run a task again
+        # so that a doubled submission does not run a task again
+        self.ended: set[ExecutionAttemptId] = set()
 
     @property
     def state(self) -> TaskSlotState:
         return self.lifecycle.state
 
     def __repr__(self) -> str:
-        return f"<slot {self.index} {self.state.name} for job {self.job_id:.8}, allocation {self.allocation_id:.8}, {len(self.tasks)} tasks>"
+        return (
+            f"<slot {self.index} {self.state.name} for job {self.job_id:.8}, allocation "
+            f"{self.allocation_id:.8}, {len(self.tasks)} tasks>"
+        )
 
 
 @dataclass(frozen=True)
@@ -63,11 +74,11 @@ class TaskSlotTable:
         self._by_job: dict[JobId, dict[AllocationId, TaskSlot]] = {}
         self._of_task: dict[ExecutionAttemptId, TaskSlot] = {}
 
-    # -- slots -----------------------------------------------------------------------------------------------------------
+    # -- slots -------------------------------------------------------------------------------------
 
     def allocate(self, index: int, job_id: JobId, allocation_id: AllocationId) -> TaskSlot:
-        """Allocates the slot. Raises SlotNotAvailableError when it is held already, or the allocation is in another
-        slot."""
+        """Allocates the slot. Raises SlotNotAvailableError when it is held already, or the
+        allocation is in another slot."""
         if not 0 <= index < len(self._profiles):
             raise SlotNotAvailableError(f"there is no slot {index}, only {len(self._profiles)}")
         known = self._by_allocation.get(allocation_id)
@@ -75,7 +86,10 @@ class TaskSlotTable:
         if known is not None and known is occupant and known.state is not TaskSlotState.RELEASING:
             return known
         if known is not None or occupant is not None:
-            raise SlotNotAvailableError(f"slot {index} cannot be promised under {allocation_id:.8}: there is {known or occupant!r}")
+            raise SlotNotAvailableError(
+                f"slot {index} cannot be promised under {allocation_id:.8}: there is "
+                f"{known or occupant!r}"
+            )
         slot = TaskSlot(index, self._profiles[index], job_id, allocation_id)
         self._held[index] = self._by_allocation[allocation_id] = slot
         self._by_job.setdefault(job_id, {})[allocation_id] = slot
@@ -91,8 +105,8 @@ class TaskSlotTable:
         return True
 
     def free_slot(self, allocation_id: AllocationId, why: str) -> tuple[ExecutionAttemptId, ...]:
-        """Frees the slot: at once when nothing runs in it, else when its last task ends. Returns the tasks that must
-        be ended now."""
+        """Frees the slot: at once when nothing runs in it, else when its last task ends. Returns
+        the tasks that must be ended now."""
         slot = self._by_allocation.get(allocation_id)
         if slot is None or slot.state is TaskSlotState.RELEASING:
             return ()
@@ -109,18 +123,19 @@ class TaskSlotTable:
         if not of_job:
             del self._by_job[slot.job_id]
 
-    # -- tasks -----------------------------------------------------------------------------------------------------------
+    # -- tasks -------------------------------------------------------------------------------------
 
     def add_task(self, attempt_id: ExecutionAttemptId, allocation_id: AllocationId) -> TaskSlot:
-        """Adds the task to that slot. Raises SlotNotAvailableError when the slot is not held for the task's job (any
-        more).
+        """Adds the task to that slot. Raises SlotNotAvailableError when the slot is not held for
+        the task's job (any more).
 
-        A slot still ALLOCATED becomes ACTIVE: a submission proves that the JobMaster accepted it, even if its answer
-        is late or lost.
-        """
+        A slot still ALLOCATED becomes ACTIVE: a submission proves that the JobMaster accepted it,
+        even if its answer is late or lost."""
         slot = self._by_allocation.get(allocation_id)
         if slot is None or slot.job_id != attempt_id.job_id:
-            raise SlotNotAvailableError(f"allocation {allocation_id:.8} is not held here for job {attempt_id.job_id:.8}")
+            raise SlotNotAvailableError(
+                f"allocation {allocation_id:.8} is not held here for job {attempt_id.job_id:.8}"
+            )
         if not self.activate(allocation_id):
             raise SlotNotAvailableError(f"allocation {allocation_id:.8} is being released")
         slot.tasks[attempt_id] = None
@@ -144,14 +159,14 @@ class TaskSlotTable:
             return True
         return False
 
-    # -- inspection ------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def runs(self, attempt_id: ExecutionAttemptId) -> bool:
         return attempt_id in self._of_task
 
     def may_send_events(self, attempt_id: ExecutionAttemptId) -> bool:
-        """Whether the task's slot is active. A task in a slot being released belongs to a connection that may be
-        gone."""
+        """Whether the task's slot is active. A task in a slot being released belongs to a
+        connection that may be gone."""
         slot = self._of_task.get(attempt_id)
         return slot is not None and slot.state is TaskSlotState.ACTIVE
 
@@ -165,23 +180,35 @@ class TaskSlotTable:
         return tuple(self._by_job)
 
     def tasks_of_job(self, job_id: JobId) -> Iterator[ExecutionAttemptId]:
-        return (attempt_id for slot in self._by_job.get(job_id, {}).values() for attempt_id in slot.tasks)
+        return (
+            attempt_id
+            for slot in self._by_job.get(job_id, {}).values()
+            for attempt_id in slot.tasks
+        )
 
     def offers(self, job_id: JobId) -> tuple[SlotOffer, ...]:
         """Returns the job's slots that its JobMaster has not accepted yet."""
-        return tuple(SlotOffer(slot.allocation_id, slot.index, slot.profile) for slot in self.of_job(job_id) if slot.state is TaskSlotState.ALLOCATED)
+        return tuple(
+            SlotOffer(slot.allocation_id, slot.index, slot.profile)
+            for slot in self.of_job(job_id)
+            if slot.state is TaskSlotState.ALLOCATED
+        )
 
     def report(self) -> tuple[SlotStatus, ...]:
         """Returns the status of each slot."""
         return tuple(
-            SlotStatus(index, profile, held.job_id, held.allocation_id) if (held := self._held.get(index)) is not None else SlotStatus(index, profile)
+            SlotStatus(index, profile, held.job_id, held.allocation_id)
+            if (held := self._held.get(index)) is not None
+            else SlotStatus(index, profile)
             for index, profile in enumerate(self._profiles)
         )
 
     def statistics(self) -> SlotTableStatistics:
         states = [slot.state for slot in self._held.values()]
         allocated, active, releasing = map(states.count, TaskSlotState)
-        return SlotTableStatistics(len(self._profiles), allocated, active, releasing, len(self._of_task))
+        return SlotTableStatistics(
+            len(self._profiles), allocated, active, releasing, len(self._of_task)
+        )
 
     def check_invariants(self) -> None:
         """Raises EngineError when the tables contradict each other."""
@@ -190,11 +217,16 @@ class TaskSlotTable:
                 raise EngineError(f"{slot!r} stands in the wrong place")
             if self._by_job.get(slot.job_id, {}).get(slot.allocation_id) is not slot:
                 raise EngineError(f"{slot!r} is not among its job's")
-            if any(attempt_id.job_id != slot.job_id or self._of_task.get(attempt_id) is not slot for attempt_id in slot.tasks):
+            if any(
+                attempt_id.job_id != slot.job_id or self._of_task.get(attempt_id) is not slot
+                for attempt_id in slot.tasks
+            ):
                 raise EngineError(f"{slot!r} runs a task that is not its own")
             if slot.state is TaskSlotState.RELEASING and not slot.tasks:
                 raise EngineError(f"{slot!r} should be free")
-        if len(self._held) != len(self._by_allocation) or len(self._held) != sum(map(len, self._by_job.values())):
+        if len(self._held) != len(self._by_allocation) or len(self._held) != sum(
+            map(len, self._by_job.values())
+        ):
             raise EngineError(f"{self!r}: slots are held under more than one allocation")
         if len(self._of_task) != sum(len(slot.tasks) for slot in self._held.values()):
             raise EngineError(f"{self!r}: tasks without a slot")

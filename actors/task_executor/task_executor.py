@@ -1,9 +1,9 @@
-"""TaskExecutor: a worker process. It offers its slots to JobMasters, runs their tasks, and reports the states of the tasks.
+"""TaskExecutor: a worker process. It offers its slots to JobMasters, runs their tasks, and reports
+the states of the tasks.
 
-It belongs to the ResourceManager it is registered at, and to each job that holds one of its slots; each of these
-connections can be lost and made again. With a lost JobMaster its tasks fail and its slots are freed; the loss of the
-ResourceManager changes nothing for running tasks.
-"""
+It belongs to the ResourceManager it is registered at, and to each job that holds one of its slots;
+each of these connections can be lost and made again. With a lost JobMaster its tasks fail and its
+slots are freed; the loss of the ResourceManager changes nothing for running tasks."""
 
 from __future__ import annotations
 
@@ -26,14 +26,29 @@ from flinkpy.actors.rpc.service import RpcService
 from flinkpy.actors.task_executor.cancellations import Cancellations
 from flinkpy.actors.task_executor.connected_jobs import ConnectedJobs
 from flinkpy.actors.task_executor.holdings import Holdings
-from flinkpy.actors.task_executor.slot_table import SlotNotAvailableError, SlotTableStatistics, TaskSlotTable
+from flinkpy.actors.task_executor.slot_table import (
+    SlotNotAvailableError,
+    SlotTableStatistics,
+    TaskSlotTable,
+)
 from flinkpy.actors.task_executor_info import ProcessDescription
 from flinkpy.core.errors import FencingError, NotRegisteredError
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, OperatorId, ResourceId
+from flinkpy.core.ids import (
+    AllocationId,
+    ExecutionAttemptId,
+    FencingToken,
+    JobId,
+    OperatorId,
+    ResourceId,
+)
 from flinkpy.core.lifecycles import ExecutionState, TaskSlotState
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
-from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskManagerLocation
+from flinkpy.graph.deployment import (
+    TaskDeploymentDescriptor,
+    TaskExecutionState,
+    TaskManagerLocation,
+)
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskRunner
 from flinkpy.scheduler.execution_model import TERMINAL
@@ -48,18 +63,29 @@ class TaskExecutorStatistics:
 
 
 class TaskExecutor(RpcEndpoint):
-    """``slots`` has the profile of each slot; ``runner`` must be started already. Calls ``on_refused(reason)`` when
-    the ResourceManager does not accept this worker, and ``on_stuck(reason)`` when a cancelled task does not end
-    (Flink's watchdog: otherwise its slot would be lost); after both the process should end. Calls ``on_idle()`` when
-    nothing of any job is left here."""
+    """``slots`` has the profile of each slot; ``runner`` must be started already. Calls
+    ``on_refused(reason)`` when the ResourceManager does not accept this worker, and
+    ``on_stuck(reason)`` when a cancelled task does not end (Flink's watchdog: otherwise its slot
+    would be lost); after both the process should end. Calls ``on_idle()`` when nothing of any job
+    is left here."""
 
     gateway = TaskExecutorGateway
 
     def __init__(
-        self, service: RpcService, resource_id: ResourceId, runner: TaskRunner, slots: Sequence[ResourceProfile],
-        resource_manager: LeaderRetrievalService, *, slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
-        name: str = "taskexecutor", process: ProcessDescription = ProcessDescription(),  # noqa: B008  # frozen
-        on_refused: Callable[[str], None] = lambda reason: None, on_stuck: Callable[[str], None] = lambda reason: None,
+        self,
+        service: RpcService,
+        resource_id: ResourceId,
+        runner: TaskRunner,
+        slots: Sequence[ResourceProfile],
+        resource_manager: LeaderRetrievalService,
+        *,
+        slot_config: SlotConfig | None = None,
+        rpc_config: RpcConfig | None = None,
+        # frozen
+        name: str = "taskexecutor",
+        process: ProcessDescription = ProcessDescription(),  # noqa: B008
+        on_refused: Callable[[str], None] = lambda reason: None,
+        on_stuck: Callable[[str], None] = lambda reason: None,
         on_idle: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(service, name)
@@ -69,16 +95,28 @@ class TaskExecutor(RpcEndpoint):
         rpc_config, self._slot_config = rpc_config or RpcConfig(), slot_config or SlotConfig()
         self.cancellations = Cancellations(self, runner, on_stuck)
         self.manager = ResourceManagerConnection(
-            self, resource_manager, rpc_config,
-            lambda manager: manager.register_task_executor(TaskExecutorRegistration(self.location, holdings.slot_report(), process)),
-            lambda manager: manager.heartbeat_from_task_executor(resource_id, holdings.slot_report()),
-            lambda manager: manager.report_slots(resource_id, holdings.slot_report()), lambda response: on_refused(response.reason))
-        self.jobs = ConnectedJobs(self, rpc_config, holdings, runner, self.cancellations, self._on_slots_freed, on_idle)
+            self,
+            resource_manager,
+            rpc_config,
+            lambda manager: manager.register_task_executor(
+                TaskExecutorRegistration(self.location, holdings.slot_report(), process)
+            ),
+            lambda manager: manager.heartbeat_from_task_executor(
+                resource_id, holdings.slot_report()
+            ),
+            lambda manager: manager.report_slots(resource_id, holdings.slot_report()),
+            lambda response: on_refused(response.reason),
+        )
+        self.jobs = ConnectedJobs(
+            self, rpc_config, holdings, runner, self.cancellations, self._on_slots_freed, on_idle
+        )
         self._report_due = False
         self._why_it_stops = "the TaskExecutor stops"
-        self._reporter = _MainThreadReporter(self.run_async, self._task_state_changed, self._send_operator_event)
+        self._reporter = _MainThreadReporter(
+            self.run_async, self._task_state_changed, self._send_operator_event
+        )
 
-    # -- life --------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def on_start(self) -> None:
         host, port = self.runner.data_address
@@ -94,12 +132,12 @@ class TaskExecutor(RpcEndpoint):
         return None
 
     def leave(self, reason: str) -> Future[None]:
-        """Ends like ``stop``; the reason is told to the ResourceManager and the JobMasters, which lose the tasks here by it. May be called in any
-        thread."""
+        """Ends like ``stop``; the reason is told to the ResourceManager and the JobMasters, which
+        lose the tasks here by it. May be called in any thread."""
         self._why_it_stops = reason
         return self.stop()
 
-    # -- the ResourceManager -----------------------------------------------------------------------------------------------
+    # -- the ResourceManager -----------------------------------------------------------------------
 
     def heartbeat_from_resource_manager(self, resource_id: ResourceId) -> None:
         self.manager.heartbeat_received(resource_id)
@@ -120,20 +158,29 @@ class TaskExecutor(RpcEndpoint):
         if self.manager.gateway is not None:
             self.manager.gateway.report_slots(self.resource_id, self.holdings.slot_report())
 
-    # -- slots -------------------------------------------------------------------------------------------------------------
+    # -- slots -------------------------------------------------------------------------------------
 
-    def request_slots(self, resource_manager_token: FencingToken, allocations: tuple[SlotAllocation, ...]) -> SlotReport:
+    def request_slots(
+        self, resource_manager_token: FencingToken, allocations: tuple[SlotAllocation, ...]
+    ) -> SlotReport:
         if resource_manager_token != self.manager.token:
             raise FencingError(f"{self.address} belongs to another ResourceManager, or to none yet")
         for allocation in allocations:
             request = allocation.request
             try:
-                self.holdings.slots.allocate(allocation.slot_index, request.job_id, request.allocation_id)
+                self.holdings.slots.allocate(
+                    allocation.slot_index, request.job_id, request.allocation_id
+                )
             except SlotNotAvailableError:
                 continue  # the answer shows it
             self.holdings.count_change()
-            self.jobs.connect_job(self.location, request.job_id, request.job_master_address, request.job_master_token)
-            self.schedule_run_async(self._slot_config.offer_timeout.total_seconds(), partial(self._offer_expired, request.allocation_id))
+            self.jobs.connect_job(
+                self.location, request.job_id, request.job_master_address, request.job_master_token
+            )
+            self.schedule_run_async(
+                self._slot_config.offer_timeout.total_seconds(),
+                partial(self._offer_expired, request.allocation_id),
+            )
         for job_id in {allocation.request.job_id for allocation in allocations}:
             job = self.jobs.get_job(job_id)
             if job is not None:
@@ -151,7 +198,7 @@ class TaskExecutor(RpcEndpoint):
     def free_slots(self, allocation_ids: tuple[AllocationId, ...], reason: str) -> None:
         self.jobs.free_slots(allocation_ids, reason)
 
-    # -- JobMasters --------------------------------------------------------------------------------------------------------
+    # -- JobMasters --------------------------------------------------------------------------------
 
     def heartbeat_from_job_master(self, resource_id: ResourceId) -> None:
         self.jobs.heartbeat_received(resource_id)
@@ -162,9 +209,11 @@ class TaskExecutor(RpcEndpoint):
     def release_results(self, attempt_ids: tuple[ExecutionAttemptId, ...]) -> None:
         self.jobs.release_results(attempt_ids)
 
-    # -- tasks -------------------------------------------------------------------------------------------------------------
+    # -- tasks -------------------------------------------------------------------------------------
 
-    def submit_tasks(self, job_master_token: FencingToken, descriptors: tuple[TaskDeploymentDescriptor, ...]) -> SubmitAnswer:
+    def submit_tasks(
+        self, job_master_token: FencingToken, descriptors: tuple[TaskDeploymentDescriptor, ...]
+    ) -> SubmitAnswer:
         refused: dict[ExecutionAttemptId, str] = {}
         self.holdings.count_change()
         for descriptor in descriptors:
@@ -189,9 +238,13 @@ class TaskExecutor(RpcEndpoint):
         self.runner.submit(slot.index, descriptor, self._reporter)
         return None
 
-    def cancel_tasks(self, attempt_ids: tuple[ExecutionAttemptId, ...]) -> tuple[ExecutionAttemptId, ...]:
+    def cancel_tasks(
+        self, attempt_ids: tuple[ExecutionAttemptId, ...]
+    ) -> tuple[ExecutionAttemptId, ...]:
         self.cancellations.cancel(attempt_ids)
-        return tuple(attempt_id for attempt_id in attempt_ids if not self.holdings.slots.runs(attempt_id))
+        return tuple(
+            attempt_id for attempt_id in attempt_ids if not self.holdings.slots.runs(attempt_id)
+        )
 
     def _task_state_changed(self, state: TaskExecutionState) -> None:
         """Handles the new state of a task that runs here."""
@@ -208,26 +261,39 @@ class TaskExecutor(RpcEndpoint):
         if job is not None:
             job.report_state(state)
 
-    # -- operator events -----------------------------------------------------------------------------------------------------
+    # -- operator events ---------------------------------------------------------------------------
 
-    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...]) -> None:
+    def send_operator_events(
+        self,
+        attempt_id: ExecutionAttemptId,
+        first: int,
+        events: tuple[tuple[OperatorId | None, Any], ...],
+    ) -> None:
         job = self.jobs.get_job(attempt_id.job_id)
         if job is None or not self.holdings.slots.runs(attempt_id):
-            raise NotRegisteredError(f"{self.resource_id} does not run {attempt_id} (yet, or any more)")
+            raise NotRegisteredError(
+                f"{self.resource_id} does not run {attempt_id} (yet, or any more)"
+            )
         for operator_id, event in job.fresh_events(attempt_id, first, events):
             self.runner.deliver_operator_event(attempt_id, operator_id, event)
 
-    def _send_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
+    def _send_operator_event(
+        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
+    ) -> None:
         """A task here has an event for its coordinator."""
         job = self.jobs.get_job(attempt_id.job_id)
         if job is not None and self.holdings.slots.may_send_events(attempt_id):
             job.send_event(attempt_id, (operator_id, event))
 
-    # -- inspection --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def statistics(self) -> TaskExecutorStatistics:
         return TaskExecutorStatistics(
-            self.holdings.slots.statistics(), self.runner.statistics(), len(self.jobs), self.manager.gateway is not None)
+            self.holdings.slots.statistics(),
+            self.runner.statistics(),
+            len(self.jobs),
+            self.manager.gateway is not None,
+        )
 
     def check_invariants(self) -> None:
         """Raises EngineError when its parts contradict each other."""
@@ -238,13 +304,19 @@ class _MainThreadReporter:
     """Takes reports of tasks, in any thread, into the TaskExecutor's main thread."""
 
     def __init__(
-        self, run_async: Callable[[Callable[[], object]], None], on_state: Callable[[TaskExecutionState], None],
+        self,
+        run_async: Callable[[Callable[[], object]], None],
+        on_state: Callable[[TaskExecutionState], None],
         on_event: Callable[[ExecutionAttemptId, OperatorId | None, Any], None],
     ) -> None:
-        self._run_async, self._on_state, self._on_event = run_async, on_state, on_event
+        self._run_async = run_async
+        self._on_state = on_state
+        self._on_event = on_event
 
     def state_changed(self, state: TaskExecutionState) -> None:
         self._run_async(partial(self._on_state, state))
 
-    def operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
+    def operator_event(
+        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
+    ) -> None:
         self._run_async(partial(self._on_event, attempt_id, operator_id, event))

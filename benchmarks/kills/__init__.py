@@ -1,1 +1,2 @@
-"""A job whose processes are killed every few seconds, and whether its output is that of an undisturbed run."""
+"""A job whose processes are killed every few seconds, and whether its output is that of an
+undisturbed run."""

@@ -1,4 +1,5 @@
-"""What the writers of a job's sinks do, and when: each process appends to one file, which the killer reads."""
+"""What the writers of a job's sinks do, and when: each process appends to one file, which the
+killer reads."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Entry:
-    """An attempt opened its writer, wrote its first record, or committed its first records: when, by the machine's
-    monotonic clock, and in which process."""
+    """An attempt opened its writer, wrote its first record, or committed its first records: when,
+    by the machine's monotonic clock, and in which process."""
 
     at: float
     process: int
@@ -33,10 +34,15 @@ class Journal:
     """Entries are short enough for the system to append each as a whole."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._read, self._entries = path, 0, list[Entry]()
+        self._path = path
+        self._read = 0
+        self._entries = list[Entry]()
 
     def add(self, what: str, attempt: Attempt) -> None:
-        line = f"{time.monotonic()} {os.getpid()} {what} {attempt.sink} {attempt.subtask} {attempt.number}\n"
+        line = (
+            f"{time.monotonic()} {os.getpid()} {what} {attempt.sink} {attempt.subtask} "
+            f"{attempt.number}\n"
+        )
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, line.encode())

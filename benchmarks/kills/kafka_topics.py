@@ -1,4 +1,5 @@
-"""Kafka to keyed windows to Kafka, as one more part of the job that is disturbed. The broker itself is left alone."""
+"""Kafka to keyed windows to Kafka, as one more part of the job that is disturbed. The broker itself
+is left alone."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ OUTPUT = "sums in Kafka"
 
 @dataclass(frozen=True)
 class KafkaTopics:
-    """Where the records come from, how many there are, and where the sums go; ``lake``: where the records go too."""
+    """Where the records come from, how many there are, and where the sums go; ``lake``: where the
+    records go too."""
 
     brokers: str
     source: str
@@ -44,15 +46,41 @@ class KafkaTopics:
     def add_to(self, env: StreamExecutionEnvironment) -> None:
         """Sums of each key and window. The source ends when the last record has come."""
         share, more = divmod(self.count, PARTITIONS)
-        ends = {KafkaTopicPartition(self.source, each): share + (each < more) for each in range(PARTITIONS)}
-        texts = (KafkaSource.builder().set_bootstrap_servers(self.brokers).set_topics(self.source)
-                 .set_starting_offsets(KafkaOffsetsInitializer.earliest()).set_bounded(KafkaOffsetsInitializer.offsets(ends))
-                 .set_value_only_deserializer(SimpleStringSchema()).build())
-        serializer = KafkaRecordSerializationSchema.builder().set_topic(self.target).set_value_serialization_schema(SimpleStringSchema()).build()
-        sink = (KafkaSink.builder().set_bootstrap_servers(self.brokers).set_record_serializer(serializer)
-                .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(self.target).build())
-        numbers = env.from_source(texts, WatermarkStrategy.for_monotonous_timestamps(), "numbers").uid("numbers").map(int)
-        windows = numbers.key_by(lambda number: number % KEYS).window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
+        ends = {
+            KafkaTopicPartition(self.source, each): share + (each < more)
+            for each in range(PARTITIONS)
+        }
+        texts = (
+            KafkaSource.builder()
+            .set_bootstrap_servers(self.brokers)
+            .set_topics(self.source)
+            .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+            .set_bounded(KafkaOffsetsInitializer.offsets(ends))
+            .set_value_only_deserializer(SimpleStringSchema())
+            .build()
+        )
+        serializer = (
+            KafkaRecordSerializationSchema.builder()
+            .set_topic(self.target)
+            .set_value_serialization_schema(SimpleStringSchema())
+            .build()
+        )
+        sink = (
+            KafkaSink.builder()
+            .set_bootstrap_servers(self.brokers)
+            .set_record_serializer(serializer)
+            .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+            .set_transactional_id_prefix(self.target)
+            .build()
+        )
+        numbers = (
+            env.from_source(texts, WatermarkStrategy.for_monotonous_timestamps(), "numbers")
+            .uid("numbers")
+            .map(int)
+        )
+        windows = numbers.key_by(lambda number: number % KEYS).window(
+            TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))
+        )
         windows.reduce(lambda a, b: a + b).map(str).sink_to(sink).uid("sums in Kafka")
         if self.lake is not None:
             self.lake.add_to(numbers)
@@ -72,12 +100,21 @@ def topics(broker: Broker, count: int, s3: str | None = None) -> KafkaTopics:
     from tests.s3.server import new_bucket
 
     lake = None if s3 is None else Lake(new_bucket(s3))
-    return KafkaTopics(broker.bootstrap, broker.new_topic(PARTITIONS, "numbers"), broker.new_topic(PARTITIONS, "sums"), count, lake)
+    return KafkaTopics(
+        broker.bootstrap,
+        broker.new_topic(PARTITIONS, "numbers"),
+        broker.new_topic(PARTITIONS, "sums"),
+        count,
+        lake,
+    )
 
 
 @contextmanager
-def fed(broker: Broker, to: KafkaTopics, records: Input, begun_ms: int, now_ms: Any) -> Iterator[None]:
-    """Writes the records as they come due, in the background. Each has the event time at which it would be due."""
+def fed(
+    broker: Broker, to: KafkaTopics, records: Input, begun_ms: int, now_ms: Any
+) -> Iterator[None]:
+    """Writes the records as they come due, in the background. Each has the event time at which it
+    would be due."""
     from tests.kafka.broker import Record
 
     ended = threading.Event()
@@ -86,9 +123,17 @@ def fed(broker: Broker, to: KafkaTopics, records: Input, begun_ms: int, now_ms: 
         written = 0
         while written < records.count:
             due = records.due(now_ms())
-            broker.produce(to.source, [
-                Record(str(number).encode(), partition=number % PARTITIONS, timestamp=begun_ms + int(number / records.rate * 1000))
-                for number in range(written, due)])
+            broker.produce(
+                to.source,
+                [
+                    Record(
+                        str(number).encode(),
+                        partition=number % PARTITIONS,
+                        timestamp=begun_ms + int(number / records.rate * 1000),
+                    )
+                    for number in range(written, due)
+                ],
+            )
             written = due
             if ended.wait(FEEDS_EVERY_S):
                 return

@@ -1,4 +1,5 @@
-"""Kafka to Parquet on S3, as one more part of the job that is disturbed. The broker and the S3 server are left alone."""
+"""Kafka to Parquet on S3, as one more part of the job that is disturbed. The broker and the S3
+server are left alone."""
 
 from __future__ import annotations
 
@@ -33,8 +34,14 @@ class Lake:
         """What readers see."""
         import pyarrow.parquet as pq
 
-        parts = [pq.read_table(io.BytesIO(content)) for name, content in self.bucket.objects(FOLDER).items() if not _is_hidden(name)]
-        return Counter(f"{row['number']} {row['half']}" for part in parts for row in part.to_pylist())
+        parts = [
+            pq.read_table(io.BytesIO(content))
+            for name, content in self.bucket.objects(FOLDER).items()
+            if not _is_hidden(name)
+        ]
+        return Counter(
+            f"{row['number']} {row['half']}" for part in parts for row in part.to_pylist()
+        )
 
     def unfinished(self) -> list[str]:
         """Parts that nobody will commit any more."""

@@ -1,4 +1,5 @@
-"""Runs the job on Ray, disturbed, and says what was wrong in the end: in the output, and in what was left behind."""
+"""Runs the job on Ray, disturbed, and says what was wrong in the end: in the output, and in what
+was left behind."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Disturbed:
 
 
 def options_of(cluster_id: str, folder: Path) -> dict[str, Any]:
-    """The pause before a restart does not grow, as it would by default with failures that follow each other closely."""
+    """The pause before a restart does not grow, as it would by default with failures that follow
+    each other closely."""
     return {
         "execution.target": "ray-session",
         "cluster.id": cluster_id,
@@ -63,18 +65,25 @@ def options_of(cluster_id: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def undisturbed(records: Input, folder: Path, options: dict[str, Any], kafka: KafkaTopics | None = None) -> None:
+def undisturbed(
+    records: Input, folder: Path, options: dict[str, Any], kafka: KafkaTopics | None = None
+) -> None:
     """The same job in this process, to its end. Of the options it takes those of its state."""
     kept = {name: value for name, value in options.items() if name.startswith("state.")}
-    env = StreamExecutionEnvironment.get_execution_environment({**kept, "execution.target": "embedded"})
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {**kept, "execution.target": "embedded"}
+    )
     env.set_parallelism(PARALLELISM)
     build(env, records.undisturbed, folder, kafka)
     env.execute("undisturbed")
 
 
 @contextmanager
-def disturbed(records: Input, folder: Path, options: dict[str, Any], kafka: KafkaTopics | None = None) -> Iterator[Disturbed]:
-    """The job while it runs. At the end of the block it is cancelled if it runs still, and its session is stopped."""
+def disturbed(
+    records: Input, folder: Path, options: dict[str, Any], kafka: KafkaTopics | None = None
+) -> Iterator[Disturbed]:
+    """The job while it runs. At the end of the block it is cancelled if it runs still, and its
+    session is stopped."""
     from flinkpy.cluster.ray.ray_sessions import stop_session
 
     (folder / "tmp").mkdir(parents=True)
@@ -99,11 +108,15 @@ def wrong_output(folder: Path, expected: Path) -> list[str]:
 
 
 def left_behind(folder: Path, processes: Processes) -> list[str]:
-    """What a job that has ended well, and its session, have left: files, processes, actors. Ray needs a moment to end
-    them."""
+    """What a job that has ended well, and its session, have left: files, processes, actors. Ray
+    needs a moment to end them."""
 
     def look() -> list[str]:
-        files = [str(path) for part in ("ha", "checkpoints", "tmp") for path in (folder / part).rglob("*")]
+        files = [
+            str(path)
+            for part in ("ha", "checkpoints", "tmp")
+            for path in (folder / part).rglob("*")
+        ]
         return [*unfinished(folder), *files, *processes.left(), *processes.living()]
 
     wait_until(lambda: not look(), GONE_WITHIN_S)

@@ -1,4 +1,5 @@
-"""Ends processes of a session on Ray (``kill -9``, or SIGTERM), and waits until its job gives new output."""
+"""Ends processes of a session on Ray (``kill -9``, or SIGTERM), and waits until its job gives new
+output."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Strike:
     signal: signal.Signals = signal.SIGKILL
     during_recovery: bool = False
     output: float | None = None  # seconds until the sinks got a record again
-    visible: float | None = None  # seconds until a record was seen that was written after the strike
+    # seconds until a record was seen that was written after the strike
+    visible: float | None = None
 
     @property
     def kind(self) -> str:
@@ -46,7 +48,11 @@ class Strike:
             return "any of these, while the job recovers"
         if self.target is Target.WORKER and self.signal is signal.SIGKILL:
             return "a worker, a spare there" if self.had_spare else "a worker, no spare"
-        return self.target.value if self.signal is signal.SIGKILL else f"{self.target.value}, by {self.signal.name}"
+        return (
+            self.target.value
+            if self.signal is signal.SIGKILL
+            else f"{self.target.value}, by {self.signal.name}"
+        )
 
 
 class JobHangsError(Exception):
@@ -65,19 +71,31 @@ class Processes:
 
         actors = [actor for actor in state.actors().values() if actor["State"] == "ALIVE"]
         found = {actor["Name"]: actor["Pid"] for actor in actors}
-        own = {name: process for name, process in found.items() if name.startswith((self._master, self._worker))}
+        own = {
+            name: process
+            for name, process in found.items()
+            if name.startswith((self._master, self._worker))
+        }
         self.seen.update({process: name for name, process in own.items()})
         return own
 
     def workers(self) -> list[int]:
-        return [process for name, process in sorted(self.living().items()) if name.startswith(self._worker)]
+        return [
+            process
+            for name, process in sorted(self.living().items())
+            if name.startswith(self._worker)
+        ]
 
     def job_manager(self) -> int | None:
         return self.living().get(self._master)
 
     def left(self) -> list[str]:
         """Processes that were seen and still live."""
-        return [f"{name} in process {process}" for process, name in self.seen.items() if _runs_actor(process)]
+        return [
+            f"{name} in process {process}"
+            for process, name in self.seen.items()
+            if _runs_actor(process)
+        ]
 
 
 def _runs_actor(process: int) -> bool:
@@ -91,12 +109,21 @@ class Killer:
     """``has_ended()`` says whether the job has; then no new output is awaited."""
 
     def __init__(
-        self, processes: Processes, journal: Journal, chance: random.Random, has_ended: Callable[[], bool]
+        self,
+        processes: Processes,
+        journal: Journal,
+        chance: random.Random,
+        has_ended: Callable[[], bool],
     ) -> None:
-        self._processes, self._journal, self._chance, self._has_ended = processes, journal, chance, has_ended
+        self._processes = processes
+        self._journal = journal
+        self._chance = chance
+        self._has_ended = has_ended
         self.strikes: list[Strike] = []
 
-    def strike(self, target: Target, during_recovery: bool = False, by: signal.Signals = signal.SIGKILL) -> Strike | None:
+    def strike(
+        self, target: Target, during_recovery: bool = False, by: signal.Signals = signal.SIGKILL
+    ) -> Strike | None:
         """None if a process that it should kill is not there at the moment."""
         workers, master = self._processes.workers(), self._processes.job_manager()
         working = [process for process in workers if process in self._with_tasks()]
@@ -115,7 +142,9 @@ class Killer:
         deadline = time.monotonic() + WITHIN_S
         while (struck := self.strike(target, by=by)) is None:
             if time.monotonic() > deadline:
-                raise JobHangsError(f"nothing to kill: {target.value}; processes: {self._processes.living()}")
+                raise JobHangsError(
+                    f"nothing to kill: {target.value}; processes: {self._processes.living()}"
+                )
             Event().wait(LOOK_S)
         return struck
 
@@ -130,25 +159,38 @@ class Killer:
         return [worker] if target is Target.WORKER else [worker, master]
 
     def await_output(self, struck: Strike) -> None:
-        """Until new output is seen, or the job has ended. Raises JobHangsError if neither comes about."""
+        """Until new output is seen, or the job has ended. Raises JobHangsError if neither comes
+        about."""
         known = {entry.attempt for entry in self._journal.entries() if entry.at < struck.at}
         deadline = struck.at + WITHIN_S
         looks = 0
         while struck.visible is None:
-            fresh = [entry for entry in self._journal.entries() if entry.at >= struck.at and entry.attempt not in known]
-            struck.output = next((entry.at - struck.at for entry in fresh if entry.what == OUTPUT), None)
-            struck.visible = next((entry.at - struck.at for entry in fresh if entry.what == VISIBLE), None)
+            fresh = [
+                entry
+                for entry in self._journal.entries()
+                if entry.at >= struck.at and entry.attempt not in known
+            ]
+            struck.output = next(
+                (entry.at - struck.at for entry in fresh if entry.what == OUTPUT), None
+            )
+            struck.visible = next(
+                (entry.at - struck.at for entry in fresh if entry.what == VISIBLE), None
+            )
             looks += 1
             if looks % 100 == 0 and self._has_ended():
                 return
             if time.monotonic() > deadline:
                 living = self._processes.living()
-                raise JobHangsError(f"no output within {WITHIN_S:.0f} s after {struck}; processes: {living}")
+                raise JobHangsError(
+                    f"no output within {WITHIN_S:.0f} s after {struck}; processes: {living}"
+                )
             Event().wait(LOOK_S)
 
     def attempts(self) -> int:
         """How many times the job has started."""
-        return len({entry.attempt.number for entry in self._journal.entries() if entry.what == OPENED})
+        return len(
+            {entry.attempt.number for entry in self._journal.entries() if entry.what == OPENED}
+        )
 
     def _with_tasks(self) -> set[int]:
         """The processes in which the newest attempts run."""

@@ -1,9 +1,10 @@
-"""A log that is written in transactions, as Kafka's topics are, and a sink that writes into it exactly once.
+"""A log that is written in transactions, as Kafka's topics are, and a sink that writes into it
+exactly once.
 
-A transaction has a name. Whoever knows the name of a prepared one may commit it, in any process: a committable is no
-more than that. A sink that begins aborts the transactions that earlier attempts of its subtask have left. So it
-fences them: an attempt that still runs cannot prepare what was aborted.
-"""
+A transaction has a name. Whoever knows the name of a prepared one may commit it, in any process: a
+committable is no more than that. A sink that begins aborts the transactions that earlier attempts
+of its subtask have left. So it fences them: an attempt that still runs cannot prepare what was
+aborted."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from flinkpy.operators.context import OperatorContext
 
 
 class TransactionLog:
-    """The files of one folder, one for each transaction. It moves from one folder to the next as a whole.
+    """The files of one folder, one for each transaction. It moves from one folder to the next as a
+    whole.
 
     open/NAME        being written, in the process that began it
     prepared/NAME    whole, and on disk
@@ -38,7 +40,8 @@ class TransactionLog:
         return Transaction(name, self._open / name, self._prepared / name)
 
     def commit(self, name: str) -> None:
-        """Twice is as once. Raises LookupError for a transaction that is not prepared: then records are lost."""
+        """Twice is as once. Raises LookupError for a transaction that is not prepared: then records
+        are lost."""
         try:
             os.rename(self._prepared / name, self._committed / name)
         except FileNotFoundError:
@@ -61,20 +64,26 @@ class TransactionLog:
 
     def read(self) -> list[str]:
         """The committed records, each a line."""
-        return [line for path in self._committed.iterdir() for line in path.read_text().splitlines()]
+        return [
+            line for path in self._committed.iterdir() for line in path.read_text().splitlines()
+        ]
 
 
 class Transaction:
     """One that is being written."""
 
     def __init__(self, name: str, path: Path, prepared: Path) -> None:
-        self.name, self._path, self._prepared, self._file = name, path, prepared, path.open("x")
+        self.name = name
+        self._path = path
+        self._prepared = prepared
+        self._file = path.open("x")
 
     def write(self, records: Sequence[str]) -> None:
         self._file.writelines(f"{record}\n" for record in records)
 
     def prepare(self) -> str:
-        """Ends it; its name is all that is needed from now on. Raises FileNotFoundError if somebody has aborted it."""
+        """Ends it; its name is all that is needed from now on. Raises FileNotFoundError if somebody
+        has aborted it."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -87,10 +96,13 @@ class Transaction:
 
 
 class TransactionSink(Sink):
-    """Texts into a TransactionLog, a transaction for each subtask and checkpoint. The journal calls it ``name``."""
+    """Texts into a TransactionLog, a transaction for each subtask and checkpoint. The journal calls
+    it ``name``."""
 
     def __init__(self, folder: str | Path, name: str, journal: Journal) -> None:
-        self._log, self._name, self._journal = TransactionLog(folder), name, journal
+        self._log = TransactionLog(folder)
+        self._name = name
+        self._journal = journal
 
     def create_committer(self, context: OperatorContext) -> Committer:
         return _Committer(self._log, self._attempt(context), self._journal)
@@ -119,15 +131,22 @@ class TransactionSink(Sink):
 
 
 class _Writer(SinkWriter):
-    def __init__(self, log: TransactionLog, attempt: Attempt, journal: Journal, checkpoint: int) -> None:
-        self._log, self._attempt, self._journal, self._checkpoint = log, attempt, journal, checkpoint
+    def __init__(
+        self, log: TransactionLog, attempt: Attempt, journal: Journal, checkpoint: int
+    ) -> None:
+        self._log = log
+        self._attempt = attempt
+        self._journal = journal
+        self._checkpoint = checkpoint
         self._transaction: Transaction | None = None
         self._has_written = False
 
     def write_batch(self, batch: Batch) -> None:
         if self._transaction is None:
             attempt = self._attempt
-            self._transaction = self._log.begin(f"{attempt.subtask}_{self._checkpoint}_{attempt.number}")
+            self._transaction = self._log.begin(
+                f"{attempt.subtask}_{self._checkpoint}_{attempt.number}"
+            )
         self._transaction.write(rows_of(batch))
         if not self._has_written:
             self._has_written = True
@@ -148,7 +167,10 @@ class _Writer(SinkWriter):
 
 class _Committer(Committer):
     def __init__(self, log: TransactionLog, attempt: Attempt, journal: Journal) -> None:
-        self._log, self._attempt, self._journal, self._has_committed = log, attempt, journal, False
+        self._log = log
+        self._attempt = attempt
+        self._journal = journal
+        self._has_committed = False
 
     def commit(self, committables: Sequence[str]) -> None:
         for name in committables:

@@ -35,7 +35,12 @@ from flinkpy.datastream import (
     StreamExecutionEnvironment,
 )
 from flinkpy.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from flinkpy.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows, TumblingProcessingTimeWindows
+from flinkpy.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
 from flinkpy.table.expressions import col
 
 TEN_SECONDS = Time.seconds(10)
@@ -43,14 +48,23 @@ EURO = 0.908
 
 
 class House:
-    """One program's three streams with event time. ``pace`` is the records per second of each (None: as fast as the
-    job takes them)."""
+    """One program's three streams with event time. ``pace`` is the records per second of each
+    (None: as fast as the job takes them)."""
 
-    def __init__(self, env: StreamExecutionEnvironment, generator: NexmarkGenerator, pace: float | None = None) -> None:
-        self._env, self._generator, self._pace = env, generator, pace
+    def __init__(
+        self,
+        env: StreamExecutionEnvironment,
+        generator: NexmarkGenerator,
+        pace: float | None = None,
+    ) -> None:
+        self._env = env
+        self._generator = generator
+        self._pace = pace
 
     def _stream(self, kind: str) -> DataStream:
-        by_time = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1)).with_timestamp_assigner(col("date_time"))
+        by_time = WatermarkStrategy.for_bounded_out_of_orderness(
+            Duration.of_seconds(1)
+        ).with_timestamp_assigner(col("date_time"))
         return self._env.from_source(self._generator.source(kind, self._pace), by_time, f"{kind}s")
 
     def persons(self) -> DataStream:
@@ -68,7 +82,9 @@ def q0(house: House) -> DataStream:
 
 
 def q1(house: House) -> DataStream:
-    return house.bids().select("auction", "bidder", (col("price") * EURO).alias("price"), "date_time")
+    return house.bids().select(
+        "auction", "bidder", (col("price") * EURO).alias("price"), "date_time"
+    )
 
 
 def q2(house: House) -> DataStream:
@@ -79,8 +95,12 @@ class LocalItems(KeyedCoProcessFunction):
     """Keeps the records of both sides, since a seller may come after the auction."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.seller = runtime_context.get_state(ValueStateDescriptor("seller", Types.PICKLED_BYTE_ARRAY()))
-        self.auctions = runtime_context.get_list_state(ListStateDescriptor("auctions", Types.LONG()))
+        self.seller = runtime_context.get_state(
+            ValueStateDescriptor("seller", Types.PICKLED_BYTE_ARRAY())
+        )
+        self.auctions = runtime_context.get_list_state(
+            ListStateDescriptor("auctions", Types.LONG())
+        )
 
     def process_element1(self, value: Any, ctx: Any) -> Iterator[Any]:
         seller = (value.name, value.city, value.state)
@@ -97,17 +117,28 @@ class LocalItems(KeyedCoProcessFunction):
 
 def q3(house: House) -> DataStream:
     """(name, city, state, auction)"""
-    sellers = house.persons().filter((col("state") == "OR") | (col("state") == "ID") | (col("state") == "CA"))
+    sellers = house.persons().filter(
+        (col("state") == "OR") | (col("state") == "ID") | (col("state") == "CA")
+    )
     auctions = house.auctions().filter(col("category") == 10)
-    return sellers.connect(auctions).key_by(lambda person: person.id, lambda auction: auction.seller).process(LocalItems())
+    return (
+        sellers.connect(auctions)
+        .key_by(lambda person: person.id, lambda auction: auction.seller)
+        .process(LocalItems())
+    )
 
 
 class ClosingPrice(KeyedCoProcessFunction):
-    """Emits the highest bid within an auction's time, when that is over. A bid may come before its auction."""
+    """Emits the highest bid within an auction's time, when that is over. A bid may come before its
+    auction."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.auction = runtime_context.get_state(ValueStateDescriptor("auction", Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])))
-        self.bids = runtime_context.get_list_state(ListStateDescriptor("bids", Types.TUPLE([Types.LONG(), Types.LONG()])))
+        self.auction = runtime_context.get_state(
+            ValueStateDescriptor("auction", Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()]))
+        )
+        self.bids = runtime_context.get_list_state(
+            ListStateDescriptor("bids", Types.TUPLE([Types.LONG(), Types.LONG()]))
+        )
 
     def process_element1(self, value: Any, ctx: Any) -> None:
         begin, end = ctx.timestamp(), _milliseconds(value.expires)
@@ -118,7 +149,8 @@ class ClosingPrice(KeyedCoProcessFunction):
         self.bids.add((ctx.timestamp(), value.price))
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[tuple[int, int]]:
-        begin, end, category = self.auction.value()  # type: ignore[misc]  # set together with the timer
+        # set together with the timer
+        begin, end, category = self.auction.value()  # type: ignore[misc]
         prices = [price for when, price in self.bids.get() if begin <= when <= end]
         self.bids.clear()
         if prices:
@@ -127,8 +159,17 @@ class ClosingPrice(KeyedCoProcessFunction):
 
 def q4(house: House) -> DataStream:
     """(category, number of closing prices so far, their sum): the mean is their quotient"""
-    closed = house.auctions().connect(house.bids()).key_by(lambda auction: auction.id, lambda bid: bid.auction).process(ClosingPrice())
-    return closed.map(lambda each: (each[0], 1, each[1])).key_by(lambda each: each[0]).reduce(lambda a, b: (a[0], a[1] + b[1], a[2] + b[2]))
+    closed = (
+        house.auctions()
+        .connect(house.bids())
+        .key_by(lambda auction: auction.id, lambda bid: bid.auction)
+        .process(ClosingPrice())
+    )
+    return (
+        closed.map(lambda each: (each[0], 1, each[1]))
+        .key_by(lambda each: each[0])
+        .reduce(lambda a, b: (a[0], a[1] + b[1], a[2] + b[2]))
+    )
 
 
 class Most(ProcessAllWindowFunction):
@@ -144,7 +185,11 @@ class Most(ProcessAllWindowFunction):
 
 def q5(house: House) -> DataStream:
     """(end of the window, auction, bids)"""
-    sliding = house.bids().key_by("auction").window(SlidingEventTimeWindows.of(TEN_SECONDS, Time.seconds(2)))
+    sliding = (
+        house.bids()
+        .key_by("auction")
+        .window(SlidingEventTimeWindows.of(TEN_SECONDS, Time.seconds(2)))
+    )
     counts = sliding.aggregate(col("auction").count.alias("bids"))
     return counts.window_all(TumblingEventTimeWindows.of(Time.seconds(2))).process(Most())
 
@@ -152,19 +197,34 @@ def q5(house: House) -> DataStream:
 def q7(house: House) -> DataStream:
     """(auction, bidder, price, time) of every bid that was the highest of its ten seconds"""
     bids = house.bids()
-    highest = bids.window_all(TumblingEventTimeWindows.of(TEN_SECONDS)).aggregate(col("price").max.alias("highest"))
-    joined = bids.join(highest).where(lambda bid: bid.price).equal_to(lambda window: window.highest).window(TumblingEventTimeWindows.of(TEN_SECONDS))
-    return joined.apply(lambda bid, window: (bid.auction, bid.bidder, bid.price, _milliseconds(bid.date_time)))
+    highest = bids.window_all(TumblingEventTimeWindows.of(TEN_SECONDS)).aggregate(
+        col("price").max.alias("highest")
+    )
+    joined = (
+        bids.join(highest)
+        .where(lambda bid: bid.price)
+        .equal_to(lambda window: window.highest)
+        .window(TumblingEventTimeWindows.of(TEN_SECONDS))
+    )
+    return joined.apply(
+        lambda bid, window: (bid.auction, bid.bidder, bid.price, _milliseconds(bid.date_time))
+    )
 
 
 def q8(house: House) -> DataStream:
     """(person, name)"""
+
     def sellers(persons: Iterable[Any], auctions: Iterable[Any]) -> Iterator[tuple[int, str]]:
         if any(True for _ in auctions):
             for person in persons:
                 yield person.id, person.name
 
-    pairs = house.persons().co_group(house.auctions()).where(lambda person: person.id).equal_to(lambda auction: auction.seller)
+    pairs = (
+        house.persons()
+        .co_group(house.auctions())
+        .where(lambda person: person.id)
+        .equal_to(lambda auction: auction.seller)
+    )
     return pairs.window(TumblingEventTimeWindows.of(TEN_SECONDS)).apply(sellers)
 
 
@@ -180,23 +240,37 @@ def q11(house: House) -> DataStream:
     """(bidder, bids, begin, end)"""
     ones = house.bids().map(lambda bid: (bid.bidder, 1)).key_by(lambda pair: pair[0])
     sessions = ones.window(EventTimeSessionWindows.with_gap(TEN_SECONDS))
-    return sessions.reduce(lambda a, b: (a[0], a[1] + b[1]), PerWindow()).map(lambda each: (each[0], each[1][1], each[2], each[3]))
+    return sessions.reduce(lambda a, b: (a[0], a[1] + b[1]), PerWindow()).map(
+        lambda each: (each[0], each[1][1], each[2], each[3])
+    )
 
 
 def q12(house: House) -> DataStream:
-    """(bidder, bids, begin, end); a window still open at the end of the input emits nothing, since its time never
-    comes"""
+    """(bidder, bids, begin, end); a window still open at the end of the input emits nothing, since
+    its time never comes"""
     return bids_in_ten_seconds(house.bids())
 
 
 def bids_in_ten_seconds(bids: DataStream) -> DataStream:
     ones = bids.map(lambda bid: (bid.bidder, 1)).key_by(lambda pair: pair[0])
     windows = ones.window(TumblingProcessingTimeWindows.of(TEN_SECONDS))
-    return windows.reduce(lambda a, b: (a[0], a[1] + b[1]), PerWindow()).map(lambda each: (each[0], each[1][1], each[2], each[3]))
+    return windows.reduce(lambda a, b: (a[0], a[1] + b[1]), PerWindow()).map(
+        lambda each: (each[0], each[1][1], each[2], each[3])
+    )
 
 
 QUERIES: dict[str, Callable[[House], DataStream]] = {
-    "q0": q0, "q1": q1, "q2": q2, "q3": q3, "q4": q4, "q5": q5, "q7": q7, "q8": q8, "q11": q11, "q12": q12}
+    "q0": q0,
+    "q1": q1,
+    "q2": q2,
+    "q3": q3,
+    "q4": q4,
+    "q5": q5,
+    "q7": q7,
+    "q8": q8,
+    "q11": q11,
+    "q12": q12,
+}
 
 
 def _milliseconds(moment: Any) -> int:
@@ -209,17 +283,32 @@ def _milliseconds(moment: Any) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Nexmark queries.")
     parser.add_argument("query", choices=list(QUERIES))
-    parser.add_argument("--events", type=int, default=100_000, help="of all kinds: 50 are 1 person, 3 auctions, 46 bids (default: 100000)")
-    parser.add_argument("--pace", type=float, default=None, metavar="N", help="so many of each kind a second (default: all at once)")
+    parser.add_argument(
+        "--events",
+        type=int,
+        default=100_000,
+        help="of all kinds: 50 are 1 person, 3 auctions, 46 bids (default: 100000)",
+    )
+    parser.add_argument(
+        "--pace",
+        type=float,
+        default=None,
+        metavar="N",
+        help="so many of each kind a second (default: all at once)",
+    )
     parser.add_argument("-p", "--parallelism", type=int, default=None)
-    parser.add_argument("--show", type=int, default=10, metavar="N", help="print the first N results (default: 10)")
+    parser.add_argument(
+        "--show", type=int, default=10, metavar="N", help="print the first N results (default: 10)"
+    )
     arguments = parser.parse_args()
 
     env = StreamExecutionEnvironment.get_execution_environment()
     if arguments.parallelism is not None:
         env.set_parallelism(arguments.parallelism)
     house, results = House(env, NexmarkGenerator(events=arguments.events), arguments.pace), 0
-    with QUERIES[arguments.query](house).execute_and_collect(f"nexmark {arguments.query}") as collected:
+    with QUERIES[arguments.query](house).execute_and_collect(
+        f"nexmark {arguments.query}"
+    ) as collected:
         for result in collected:
             if results < arguments.show:
                 print(result)

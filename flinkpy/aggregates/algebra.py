@@ -1,10 +1,12 @@
-"""The interface of aggregates. Each one is a callable, an expression for generated loops, and kernels over arrays.
+"""The interface of aggregates. Each one is a callable, an expression for generated loops, and
+kernels over arrays.
 
-``docs/values.md`` defines the built-in ones. All of them ignore None, which callers leave out. A new aggregate is one
-class, in a file of this package, and one entry in ``flinkpy.aggregates.builtin``.
+``docs/values.md`` defines the built-in ones. All of them ignore None, which callers leave out. A
+new aggregate is one class, in a file of this package, and one entry in
+``flinkpy.aggregates.builtin``.
 
-The module is imported with the API, so only the methods that compute with numpy and Arrow import them.
-"""
+The module is imported with the API, so only the methods that compute with numpy and Arrow import
+them."""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class Aggregate(ABC):
     selects: ClassVar[bool] = False
     """Whether the result is one of the values, so that it can select a record (``min_by``)."""
     of_fields: ClassVar[bool] = True
-    """Whether every accumulator is a result, so that it can replace a field of a record and be emitted as it grows."""
+    """Whether every accumulator is a result, so that it can replace a field of a record and be
+    emitted as it grows."""
     only_counts: ClassVar[bool] = False
     """Whether the number of values is all there is to know."""
     of_numbers: ClassVar[bool] = True
@@ -35,7 +38,7 @@ class Aggregate(ABC):
         """This aggregate with constants of its own, such as the share of a percentile."""
         return self
 
-    # -- values ----------------------------------------------------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------------------
 
     def first(self, value: Any) -> Any:
         """The accumulator for a single value."""
@@ -46,27 +49,32 @@ class Aggregate(ABC):
         """The accumulator with one more value; ``accumulator`` itself if nothing changes."""
 
     def merge(self, accumulator: Any, other: Any) -> Any:
-        """The accumulator for the values of two accumulators, those of the first before those of the other."""
+        """The accumulator for the values of two accumulators, those of the first before those of
+        the other."""
         return self.add(accumulator, other)
 
     def merges_exactly(self, kinds: set[type]) -> bool:
-        """Whether values of these types, and of no others, give the same in whatever parts they are accumulated and merged. Numbers are computed
-        exactly if they are whole; what is only compared needs a total order."""
+        """Whether values of these types, and of no others, give the same in whatever parts they are
+        accumulated and merged. Numbers are computed exactly if they are whole; what is only
+        compared needs a total order."""
         return kinds <= WHOLE if self.of_numbers else kinds <= WHOLE | {float} or kinds == {str}
 
-    def expression(self, accumulator: str, value: str, with_accumulator: Callable[[str], str]) -> str:
-        """``add`` as an expression. For None, and for unusual values, it may raise or call ``update(current, record)``.
+    def expression(
+        self, accumulator: str, value: str, with_accumulator: Callable[[str], str]
+    ) -> str:
+        """``add`` as an expression. For None, and for unusual values, it may raise or call
+        ``update(current, record)``.
 
-        ``with_accumulator`` turns an expression for the new accumulator into one for the new ``current``.
-        """
+        ``with_accumulator`` turns an expression for the new accumulator into one for the new
+        ``current``."""
         raise NotImplementedError(f"{self.name} of records is not there")
 
-    # -- columns ---------------------------------------------------------------------------------------------------------------
+    # -- columns -----------------------------------------------------------------------------------
 
     @abstractmethod
     def computed_in(self, input_type: Any) -> Any:
-        """The Arrow type of accumulators for a column of that type; raises ProgramError for a type that the aggregate
-        does not support."""
+        """The Arrow type of accumulators for a column of that type; raises ProgramError for a type
+        that the aggregate does not support."""
 
     def accumulator_dtype(self, dtype: Any) -> Any:
         """The numpy type of accumulators, for values of this one."""
@@ -77,12 +85,13 @@ class Aggregate(ABC):
         return False
 
     def lifted(self, values: Any, present: Any) -> Any:
-        """What stands for single values among the accumulators. ``present`` says where there is a value (None:
-        everywhere)."""
+        """What stands for single values among the accumulators. ``present`` says where there is a
+        value (None: everywhere)."""
         return values
 
     def saved(self, accumulators: Any, computed_in: Any) -> Any:
-        """The accumulators as an Arrow array, from which ``loaded`` makes them again; None if they are values."""
+        """The accumulators as an Arrow array, from which ``loaded`` makes them again; None if they
+        are values."""
         return None
 
     def loaded(self, saved: Any) -> Any:
@@ -90,10 +99,16 @@ class Aggregate(ABC):
         return None
 
     def is_exact_over(self, computed_in: Any) -> bool:
-        """Whether partial accumulators give the same result however the values are divided, in their order."""
+        """Whether partial accumulators give the same result however the values are divided, in
+        their order."""
         import pyarrow as pa
 
-        return bool(self.only_counts or self.selects or pa.types.is_integer(computed_in) or pa.types.is_decimal(computed_in))
+        return bool(
+            self.only_counts
+            or self.selects
+            or pa.types.is_integer(computed_in)
+            or pa.types.is_decimal(computed_in)
+        )
 
     def adding(self, computed_in: Any) -> Callable[[Any, Any], Any]:
         """``add`` for Python values of that Arrow type."""
@@ -104,16 +119,21 @@ class Aggregate(ABC):
         raise NotImplementedError
 
     def grouped(self, values: Any, codes: Any, groups: int) -> Any:
-        """The accumulator of each group of numbers. ``codes`` are the groups of the numbers; None: all are in one
-        group."""
+        """The accumulator of each group of numbers. ``codes`` are the groups of the numbers; None:
+        all are in one group."""
         raise NotImplementedError
 
     def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
-        """The accumulators of all groups, with these numbers behind what they have; ``accumulators`` may be changed."""
+        """The accumulators of all groups, with these numbers behind what they have;
+        ``accumulators`` may be changed."""
         import numpy as np
 
         groups = len(accumulators)
-        return self.grouped(np.concatenate((accumulators, values)), np.concatenate((np.arange(groups), codes)), groups)
+        return self.grouped(
+            np.concatenate((accumulators, values)),
+            np.concatenate((np.arange(groups), codes)),
+            groups,
+        )
 
     def is_exact_in_any_order(self, runs: Runs) -> bool:
         """Whether ``running`` gives exactly the result of adding one number after the other."""
@@ -131,8 +151,8 @@ class Aggregate(ABC):
         return computed_in
 
     def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
-        """The results as an Arrow array, null where the count is 0. ``accumulators`` returns the values as an Arrow
-        array."""
+        """The results as an Arrow array, null where the count is 0. ``accumulators`` returns the
+        values as an Arrow array."""
         return accumulators()
 
 
@@ -146,7 +166,8 @@ class OfColumns(Aggregate):
 
 
 def floats_of_numbers(name: str, input_type: Any) -> Any:
-    """The type of an aggregate that computes in floats. Raises ProgramError for a column without numbers."""
+    """The type of an aggregate that computes in floats. Raises ProgramError for a column without
+    numbers."""
     import pyarrow as pa
 
     from flinkpy.columns.kernels.operand_types import wide
@@ -160,8 +181,8 @@ def floats_of_numbers(name: str, input_type: Any) -> Any:
 
 @dataclass(frozen=True)
 class Runs:
-    """Numbers sorted by key, as one run per key after the other; the numbers of a key keep their order. No run is
-    empty."""
+    """Numbers sorted by key, as one run per key after the other; the numbers of a key keep their
+    order. No run is empty."""
 
     numbers: Any
     starts: Any  # the position of each run's first number

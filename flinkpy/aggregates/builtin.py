@@ -11,7 +11,24 @@ from flinkpy.aggregates.percentiles import Median, Percentile
 from flinkpy.aggregates.sums import Average, Sum
 from flinkpy.aggregates.variances import Deviation, SampleDeviation, SampleVariance, Variance
 
-BUILT_IN: dict[str, Aggregate] = {each.name: each for each in (
-    Sum(), Min(), Max(), Count(), Average(), CountDistinct(), FirstValue(), LastValue(), Variance(), SampleVariance(), Deviation(), SampleDeviation(),
-    Median(), Percentile())}
-OF_FIELDS = tuple(name for name, each in BUILT_IN.items() if each.of_fields)  # those that can replace a field of the first record
+BUILT_IN: dict[str, Aggregate] = {
+    each.name: each
+    for each in (
+        Sum(),
+        Min(),
+        Max(),
+        Count(),
+        Average(),
+        CountDistinct(),
+        FirstValue(),
+        LastValue(),
+        Variance(),
+        SampleVariance(),
+        Deviation(),
+        SampleDeviation(),
+        Median(),
+        Percentile(),
+    )
+}
+# those that can replace a field of the first record
+OF_FIELDS = tuple(name for name, each in BUILT_IN.items() if each.of_fields)

@@ -1,4 +1,5 @@
-"""A collection that grows by chunks and never changes: a snapshot may keep it while its key gets more values."""
+"""A collection that grows by chunks and never changes: a snapshot may keep it while its key gets
+more values."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ C = TypeVar("C", bound=Sized)
 
 
 class Chunks(Generic[C]):
-    """Chunks, each more than twice as large as the next: so there are few, and each value is copied seldom."""
+    """Chunks, each more than twice as large as the next: so there are few, and each value is copied
+    seldom."""
 
     __slots__ = ("chunks",)
 
@@ -28,7 +30,8 @@ class Chunks(Generic[C]):
 
 
 def by_group(values: Any, codes: Any) -> Iterator[tuple[int, list[Chunks[Any]], list[Any]]]:
-    """For each group that there is, its accumulators and its single values, some of which may be None."""
+    """For each group that there is, its accumulators and its single values, some of which may be
+    None."""
     import numpy as np
 
     if codes is None:
@@ -41,4 +44,8 @@ def by_group(values: Any, codes: Any) -> Iterator[tuple[int, list[Chunks[Any]], 
         if Chunks not in set(map(type, of_group)):
             yield group, [], of_group
         else:
-            yield group, [each for each in of_group if type(each) is Chunks], [each for each in of_group if type(each) is not Chunks]
+            yield (
+                group,
+                [each for each in of_group if type(each) is Chunks],
+                [each for each in of_group if type(each) is not Chunks],
+            )

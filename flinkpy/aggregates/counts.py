@@ -9,7 +9,8 @@ from flinkpy.aggregates.algebra import Aggregate
 
 
 class Count(Aggregate):
-    """Counts values. Over columns every aggregate keeps a count, and here that count is the result."""
+    """Counts values. Over columns every aggregate keeps a count, and here that count is the
+    result."""
 
     name = "count"
     of_fields = False

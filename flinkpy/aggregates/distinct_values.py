@@ -1,4 +1,5 @@
-"""``count_distinct``: the number of different values. All of them are kept, so that the number is exact."""
+"""``count_distinct``: the number of different values. All of them are kept, so that the number is
+exact."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from flinkpy.core.keys import canonical_keys
 
 
 class CountDistinct(KeptValues):
-    """Values are different if they are different keys: all NaNs are one value, and both zeros are one."""
+    """Values are different if they are different keys: all NaNs are one value, and both zeros are
+    one."""
 
     name = "count_distinct"
     of_numbers = False
@@ -20,7 +22,9 @@ class CountDistinct(KeptValues):
     def computed_in(self, input_type: Any) -> Any:
         return _compared(input_type)
 
-    def with_values(self, known: Chunks[frozenset[Any]] | None, values: Iterable[Any]) -> Chunks[frozenset[Any]] | None:
+    def with_values(
+        self, known: Chunks[frozenset[Any]] | None, values: Iterable[Any]
+    ) -> Chunks[frozenset[Any]] | None:
         different = set(values)
         different.discard(None)
         new = frozenset(canonical_keys(list(different)))
@@ -28,7 +32,9 @@ class CountDistinct(KeptValues):
             new = new.difference(*known.chunks)
         if not new:
             return known
-        return (Chunks[frozenset[Any]](()) if known is None else known).with_chunk(new, lambda one, other: one | other)
+        return (Chunks[frozenset[Any]](()) if known is None else known).with_chunk(
+            new, lambda one, other: one | other
+        )
 
     def values_in(self, accumulator: Any) -> list[Any]:
         if type(accumulator) is Chunks:
@@ -50,11 +56,15 @@ class CountDistinct(KeptValues):
     def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
         import pyarrow as pa
 
-        return pa.array([len(each) if type(each) is Chunks else int(each is not None) for each in values], pa.int64())
+        return pa.array(
+            [len(each) if type(each) is Chunks else int(each is not None) for each in values],
+            pa.int64(),
+        )
 
 
 def _compared(kind: Any) -> Any:
-    """The type in which values are kept: text without a dictionary, moments as numbers, also in structs. Raises ProgramError for what is no key."""
+    """The type in which values are kept: text without a dictionary, moments as numbers, also in
+    structs. Raises ProgramError for what is no key."""
     import pyarrow as pa
 
     from flinkpy.columns.kernels.operand_types import counted_in, is_text

@@ -23,10 +23,16 @@ class Extreme(Aggregate):
     def add(self, accumulator: Any, value: Any) -> Any:
         return value if self.replaces(value, accumulator) else accumulator
 
-    def expression(self, accumulator: str, value: str, with_accumulator: Callable[[str], str]) -> str:
-        """For values that cannot be ordered neither comparison is true, so they are left to ``update``."""
-        return (f"current if {value} {self.worse} {accumulator} else {with_accumulator(value)} if {value} {self.better} {accumulator} "
-                "else update(current, record)")
+    def expression(
+        self, accumulator: str, value: str, with_accumulator: Callable[[str], str]
+    ) -> str:
+        """For values that cannot be ordered neither comparison is true, so they are left to
+        ``update``."""
+        return (
+            f"current if {value} {self.worse} {accumulator} else {with_accumulator(value)} if "
+            f"{value} {self.better} {accumulator} "
+            "else update(current, record)"
+        )
 
     def computed_in(self, input_type: Any) -> Any:
         return kept_in(input_type, self.name)
@@ -49,7 +55,10 @@ class Extreme(Aggregate):
     def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
         import numpy as np
 
-        if accumulators.dtype != values.dtype or (values.dtype.kind == "f" and (_has_negative_zero(accumulators) or _has_negative_zero(values))):
+        if accumulators.dtype != values.dtype or (
+            values.dtype.kind == "f"
+            and (_has_negative_zero(accumulators) or _has_negative_zero(values))
+        ):
             return super().added_to(accumulators, values, codes)
         with np.errstate(invalid="ignore"):
             self.pick(values).at(accumulators, codes, values)
@@ -57,11 +66,13 @@ class Extreme(Aggregate):
 
     def is_exact_in_any_order(self, runs: Runs) -> bool:
         """True unless there are zeros of both signs, of which the first must be kept."""
-        return runs.numbers.dtype.kind != "f" or not (_has_negative_zero(runs.numbers) or _has_negative_zero(runs.before))
+        return runs.numbers.dtype.kind != "f" or not (
+            _has_negative_zero(runs.numbers) or _has_negative_zero(runs.before)
+        )
 
     def running(self, runs: Runs) -> Any:
-        """Works on ranks instead of values, shifted so that no run reaches into the range of the run before: then one
-        accumulation serves all runs. NaN has the highest rank."""
+        """Works on ranks instead of values, shifted so that no run reaches into the range of the
+        run before: then one accumulation serves all runs. NaN has the highest rank."""
         import numpy as np
 
         numbers, starts = runs.numbers.copy(), runs.starts
@@ -118,8 +129,8 @@ def _has_negative_zero(floats: Any) -> bool:
 
 
 def _with_first_zeros(best: Any, values: Any, codes: Any) -> Any:
-    """The floats ``best``, with the sign of the zero that came first: numpy does not define whether it returns 0.0 or
-    -0.0."""
+    """The floats ``best``, with the sign of the zero that came first: numpy does not define whether
+    it returns 0.0 or -0.0."""
     import numpy as np
 
     at = np.flatnonzero(values == 0)
@@ -132,7 +143,8 @@ def _with_first_zeros(best: Any, values: Any, codes: Any) -> Any:
 
 
 def kept_in(input_type: Any, name: str) -> Any:
-    """The type in which single values of a column are kept. Raises ProgramError if there is none."""
+    """The type in which single values of a column are kept. Raises ProgramError if there is
+    none."""
     import pyarrow as pa
 
     from flinkpy.columns.kernels.operand_types import is_text, wide
@@ -143,6 +155,10 @@ def kept_in(input_type: Any, name: str) -> Any:
         return pa.string()
     if pa.types.is_decimal32(input_type) or pa.types.is_decimal64(input_type):
         return pa.decimal128(input_type.precision, input_type.scale)
-    if (pa.types.is_nested(input_type) and not pa.types.is_list(input_type)) or pa.types.is_union(input_type) or pa.types.is_interval(input_type):
+    if (
+        (pa.types.is_nested(input_type) and not pa.types.is_list(input_type))
+        or pa.types.is_union(input_type)
+        or pa.types.is_interval(input_type)
+    ):
         raise ProgramError(f"{name} of {input_type} is not there; cast it")
     return input_type

@@ -1,5 +1,5 @@
-"""Access to one field of a record by index or name. A record may be a tuple, named tuple, list, dict, Row, dataclass
-or other object."""
+"""Access to one field of a record by index or name. A record may be a tuple, named tuple, list,
+dict, Row, dataclass or other object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ Position = int | str | None  # None: the value itself
 
 def is_indexed(record: Any, position: int | str) -> bool:
     """Whether the field is accessed as ``record[position]``; otherwise it is an attribute."""
-    return isinstance(position, int) or isinstance(record, dict) or (not isinstance(record, tuple) and hasattr(type(record), "__getitem__"))
+    return (
+        isinstance(position, int)
+        or isinstance(record, dict)
+        or (not isinstance(record, tuple) and hasattr(type(record), "__getitem__"))
+    )
 
 
 def field_of(record: Any, position: Position) -> Any:
@@ -39,13 +43,15 @@ def with_field(record: Any, position: Position, value: Any) -> Any:
     if is_indexed(record, position):
         changed[position] = value
     else:
-        object.__setattr__(changed, str(position), value)  # also for frozen dataclasses: nobody else has seen the copy
+        # also for frozen dataclasses: nobody else has seen the copy
+        object.__setattr__(changed, str(position), value)
     return changed
 
 
 def _tuple_with(record: tuple[Any, ...], position: int | str, value: Any) -> tuple[Any, ...]:
     if isinstance(position, str):
-        named: tuple[Any, ...] = record._replace(**{position: value})  # type: ignore[attr-defined]  # a named tuple
+        # a named tuple
+        named: tuple[Any, ...] = record._replace(**{position: value})  # type: ignore[attr-defined]
         return named
     index = position if position >= 0 else position + len(record)
     changed = (*record[:index], value, *record[index + 1 :])

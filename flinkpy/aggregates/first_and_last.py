@@ -21,7 +21,11 @@ class FirstValue(OfColumns):
     def computed_in(self, input_type: Any) -> Any:
         import pyarrow as pa
 
-        return kept_in(input_type, self.name) if pa.types.is_union(input_type) or not pa.types.is_nested(input_type) else input_type
+        return (
+            kept_in(input_type, self.name)
+            if pa.types.is_union(input_type) or not pa.types.is_nested(input_type)
+            else input_type
+        )
 
     def accumulator_dtype(self, dtype: Any) -> Any:
         import numpy as np

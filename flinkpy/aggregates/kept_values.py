@@ -1,4 +1,5 @@
-"""What aggregates that keep every value share. An accumulator is a collection of chunks, or None without values."""
+"""What aggregates that keep every value share. An accumulator is a collection of chunks, or None
+without values."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ class KeptValues(OfColumns):
         found = np.full(groups, None, dtype=object)
         for group, accumulators, singles in by_group(values, codes):
             known, others = (accumulators[0], accumulators[1:]) if accumulators else (None, [])
-            found[group] = self.with_values(known, chain(*(chunk for each in others for chunk in each.chunks), singles))
+            found[group] = self.with_values(
+                known, chain(*(chunk for each in others for chunk in each.chunks), singles)
+            )
         return found
 
     def saved(self, accumulators: Any, computed_in: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Aggregates of columns: how Arrow columns become numpy values, and how the values of groups are aggregated.
+"""Aggregates of columns: how Arrow columns become numpy values, and how the values of groups are
+aggregated.
 
-``flinkpy.aggregates.algebra`` defines what an aggregate does with values; this module handles Arrow's types and nulls.
-"""
+``flinkpy.aggregates.algebra`` defines what an aggregate does with values; this module handles
+Arrow's types and nulls."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ from flinkpy.columns.values.exact_arrays import array_of
 class ColumnAggregate:
     """One aggregate over columns. With ``keeps_type`` a selected value keeps the column's own type.
 
-    An accumulator is a count and a value. Values are numpy arrays: of 64-bit numbers (temporal types as integers), of
-    Python's integers for sums in ``avg`` that exceed 64 bits, and of Python values for all other types.
+    An accumulator is a count and a value. Values are numpy arrays: of 64-bit numbers (temporal
+    types as integers), of Python's integers for sums in ``avg`` that exceed 64 bits, and of Python
+    values for all other types.
 
     >>> highest = ColumnAggregate("max", pa.int8())
     >>> counts, values = highest.values_of(pa.array([3, None, 5]))
@@ -31,33 +33,64 @@ class ColumnAggregate:
     [5]
     """
 
-    def __init__(self, kind: str, input_type: Any, keeps_type: bool = False, options: Sequence[tuple[str, Any]] = ()) -> None:
+    def __init__(
+        self,
+        kind: str,
+        input_type: Any,
+        keeps_type: bool = False,
+        options: Sequence[tuple[str, Any]] = (),
+    ) -> None:
         self.of: Aggregate = BUILT_IN[kind].with_options(**dict(options))
         self.only_counts = self.of.only_counts
         self.computed_in = self.of.computed_in(_decoded(input_type))
-        self.result_type = input_type if keeps_type and self.of.selects else self.of.result_type(self.computed_in)
+        self.result_type = (
+            input_type if keeps_type and self.of.selects else self.of.result_type(self.computed_in)
+        )
         self._counted_in = counted_in(self.computed_in)
-        is_number = self._counted_in is not None or self.computed_in == pa.float64() or pa.types.is_integer(self.computed_in)
-        numbers = np.dtype("int64" if self._counted_in is not None else self.computed_in.to_pandas_dtype() if is_number else object)
+        is_number = (
+            self._counted_in is not None
+            or self.computed_in == pa.float64()
+            or pa.types.is_integer(self.computed_in)
+        )
+        numbers = np.dtype(
+            "int64"
+            if self._counted_in is not None
+            else self.computed_in.to_pandas_dtype()
+            if is_number
+            else object
+        )
         self._of_objects = numbers.kind == "O" or self.of.needs_objects()
         self.dtype = np.dtype(object) if self._of_objects else self.of.accumulator_dtype(numbers)
-        self._instead_of_null: Any = None if self._of_objects else self.of.identity(self.dtype) if self.dtype == numbers else 0
+        self._instead_of_null: Any = (
+            None
+            if self._of_objects
+            else self.of.identity(self.dtype)
+            if self.dtype == numbers
+            else 0
+        )
         self.identity: Any = None if self._of_objects else self.of.identity(self.dtype)
 
     def values_of(self, column: Any) -> tuple[Any, Any]:
-        """The counts (None: one each) and the values (None: only counts matter) of a column's records."""
+        """The counts (None: one each) and the values (None: only counts matter) of a column's
+        records."""
         nulls = column.null_count
-        counts = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64) if nulls else None
+        counts = (
+            column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64) if nulls else None
+        )
         if self.only_counts:
             return counts, None
-        column = as_computed(column.dictionary_decode() if is_dictionary(column.type) else column, self.computed_in)
+        column = as_computed(
+            column.dictionary_decode() if is_dictionary(column.type) else column, self.computed_in
+        )
         if self._counted_in is not None:
             column = column.view(self._counted_in).cast(pa.int64())
         if self._of_objects:
             values = np.empty(len(column), dtype=object)
             values[:] = python_values(column)
         else:
-            values = (column.fill_null(self._instead_of_null) if nulls else column).to_numpy(zero_copy_only=False)
+            values = (column.fill_null(self._instead_of_null) if nulls else column).to_numpy(
+                zero_copy_only=False
+            )
         return counts, self.of.lifted(values, None if counts is None else counts > 0)
 
     def accumulators_of(self, saved: Any) -> Any:
@@ -67,18 +100,23 @@ class ColumnAggregate:
         loaded = self.of.loaded(saved)
         if loaded is not None:
             return loaded
-        if pa.types.is_decimal(saved.type) and self.computed_in == pa.int64():  # sums beyond 64 bits
-            return np.array([self.identity if value is None else int(value) for value in saved.to_pylist()], dtype=object)
+        # sums beyond 64 bits
+        if pa.types.is_decimal(saved.type) and self.computed_in == pa.int64():
+            return np.array(
+                [self.identity if value is None else int(value) for value in saved.to_pylist()],
+                dtype=object,
+            )
         return self.values_of(saved)[1]
 
     @property
     def is_exact(self) -> bool:
-        """Whether partial accumulators give the same result however the values are divided. Sums of floats are rounded,
-        so theirs do not."""
+        """Whether partial accumulators give the same result however the values are divided. Sums of
+        floats are rounded, so theirs do not."""
         return self.of.is_exact_over(self.computed_in)
 
     def few(self, column: Any, codes: Any) -> tuple[Any, Any]:
-        """A column and its groups with fewer values and the same aggregates: Arrow compares texts, and makes no Python value of each."""
+        """A column and its groups with fewer values and the same aggregates: Arrow compares texts,
+        and makes no Python value of each."""
         if self.computed_in != pa.string() or not self.of.selects:
             return column, codes
         table = pa.table([pa.array(codes), column.cast(pa.string())], names=["code", "value"])
@@ -87,29 +125,40 @@ class ColumnAggregate:
 
     @staticmethod
     def counted(counts: Any, size: int, codes: Any, groups: int) -> Any:
-        """The number of values in each group, of ``size`` records; ``codes`` are the groups of the records (None: one
-        group)."""
+        """The number of values in each group, of ``size`` records; ``codes`` are the groups of the
+        records (None: one group)."""
         if counts is None:
             return np.array([size]) if codes is None else np.bincount(codes, minlength=groups)
-        return np.array([counts.sum()]) if codes is None else np.bincount(codes, counts, groups).astype(np.int64)
+        return (
+            np.array([counts.sum()])
+            if codes is None
+            else np.bincount(codes, counts, groups).astype(np.int64)
+        )
 
     def grouped(self, values: Any, codes: Any, groups: int) -> Any:
         """The accumulator of each group, of values or of accumulators."""
         if self.dtype != object or self.of.needs_objects():
             return self.of.grouped(values, codes, groups)
         add, found = self.of.adding(self.computed_in), np.full(groups, None, dtype=object)
-        for code, value in zip([0] * len(values) if codes is None else codes.tolist(), values.tolist()):
+        for code, value in zip(
+            [0] * len(values) if codes is None else codes.tolist(), values.tolist()
+        ):
             if value is not None:
                 current = found[code]
                 found[code] = value if current is None else add(current, value)
         return found
 
     def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
-        """The accumulator of each group, with these values behind what it has; ``accumulators`` may be changed."""
+        """The accumulator of each group, with these values behind what it has; ``accumulators`` may
+        be changed."""
         if self.dtype != object or self.of.needs_objects():
             return self.of.added_to(accumulators, values, codes)
         groups = len(accumulators)
-        return self.grouped(np.concatenate((accumulators, values)), np.concatenate((np.arange(groups), codes)), groups)
+        return self.grouped(
+            np.concatenate((accumulators, values)),
+            np.concatenate((np.arange(groups), codes)),
+            groups,
+        )
 
     def running(self, runs: Runs) -> Any:
         """The accumulator after each value."""
@@ -117,7 +166,9 @@ class ColumnAggregate:
             return self.of.running(runs)
         add, found = self.of.adding(self.computed_in), np.empty(len(runs.numbers), dtype=object)
         values = runs.numbers.tolist()
-        for current, start, end in zip(runs.before.tolist(), runs.starts.tolist(), runs.ends.tolist()):
+        for current, start, end in zip(
+            runs.before.tolist(), runs.starts.tolist(), runs.ends.tolist()
+        ):
             for at in range(start, end + 1):
                 value = values[at]
                 if value is not None:
@@ -128,8 +179,8 @@ class ColumnAggregate:
         return found if self.dtype == object else found.astype(self.dtype)
 
     def results(self, counts: Any, values: Any) -> Any:
-        """The aggregate of each group as an Arrow array, null where there was no value. Without counts every group
-        has one."""
+        """The aggregate of each group as an Arrow array, null where there was no value. Without
+        counts every group has one."""
         array = self.of.results(counts, values, lambda: self.accumulators(counts, values))
         return array if array.type == self.result_type else array.cast(self.result_type)
 
@@ -141,7 +192,9 @@ class ColumnAggregate:
         if self.dtype == object:
             return array_of(values.tolist(), self.computed_in)
         if values.dtype == object:
-            return pa.array(list(map(decimal.Decimal, values.tolist())), pa.decimal128(38, 0), mask=counts == 0)
+            return pa.array(
+                list(map(decimal.Decimal, values.tolist())), pa.decimal128(38, 0), mask=counts == 0
+            )
         mask = None if counts is None else counts == 0
         if self.dtype.names is not None:
             values = values["value"]

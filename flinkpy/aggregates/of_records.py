@@ -1,8 +1,9 @@
-"""Built-in aggregates of records: sum, min and max of a field, min_by and max_by, and the number of records.
+"""Built-in aggregates of records: sum, min and max of a field, min_by and max_by, and the number of
+records.
 
-``FieldAggregate.update`` defines them (``docs/values.md`` has the rules). ``update_expression`` is the same for the
-values that most records have, written out for generated loops. Where it raises, the loop calls ``update``.
-"""
+``FieldAggregate.update`` defines them (``docs/values.md`` has the rules). ``update_expression`` is
+the same for the values that most records have, written out for generated loops. Where it raises,
+the loop calls ``update``."""
 
 from __future__ import annotations
 
@@ -29,10 +30,11 @@ def built_in(kind: str) -> Aggregate:
 
 
 class FieldAggregate:
-    """``sum``, ``min`` and ``max`` replace one field of the first record; ``min_by`` and ``max_by`` return the whole
-    record, the first of several.
+    """``sum``, ``min`` and ``max`` replace one field of the first record; ``min_by`` and ``max_by``
+    return the whole record, the first of several.
 
-    ``position`` is an index, a field name (dict key, Row field or attribute), or None for the value itself.
+    ``position`` is an index, a field name (dict key, Row field or attribute), or None for the value
+    itself.
 
     >>> FieldAggregate("sum", 1).update(("a", 1), ("b", 2)), FieldAggregate("max_by", 1).update(("a", 1), ("b", None))
     (('a', 3), ('a', 1))
@@ -42,7 +44,9 @@ class FieldAggregate:
         if kind not in OF_RECORDS:
             raise ProgramError(f"{kind!r} is no aggregate; choose one of {', '.join(OF_RECORDS)}")
         if isinstance(position, bool) or not isinstance(position, (int, str, type(None))):
-            raise ProgramError(f"the position of an aggregate is an index, a field name or None, not {position!r}")
+            raise ProgramError(
+                f"the position of an aggregate is an index, a field name or None, not {position!r}"
+            )
         self.kind, self.position = kind, position
         self._of, self._gives_record = built_in(kind), kind.endswith(_BY)
 
@@ -58,14 +62,19 @@ class FieldAggregate:
         return record if self._gives_record else with_field(current, position, value)
 
     def position_in(self, record: Any) -> Position:
-        """The position for this record. PyFlink's default position 0 means the number itself if records are plain
-        numbers. (Numpy's numbers have a ``__getitem__``, but no items.)"""
+        """The position for this record. PyFlink's default position 0 means the number itself if
+        records are plain numbers. (Numpy's numbers have a ``__getitem__``, but no items.)"""
         position = self.position
-        return None if position == 0 and (not hasattr(type(record), "__getitem__") or getattr(record, "shape", None) == ()) else position
+        return (
+            None
+            if position == 0
+            and (not hasattr(type(record), "__getitem__") or getattr(record, "shape", None) == ())
+            else position
+        )
 
     def update_expression(self, sample: Any) -> str | None:
-        """The update as an expression over ``current`` and ``record``, for records of the sample's shape; None if
-        there is no fast one.
+        """The update as an expression over ``current`` and ``record``, for records of the sample's
+        shape; None if there is no fast one.
 
         >>> FieldAggregate("sum", 1).update_expression(("word", 1))
         '(current[0], current[1] + record[1])'
@@ -73,15 +82,35 @@ class FieldAggregate:
         'current if record <= current else record if record > current else update(current, record)'
         """
         position = self.position_in(sample)
-        if isinstance(position, str) and not position.isidentifier() and not is_indexed(sample, position):
+        if (
+            isinstance(position, str)
+            and not position.isidentifier()
+            and not is_indexed(sample, position)
+        ):
             return None
-        access = "" if position is None else f"[{position!r}]" if is_indexed(sample, position) else f".{position}"
+        access = (
+            ""
+            if position is None
+            else f"[{position!r}]"
+            if is_indexed(sample, position)
+            else f".{position}"
+        )
 
         def changed(value: str) -> str:
-            return "record" if self._gives_record else value if position is None else _with_item(sample, position, value)
+            return (
+                "record"
+                if self._gives_record
+                else value
+                if position is None
+                else _with_item(sample, position, value)
+            )
 
         replaces_field = position is not None and not self._gives_record
-        if replaces_field and (type(sample) is not tuple or not isinstance(position, int) or not -len(sample) <= position < len(sample)):
+        if replaces_field and (
+            type(sample) is not tuple
+            or not isinstance(position, int)
+            or not -len(sample) <= position < len(sample)
+        ):
             return None
         return self._of.expression("current" + access, "record" + access, changed)
 

@@ -12,8 +12,8 @@ from flinkpy.aggregates.kept_values import KeptValues
 
 
 class Percentile(KeptValues):
-    """The value at a share of the way through the sorted values, as a float, with linear interpolation between its two
-    neighbours. NaN is the greatest value."""
+    """The value at a share of the way through the sorted values, as a float, with linear
+    interpolation between its two neighbours. NaN is the greatest value."""
 
     name = "percentile"
     _share = 0.5
@@ -32,7 +32,9 @@ class Percentile(KeptValues):
         new = np.array([number for number in values if number is not None], np.float64)
         if not len(new):
             return known
-        return (Chunks(()) if known is None else known).with_chunk(new, lambda one, other: np.concatenate([one, other]))
+        return (Chunks(()) if known is None else known).with_chunk(
+            new, lambda one, other: np.concatenate([one, other])
+        )
 
     def values_in(self, accumulator: Any) -> Any:
         import numpy as np
@@ -44,7 +46,9 @@ class Percentile(KeptValues):
     def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
         import pyarrow as pa
 
-        return pa.array([self._of(self.values_in(each)) for each in values], pa.float64(), from_pandas=False)
+        return pa.array(
+            [self._of(self.values_in(each)) for each in values], pa.float64(), from_pandas=False
+        )
 
     def _of(self, numbers: Any) -> float | None:
         import numpy as np
@@ -58,7 +62,11 @@ class Percentile(KeptValues):
         if between == 0 or low == high:
             return low
         # The distance of two large numbers may be infinite, while what lies between them is not
-        return low + (high - low) * between if math.isfinite(high - low) else low * (1 - between) + high * between
+        return (
+            low + (high - low) * between
+            if math.isfinite(high - low)
+            else low * (1 - between) + high * between
+        )
 
 
 class Median(Percentile):

@@ -1,5 +1,5 @@
-"""``sum``, and ``avg``, which is a sum divided at the end. Integers and decimals are added exactly, floats from first
-to last."""
+"""``sum``, and ``avg``, which is a sum divided at the end. Integers and decimals are added exactly,
+floats from first to last."""
 
 from __future__ import annotations
 
@@ -25,17 +25,24 @@ class Sum(Aggregate):
     def add(self, accumulator: Any, value: Any) -> Any:
         return accumulator + value
 
-    def expression(self, accumulator: str, value: str, with_accumulator: Callable[[str], str]) -> str:
+    def expression(
+        self, accumulator: str, value: str, with_accumulator: Callable[[str], str]
+    ) -> str:
         return with_accumulator(f"{accumulator} + {value}")
 
     def computed_in(self, input_type: Any) -> Any:
-        """The widest type of the column's kind of number. Sums of decimals have up to 38 digits, as in Flink."""
+        """The widest type of the column's kind of number. Sums of decimals have up to 38 digits, as
+        in Flink."""
         import pyarrow as pa
 
         from flinkpy.columns.kernels.operand_types import wide
 
         if pa.types.is_decimal(input_type):
-            return pa.decimal256(76, input_type.scale) if pa.types.is_decimal256(input_type) else pa.decimal128(38, input_type.scale)
+            return (
+                pa.decimal256(76, input_type.scale)
+                if pa.types.is_decimal256(input_type)
+                else pa.decimal128(38, input_type.scale)
+            )
         try:
             return wide(input_type)
         except TypeError:
@@ -50,36 +57,45 @@ class Sum(Aggregate):
         return 0 if _is_whole(dtype) else -0.0
 
     def grouped(self, values: Any, codes: Any, groups: int) -> Any:
-        """Sums per group. Integer sums beyond 64 bits are an array of Python's integers: they are no result, but more numbers may bring them back."""
+        """Sums per group. Integer sums beyond 64 bits are an array of Python's integers: they are
+        no result, but more numbers may bring them back."""
         import numpy as np
 
         if values.dtype == np.float64:
             return _added(values, codes, groups)
         if values.dtype == object or _reach(values) * len(values) >= _LIMIT:
             exact = _exactly_added(values, codes, groups)
-            return exact.astype(np.int64) if all(-_LIMIT <= value < _LIMIT for value in exact) else exact
+            return (
+                exact.astype(np.int64)
+                if all(-_LIMIT <= value < _LIMIT for value in exact)
+                else exact
+            )
         return _added(values, codes, groups)
 
     def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
         import numpy as np
 
         alike = accumulators.dtype == values.dtype != object and len(values) > 0
-        if not alike or (values.dtype != np.float64 and _reach(values) * len(values) + _reach(accumulators) >= _LIMIT):
+        if not alike or (
+            values.dtype != np.float64
+            and _reach(values) * len(values) + _reach(accumulators) >= _LIMIT
+        ):
             return super().added_to(accumulators, values, codes)
         with np.errstate(invalid="ignore", over="ignore"):
             np.add.at(accumulators, codes, values)
         return accumulators
 
     def is_exact_in_any_order(self, runs: Runs) -> bool:
-        """False for floats, whose sums are rounded, and for integers whose sums may exceed 64 bits."""
+        """False for floats, whose sums are rounded, and for integers whose sums may exceed 64
+        bits."""
         numbers, before = runs.numbers, runs.before
         if not _is_whole(numbers.dtype):
             return False
         return _reach(numbers) * len(numbers) + _reach(before) < _LIMIT
 
     def running(self, runs: Runs) -> Any:
-        """One cumulative sum over all runs, from which each run's start is subtracted; exact, because 64-bit numbers
-        wrap around both ways."""
+        """One cumulative sum over all runs, from which each run's start is subtracted; exact,
+        because 64-bit numbers wrap around both ways."""
         import numpy as np
 
         with np.errstate(over="ignore"):
@@ -113,9 +129,19 @@ class Average(Sum):
         import pyarrow as pa
 
         if values.dtype == object:  # decimals, or integers beyond 64 bits
-            return pa.array([float(Fraction(value) / count) if count else None for value, count in zip(values, counts.tolist())], pa.float64())
+            return pa.array(
+                [
+                    float(Fraction(value) / count) if count else None
+                    for value, count in zip(values, counts.tolist())
+                ],
+                pa.float64(),
+            )
         means, divisors = np.empty(len(values)), np.maximum(counts, 1)
-        is_large = np.zeros(len(values), np.bool_) if values.dtype == np.float64 else (values >= _EXACT_FLOATS) | (values <= -_EXACT_FLOATS)
+        is_large = (
+            np.zeros(len(values), np.bool_)
+            if values.dtype == np.float64
+            else (values >= _EXACT_FLOATS) | (values <= -_EXACT_FLOATS)
+        )
         if is_large.any():
             means[is_large] = values[is_large].astype(object) / divisors[is_large].astype(object)
             means[~is_large] = values[~is_large].astype(np.float64) / divisors[~is_large]
@@ -138,20 +164,27 @@ def _added(values: Any, codes: Any, groups: int) -> Any:
 
     # Infinities of both signs give NaN, large floats an infinity, as elsewhere
     with np.errstate(invalid="ignore", over="ignore"):
-        if codes is None:  # ``sum`` adds floats pairwise; ``cumsum`` adds them from first to last, as ``add.at`` does
-            return np.cumsum(values)[-1:] if values.dtype == np.float64 else np.array([values.sum()])
+        # ``sum`` adds floats pairwise; ``cumsum`` adds them from first to last, as ``add.at`` does
+        if codes is None:
+            return (
+                np.cumsum(values)[-1:] if values.dtype == np.float64 else np.array([values.sum()])
+            )
         sums = np.full(groups, -0.0 if values.dtype == np.float64 else 0, values.dtype)
         np.add.at(sums, codes, values)
         return sums
 
 
 def _exactly_added(values: Any, codes: Any, groups: int) -> Any:
-    """Sums as Python's integers. The sums of the numbers' high and low halves stay within 64 bits."""
+    """Sums as Python's integers. The sums of the numbers' high and low halves stay within 64
+    bits."""
     import numpy as np
 
     if values.dtype == object:
         sums = np.full(groups, 0, dtype=object)
         np.add.at(sums, np.zeros(len(values), np.int64) if codes is None else codes, values)
         return sums
-    high, low = (_added(half, codes, groups).astype(object) for half in (values >> _LOW, values & ((1 << _LOW) - 1)))
+    high, low = (
+        _added(half, codes, groups).astype(object)
+        for half in (values >> _LOW, values & ((1 << _LOW) - 1))
+    )
     return high * (1 << _LOW) + low

@@ -11,9 +11,9 @@ _FIELDS = [("n", "i8"), ("origin", "f8"), ("distance", "f8"), ("square", "f8")]
 
 
 class Variance(OfColumns):
-    """``var_pop``. An accumulator has the number of values, the first one, and the sums of the others' distances from
-    it and of their squares. So values far from zero lose no digits, and sums are added from first to last, wherever
-    batches are cut."""
+    """``var_pop``. An accumulator has the number of values, the first one, and the sums of the
+    others' distances from it and of their squares. So values far from zero lose no digits, and sums
+    are added from first to last, wherever batches are cut."""
 
     name = "var_pop"
     _of_sample = False
@@ -49,13 +49,18 @@ class Variance(OfColumns):
         there = np.flatnonzero(values["n"])
         values, codes = values[there], codes[there]
         found = np.zeros(groups, _FIELDS)
-        found["origin"][codes[::-1]] = values["origin"][::-1]  # the last assignment wins: that of the first value
+        # the last assignment wins: that of the first value
+        found["origin"][codes[::-1]] = values["origin"][::-1]
         counts = values["n"]
         with np.errstate(all="ignore"):
             moved = values["origin"] - found["origin"][codes]
             np.add.at(found["n"], codes, counts)
             np.add.at(found["distance"], codes, values["distance"] + counts * moved)
-            np.add.at(found["square"], codes, values["square"] + 2 * moved * values["distance"] + counts * moved * moved)
+            np.add.at(
+                found["square"],
+                codes,
+                values["square"] + 2 * moved * values["distance"] + counts * moved * moved,
+            )
         return found
 
     def saved(self, accumulators: Any, computed_in: Any) -> Any:

@@ -1,1 +1,2 @@
-"""The command line: run, list, cancel, info, options, session. Its messages are short and say what to change."""
+"""The command line: run, list, cancel, info, options, session. Its messages are short and say what
+to change."""

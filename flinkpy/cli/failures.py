@@ -1,4 +1,5 @@
-"""The error message of a failed command: short, the user's own code first, the engine's frames only with ``--verbose``."""
+"""The error message of a failed command: short, the user's own code first, the engine's frames only
+with ``--verbose``."""
 
 from __future__ import annotations
 
@@ -9,10 +10,22 @@ from pathlib import Path
 from types import TracebackType
 
 import flinkpy
-from flinkpy.core.errors import EngineError, FlinkpyError, JobExecutionError, ProgramError, RemoteError
+from flinkpy.core.errors import (
+    EngineError,
+    FlinkpyError,
+    JobExecutionError,
+    ProgramError,
+    RemoteError,
+)
 
-_ENGINE = tuple(str(Path(folder).resolve()) for package in (flinkpy,) for folder in package.__path__)
-_ENGINE_LINKS = tuple(str(Path(folder).resolve().parent / name) for folder in flinkpy.__path__ for name in ("actors", "network", "scheduler"))
+_ENGINE = tuple(
+    str(Path(folder).resolve()) for package in (flinkpy,) for folder in package.__path__
+)
+_ENGINE_LINKS = tuple(
+    str(Path(folder).resolve().parent / name)
+    for folder in flinkpy.__path__
+    for name in ("actors", "network", "scheduler")
+)
 
 _NO_TEXT = "source code string cannot contain null bytes"
 
@@ -20,15 +33,21 @@ _NO_TEXT = "source code string cannot contain null bytes"
 def describe(error: BaseException, script: Path | None = None, *, verbose: bool = False) -> str:
     """The text for standard error.
 
-    A failed job shows the user's frame, the operator and the record; a refused program the line that was refused; an exception
-    of the program itself its own traceback, from the script on.
-    """
+    A failed job shows the user's frame, the operator and the record; a refused program the line
+    that was refused; an exception of the program itself its own traceback, from the script on."""
     if verbose:
         return _everything(error)
-    if isinstance(error, (SyntaxError, ValueError)) and script is not None and _is_of_script(error, script):
+    if (
+        isinstance(error, (SyntaxError, ValueError))
+        and script is not None
+        and _is_of_script(error, script)
+    ):
         return "".join(traceback.format_exception_only(error)).rstrip()
     if isinstance(error, EngineError):
-        return f"this is a bug in flinkpy, please report it: {error}\n(run again with --verbose for the full traceback)"
+        return (
+            f"this is a bug in flinkpy, please report it: {error}\n(run again with --verbose "
+            "for the full traceback)"
+        )
     if isinstance(error, JobExecutionError):
         return f"job {error.job_name!r} failed: {_short(error.cause)}"
     if isinstance(error, ProgramError):
@@ -40,7 +59,10 @@ def describe(error: BaseException, script: Path | None = None, *, verbose: bool 
 
 def _hint(error: BaseException) -> Iterator[str]:
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pyflink":
-        yield "this program was written for PyFlink: run it with flinkpy run --pyflink, and `import pyflink` means flinkpy"
+        yield (
+            "this program was written for PyFlink: run it with flinkpy run --pyflink, and "
+            "`import pyflink` means flinkpy"
+        )
 
 
 def _short(error: BaseException) -> str:
@@ -52,7 +74,8 @@ def _short(error: BaseException) -> str:
 
 
 def _is_of_script(error: SyntaxError | ValueError, script: Path) -> bool:
-    """Whether the job's file, or a module beside it, does not parse; not a text that the job itself has parsed."""
+    """Whether the job's file, or a module beside it, does not parse; not a text that the job itself
+    has parsed."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return _lies_beside(error.filename, script)
     # Python names no file; a ValueError before Python 3.11.4
@@ -74,7 +97,11 @@ def _where(error: BaseException, script: Path | None) -> Iterator[str]:
     if script is None:
         return
     frames = traceback.extract_tb(error.__traceback__)
-    inside = [frame for frame in frames if _lies_beside(frame.filename, script) and not _is_engine(frame.filename)]
+    inside = [
+        frame
+        for frame in frames
+        if _lies_beside(frame.filename, script) and not _is_engine(frame.filename)
+    ]
     if inside:
         yield f'  File "{inside[-1].filename}", line {inside[-1].lineno}, in {inside[-1].name}'
         if inside[-1].line:
@@ -86,13 +113,20 @@ def _is_engine(file: str) -> bool:
 
 
 def _own_traceback(error: BaseException, script: Path | None) -> str:
-    return "".join(traceback.format_exception(type(error), error, _from_script_on(error.__traceback__, script))).rstrip()
+    return "".join(
+        traceback.format_exception(type(error), error, _from_script_on(error.__traceback__, script))
+    ).rstrip()
 
 
 def _from_script_on(tb: TracebackType | None, script: Path | None) -> TracebackType | None:
-    """Returns the traceback without the frames of the command line and of runpy, which come before the script's own."""
+    """Returns the traceback without the frames of the command line and of runpy, which come before
+    the script's own."""
     start = tb
-    while start is not None and script is not None and Path(start.tb_frame.f_code.co_filename) != script:
+    while (
+        start is not None
+        and script is not None
+        and Path(start.tb_frame.f_code.co_filename) != script
+    ):
         start = start.tb_next
     return start if start is not None else tb
 
@@ -101,6 +135,14 @@ def _everything(error: BaseException) -> str:
     parts = ["".join(traceback.format_exception(error)).rstrip()]
     cause: BaseException | None = error
     while cause is not None:
-        parts += [text for text in (getattr(cause, "traceback", ""), getattr(cause, "remote_traceback", "")) if text]
-        cause = getattr(cause, "cause", None) if isinstance(getattr(cause, "cause", None), BaseException) else None
+        parts += [
+            text
+            for text in (getattr(cause, "traceback", ""), getattr(cause, "remote_traceback", ""))
+            if text
+        ]
+        cause = (
+            getattr(cause, "cause", None)
+            if isinstance(getattr(cause, "cause", None), BaseException)
+            else None
+        )
     return "\n".join(parts)

@@ -1,4 +1,5 @@
-"""``flinkpy info``: runs the program up to its first ``execute``, and draws what it would have executed."""
+"""``flinkpy info``: runs the program up to its first ``execute``, and draws what it would have
+executed."""
 
 from __future__ import annotations
 
@@ -11,8 +12,17 @@ from flinkpy.cli.tell import tell
 from flinkpy.core.errors import ProgramError
 
 
-def show_plan(script: str, arguments: Sequence[str], *, is_module: bool = False, parallelism: int | None, definitions: Sequence[str],
-              pyflink: bool = False, conf: Path | None, verbose: bool) -> int:
+def show_plan(
+    script: str,
+    arguments: Sequence[str],
+    *,
+    is_module: bool = False,
+    parallelism: int | None,
+    definitions: Sequence[str],
+    pyflink: bool = False,
+    conf: Path | None,
+    verbose: bool,
+) -> int:
     """Draws the plan; returns the exit code."""
 
     drawn: list[Any] = []
@@ -26,7 +36,8 @@ def show_plan(script: str, arguments: Sequence[str], *, is_module: bool = False,
     def run(path: Path) -> None:
         settings = gather(conf, definitions, parallelism, None, pyflink=pyflink)
         run_until_execute(path, arguments, settings, draw, script if is_module else None)
-        if not drawn:  # the program may have caught the exception, or called execute() in a thread of its own
+        # the program may have caught the exception, or called execute() in a thread of its own
+        if not drawn:
             raise ProgramError(f"{script} never called execute(), so there is no plan to draw")
 
     return guarded(program_of(script, is_module, conf, definitions), run, verbose)

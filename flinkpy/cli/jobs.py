@@ -1,4 +1,5 @@
-"""``flinkpy list`` and ``cancel``: queries and commands to a session on Ray, from another process."""
+"""``flinkpy list`` and ``cancel``: queries and commands to a session on Ray, from another
+process."""
 
 from __future__ import annotations
 
@@ -23,19 +24,35 @@ WAITING = frozenset({JobState.INITIALIZING, JobState.CREATED})
 """What a job is before it runs."""
 
 
-def show_jobs(target: str | None, definitions: Sequence[str], conf: Path | None, everything: bool, wanted: Set[JobState]) -> None:
-    """Prints a table of jobs in these states; with ``everything`` also those that ended in clusters that are gone, if they are archived."""
-    jobs = _with_archived(target, definitions, conf) if everything else reach_session(target, definitions, conf).list_jobs()
+def show_jobs(
+    target: str | None,
+    definitions: Sequence[str],
+    conf: Path | None,
+    everything: bool,
+    wanted: Set[JobState],
+) -> None:
+    """Prints a table of jobs in these states; with ``everything`` also those that ended in clusters
+    that are gone, if they are archived."""
+    jobs = (
+        _with_archived(target, definitions, conf)
+        if everything
+        else reach_session(target, definitions, conf).list_jobs()
+    )
     shown = [job for job in jobs if job.state in wanted]
     if not shown:
         ended = sum(JOB.is_terminal(job.state) for job in jobs)
-        tell(("no jobs that wait" if wanted == WAITING else "no running jobs") + (f" ({ended} ended; -a shows them)" if ended else ""))
+        tell(
+            ("no jobs that wait" if wanted == WAITING else "no running jobs")
+            + (f" ({ended} ended; -a shows them)" if ended else "")
+        )
         return
     for line in job_table(shown, SYSTEM_CLOCK.time_ms()):
         tell(line)
 
 
-def _with_archived(target: str | None, definitions: Sequence[str], conf: Path | None) -> list[JobOverview]:
+def _with_archived(
+    target: str | None, definitions: Sequence[str], conf: Path | None
+) -> list[JobOverview]:
     settings = gather(conf, definitions, None, target)
     if read(settings, ARCHIVE_FOLDER) is None and read(settings, HISTORY_FOLDERS) is None:
         return reach_session(target, definitions, conf).list_jobs()
@@ -56,10 +73,24 @@ def job_table(jobs: Sequence[JobOverview], now_ms: int) -> list[str]:
     rows = [("JOB ID", "STATE", "STARTED", "FOR", "TASKS", "NAME")]
     for job in jobs:
         started = datetime.fromtimestamp(job.start_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
-        tasks = ", ".join(f"{count} {state.value.lower()}" for state, count in job.tasks.items() if count)
-        rows.append((job.job_id, job.state.value, started, duration((job.end_ms or now_ms) - job.start_ms), tasks, job.name))
+        tasks = ", ".join(
+            f"{count} {state.value.lower()}" for state, count in job.tasks.items() if count
+        )
+        rows.append(
+            (
+                job.job_id,
+                job.state.value,
+                started,
+                duration((job.end_ms or now_ms) - job.start_ms),
+                tasks,
+                job.name,
+            )
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    return ["  ".join([*(text.ljust(width) for text, width in zip(row, widths)), row[-1]]) for row in rows]
+    return [
+        "  ".join([*(text.ljust(width) for text, width in zip(row, widths)), row[-1]])
+        for row in rows
+    ]
 
 
 def duration(ms: int) -> str:
@@ -75,7 +106,9 @@ def duration(ms: int) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def cancel_job(target: str | None, definitions: Sequence[str], conf: Path | None, job_id: str) -> None:
+def cancel_job(
+    target: str | None, definitions: Sequence[str], conf: Path | None, job_id: str
+) -> None:
     """Cancels the job with that id, or the only one whose id begins with it."""
     session = reach_session(target, definitions, conf)
     job = session.find_job(job_id)
@@ -86,9 +119,18 @@ def cancel_job(target: str | None, definitions: Sequence[str], conf: Path | None
     tell(f"cancelling {job.job_id} {job.name!r}")
 
 
-def reach_session(target: str | None, definitions: Sequence[str], conf: Path | None) -> ClusterClient:
-    """The session on Ray that the options name. Raises an error if there is none: these commands start nothing."""
+def reach_session(
+    target: str | None, definitions: Sequence[str], conf: Path | None
+) -> ClusterClient:
+    """The session on Ray that the options name. Raises an error if there is none: these commands
+    start nothing."""
     settings: dict[str, Any] = gather(conf, definitions, None, target)
-    if settings.setdefault(TARGET.key, Target.RAY.value) in (Target.EMBEDDED, Target.EMBEDDED.value):
-        raise ConfigurationError("embedded jobs live in the process that started them: end that one (Ctrl-C); -t ray reaches sessions on Ray")
+    if settings.setdefault(TARGET.key, Target.RAY.value) in (
+        Target.EMBEDDED,
+        Target.EMBEDDED.value,
+    ):
+        raise ConfigurationError(
+            "embedded jobs live in the process that started them: end that one (Ctrl-C); -t "
+            "ray reaches sessions on Ray"
+        )
     return connect(settings, start=False)

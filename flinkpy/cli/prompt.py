@@ -1,5 +1,5 @@
-"""A Python prompt that names each input, shows errors briefly, and keeps the output of jobs apart from the line being
-typed."""
+"""A Python prompt that names each input, shows errors briefly, and keeps the output of jobs apart
+from the line being typed."""
 
 from __future__ import annotations
 
@@ -45,8 +45,12 @@ class Prompt(code.InteractiveConsole):
         if error is None or not shows_errors_plainly():
             super().showtraceback()
         else:
-            sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
-            self.write("".join(_python_traceback(error)) if render is None else "\n".join(render()) + "\n")
+            sys.last_type = type(error)
+            sys.last_value = error
+            sys.last_traceback = error.__traceback__
+            self.write(
+                "".join(_python_traceback(error)) if render is None else "\n".join(render()) + "\n"
+            )
 
     def showsyntaxerror(self, *arguments: Any, **options: Any) -> None:
         self.has_failed = True
@@ -68,7 +72,8 @@ def _python_traceback(error: BaseException) -> list[str]:
 
 
 def _suggestion(error: BaseException) -> str:
-    """Returns ``. Did you mean: …?``, which before Python 3.12 only the interpreter's own hook computes."""
+    """Returns ``. Did you mean: …?``, which before Python 3.12 only the interpreter's own hook
+    computes."""
     told, before = io.StringIO(), sys.stderr
     sys.stderr = told
     try:
@@ -80,8 +85,8 @@ def _suggestion(error: BaseException) -> str:
 
 
 class IdleLine:
-    """The line that the user is typing. Output of other threads goes above it: the line is wiped, and drawn again
-    after the output."""
+    """The line that the user is typing. Output of other threads goes above it: the line is wiped,
+    and drawn again after the output."""
 
     def __init__(self) -> None:
         self.prompt: str | None = None
@@ -117,8 +122,8 @@ class IdleLine:
 
 
 class Above:
-    """An output to the terminal above the line being typed. It writes whole lines only, since ``print`` writes a line
-    in pieces."""
+    """An output to the terminal above the line being typed. It writes whole lines only, since
+    ``print`` writes a line in pieces."""
 
     def __init__(self, under: TextIO, line: IdleLine) -> None:
         self._under, self._line = under, line
@@ -137,8 +142,8 @@ class Above:
         return len(text)
 
     def _above(self, text: str) -> str:
-        """Returns the whole lines of the text, and the prompt drawn again after them. Keeps the rest until its line
-        is whole."""
+        """Returns the whole lines of the text, and the prompt drawn again after them. Keeps the
+        rest until its line is whole."""
         lines, newline, begun = text.rpartition("\n")
         if begun:
             self._begun[threading.current_thread()] = begun

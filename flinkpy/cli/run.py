@@ -1,4 +1,5 @@
-"""``flinkpy run``: gathers the options, runs the program, and turns an error into a short message and an exit code."""
+"""``flinkpy run``: gathers the options, runs the program, and turns an error into a short message
+and an exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ from typing import Any
 from flinkpy.cli.failures import describe
 from flinkpy.cli.script import exit_code, exit_message, find_module, find_script, run_program
 from flinkpy.cli.tell import tell
-from flinkpy.cluster.end_of_program import await_background_jobs, forget_background_jobs, report_abandoned_jobs
+from flinkpy.cluster.end_of_program import (
+    await_background_jobs,
+    forget_background_jobs,
+    report_abandoned_jobs,
+)
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.modes import Mode, choose_mode
 from flinkpy.cluster.option_sources import load_settings, parse_definitions
@@ -22,7 +27,13 @@ from flinkpy.core.options.checkpointing import RECOVERY_IGNORE_UNCLAIMED, RECOVE
 from flinkpy.core.options.engine import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.exit_codes import INTERRUPTED, SIGNALLED
-from flinkpy.core.program.launch_context import FORGOTTEN_EXECUTE, PlanListener, ProgramAborted, is_pending, set_launch_context
+from flinkpy.core.program.launch_context import (
+    FORGOTTEN_EXECUTE,
+    PlanListener,
+    ProgramAborted,
+    is_pending,
+    set_launch_context,
+)
 from flinkpy.core.program.python_files import on_path
 
 
@@ -41,19 +52,39 @@ def recovery(path: str | None, allow_non_restored_state: bool) -> list[str]:
 
 
 def run_job(
-    script: str, arguments: Sequence[str], *, target: str | None, parallelism: int | None, definitions: Sequence[str], detached: bool,
-    is_module: bool = False, ends_with_program: bool = False, pyflink: bool = False, conf: Path | None, verbose: bool,
+    script: str,
+    arguments: Sequence[str],
+    *,
+    target: str | None,
+    parallelism: int | None,
+    definitions: Sequence[str],
+    detached: bool,
+    is_module: bool = False,
+    ends_with_program: bool = False,
+    pyflink: bool = False,
+    conf: Path | None,
+    verbose: bool,
 ) -> int:
     """Runs the program, a script or a module; returns the exit code."""
 
     def run(path: Path) -> None:
         settings = gather(conf, definitions, parallelism, target, pyflink=pyflink)
-        if ends_with_program and choose_target(settings) is Target.RAY and choose_mode(settings, os.environ) is Mode.SESSION:
-            raise ConfigurationError("-sae: a session does not end with a program; -t ray-application "
-                                     "runs the job in a cluster that does, however the program ends")
+        if (
+            ends_with_program
+            and choose_target(settings) is Target.RAY
+            and choose_mode(settings, os.environ) is Mode.SESSION
+        ):
+            raise ConfigurationError(
+                "-sae: a session does not end with a program; -t ray-application "
+                "runs the job in a cluster that does, however the "
+                "program ends"
+            )
         if detached:
             if choose_target(settings) is Target.EMBEDDED:
-                raise ConfigurationError("an embedded job lives in this process and ends with it, so it cannot be detached: add -t ray or drop -d")
+                raise ConfigurationError(
+                    "an embedded job lives in this process and ends with it, so it cannot be "
+                    "detached: add -t ray or drop -d"
+                )
             settings[ATTACHED.key] = False
         set_launch_context(settings)
         forget_background_jobs()
@@ -77,7 +108,9 @@ def run_job(
     return guarded(program_of(script, is_module, conf, definitions), run, verbose)
 
 
-def program_of(name: str, is_module: bool, conf: Path | None, definitions: Sequence[str]) -> Callable[[], Path]:
+def program_of(
+    name: str, is_module: bool, conf: Path | None, definitions: Sequence[str]
+) -> Callable[[], Path]:
     """Finds the program's file when it is called."""
 
     def find() -> Path:
@@ -89,8 +122,15 @@ def program_of(name: str, is_module: bool, conf: Path | None, definitions: Seque
     return find
 
 
-def run_until_execute(path: Path, arguments: Sequence[str], settings: Mapping[str, Any], take: PlanListener, module: str | None = None) -> None:
-    """Runs the program up to its first ``execute``, which submits nothing: ``take`` gets its graph. The program may never come there."""
+def run_until_execute(
+    path: Path,
+    arguments: Sequence[str],
+    settings: Mapping[str, Any],
+    take: PlanListener,
+    module: str | None = None,
+) -> None:
+    """Runs the program up to its first ``execute``, which submits nothing: ``take`` gets its graph.
+    The program may never come there."""
     set_launch_context(settings, take)
     try:
         with program_imports(settings):
@@ -101,16 +141,17 @@ def run_until_execute(path: Path, arguments: Sequence[str], settings: Mapping[st
 
 @contextmanager
 def program_imports(settings: Mapping[str, Any]) -> Iterator[None]:
-    """While the program runs, it finds what ``python.files`` names, and flinkpy as ``pyflink`` if the options say so."""
+    """While the program runs, it finds what ``python.files`` names, and flinkpy as ``pyflink`` if
+    the options say so."""
     with on_path(settings), _pyflink_names(settings):
         yield
 
 
 @contextmanager
 def _pyflink_names(settings: Mapping[str, Any]) -> Iterator[None]:
-    """While the program runs, ``import pyflink`` means flinkpy, if the options say so. Of the engine's own messages
-    only warnings and errors are shown: Flink's go to files of the JVM, so such programs turn Python's logging on for
-    themselves."""
+    """While the program runs, ``import pyflink`` means flinkpy, if the options say so. Of the
+    engine's own messages only warnings and errors are shown: Flink's go to files of the JVM, so
+    such programs turn Python's logging on for themselves."""
     from flinkpy.common.pyflink_imports import install, is_installed, uninstall
 
     if not read(settings, PYFLINK_IMPORTS) or is_installed():
@@ -130,8 +171,8 @@ def _pyflink_names(settings: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM ends the program like Ctrl-C: an attached job is cancelled, and does not continue unattended. A child
-    that the program forks ends at once, as it would under plain Python."""
+    """SIGTERM ends the program like Ctrl-C: an attached job is cancelled, and does not continue
+    unattended. A child that the program forks ends at once, as it would under plain Python."""
 
     def interrupt(number: int, frame: object) -> None:
         raise Terminated
@@ -149,9 +190,16 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def gather(conf: Path | None, definitions: Sequence[str], parallelism: int | None, target: str | None, *, pyflink: bool = False) -> dict[str, Any]:
-    """Returns the options of file, environment and command line; ``-p``, ``-t`` and ``--pyflink`` are short for their
-    ``-D``."""
+def gather(
+    conf: Path | None,
+    definitions: Sequence[str],
+    parallelism: int | None,
+    target: str | None,
+    *,
+    pyflink: bool = False,
+) -> dict[str, Any]:
+    """Returns the options of file, environment and command line; ``-p``, ``-t`` and ``--pyflink``
+    are short for their ``-D``."""
     overrides: dict[str, Any] = dict(parse_definitions(definitions))
     if parallelism is not None:
         overrides[PARALLELISM.key] = parallelism
@@ -163,7 +211,8 @@ def gather(conf: Path | None, definitions: Sequence[str], parallelism: int | Non
 
 
 def guarded(find: Callable[[], Path], run: Callable[[Path], None], verbose: bool) -> int:
-    """Finds the program's file and runs it through ``run``; reports errors briefly on standard error. Returns the exit code."""
+    """Finds the program's file and runs it through ``run``; reports errors briefly on standard
+    error. Returns the exit code."""
     path: Path | None = None
     try:
         path = find()
@@ -175,7 +224,9 @@ def guarded(find: Callable[[], Path], run: Callable[[Path], None], verbose: bool
         if message is not None:
             tell(message, err=True)
         return exit_code(end)
-    except BaseException as error:  # also exceptions of the program that do not derive from Exception
+    except (
+        BaseException
+    ) as error:  # also exceptions of the program that do not derive from Exception
         tell(describe(error, path, verbose=verbose), err=True)
         return 1
     finally:

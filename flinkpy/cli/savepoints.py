@@ -1,4 +1,5 @@
-"""``flinkpy savepoint``, ``checkpoint`` and ``stop``: what a job is asked for from another process, and the removal of savepoints."""
+"""``flinkpy savepoint``, ``checkpoint`` and ``stop``: what a job is asked for from another process,
+and the removal of savepoints."""
 
 from __future__ import annotations
 
@@ -17,10 +18,17 @@ from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 
 def ask_for_snapshot(
-    target: str | None, definitions: Sequence[str], conf: Path | None, job_id: str, kind: SnapshotType, folder: str | None = None,
-    form: str | None = None, detached: bool = False,
+    target: str | None,
+    definitions: Sequence[str],
+    conf: Path | None,
+    job_id: str,
+    kind: SnapshotType,
+    folder: str | None = None,
+    form: str | None = None,
+    detached: bool = False,
 ) -> None:
-    """Has the job take the snapshot, waits until it is over, and prints where it is. The job is named by its id, or by how that begins.
+    """Has the job take the snapshot, waits until it is over, and prints where it is. The job is
+    named by its id, or by how that begins.
 
     With ``detached`` it waits only until the job was asked.
     """
@@ -34,8 +42,11 @@ def ask_for_snapshot(
         error = asked.status().error
         if error is not None:
             raise error
-        tell(f"{what} of {job.job_id} {job.name!r} was asked for, request {asked.request.trigger_id}; "
-             f"`flinkpy show {job.job_id}` tells how it stands")
+        tell(
+            f"{what} of {job.job_id} {job.name!r} was asked for, request "
+            f"{asked.request.trigger_id}; "
+            f"`flinkpy show {job.job_id}` tells how it stands"
+        )
         return
     path = asked.result(on_progress=Progress())
     tell(f"{what} of {job.job_id} {job.name!r}: {path or 'in the memory of the JobManager'}")
@@ -50,7 +61,11 @@ class Progress:
         self._said = ""
 
     def __call__(self, status: SavepointStatus) -> None:
-        line = f"{status.acknowledged} of {status.subtasks} subtasks have saved their state" if status.subtasks else "waiting until it can begin"
+        line = (
+            f"{status.acknowledged} of {status.subtasks} subtasks have saved their state"
+            if status.subtasks
+            else "waiting until it can begin"
+        )
         if line != self._said:
             self._said = line
             tell(line, err=True)

@@ -1,4 +1,5 @@
-"""``flinkpy session start | list | stop``, and ``stop-cluster``: the clusters on Ray that outlive programs."""
+"""``flinkpy session start | list | stop``, and ``stop-cluster``: the clusters on Ray that outlive
+programs."""
 
 from __future__ import annotations
 
@@ -23,10 +24,19 @@ def start(name: str | None, definitions: Sequence[str], conf: Path | None) -> No
     settings = _settings(name, definitions, conf)
     fresh = start_session(settings)
     cluster_id = read(settings, CLUSTER_NAME)
-    use = "-t ray-session" if cluster_id == CLUSTER_NAME.default else f"-t ray-session -D {CLUSTER_NAME.key}={cluster_id}"
-    tell(f"{'started' if fresh else 'there is already'} the flinkpy session {cluster_id!r}; `flinkpy run {use} JOB.py` uses it")
+    use = (
+        "-t ray-session"
+        if cluster_id == CLUSTER_NAME.default
+        else f"-t ray-session -D {CLUSTER_NAME.key}={cluster_id}"
+    )
+    tell(
+        f"{'started' if fresh else 'there is already'} the flinkpy session {cluster_id!r}; "
+        f"`flinkpy run {use} JOB.py` uses it"
+    )
     if read(settings, REST_ENABLED):
-        _show_rest([cluster for cluster in running_clusters(settings) if cluster.name == cluster_id])
+        _show_rest(
+            [cluster for cluster in running_clusters(settings) if cluster.name == cluster_id]
+        )
 
 
 def stop(name: str | None, definitions: Sequence[str], conf: Path | None) -> None:
@@ -36,8 +46,11 @@ def stop(name: str | None, definitions: Sequence[str], conf: Path | None) -> Non
     settings = _settings(name, definitions, conf)
     stopped = stop_session(settings)
     cluster_id = read(settings, CLUSTER_NAME)
-    tell(f"stopped the flinkpy session {cluster_id!r}; Ray keeps running (`ray stop` ends it)" if stopped else
-               f"there is no flinkpy session {cluster_id!r}")
+    tell(
+        f"stopped the flinkpy session {cluster_id!r}; Ray keeps running (`ray stop` ends it)"
+        if stopped
+        else f"there is no flinkpy session {cluster_id!r}"
+    )
 
 
 def show_sessions(definitions: Sequence[str], conf: Path | None) -> None:
@@ -63,12 +76,31 @@ def session_table(clusters: Sequence[RunningCluster]) -> list[str]:
     """Returns a line for each session, under a heading."""
     rows: list[tuple[str, ...]] = [("NAME", "KIND", "JOBS", "WORKERS", "SLOTS", "FREE", "VERSION")]
     for cluster in clusters:
-        kind = "?" if cluster.info is None else "application" if cluster.info.is_application else "session"
+        kind = (
+            "?"
+            if cluster.info is None
+            else "application"
+            if cluster.info.is_application
+            else "session"
+        )
         view = cluster.overview
-        numbers = (view.jobs_running, view.task_executors, view.slots_total, view.slots_free) if view is not None else ("?",) * 4
-        rows.append((cluster.name, kind, *map(str, numbers), cluster.info.version if cluster.info is not None else "does not answer"))
+        numbers = (
+            (view.jobs_running, view.task_executors, view.slots_total, view.slots_free)
+            if view is not None
+            else ("?",) * 4
+        )
+        rows.append(
+            (
+                cluster.name,
+                kind,
+                *map(str, numbers),
+                cluster.info.version if cluster.info is not None else "does not answer",
+            )
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in rows]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in rows
+    ]
 
 
 def _settings(name: str | None, definitions: Sequence[str], conf: Path | None) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""``flinkpy shell``: a prompt with an environment, the common names, and Spark if it is installed. It uses IPython if
-that is installed."""
+"""``flinkpy shell``: a prompt with an environment, the common names, and Spark if it is installed.
+It uses IPython if that is installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,15 @@ from flinkpy.core.program.launch_context import set_launch_context
 CANCEL_TIMEOUT_S = 10.0
 
 
-def open_shell(*, target: str | None, parallelism: int | None, definitions: Sequence[str], pyflink: bool, conf: Path | None, plain: bool) -> int:
+def open_shell(
+    *,
+    target: str | None,
+    parallelism: int | None,
+    definitions: Sequence[str],
+    pyflink: bool,
+    conf: Path | None,
+    plain: bool,
+) -> int:
     """Runs the prompt. Returns the exit code, which is 1 if lines from a file or pipe failed."""
     settings = gather(conf, definitions, parallelism, target, pyflink=pyflink)
     set_launch_context(settings)
@@ -39,8 +47,8 @@ def open_shell(*, target: str | None, parallelism: int | None, definitions: Sequ
 
 
 def fill(namespace: dict[str, Any]) -> None:
-    """Adds the names a program begins with: ``env``, ``col``, ``lit``, those of streams, value types and windows, and
-    ``spark``."""
+    """Adds the names a program begins with: ``env``, ``col``, ``lit``, those of streams, value
+    types and windows, and ``spark``."""
     import flinkpy.common
     import flinkpy.datastream
     import flinkpy.datastream.window
@@ -48,7 +56,11 @@ def fill(namespace: dict[str, Any]) -> None:
 
     for module in (flinkpy.datastream.window, flinkpy.datastream, flinkpy.common):
         namespace.update({name: getattr(module, name) for name in module.__all__})
-    namespace.update(col=expressions.col, lit=expressions.lit, env=flinkpy.datastream.StreamExecutionEnvironment.get_execution_environment())
+    namespace.update(
+        col=expressions.col,
+        lit=expressions.lit,
+        env=flinkpy.datastream.StreamExecutionEnvironment.get_execution_environment(),
+    )
     if has_spark():
         namespace["spark"] = LazySpark(lambda session: namespace.update(spark=session))
 
@@ -59,9 +71,12 @@ def has_spark() -> bool:
 
 
 class LazySpark:
-    """Stands for the Spark session until it is first used: then Spark starts, and ``started`` is called."""
+    """Stands for the Spark session until it is first used: then Spark starts, and ``started`` is
+    called."""
 
-    def __init__(self, started: Callable[[Any], None], start: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self, started: Callable[[Any], None], start: Callable[[], Any] | None = None
+    ) -> None:
         self.__dict__.update(_started=started, _start=start or _start_spark, _session=None)
 
     def _spark_session(self) -> Any:
@@ -78,7 +93,11 @@ class LazySpark:
         return getattr(self._spark_session(), name)
 
     def __repr__(self) -> str:
-        return "<Spark: starts on Ray when it is used>" if self._session is None else repr(self._session)
+        return (
+            "<Spark: starts on Ray when it is used>"
+            if self._session is None
+            else repr(self._session)
+        )
 
 
 def _start_spark() -> Any:
@@ -91,16 +110,22 @@ def _start_spark() -> Any:
 def banner(settings: dict[str, Any], namespace: dict[str, Any]) -> str:
     """The text above the first prompt."""
     where = "in this process" if choose_target(settings) is Target.EMBEDDED else "on Ray"
-    return "\n".join([
-        f"flinkpy {__version__}, Python {sys.version.split()[0]}; jobs run {where}",
-        f"env, col, lit{', spark' if 'spark' in namespace else ''} and the names of flinkpy.datastream and flinkpy.common are there",
-        "  env.from_collection([1, 2, 3]).map(lambda x: x * 2).show()"])
+    return "\n".join(
+        [
+            f"flinkpy {__version__}, Python {sys.version.split()[0]}; jobs run {where}",
+            (
+                f"env, col, lit{', spark' if 'spark' in namespace else ''} and the names of "
+                "flinkpy.datastream and flinkpy.common are there"
+            ),
+            "  env.from_collection([1, 2, 3]).map(lambda x: x * 2).show()",
+        ]
+    )
 
 
 @contextmanager
 def _as_main() -> Iterator[dict[str, Any]]:
-    """Runs the typed code in a ``__main__`` module of its own, so that functions and classes are sent to the workers
-    by value."""
+    """Runs the typed code in a ``__main__`` module of its own, so that functions and classes are
+    sent to the workers by value."""
     before, module = sys.modules["__main__"], ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     path = list(sys.path)
@@ -144,8 +169,8 @@ def _ipython(namespace: dict[str, Any], text: str) -> int:
 
 
 def leave() -> None:
-    """Reports what happens to jobs that still run: jobs in this process are cancelled, jobs in a session on Ray
-    continue."""
+    """Reports what happens to jobs that still run: jobs in this process are cancelled, jobs in a
+    session on Ray continue."""
     for job in submitted_jobs():
         try:
             if JOB.is_terminal(job.status()):

@@ -1,1 +1,2 @@
-"""Sessions: where jobs run (this process, or Ray), how they are submitted, watched and cancelled, and what configures them."""
+"""Sessions: where jobs run (this process, or Ray), how they are submitted, watched and cancelled,
+and what configures them."""

@@ -1,8 +1,9 @@
-"""The client's side of a session: blocking calls to its Dispatcher, and the handle of a submitted job.
+"""The client's side of a session: blocking calls to its Dispatcher, and the handle of a submitted
+job.
 
-A client waits for a job's end in long polls: the Dispatcher answers each when the job has ended, or after a few seconds. So no call stays open for
-longer than its timeout, and the next call at the latest notices a dead cluster.
-"""
+A client waits for a job's end in long polls: the Dispatcher answers each when the job has ended, or
+after a few seconds. So no call stays open for longer than its timeout, and the next call at the
+latest notices a dead cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Protocol, TypeVar
 
-from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetails, JobMetrics, JobOverview, JobResult
+from flinkpy.actors.gateways import (
+    ClusterOverview,
+    DispatcherGateway,
+    JobDetails,
+    JobMetrics,
+    JobOverview,
+    JobResult,
+)
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
 from flinkpy.cluster.requested_savepoint import RequestedSavepoint, savepoint_request
 from flinkpy.cluster.uninterrupted import uninterrupted
@@ -52,7 +60,13 @@ LOOK_S = 1.0  # how often a wait for an answer checks whether the cluster still 
 CANCEL_GRACE_S = 10.0  # how long an interrupted wait gives the job to end
 SILENT_GRACE_S = 1.0  # before it says that it waits
 LEADER_LOOK_S = 0.2  # between two looks for the next JobManager
-_LEADER_LOST = (RecipientUnreachableError, EndpointNotRunningError, FencingError, ProcessEndedError, RpcTimeoutError)
+_LEADER_LOST = (
+    RecipientUnreachableError,
+    EndpointNotRunningError,
+    FencingError,
+    ProcessEndedError,
+    RpcTimeoutError,
+)
 
 
 class Watcher(Protocol):
@@ -100,7 +114,8 @@ class Leaders(Protocol):
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """``gone`` is the message for the user when the session does not answer; with ``ends_with_program`` the session ends with this program."""
+    """``gone`` is the message for the user when the session does not answer; with
+    ``ends_with_program`` the session ends with this program."""
 
     ask_timeout_s: float = 10.0
     gone: str = "the flinkpy session does not answer any more"
@@ -121,14 +136,22 @@ class ClusterClient:
     <JobState.RUNNING: 'RUNNING'>
     """
 
-    def __init__(self, dispatcher: DispatcherGateway, config: ClientConfig | None = None, clock: Clock = SYSTEM_CLOCK,
-                 make_watcher: Callable[[], Watcher | None] = lambda: None,
-                 prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph,
-                 make_output: Callable[[], Output] | None = None, head: Head | None = None,
-                 leaders: Leaders | None = None) -> None:
+    def __init__(
+        self,
+        dispatcher: DispatcherGateway,
+        config: ClientConfig | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        make_watcher: Callable[[], Watcher | None] = lambda: None,
+        prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph,
+        make_output: Callable[[], Output] | None = None,
+        head: Head | None = None,
+        leaders: Leaders | None = None,
+    ) -> None:
         self._leaders = leaders
         self._head = head
-        self._dispatcher, self.clock, self._make_output = uninterrupted(dispatcher), clock, make_output
+        self._dispatcher = uninterrupted(dispatcher)
+        self.clock = clock
+        self._make_output = make_output
         self._prepare = prepare  # what this kind of session adds to a job before it is submitted
         self.config = config or ClientConfig()
         self._has_said_so = False
@@ -144,7 +167,8 @@ class ClusterClient:
         except BaseException as error:
             if output is not None:
                 output.close()
-            if isinstance(error, KeyboardInterrupt):  # the job may have been accepted, and no client would wait for it
+            # the job may have been accepted, and no client would wait for it
+            if isinstance(error, KeyboardInterrupt):
                 self._dispatcher.cancel_job(job_graph.job_id)
                 shorten(error, f"job {job_graph.name!r} was cancelled")
             raise
@@ -159,14 +183,19 @@ class ClusterClient:
         return self.ask(lambda dispatcher: dispatcher.list_jobs())
 
     def find_job(self, prefix: str) -> JobOverview:
-        """Returns the one job whose id begins with ``prefix``. Raises ProgramError when there is none, or several, or
-        ``prefix`` is empty."""
+        """Returns the one job whose id begins with ``prefix``. Raises ProgramError when there is
+        none, or several, or ``prefix`` is empty."""
         if not prefix:
-            raise ProgramError("name the job by its id, or the first digits of it; `flinkpy list` shows them")
+            raise ProgramError(
+                "name the job by its id, or the first digits of it; `flinkpy list` shows them"
+            )
         found = [job for job in self.list_jobs() if job.job_id.startswith(prefix)]
         if len(found) != 1:
-            raise ProgramError(f"no job {prefix} in this session; `flinkpy list` shows what there is" if not found else
-                               f"{len(found)} jobs begin with {prefix}; give more digits")
+            raise ProgramError(
+                f"no job {prefix} in this session; `flinkpy list` shows what there is"
+                if not found
+                else f"{len(found)} jobs begin with {prefix}; give more digits"
+            )
         return found[0]
 
     def overview(self) -> ClusterOverview:
@@ -179,9 +208,9 @@ class ClusterClient:
         return self.config.poll_s
 
     def ask(self, call: Callable[[DispatcherGateway], Future[T]], extra_s: float = 0.0) -> T:
-        """Makes the call and returns its value. If the answer is late, or the JobManager has died and comes back, the call
-        is made again: all calls of a Dispatcher can be repeated. If the session is gone, raises an error with one clear
-        message."""
+        """Makes the call and returns its value. If the answer is late, or the JobManager has died
+        and comes back, the call is made again: all calls of a Dispatcher can be repeated. If the
+        session is gone, raises an error with one clear message."""
         end: float | None = None
         while True:
             try:
@@ -190,7 +219,8 @@ class ClusterClient:
                 if end is None:
                     end = self.clock.monotonic() + self.config.patience_s
                 is_late = isinstance(error, RpcTimeoutError) and self.clock.monotonic() < end
-                if not is_late or self._another_may_lead:  # else nobody says that it is gone: it may be busy
+                # else nobody says that it is gone: it may be busy
+                if not is_late or self._another_may_lead:
                     self._await_leader(error, end)
 
     @property
@@ -203,24 +233,37 @@ class ClusterClient:
         while leaders is not None and self._another_may_lead and self.clock.monotonic() < end:
             self._say_that_it_waits(error)
             try:
-                self._dispatcher = uninterrupted(self._answer(uninterrupted(leaders).find_leader(), self.config.ask_timeout_s + 1))
+                self._dispatcher = uninterrupted(
+                    self._answer(
+                        uninterrupted(leaders).find_leader(), self.config.ask_timeout_s + 1
+                    )
+                )
                 self._has_said_so = False
                 return
             except _LEADER_LOST as still:
                 error = still
                 threading.Event().wait(LEADER_LOOK_S)
         # The text of Ray's errors is long; --verbose shows it
-        raise ResourceUnavailableError(str(error) if isinstance(error, ProcessEndedError) else self.config.gone) from error
+        raise ResourceUnavailableError(
+            str(error) if isinstance(error, ProcessEndedError) else self.config.gone
+        ) from error
 
     def _say_that_it_waits(self, error: BaseException) -> None:
         """Once for each death; not if the next JobManager leads already."""
         if not self._has_said_so and not isinstance(error, FencingError) and sys.stderr is not None:
             self._has_said_so = True
-            print(f"the JobManager died, and is started again: waiting for it, {self.config.patience_s:.0f} s at most (client.timeout)",
-                  file=sys.stderr, flush=True)
+            print(
+                (
+                    "the JobManager died, and is started again: waiting for it, "
+                    f"{self.config.patience_s:.0f} s at most (client.timeout)"
+                ),
+                file=sys.stderr,
+                flush=True,
+            )
 
     def explain(self, result: JobResult) -> None:
-        """Raises ResourceUnavailableError if the job failed because the cluster goes away: workers may die before their JobManager does."""
+        """Raises ResourceUnavailableError if the job failed because the cluster goes away: workers
+        may die before their JobManager does."""
         if self._head is not None and isinstance(result.error, TaskExecutorLostError):
             self._head.check_now()
 
@@ -241,23 +284,37 @@ class ClusterClient:
 class ClusterJob:
     """A submitted job: query it, cancel it, wait for its end."""
 
-    def __init__(self, client: ClusterClient, job_id: JobId, name: str, make_watcher: Callable[[], Watcher | None],
-                 output: Output | None = None) -> None:
-        self._client, self.job_id, self.name = client, job_id, name
+    def __init__(
+        self,
+        client: ClusterClient,
+        job_id: JobId,
+        name: str,
+        make_watcher: Callable[[], Watcher | None],
+        output: Output | None = None,
+    ) -> None:
+        self._client = client
+        self.job_id = job_id
+        self.name = name
         self._make_watcher, self._output = make_watcher, output
         self._result: JobResult | None = None
-        self.end_was_told = False  # whether the program knows that the job has ended, and so may handle it as it likes
+        # whether the program knows that the job has ended, and so may handle it as it likes
+        self.end_was_told = False
         self._pictures = JobPictures()
 
     @property
     def ends_with_program(self) -> bool:
-        """Whether the job ends with the program: it runs in this process, or in the program's own cluster."""
+        """Whether the job ends with the program: it runs in this process, or in the program's own
+        cluster."""
         return self._client.config.ends_with_program
 
     @property
     def runs_on(self) -> str:
-        """The message of a program that leaves the job in a session: where it runs, and how to end it."""
-        return f"job {self.name!r} runs on in the session on Ray; to end it: flinkpy cancel{self._client.config.reached_by} {self.job_id[:8]}"
+        """The message of a program that leaves the job in a session: where it runs, and how to end
+        it."""
+        return (
+            f"job {self.name!r} runs on in the session on Ray; to end it: flinkpy "
+            f"cancel{self._client.config.reached_by} {self.job_id[:8]}"
+        )
 
     def status(self) -> JobState:
         """The job's current state."""
@@ -281,26 +338,32 @@ class ClusterJob:
         return self._pictures.picture(details, self._client.clock.time_ms())
 
     def request_savepoint(
-        self, snapshot_type: SnapshotType, directory: str | PathLike[str] | None = None, format_type: str | None = None,
+        self,
+        snapshot_type: SnapshotType,
+        directory: str | PathLike[str] | None = None,
+        format_type: str | None = None,
     ) -> RequestedSavepoint:
-        """A savepoint, or with CHECKPOINT a checkpoint out of turn; it begins when its result is asked for. Raises ConfigurationError for a
-        ``format_type`` that does not exist."""
-        return RequestedSavepoint(self._client, self.job_id, savepoint_request(snapshot_type, directory, format_type))
+        """A savepoint, or with CHECKPOINT a checkpoint out of turn; it begins when its result is
+        asked for. Raises ConfigurationError for a ``format_type`` that does not exist."""
+        return RequestedSavepoint(
+            self._client, self.job_id, savepoint_request(snapshot_type, directory, format_type)
+        )
 
     def cancel(self) -> None:
-        """Cancels the job. Returns when the JobMaster has received the request. A job that has ended stays as it is."""
+        """Cancels the job. Returns when the JobMaster has received the request. A job that has
+        ended stays as it is."""
         if self._result is None:
             self._client.ask(lambda dispatcher: dispatcher.cancel_job(self.job_id))
 
     def result(self, timeout: float | None = None, *, watched: bool = True) -> JobResult:
-        """Waits for the end of the job, at most ``timeout`` seconds (for ever with None). Ctrl-C or SIGTERM meanwhile
-        cancels the job.
+        """Waits for the end of the job, at most ``timeout`` seconds (for ever with None). Ctrl-C or
+        SIGTERM meanwhile cancels the job.
 
         Without ``watched`` no progress is drawn.
 
-        Raises JobExecutionError when the job failed, JobCancelledError when it was cancelled, RpcTimeoutError when it
-        has not ended in time, SystemExit when the reader of the program's output has gone.
-        """
+        Raises JobExecutionError when the job failed, JobCancelledError when it was cancelled,
+        RpcTimeoutError when it has not ended in time, SystemExit when the reader of the program's
+        output has gone."""
         if self._result is None:
             try:
                 self._result = self._wait(timeout, self._make_watcher() if watched else None)
@@ -384,32 +447,50 @@ class ClusterJob:
             pass
 
     def _poll(self, watcher: Watcher | None, deadline: float | None) -> JobResult | None:
-        wait_s = self._client.config.poll_s if watcher is None else min(watcher.interval_s, self._client.config.poll_s)
+        wait_s = (
+            self._client.config.poll_s
+            if watcher is None
+            else min(watcher.interval_s, self._client.config.poll_s)
+        )
         if deadline is not None:
             wait_s = max(0.0, min(wait_s, deadline - self._client.clock.monotonic()))
-        return self._client.ask(lambda dispatcher: dispatcher.request_job_result(self.job_id, wait_s), wait_s)
+        return self._client.ask(
+            lambda dispatcher: dispatcher.request_job_result(self.job_id, wait_s), wait_s
+        )
 
     def _cancel_and_wait(self) -> None:
-        """Cancels the job, if the cluster answers soon: a user who interrupted must not wait for a cluster in
-        trouble."""
+        """Cancels the job, if the cluster answers soon: a user who interrupted must not wait for a
+        cluster in trouble."""
         try:
             self.cancel()
             now = self._client.clock.monotonic()
             self._result = self._poll(None, now + SILENT_GRACE_S)
             if self._result is None:
-                print(f"cancelling job {self.name!r}: waiting for its functions to return; Ctrl-C again ends the wait", file=sys.stderr)
+                print(
+                    (
+                        f"cancelling job {self.name!r}: waiting for its functions to return; "
+                        "Ctrl-C again ends the wait"
+                    ),
+                    file=sys.stderr,
+                )
             while self._result is None and self._client.clock.monotonic() < now + CANCEL_GRACE_S:
                 self._result = self._poll(None, now + CANCEL_GRACE_S)
         except ResourceUnavailableError:
             pass
 
     def __repr__(self) -> str:
-        return f"<ClusterJob {self.name!r} {self.job_id}{'' if self._result is None else ' ' + self._result.state.name}>"
+        return (
+            f"<ClusterJob {self.name!r} "
+            f"{self.job_id}{'' if self._result is None else ' ' + self._result.state.name}>"
+        )
 
 
 def _checked(result: JobResult) -> JobResult:
     if result.state is JobState.CANCELED:
-        raise JobCancelledError(f"job {result.name!r} was cancelled{'' if result.error is None else f': {result.error}'}")
+        raise JobCancelledError(
+            f"job {result.name!r} was "
+            f"cancelled{'' if result.error is None else f': {result.error}'}"
+        )
     if result.state is not JobState.FINISHED:
         assert JOB.is_terminal(result.state)
         if isinstance(result.error, OutputClosedError):
@@ -420,8 +501,8 @@ def _checked(result: JobResult) -> JobResult:
 
 
 def _raised_by_user(cause: BaseException) -> BaseException | None:
-    """The exception of the user's function, if it could be pickled. Otherwise nothing is chained: the message has the cause, and a traceback would
-    repeat it."""
+    """The exception of the user's function, if it could be pickled. Otherwise nothing is chained:
+    the message has the cause, and a traceback would repeat it."""
     original = cause.original if isinstance(cause, UserCodeError) else None
     try:
         raised = None if original is None else loads(original)

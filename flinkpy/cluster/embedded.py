@@ -1,13 +1,15 @@
-"""The embedded session: Dispatcher, ResourceManager, JobMasters and TaskExecutors in this process, each endpoint on a thread of its own.
+"""The embedded session: Dispatcher, ResourceManager, JobMasters and TaskExecutors in this process,
+each endpoint on a thread of its own.
 
-It starts with the first job, serves all that follow, and ends with the process. One TaskExecutor holds a whole job: its slots share one
-loop, and batches pass between its tasks by reference. With ``taskmanager.numberOfTaskSlots`` set there are as many TaskExecutors as the
-job then needs, each with a loop of its own, and batches travel over sockets, as between processes.
+It starts with the first job, serves all that follow, and ends with the process. One TaskExecutor
+holds a whole job: its slots share one loop, and batches pass between its tasks by reference. With
+``taskmanager.numberOfTaskSlots`` set there are as many TaskExecutors as the job then needs, each
+with a loop of its own, and batches travel over sockets, as between processes.
 
-Python cannot end a function that does not return. If such a function's job was cancelled, later jobs get another
-session. A function that runs a job of its own blocks the loop that calls it, so that job gets another session too. A
-forked child has none of its parent's threads, and starts without a session.
-"""
+Python cannot end a function that does not return. If such a function's job was cancelled, later
+jobs get another session. A function that runs a job of its own blocks the loop that calls it, so
+that job gets another session too. A forked child has none of its parent's threads, and starts
+without a session."""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ from flinkpy.runtime.task_runner import SlotTaskRunner
 
 LOG = engine_logger(__name__)
 
-MIN_SLOTS = 64  # of the one TaskExecutor: an unused slot costs nothing, and the next job may need more
+# of the one TaskExecutor: an unused slot costs nothing, and the next job may need more
+MIN_SLOTS = 64
 STOP_TIMEOUT_S = 5.0
 STUCK_AFTER_S = 5.0
 WHO_HOLDS_SLOTS = "other jobs of this program hold them"
@@ -59,14 +62,21 @@ _WITHIN = "within a function of a job"  # in a session's key, once for each leve
 _STUCK = "stuck"
 _LOCK = threading.Lock()
 _has_told = False
-_Key = frozenset[tuple[str, str]]  # the options that a session began with, and what tells it from others that began with the same
+# the options that a session began with, and what tells it from others that began with the same
+_Key = frozenset[tuple[str, str]]
 _sessions: dict[_Key, EmbeddedCluster] = {}
 
 
 class LocalWorkerDriver:
     """Starts TaskExecutors in this process, any number of them."""
 
-    def __init__(self, service: LocalRpcService, leadership: StandaloneLeadership, config: SessionConfig, network: NetworkConfig) -> None:
+    def __init__(
+        self,
+        service: LocalRpcService,
+        leadership: StandaloneLeadership,
+        config: SessionConfig,
+        network: NetworkConfig,
+    ) -> None:
         self._service, self._leadership = service, leadership  # of the ResourceManager
         self._config, self._network = config, network
         self._secret = secrets.token_bytes(32)
@@ -79,7 +89,13 @@ class LocalWorkerDriver:
     def explain_limit(self, profile: ResourceProfile, wanted: int) -> str:
         return f"{wanted} slots are more than slotmanager.number-of-slots.max allows"
 
-    def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
+    def start_worker(
+        self,
+        resource_id: ResourceId,
+        slots: int,
+        profile: ResourceProfile,
+        on_failure: Callable[[str], None],
+    ) -> None:
         runner = SlotTaskRunner(self._network, self._secret, resource_id, SYSTEM_CLOCK, slots=slots)
         try:
             runner.start()
@@ -89,10 +105,17 @@ class LocalWorkerDriver:
         service = self._service.sibling(resource_id)
         inspector = ProcessInspector(service, runner)
         inspector.start()
-        executor = TaskExecutor(service, resource_id, runner, [profile] * slots, self._leadership.retrieval(),
-                                process=ProcessDescription.of_this_process(inspector.address),
-                                slot_config=self._config.slots, rpc_config=self._config.rpc,
-                                on_stuck=partial(self._leave_behind, resource_id, on_failure))
+        executor = TaskExecutor(
+            service,
+            resource_id,
+            runner,
+            [profile] * slots,
+            self._leadership.retrieval(),
+            process=ProcessDescription.of_this_process(inspector.address),
+            slot_config=self._config.slots,
+            rpc_config=self._config.rpc,
+            on_stuck=partial(self._leave_behind, resource_id, on_failure),
+        )
         self._workers[resource_id], self._runners[resource_id] = service, runner
         executor.start()
 
@@ -106,9 +129,11 @@ class LocalWorkerDriver:
         for resource_id in list(self._workers):
             self.stop_worker(resource_id)
 
-    def _leave_behind(self, resource_id: ResourceId, on_failure: Callable[[str], None], reason: str) -> None:
-        """Removes the TaskExecutor. A thread cannot be ended, so the function keeps running; the job ends without it,
-        and the next job gets another TaskExecutor."""
+    def _leave_behind(
+        self, resource_id: ResourceId, on_failure: Callable[[str], None], reason: str
+    ) -> None:
+        """Removes the TaskExecutor. A thread cannot be ended, so the function keeps running; the
+        job ends without it, and the next job gets another TaskExecutor."""
         if resource_id in self._workers:
             LOG.error("%s: its job ends without it (task.cancellation.timeout)", reason)
             self.stop_worker(resource_id)
@@ -124,33 +149,51 @@ class LocalWorkerDriver:
 
 
 class EmbeddedCluster:
-    """A session in this process. ``configuration`` is that of the first job, which needs at least ``slots`` slots. With ``free_ports`` it listens
-    at others than those that it names."""
+    """A session in this process. ``configuration`` is that of the first job, which needs at least
+    ``slots`` slots. With ``free_ports`` it listens at others than those that it names."""
 
-    def __init__(self, configuration: Mapping[str, Any], slots: int = 1, free_ports: bool = False) -> None:
+    def __init__(
+        self, configuration: Mapping[str, Any], slots: int = 1, free_ports: bool = False
+    ) -> None:
         config = SessionConfig.of(configuration, default_slots=max(slots, MIN_SLOTS))
         if free_ports:
             config = config.with_free_ports()
         check_session_folders(config)
         set_up_embedded_logs(config.logs)
-        self.failed: ProcessEndedError | None = None  # an error of the engine: no job goes on here, and none begins
+        # an error of the engine: no job goes on here, and none begins
+        self.failed: ProcessEndedError | None = None
         self.service = LocalRpcService(config=config.rpc, on_fatal=self._fail)
         leadership = StandaloneLeadership(self.service.ids)
-        self.driver = LocalWorkerDriver(self.service, leadership, config, NetworkConfig.of(configuration))
-        self.job_manager = JobManager(self.service, self.driver, config, resource_manager_leadership=leadership)
+        self.driver = LocalWorkerDriver(
+            self.service, leadership, config, NetworkConfig.of(configuration)
+        )
+        self.job_manager = JobManager(
+            self.service, self.driver, config, resource_manager_leadership=leadership
+        )
         self.job_manager.start()
-        self._dispatcher = connect_to_leader(self.service, self.job_manager.dispatching.retrieval(), DispatcherGateway).result(STOP_TIMEOUT_S)
+        self._dispatcher = connect_to_leader(
+            self.service, self.job_manager.dispatching.retrieval(), DispatcherGateway
+        ).result(STOP_TIMEOUT_S)
         if self.job_manager.rest.told and sys.stderr is not None:
             print(f"in the browser: {self.job_manager.rest.told}", file=sys.stderr, flush=True)
         self._ask_timeout_s = config.rpc.ask_timeout.total_seconds()
 
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
-        """Returns a client of this session, with the progress display that the configuration chooses."""
-        config = ClientConfig(self._ask_timeout_s, "the embedded session has ended", ends_with_program=True)
-        return ClusterClient(self._dispatcher, config, make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS), prepare=prepared)
+        """Returns a client of this session, with the progress display that the configuration
+        chooses."""
+        config = ClientConfig(
+            self._ask_timeout_s, "the embedded session has ended", ends_with_program=True
+        )
+        return ClusterClient(
+            self._dispatcher,
+            config,
+            make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS),
+            prepare=prepared,
+        )
 
     def _fail(self, address: str, error: BaseException) -> None:
-        """An error of the engine has escaped from an endpoint: its state cannot be trusted any more, so jobs fail with the error."""
+        """An error of the engine has escaped from an endpoint: its state cannot be trusted any
+        more, so jobs fail with the error."""
         if self.failed is None:
             self.failed = ended_by(address, error)
             self.service.refuse_all(self.failed)
@@ -173,16 +216,18 @@ def prepared(job_graph: JobGraph) -> JobGraph:
 
 
 def without_resources(job_graph: JobGraph) -> JobGraph:
-    """Removes the demands of slot sharing groups: they apply to clusters, one process cannot choose its resources."""
-    return replace(job_graph, vertices=[replace(vertex, resources=ANY) for vertex in job_graph.vertices])
+    """Removes the demands of slot sharing groups: they apply to clusters, one process cannot choose
+    its resources."""
+    return replace(
+        job_graph, vertices=[replace(vertex, resources=ANY) for vertex in job_graph.vertices]
+    )
 
 
 def embedded_client(configuration: Mapping[str, Any], slots: int) -> ClusterClient:
     """Returns a client of this process's session, which starts now if it has not yet.
 
-    A session keeps the options it started with, so a job with other options for workers and calls gets a session of
-    its own.
-    """
+    A session keeps the options it started with, so a job with other options for workers and calls
+    gets a session of its own."""
     _tell_what_has_no_effect(configuration)
     key = _key(configuration)
     with _LOCK:
@@ -193,7 +238,9 @@ def embedded_client(configuration: Mapping[str, Any], slots: int) -> ClusterClie
             depth = sum(name == _WITHIN for name, _ in callers[0]) + 1
             key |= {(_WITHIN, str(level)) for level in range(depth)}
         if key in _sessions and _sessions[key].driver.is_stuck():
-            LOG.warning("a function of a job that was cancelled does not return; this job runs beside it")
+            LOG.warning(
+                "a function of a job that was cancelled does not return; this job runs beside it"
+            )
             _sessions[key | {(_STUCK, str(len(_sessions)))}] = _sessions.pop(key)
         if not _sessions:
             atexit.register(stop_embedded)
@@ -203,21 +250,33 @@ def embedded_client(configuration: Mapping[str, Any], slots: int) -> ClusterClie
 
 
 def _key(configuration: Mapping[str, Any]) -> _Key:
-    return frozenset((name, str(SCHEMA.get(name).parse(value))) for name, value in session_options(configuration).items())
+    return frozenset(
+        (name, str(SCHEMA.get(name).parse(value)))
+        for name, value in session_options(configuration).items()
+    )
 
 
 def _new_session(key: _Key, configuration: Mapping[str, Any], slots: int) -> EmbeddedCluster:
-    """Where a session of the same options is there already, it has their ports, and this one takes free ones."""
+    """Where a session of the same options is there already, it has their ports, and this one takes
+    free ones."""
     is_beside = any(_key(configuration) <= other for other in _sessions)
     try:
         return EmbeddedCluster(configuration, slots, free_ports=is_beside)
     except ConfigurationError as error:
         for other in _sessions:
-            shared = {name for name, _ in key & other} & {REST_PORT.key, REST_BIND_PORT.key, PROMETHEUS_PORT.key}
+            shared = {name for name, _ in key & other} & {
+                REST_PORT.key,
+                REST_BIND_PORT.key,
+                PROMETHEUS_PORT.key,
+            }
             if any(name in str(error) for name in shared):
                 names = ", ".join(sorted({name for name, _ in key ^ other}))
-                raise ConfigurationError(f"{error}: another cluster of this program has it. A cluster keeps the options that it began with; the jobs "
-                                         f"before had others ({names}). Give them the same, or another port") from None
+                raise ConfigurationError(
+                    f"{error}: another cluster of this program has it. A cluster keeps the "
+                    "options that it began with; the jobs "
+                    f"before had others ({names}). Give them the "
+                    "same, or another port"
+                ) from None
         raise
 
 
@@ -226,8 +285,14 @@ def _tell_what_has_no_effect(configuration: Mapping[str, Any]) -> None:
     global _has_told
     if not _has_told and is_highly_available(configuration) and sys.stderr is not None:
         _has_told = True
-        print(f"{HA_TYPE.key} has no effect here: the JobManager is a part of this program, and ends with it; on Ray (-t ray) it comes back",
-              file=sys.stderr, flush=True)
+        print(
+            (
+                f"{HA_TYPE.key} has no effect here: the JobManager is a part of this program, and "
+                "ends with it; on Ray (-t ray) it comes back"
+            ),
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def stop_embedded() -> None:

@@ -1,9 +1,9 @@
 """The end of a program that started jobs with ``execute_async`` and did not wait for them.
 
-A job in the program's process, or in a cluster of its own, would end with the program: so the program waits for it, and Ctrl-C cancels it. If such a
-job has failed and the program never asked for its result, the program fails. For a job in a session, a message says that it continues. A program
-that ended with an error does not wait, nor does an interactive prompt.
-"""
+A job in the program's process, or in a cluster of its own, would end with the program: so the
+program waits for it, and Ctrl-C cancels it. If such a job has failed and the program never asked
+for its result, the program fails. For a job in a session, a message says that it continues. A
+program that ended with an error does not wait, nor does an interactive prompt."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ def register_background_job(job: ClusterJob) -> None:
         job.wait_until_deployed()
     if not _is_registered:
         _is_registered = True
-        # before the interpreter shuts down thread pools, which the job may need; ``atexit`` runs after that
+        # before the interpreter shuts down thread pools, which the job may need; ``atexit`` runs
+        # after that
         with contextlib.suppress(RuntimeError):  # the interpreter already shuts down
             getattr(threading, "_register_atexit", atexit.register)(_at_exit)
 
 
 def await_background_jobs() -> None:
-    """Waits for the jobs that end with the program, and reports where the others run. Raises the error of the first job that failed."""
+    """Waits for the jobs that end with the program, and reports where the others run. Raises the
+    error of the first job that failed."""
     first: FlinkpyError | None = None
     for job in _take_unheard():
         if not job.ends_with_program:
@@ -78,7 +80,9 @@ def _has_news(job: ClusterJob) -> bool:
         state = job.status()
     except FlinkpyError:
         return False  # its session is gone, and the job with it
-    return (not JOB.is_terminal(state) and state is not JobState.CANCELLING) or (state is JobState.FAILED and job.ends_with_program)
+    return (not JOB.is_terminal(state) and state is not JobState.CANCELLING) or (
+        state is JobState.FAILED and job.ends_with_program
+    )
 
 
 def _at_exit() -> None:
@@ -100,7 +104,8 @@ def _at_exit() -> None:
 
 
 def _exit_with(code: int) -> None:
-    """Called first at exit. It calls the other exit functions itself, as the interpreter would exit with 0 after them."""
+    """Called first at exit. It calls the other exit functions itself, as the interpreter would exit
+    with 0 after them."""
     atexit.unregister(_exit_with)
     atexit._run_exitfuncs()
     with contextlib.suppress(OSError):  # its reader is gone

@@ -1,5 +1,5 @@
-"""The fingerprint of the flinkpy installation of this process: it distinguishes two builds of one version, and an installation that changed or was
-removed while a session runs on it."""
+"""The fingerprint of the flinkpy installation of this process: it distinguishes two builds of one
+version, and an installation that changed or was removed while a session runs on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import flinkpy
 
 @cache
 def fingerprint() -> str:
-    """A digest of the package's sources as this process found them, the same on every machine. Empty where there are none to read."""
+    """A digest of the package's sources as this process found them, the same on every machine.
+    Empty where there are none to read."""
     found, home = hashlib.blake2b(digest_size=16), _home()
     sources = list(_sources(home))
     for source in sources:
@@ -26,19 +27,27 @@ def fingerprint() -> str:
 
 
 def state() -> frozenset[tuple[str, int, int]]:
-    """Sizes and times of the sources, which show a change without reading the files; empty when the files are gone."""
+    """Sizes and times of the sources, which show a change without reading the files; empty when the
+    files are gone."""
     try:
-        return frozenset((str(source), (found := source.stat()).st_size, found.st_mtime_ns) for source in _sources(_home()))
+        return frozenset(
+            (str(source), (found := source.stat()).st_size, found.st_mtime_ns)
+            for source in _sources(_home())
+        )
     except OSError:  # they are being removed, or replaced
         return frozenset()
 
 
 def commit() -> str | None:
-    """The commit that this installation was made from, where it is known: of a working copy, or of an installation by pip from git."""
+    """The commit that this installation was made from, where it is known: of a working copy, or of
+    an installation by pip from git."""
     if (_home().parent / ".git").exists():
         git = ["git", "-C", str(_home().parent), "rev-parse", "--short=12", "HEAD"]
         try:
-            return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip() or None
+            return (
+                subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+                or None
+            )
         except (OSError, subprocess.CalledProcessError):
             return None
     try:

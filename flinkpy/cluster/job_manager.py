@@ -1,4 +1,5 @@
-"""The leading part of every session, wherever it runs: a Dispatcher and a ResourceManager on one RpcService, and a JobMaster for each job."""
+"""The leading part of every session, wherever it runs: a Dispatcher and a ResourceManager on one
+RpcService, and a JobMaster for each job."""
 
 from __future__ import annotations
 
@@ -34,20 +35,32 @@ if TYPE_CHECKING:
 
 
 class JobManager:
-    """The leading part of a session. ``on_shut_down`` ends its process, after the last job has ended.
-    ``first_worker`` is starting already; then ``resource_manager_leadership`` has the token that this worker was
-    given. ``dispatching`` and ``managing`` are the leaderships of Dispatcher and ResourceManager. With an
-    ``inheritance`` it goes on with the jobs of the JobManagers before it, and with the workers that they have left.
-    ``rest`` is its REST endpoint, if that is there already.
+    """The leading part of a session. ``on_shut_down`` ends its process, after the last job has
+    ended. ``first_worker`` is starting already; then ``resource_manager_leadership`` has the token
+    that this worker was given. ``dispatching`` and ``managing`` are the leaderships of Dispatcher
+    and ResourceManager. With an ``inheritance`` it goes on with the jobs of the JobManagers before
+    it, and with the workers that they have left. ``rest`` is its REST endpoint, if that is there
+    already.
 
     Raises ConfigurationError if the REST endpoint or Prometheus cannot have their ports.
     """
 
-    def __init__(self, service: RpcService, driver: WorkerDriver, config: SessionConfig, on_shut_down: Callable[[], None] = lambda: None,
-                 first_worker: StartWorker | None = None, resource_manager_leadership: StandaloneLeadership | None = None,
-                 inheritance: Inheritance | None = None, high_availability: HighAvailability | None = None,
-                 previous_workers: Sequence[ResourceId] = (), rest: RestServer | None = None) -> None:
-        self._service, self._config, self._inheritance = service, config, inheritance
+    def __init__(
+        self,
+        service: RpcService,
+        driver: WorkerDriver,
+        config: SessionConfig,
+        on_shut_down: Callable[[], None] = lambda: None,
+        first_worker: StartWorker | None = None,
+        resource_manager_leadership: StandaloneLeadership | None = None,
+        inheritance: Inheritance | None = None,
+        high_availability: HighAvailability | None = None,
+        previous_workers: Sequence[ResourceId] = (),
+        rest: RestServer | None = None,
+    ) -> None:
+        self._service = service
+        self._config = config
+        self._inheritance = inheritance
         self._on_shut_down, self._webhook = on_shut_down, _webhook(config.webhook)
         self._events = EventStream([] if self._webhook is None else [self._webhook.publish])
         self.reporters: MetricReporters | None = None
@@ -61,11 +74,25 @@ class JobManager:
         self.inspector = ProcessInspector(service)
         self.managing = resource_manager_leadership or StandaloneLeadership(service.ids, term)
         self.dispatching = StandaloneLeadership(service.ids, term)
-        self.resource_manager = ResourceManager(service, driver, slot_config=config.slots, rpc_config=config.rpc, first_worker=first_worker,
-                                                election=self.managing, previous_workers=previous_workers)
-        self.dispatcher = Dispatcher(service, self._make_job_master, self.managing.retrieval(), on_shut_down=self._shut_down,
-                                     election=self.dispatching, inheritance=inheritance, prepare=partial(with_checkpoint_folder, high_availability),
-                                     archive=_archive_to(config.archive_folder, config.options))
+        self.resource_manager = ResourceManager(
+            service,
+            driver,
+            slot_config=config.slots,
+            rpc_config=config.rpc,
+            first_worker=first_worker,
+            election=self.managing,
+            previous_workers=previous_workers,
+        )
+        self.dispatcher = Dispatcher(
+            service,
+            self._make_job_master,
+            self.managing.retrieval(),
+            on_shut_down=self._shut_down,
+            election=self.dispatching,
+            inheritance=inheritance,
+            prepare=partial(with_checkpoint_folder, high_availability),
+            archive=_archive_to(config.archive_folder, config.options),
+        )
 
     def start(self) -> None:
         self.resource_manager.start()
@@ -78,14 +105,20 @@ class JobManager:
         from flinkpy.web.inspector_calls import InspectorCalls
         from flinkpy.web.metric_fetcher import LatestReading
 
-        dispatcher = connect_to_leader(self._service, self.dispatching.retrieval(), DispatcherGateway)
-        manager = connect_to_leader(self._service, self.managing.retrieval(), ResourceManagerGateway)
+        dispatcher = connect_to_leader(
+            self._service, self.dispatching.retrieval(), DispatcherGateway
+        )
+        manager = connect_to_leader(
+            self._service, self.managing.retrieval(), ResourceManagerGateway
+        )
 
         def serve(jobs: DispatcherGateway, workers: ResourceManagerGateway) -> None:
             latest = LatestReading()
             # Each has an event loop, and so calls of its own
             if self._rest is not None:
-                self._rest.serve(jobs, InspectorCalls(self._service, workers), self._config.options, latest)
+                self._rest.serve(
+                    jobs, InspectorCalls(self._service, workers), self._config.options, latest
+                )
             if self.reporters is not None:
                 self.reporters.serve(jobs, InspectorCalls(self._service, workers), latest)
 
@@ -111,13 +144,26 @@ class JobManager:
             if each is not None:
                 each.stop()
 
-    def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int) -> JobMaster:
+    def _make_job_master(
+        self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int
+    ) -> JobMaster:
         store = None if self._inheritance is None else self._inheritance.store
-        return JobMaster(self._service, job_graph, self.managing.retrieval(), on_terminal, slot_config=self._config.slots,
-                         rpc_config=self._config.rpc, store=store, generation=generation, publish=self._events.publish)
+        return JobMaster(
+            self._service,
+            job_graph,
+            self.managing.retrieval(),
+            on_terminal,
+            slot_config=self._config.slots,
+            rpc_config=self._config.rpc,
+            store=store,
+            generation=generation,
+            publish=self._events.publish,
+        )
 
 
-def _archive_to(folder: str | None, options: Mapping[str, Any]) -> Callable[[ArchivedJob], None] | None:
+def _archive_to(
+    folder: str | None, options: Mapping[str, Any]
+) -> Callable[[ArchivedJob], None] | None:
     if folder is None:
         return None
     location = absolute(folder)
@@ -139,7 +185,8 @@ def _webhook(config: WebhookConfig | None) -> Webhook | None:
 
 
 def rest_server(config: SessionConfig, clock: Clock) -> RestServer | None:
-    """The REST endpoint, if there is to be one: it has its port, and answers when the JobManager has started."""
+    """The REST endpoint, if there is to be one: it has its port, and answers when the JobManager
+    has started."""
     if not config.rest.enabled:
         return None
     from flinkpy.web.rest_server import RestServer  # a quarter of a second, for those who want it

@@ -1,8 +1,8 @@
 """``submit`` chooses the session of a job and submits it; ``env.execute()`` calls it.
 
-The target is the option ``execution.target``; without it, Ray if the program runs inside a Ray job or has initialised Ray; else this process. On Ray,
-``modes`` chooses between a session and the program's own cluster.
-"""
+The target is the option ``execution.target``; without it, Ray if the program runs inside a Ray job
+or has initialised Ray; else this process. On Ray, ``modes`` chooses between a session and the
+program's own cluster."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _RAY_ADDRESS = "RAY_ADDRESS"
 
 
 def submit(job_graph: JobGraph, configuration: Mapping[str, Any]) -> ClusterJob:
-    """Submits the job to the session that the configuration chooses, which is started if necessary; the job runs when this returns.
+    """Submits the job to the session that the configuration chooses, which is started if necessary;
+    the job runs when this returns.
 
-    Raises ResourceUnavailableError when there is no such cluster or it can never hold the job, ConfigurationError for a bad option.
-    """
+    Raises ResourceUnavailableError when there is no such cluster or it can never hold the job,
+    ConfigurationError for a bad option."""
     job = connect(configuration, for_job=job_graph).submit(job_graph)
     _submitted.append(job)
     return job
@@ -41,15 +42,22 @@ def submitted_jobs() -> list[ClusterJob]:
     return list(_submitted)
 
 
-def connect(configuration: Mapping[str, Any], *, for_job: JobGraph | None = None, start: bool = True) -> ClusterClient:
-    """Returns a client of the cluster that the configuration chooses: for a job, the cluster of this program's jobs;
-    else the session of that name. Without ``start``, a session that does not exist is an error."""
+def connect(
+    configuration: Mapping[str, Any], *, for_job: JobGraph | None = None, start: bool = True
+) -> ClusterClient:
+    """Returns a client of the cluster that the configuration chooses: for a job, the cluster of
+    this program's jobs; else the session of that name. Without ``start``, a session that does not
+    exist is an error."""
     if choose_target(configuration) is Target.RAY:
         # In notebooks `import ray` asks for a package not needed here
         logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)
         from flinkpy.cluster.ray.ray_sessions import connect_program, connect_session
 
-        return connect_program(configuration, for_job) if for_job is not None else connect_session(configuration, start=start)
+        return (
+            connect_program(configuration, for_job)
+            if for_job is not None
+            else connect_session(configuration, start=start)
+        )
     from flinkpy.cluster.embedded import embedded_client
     from flinkpy.cluster.files.program_files import use_program_files
 
@@ -60,7 +68,9 @@ def connect(configuration: Mapping[str, Any], *, for_job: JobGraph | None = None
 
 
 def choose_target(
-    configuration: Mapping[str, Any], environ: Mapping[str, str] | None = None, modules: Mapping[str, ModuleType] | None = None,
+    configuration: Mapping[str, Any],
+    environ: Mapping[str, str] | None = None,
+    modules: Mapping[str, ModuleType] | None = None,
 ) -> Target:
     """Where jobs of this program run: EMBEDDED or RAY.
 

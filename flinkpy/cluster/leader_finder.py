@@ -1,4 +1,5 @@
-"""LeaderFinder: tells a worker which ResourceManager leads its session, also when the JobManager has died and come back."""
+"""LeaderFinder: tells a worker which ResourceManager leads its session, also when the JobManager
+has died and come back."""
 
 from __future__ import annotations
 
@@ -12,16 +13,30 @@ from flinkpy.core.futures import Future
 
 
 class LeaderFinder(LeaderRetrievalService):
-    """Asks the session at ``address``, again whenever its process has died, and every few seconds: of a process that dies between its answer and the
-    beginning of the watch, and comes back, no death is noticed. ``exists()`` says whether it may come back; it may block. If not,
-    or if another session has taken the name since, ``on_gone()`` is called."""
+    """Asks the session at ``address``, again whenever its process has died, and every few seconds:
+    of a process that dies between its answer and the beginning of the watch, and comes back, no
+    death is noticed. ``exists()`` says whether it may come back; it may block. If not, or if
+    another session has taken the name since, ``on_gone()`` is called."""
 
-    def __init__(self, service: RpcService, address: str, session_id: str, exists: Callable[[], bool], on_gone: Callable[[], None]) -> None:
-        self._service, self._address, self._session_id, self._exists, self._on_gone = service, address, session_id, exists, on_gone
+    def __init__(
+        self,
+        service: RpcService,
+        address: str,
+        session_id: str,
+        exists: Callable[[], bool],
+        on_gone: Callable[[], None],
+    ) -> None:
+        self._service = service
+        self._address = address
+        self._session_id = session_id
+        self._exists = exists
+        self._on_gone = on_gone
         self._search: _Search | None = None
 
     def start(self, listener: Callable[[LeaderInformation], None]) -> None:
-        self._search = _Search(self._service, self._address, self._session_id, self._exists, self._on_gone, listener)
+        self._search = _Search(
+            self._service, self._address, self._session_id, self._exists, self._on_gone, listener
+        )
         self._search.start()
 
     def stop(self) -> None:
@@ -34,11 +49,20 @@ class _Search(RpcEndpoint):
     RETRY_S, LOOK_AGAIN_S = 0.1, 10.0
 
     def __init__(
-        self, service: RpcService, address: str, session_id: str, exists: Callable[[], bool], on_gone: Callable[[], None],
+        self,
+        service: RpcService,
+        address: str,
+        session_id: str,
+        exists: Callable[[], bool],
+        on_gone: Callable[[], None],
         listener: Callable[[LeaderInformation], None],
     ) -> None:
         super().__init__(service, "leader-finder")
-        self._address, self._session_id, self._exists, self._on_gone, self._listener = address, session_id, exists, on_gone, listener
+        self._address = address
+        self._session_id = session_id
+        self._exists = exists
+        self._on_gone = on_gone
+        self._listener = listener
         self._told = NO_LEADER
         self._watch: Cancellable | None = None
         self._next: Cancellable | None = None
@@ -56,7 +80,9 @@ class _Search(RpcEndpoint):
         self._next = self.schedule_run_async(seconds, self._look)
 
     def _look(self) -> None:
-        self.connect(self._address, SessionGateway).compose(lambda session: session.describe()).add_done_callback(self._described)
+        self.connect(self._address, SessionGateway).compose(
+            lambda session: session.describe()
+        ).add_done_callback(self._described)
 
     def _described(self, done: Future[SessionInfo]) -> None:
         info = done.result(timeout=0) if done.error is None else None

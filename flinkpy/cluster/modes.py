@@ -1,4 +1,5 @@
-"""Chooses the cluster for a program's jobs on Ray: a session, which other programs use too, or the program's own."""
+"""Chooses the cluster for a program's jobs on Ray: a session, which other programs use too, or the
+program's own."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ class Mode(Enum):
     APPLICATION = "application"
 
 
-def choose_mode(configuration: Mapping[str, Any], environ: Mapping[str, str], *, has_environment: bool = False) -> Mode:
-    """Chooses as ``execution.target`` says. With plain ``ray``: the session that ``cluster.id`` names, if it is set;
-    else the program's own cluster, inside a Ray job or if the program has a runtime environment of its own; else the
-    shared session.
+def choose_mode(
+    configuration: Mapping[str, Any], environ: Mapping[str, str], *, has_environment: bool = False
+) -> Mode:
+    """Chooses as ``execution.target`` says. With plain ``ray``: the session that ``cluster.id``
+    names, if it is set; else the program's own cluster, inside a Ray job or if the program has a
+    runtime environment of its own; else the shared session.
 
     >>> choose_mode({"execution.target": "ray"}, {}), choose_mode({"execution.target": "ray"}, {"RAY_JOB_CONFIG_JSON_ENV_VAR": "{}"})
     (<Mode.SESSION: 'session'>, <Mode.APPLICATION: 'application'>)

@@ -31,18 +31,29 @@ class Session(Protocol):
 
 
 class RequestedSavepoint:
-    """It is asked for with the first call. Each call asks under the same id, so it can be repeated."""
+    """It is asked for with the first call. Each call asks under the same id, so it can be
+    repeated."""
 
     def __init__(self, session: Session, job_id: JobId, request: SavepointRequest) -> None:
-        self._session, self._job_id, self.request = session, job_id, request
+        self._session = session
+        self._job_id = job_id
+        self.request = request
 
     def status(self, wait_s: float = 0.0) -> SavepointStatus:
         """How it stands; if it is not over, after so many seconds."""
-        return self._session.ask(lambda dispatcher: dispatcher.request_savepoint(self._job_id, self.request, wait_s), wait_s)
+        return self._session.ask(
+            lambda dispatcher: dispatcher.request_savepoint(self._job_id, self.request, wait_s),
+            wait_s,
+        )
 
-    def result(self, timeout: float | None = None, on_progress: Callable[[SavepointStatus], None] = lambda status: None) -> str:
-        """The folder, when it is over; of a checkpoint in the JobManager's memory an empty text. Raises the reason if there is none, and
-        RpcTimeoutError after so many seconds. ``on_progress`` is told how it stands, every few seconds."""
+    def result(
+        self,
+        timeout: float | None = None,
+        on_progress: Callable[[SavepointStatus], None] = lambda status: None,
+    ) -> str:
+        """The folder, when it is over; of a checkpoint in the JobManager's memory an empty text.
+        Raises the reason if there is none, and RpcTimeoutError after so many seconds.
+        ``on_progress`` is told how it stands, every few seconds."""
         clock, poll_s = self._session.clock, self._session.poll_s
         end = None if timeout is None else clock.monotonic() + timeout
         while True:
@@ -57,18 +68,35 @@ class RequestedSavepoint:
             on_progress(status)
 
     def _has_stopped(self, wait_s: float) -> bool:
-        """Whether the session knows that the job has ended, if it was to stop: it hears of it a moment later than the JobMaster."""
+        """Whether the session knows that the job has ended, if it was to stop: it hears of it a
+        moment later than the JobMaster."""
         if not self.request.snapshot_type.stops_job:
             return True
-        return self._session.ask(lambda dispatcher: dispatcher.request_job_result(self._job_id, wait_s), wait_s) is not None
+        return (
+            self._session.ask(
+                lambda dispatcher: dispatcher.request_job_result(self._job_id, wait_s), wait_s
+            )
+            is not None
+        )
 
 
-def savepoint_request(snapshot_type: SnapshotType, directory: str | PathLike[str] | None, format_type: str | None) -> SavepointRequest:
+def savepoint_request(
+    snapshot_type: SnapshotType, directory: str | PathLike[str] | None, format_type: str | None
+) -> SavepointRequest:
     """A request under a new id. A folder without a scheme is one of this process."""
     if directory is not None and (not isinstance(directory, (str, PathLike)) or not str(directory)):
-        raise ConfigurationError(f"a savepoint's folder is a path or a URL, this is {directory!r:.80}")
+        raise ConfigurationError(
+            f"a savepoint's folder is a path or a URL, this is {directory!r:.80}"
+        )
     try:
         form = SavepointFormatType[(format_type or SavepointFormatType.NATIVE.name).upper()]
     except KeyError:
-        raise ConfigurationError(f"savepoints are of type canonical or native, not {format_type}") from None
-    return SavepointRequest(IdFactory().hex(), snapshot_type, None if directory is None else absolute(str(directory)), form)
+        raise ConfigurationError(
+            f"savepoints are of type canonical or native, not {format_type}"
+        ) from None
+    return SavepointRequest(
+        IdFactory().hex(),
+        snapshot_type,
+        None if directory is None else absolute(str(directory)),
+        form,
+    )

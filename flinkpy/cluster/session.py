@@ -1,4 +1,5 @@
-"""The contract between clients and sessions: the options a session is started with, and its description. It is cheap to import for clients."""
+"""The contract between clients and sessions: the options a session is started with, and its
+description. It is cheap to import for clients."""
 
 from __future__ import annotations
 
@@ -21,8 +22,21 @@ from flinkpy.core.options.rest import RestConfig
 from flinkpy.core.options.schema import SCHEMA, read
 
 _OF_SESSION = (
-    "taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.", "high-availability", "rest.",
-    "security.ssl.rest.", "jobmanager.archive.", "events.", "log.", "metrics.reporter", "metrics.fetcher.",
+    "taskmanager.",
+    "io.",
+    "slot",
+    "resourcemanager.",
+    "heartbeat.",
+    "rpc.",
+    "cluster.registration.",
+    "high-availability",
+    "rest.",
+    "security.ssl.rest.",
+    "jobmanager.archive.",
+    "events.",
+    "log.",
+    "metrics.reporter",
+    "metrics.fetcher.",
 )
 
 
@@ -37,24 +51,40 @@ class SessionConfig:
     webhook: WebhookConfig | None = None
     logs: LogConfig = field(default_factory=LogConfig)
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
-    options: Mapping[str, Any] = field(default_factory=dict)  # all of the session's, as they were given
+    # all of the session's, as they were given
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def of(values: Mapping[str, Any], default_slots: int = 1) -> SessionConfig:
-        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values),
-                             read(values, ARCHIVE_FOLDER), WebhookConfig.of(values), LogConfig.of(values),
-                             MetricsConfig.of(values), session_options(values))
+        return SessionConfig(
+            RpcConfig.of(values),
+            SlotConfig.of(values, default_slots),
+            RestConfig.of(values),
+            read(values, ARCHIVE_FOLDER),
+            WebhookConfig.of(values),
+            LogConfig.of(values),
+            MetricsConfig.of(values),
+            session_options(values),
+        )
 
     def with_free_ports(self) -> SessionConfig:
         """The same, listening at free ports in place of those that were asked for."""
-        metrics = self.metrics if self.metrics.prometheus_port is None else replace(self.metrics, prometheus_port=0)
+        metrics = (
+            self.metrics
+            if self.metrics.prometheus_port is None
+            else replace(self.metrics, prometheus_port=0)
+        )
         return replace(self, rest=replace(self.rest, port=0), metrics=metrics)
 
 
 def session_options(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """The options that a session reads once, when it starts; the others belong to each job."""
     keys = {key: SCHEMA.get(key).key for key in configuration if key in SCHEMA}
-    return {name: configuration[key] for key, name in keys.items() if name.startswith(_OF_SESSION) and name != TASK_CPUS.key}
+    return {
+        name: configuration[key]
+        for key, name in keys.items()
+        if name.startswith(_OF_SESSION) and name != TASK_CPUS.key
+    }
 
 
 class RestPlace(NamedTuple):
@@ -81,8 +111,8 @@ class SessionInfo:
 
 
 class SessionGateway(Protocol):
-    """Every client calls it first. It must never change: with it, clients of another version recognise that the
-    versions differ."""
+    """Every client calls it first. It must never change: with it, clients of another version
+    recognise that the versions differ."""
 
     def describe(self) -> Future[SessionInfo]: ...
 
@@ -92,15 +122,35 @@ class SessionEndpoint(RpcEndpoint):
 
     gateway = SessionGateway
 
-    def __init__(self, service: RpcService, configuration: Mapping[str, Any], dispatcher: Future[LeaderInformation],
-                 resource_manager: Future[LeaderInformation], rest: RestPlace, is_application: bool = False, session_id: str = "") -> None:
+    def __init__(
+        self,
+        service: RpcService,
+        configuration: Mapping[str, Any],
+        dispatcher: Future[LeaderInformation],
+        resource_manager: Future[LeaderInformation],
+        rest: RestPlace,
+        is_application: bool = False,
+        session_id: str = "",
+    ) -> None:
         super().__init__(service, "session")
         self._dispatcher, self._resource_manager = dispatcher, resource_manager
-        self._info = SessionInfo(__version__, session_options(configuration), is_application, installation=fingerprint(), session_id=session_id,
-                                 rest=rest.told, page=rest.page)
+        self._info = SessionInfo(
+            __version__,
+            session_options(configuration),
+            is_application,
+            installation=fingerprint(),
+            session_id=session_id,
+            rest=rest.told,
+            page=rest.page,
+        )
         self._state = state()
 
     async def describe(self) -> SessionInfo:
         dispatcher = await self.in_main_thread(self._dispatcher)
         resource_manager = await self.in_main_thread(self._resource_manager)
-        return replace(self._info, dispatcher=dispatcher, resource_manager=resource_manager, is_intact=state() == self._state)
+        return replace(
+            self._info,
+            dispatcher=dispatcher,
+            resource_manager=resource_manager,
+            is_intact=state() == self._state,
+        )

@@ -1,4 +1,5 @@
-"""TakeOver: the first thing a highly available JobManager does. It begins a term of its own, and finds the jobs of the terms before."""
+"""TakeOver: the first thing a highly available JobManager does. It begins a term of its own, and
+finds the jobs of the terms before."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ from flinkpy.actors.rpc.endpoint import NoGateway, RpcEndpoint
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.errors import FencingError
 from flinkpy.core.futures import Future
-from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_STORAGE, takes_checkpoints
+from flinkpy.core.options.checkpointing import (
+    CHECKPOINT_DIRECTORY,
+    CHECKPOINT_STORAGE,
+    takes_checkpoints,
+)
 from flinkpy.core.options.high_availability import HighAvailability
 from flinkpy.core.options.schema import read
 from flinkpy.core.secrets.engine_logs import engine_logger
@@ -24,17 +29,23 @@ log = engine_logger(__name__)
 
 
 class TakeOver(RpcEndpoint):
-    """Repeats until the store answers; then ``inheritance`` is complete. ``on_deposed`` is called, in any thread, when another JobManager leads."""
+    """Repeats until the store answers; then ``inheritance`` is complete. ``on_deposed`` is called,
+    in any thread, when another JobManager leads."""
 
     gateway = NoGateway
     RETRY_S = 1.0
 
     def __init__(
-        self, service: RpcService, config: HighAvailability, on_deposed: Callable[[], None],
+        self,
+        service: RpcService,
+        config: HighAvailability,
+        on_deposed: Callable[[], None],
         file_stores: Callable[[str], FileStore] = private_file_store_of,
     ) -> None:
         super().__init__(service, "takeover")
-        self._config, self._on_deposed, self._file_stores = config, on_deposed, file_stores
+        self._config = config
+        self._on_deposed = on_deposed
+        self._file_stores = file_stores
         self.inheritance: Future[Inheritance] = Future()
 
     def on_start(self) -> None:
@@ -51,7 +62,12 @@ class TakeOver(RpcEndpoint):
     def _taken(self, done: Future[Inheritance]) -> None:
         if done.error is None:
             found = done.result(timeout=0)
-            log.info("term %d begins with %d jobs that run and %d that have ended", found.term.number, len(found.running), len(found.ended))
+            log.info(
+                "term %d begins with %d jobs that run and %d that have ended",
+                found.term.number,
+                len(found.running),
+                len(found.ended),
+            )
             self.inheritance.complete(found)
         elif isinstance(done.error, OSError):
             log.warning("the jobs of the JobManager before are not found yet: %s", done.error)
@@ -60,16 +76,36 @@ class TakeOver(RpcEndpoint):
             raise done.error
 
     def _deposed(self, error: FencingError) -> None:
-        log.critical("%s; this one ends. If both are wanted, give each its own high-availability.cluster-id", error)
+        log.critical(
+            (
+                "%s; this one ends. If both are wanted, give each its own "
+                "high-availability.cluster-id"
+            ),
+            error,
+        )
         self._on_deposed()
 
 
 def with_checkpoint_folder(config: HighAvailability | None, job_graph: JobGraph) -> JobGraph:
-    """The job, with a folder for its checkpoints if it takes some and names none: those in memory would die with the JobManager."""
+    """The job, with a folder for its checkpoints if it takes some and names none: those in memory
+    would die with the JobManager."""
     values = job_graph.configuration
-    if config is None or not takes_checkpoints(values) or read(values, CHECKPOINT_DIRECTORY) is not None:
+    if (
+        config is None
+        or not takes_checkpoints(values)
+        or read(values, CHECKPOINT_DIRECTORY) is not None
+    ):
         return job_graph
     if str(read(values, CHECKPOINT_STORAGE) or "").lower() == "jobmanager":
-        log.warning("job %r keeps its checkpoints in the JobManager's memory: if that dies, the job begins anew", job_graph.name)
+        log.warning(
+            (
+                "job %r keeps its checkpoints in the JobManager's memory: if that dies, the job "
+                "begins anew"
+            ),
+            job_graph.name,
+        )
         return job_graph
-    return replace(job_graph, configuration={**values, CHECKPOINT_DIRECTORY.key: join(config.storage_dir, "checkpoints")})
+    return replace(
+        job_graph,
+        configuration={**values, CHECKPOINT_DIRECTORY.key: join(config.storage_dir, "checkpoints")},
+    )

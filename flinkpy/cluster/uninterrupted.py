@@ -1,9 +1,9 @@
 """Calls from the program's main thread that Ctrl-C cannot leave half done.
 
-A KeyboardInterrupt can occur between any two steps of the main thread's Python code. Inside the RPC code it can leave a lock taken, for which an
-endpoint then waits for ever: the session would be unusable for the next job. So the main thread makes no calls itself. Another thread, which gets no
-interrupts, makes them; the main thread waits at a queue, which is a single step.
-"""
+A KeyboardInterrupt can occur between any two steps of the main thread's Python code. Inside the RPC
+code it can leave a lock taken, for which an endpoint then waits for ever: the session would be
+unusable for the next job. So the main thread makes no calls itself. Another thread, which gets no
+interrupts, makes them; the main thread waits at a queue, which is a single step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _thread: threading.Thread | None = None
 
 
 def uninterrupted(gateway: G) -> G:
-    """Returns a gateway that is safe to call where Ctrl-C may occur. Its answers offer ``result(timeout)`` only."""
+    """Returns a gateway that is safe to call where Ctrl-C may occur. Its answers offer
+    ``result(timeout)`` only."""
     return cast(G, _Gateway(gateway))
 
 
@@ -38,8 +39,8 @@ class Answer(Generic[T]):
         self._box = box
 
     def result(self, timeout: float | None = None) -> T:
-        """Returns the value. Raises the call's error, or RpcTimeoutError when there is none in time. May be called
-        once."""
+        """Returns the value. Raises the call's error, or RpcTimeoutError when there is none in
+        time. May be called once."""
         try:
             return self._box.get(timeout=timeout).result(0)
         except queue.Empty:
@@ -70,7 +71,9 @@ def _start() -> None:
     if _thread is None or not _thread.is_alive():
         with _starting:
             if _thread is None or not _thread.is_alive():
-                _thread = threading.Thread(target=_run, name="calls of the main thread", daemon=True)
+                _thread = threading.Thread(
+                    target=_run, name="calls of the main thread", daemon=True
+                )
                 _thread.start()
 
 

@@ -23,7 +23,8 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class AggregatePlan:
-    """``results``: the columns to make of the keys and the aggregates afterwards; None if the aggregates themselves are the results."""
+    """``results``: the columns to make of the keys and the aggregates afterwards; None if the
+    aggregates themselves are the results."""
 
     calls: tuple[AggregateCall, ...]
     results: tuple[tuple[str, Expression], ...] | None
@@ -31,17 +32,25 @@ class AggregatePlan:
     @property
     def names(self) -> list[str]:
         """The names of the results."""
-        return [call.name for call in self.calls] if self.results is None else [name for name, _ in self.results]
+        return (
+            [call.name for call in self.calls]
+            if self.results is None
+            else [name for name, _ in self.results]
+        )
 
 
 def plan_aggregates(expressions: Iterable[Any], keys: Sequence[str], where: str) -> AggregatePlan:
-    """The plan for these expressions, which consist of aggregates, constants and key columns, and have at least one of the first or the last. The
-    name of a result is its alias, or ``delay_avg`` for ``col("delay").avg``. Raises ProgramError for other expressions, and for repeated names."""
+    """The plan for these expressions, which consist of aggregates, constants and key columns, and
+    have at least one of the first or the last. The name of a result is its alias, or ``delay_avg``
+    for ``col("delay").avg``. Raises ProgramError for other expressions, and for repeated names."""
     listed = list(expressions)
     if all(isinstance(_without_alias(each), Aggregate) for each in listed):
         return AggregatePlan(aggregate_calls(listed, where), None)
     inner = _Inner(keys, where)
-    results = tuple((name, inner.without_aggregates(_without_alias(each))) for each, name in _with_names(listed, where, keys))
+    results = tuple(
+        (name, inner.without_aggregates(_without_alias(each)))
+        for each, name in _with_names(listed, where, keys)
+    )
     return AggregatePlan(tuple(inner.calls), results)
 
 
@@ -50,7 +59,9 @@ def aggregate_calls(aggregates: Iterable[Any], where: str) -> tuple[AggregateCal
     return tuple(_call(_without_alias(each), name) for each, name in _with_names(aggregates, where))
 
 
-def _with_names(expressions: Iterable[Any], where: str, keys: Sequence[str] = ()) -> list[tuple[Expression, str]]:
+def _with_names(
+    expressions: Iterable[Any], where: str, keys: Sequence[str] = ()
+) -> list[tuple[Expression, str]]:
     found = [(each, _name(each, where, keys)) for each in expressions]
     refuse_doubles([name for _, name in found], where)
     return found
@@ -65,13 +76,18 @@ def _call(aggregate: Aggregate, name: str) -> AggregateCall:
 
 
 def _name(each: Any, where: str, keys: Sequence[str]) -> str:
-    if not isinstance(each, Expression) or not (_has_aggregate(each) or columns_of(each).intersection(keys)):
-        raise ProgramError(f'{where} takes aggregates such as col("delay").avg.alias("mean_delay"), this is {each!r:.100}')
+    if not isinstance(each, Expression) or not (
+        _has_aggregate(each) or columns_of(each).intersection(keys)
+    ):
+        raise ProgramError(
+            f'{where} takes aggregates such as col("delay").avg.alias("mean_delay"), this is '
+            f"{each!r:.100}"
+        )
     if isinstance(each, Alias):
         return each.name
     if isinstance(each, Aggregate) and each.expression.name is not None:
         return f"{each.expression.name}_{each.kind}"
-    raise ProgramError(f"{where}: {each!r} has no name; give it one with .alias(\"name\")")
+    raise ProgramError(f'{where}: {each!r} has no name; give it one with .alias("name")')
 
 
 def _has_aggregate(expression: Expression) -> bool:
@@ -91,10 +107,17 @@ class _Inner:
             self.calls.append(_call(expression, f"{len(self.calls)} {expression!r}"))
             return Column(self.calls[-1].name)
         if isinstance(expression, Call):
-            return Call(expression.function, tuple(map(self.without_aggregates, expression.arguments)), expression.options)
+            return Call(
+                expression.function,
+                tuple(map(self.without_aggregates, expression.arguments)),
+                expression.options,
+            )
         if isinstance(expression, Alias):
             return Alias(self.without_aggregates(expression.expression), expression.name)
         if isinstance(expression, Column) and expression.column not in self._keys:
-            raise ProgramError(f"{self._where}: {expression!r} stands beside aggregates, and is no key; make it a key, or take its first_value, max "
-                               "or another aggregate")
+            raise ProgramError(
+                f"{self._where}: {expression!r} stands beside aggregates, and is no key; make "
+                "it a key, or take its first_value, max "
+                "or another aggregate"
+            )
         return expression

@@ -1,4 +1,5 @@
-"""The Table API's names of types, for ``cast`` and ``lit``. Each is the same type as its counterpart in ``Types``."""
+"""The Table API's names of types, for ``cast`` and ``lit``. Each is the same type as its
+counterpart in ``Types``."""
 
 from __future__ import annotations
 

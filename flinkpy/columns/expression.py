@@ -1,8 +1,9 @@
-"""The expression tree: pure Python, immutable, picklable, with a repr that reads like the expression.
+"""The expression tree: pure Python, immutable, picklable, with a repr that reads like the
+expression.
 
-``flinkpy.columns.rowwise`` defines what an expression means for one row; ``flinkpy.columns.compiler`` computes it for
-a batch. Where PyFlink has properties (``upper_case``, ``is_null``, ``sum``), these are properties too.
-"""
+``flinkpy.columns.rowwise`` defines what an expression means for one row;
+``flinkpy.columns.compiler`` computes it for a batch. Where PyFlink has properties (``upper_case``,
+``is_null``, ``sum``), these are properties too."""
 
 from __future__ import annotations
 
@@ -27,13 +28,21 @@ def as_expression(value: Any) -> Expression:
     return value if isinstance(value, Expression) else Literal(value)
 
 
-class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], TextMethods["Expression"], RegularMethods["Expression"],
-                 NestedMethods["Expression"], NumberMethods["Expression"], AggregateMethods["Expression"]):
-    """A value computed from the columns of a row. ``col`` and ``lit`` make expressions; operators and methods combine them.
+class Expression(
+    MomentMethods["Expression"],
+    IntervalMethods["Expression"],
+    TextMethods["Expression"],
+    RegularMethods["Expression"],
+    NestedMethods["Expression"],
+    NumberMethods["Expression"],
+    AggregateMethods["Expression"],
+):
+    """A value computed from the columns of a row. ``col`` and ``lit`` make expressions; operators
+    and methods combine them.
 
-    An operation on null gives null, unless its description says otherwise; ``filter`` keeps only what is true.
-    Integers are computed in 64 bits, and an overflow is an error. ``/`` gives a float; ``//`` rounds down, and the
-    result of ``%`` has the divisor's sign, as in Python.
+    An operation on null gives null, unless its description says otherwise; ``filter`` keeps only
+    what is true. Integers are computed in 64 bits, and an overflow is an error. ``/`` gives a
+    float; ``//`` rounds down, and the result of ``%`` has the divisor's sign, as in Python.
 
     >>> from flinkpy.table.expressions import col
     >>> (col("price") * 0.908).alias("euro")
@@ -42,7 +51,7 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
 
     __slots__ = ()
 
-    # -- what it is made of ---------------------------------------------------------------------------------------------------
+    # -- what it is made of ------------------------------------------------------------------------
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
@@ -59,10 +68,12 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
         return None
 
     def column_name(self, where: str) -> str:
-        """The column's name. Raises ProgramError if this is not a plain column; ``where`` names the method in the
-        message."""
-        raise ProgramError(f"{where} takes a column, this is an expression: {self!r}; "
-                           f"compute it before, with select(..., ({self!r}).alias(\"name\"))")
+        """The column's name. Raises ProgramError if this is not a plain column; ``where`` names the
+        method in the message."""
+        raise ProgramError(
+            f"{where} takes a column, this is an expression: {self!r}; "
+            f'compute it before, with select(..., ({self!r}).alias("name"))'
+        )
 
     def _call(self, function: str, *arguments: Any, **options: Any) -> Expression:
         return Call(function, (self, *map(as_expression, arguments)), tuple(options.items()))
@@ -70,7 +81,7 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
     def _aggregate(self, kind: str, **options: Any) -> Expression:
         return Aggregate(kind, self, tuple(options.items()))
 
-    # -- arithmetic -----------------------------------------------------------------------------------------------------------
+    # -- arithmetic --------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Expression:
         return _moved(self, as_expression(other), "+")
@@ -98,7 +109,8 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
         return as_expression(other)._call("/", self)
 
     def __floordiv__(self, other: Any) -> Expression:
-        """The quotient rounded down to a whole number, as in Python; an integer divided by zero is an error."""
+        """The quotient rounded down to a whole number, as in Python; an integer divided by zero is
+        an error."""
         return self._call("//", other)
 
     def __rfloordiv__(self, other: Any) -> Expression:
@@ -121,9 +133,10 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
     def __neg__(self) -> Expression:
         return self._call("negate")
 
-    # -- comparison -----------------------------------------------------------------------------------------------------------
+    # -- comparison --------------------------------------------------------------------------------
 
-    def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # an expression, not a bool
+    # an expression, not a bool
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
         return self._call("==", other)
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]
@@ -148,17 +161,24 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
         return self._call(">=", lower_bound)._call("&", self._call("<=", upper_bound))
 
     def in_(self, first_element: Any, *remaining_elements: Any) -> Expression:
-        """Whether the value is one of these. Raises ProgramError for None and for values that cannot be literals.
+        """Whether the value is one of these. Raises ProgramError for None and for values that
+        cannot be literals.
 
         >>> from flinkpy.table.expressions import col
         >>> col("carrier").in_("UA", "DL")
         col('carrier').in_('UA', 'DL')
         """
-        is_list = isinstance(first_element, (list, tuple, set, frozenset)) and not remaining_elements
+        is_list = (
+            isinstance(first_element, (list, tuple, set, frozenset)) and not remaining_elements
+        )
         elements = first_element if is_list else (first_element, *remaining_elements)
-        values = tuple(each.value if isinstance(each, Literal) else python_value(each) for each in elements)
+        values = tuple(
+            each.value if isinstance(each, Literal) else python_value(each) for each in elements
+        )
         if not values or any(each is None or not is_literal(each) for each in values):
-            raise ProgramError(f"in_() takes plain values, none of them None; these are {values!r:.100}")
+            raise ProgramError(
+                f"in_() takes plain values, none of them None; these are {values!r:.100}"
+            )
         return self._call("in_", values=values)
 
     @property
@@ -181,7 +201,7 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
         """Whether the value is false; false for null."""
         return self._call("is_false")
 
-    # -- logic ----------------------------------------------------------------------------------------------------------------
+    # -- logic -------------------------------------------------------------------------------------
 
     def __and__(self, other: Any) -> Expression:
         """False if one side is false, whatever the other is."""
@@ -201,12 +221,16 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
         return self._call("not")
 
     def __bool__(self) -> bool:
-        raise ProgramError(f"{self!r} has no truth of its own: it is computed for every row. Combine expressions with & | ~ instead of and, or, not, "
-                           "with parentheses around comparisons; for a < x < b, x in (...), max and min there are between, in_, greatest and least")
+        raise ProgramError(
+            f"{self!r} has no truth of its own: it is computed for every row. Combine "
+            "expressions with & | ~ instead of and, or, not, "
+            "with parentheses around comparisons; for a < x < b, x in "
+            "(...), max and min there are between, in_, greatest and least"
+        )
 
     def then(self, if_true: Any, if_false: Any) -> Expression:
-        """``if_true`` where this is true, ``if_false`` where it is false or null. A value that cannot be computed is
-        an error only where it is chosen.
+        """``if_true`` where this is true, ``if_false`` where it is false or null. A value that
+        cannot be computed is an error only where it is chosen.
 
         >>> from flinkpy.table.expressions import col
         >>> (col("delay") > 15).then("late", "on time")
@@ -218,15 +242,15 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
         """The value, or the replacement where it is null."""
         return self._call("coalesce", null_replacement)
 
-    # -- type and name --------------------------------------------------------------------------------------------------------
+    # -- type and name -----------------------------------------------------------------------------
 
     def cast(self, data_type: TypeInformation) -> Expression:
-        """The value in another type: ``cast(DataTypes.BIGINT())`` or ``cast(Types.LONG())``. Floats are truncated to
-        integers; a value that does not fit is an error.
+        """The value in another type: ``cast(DataTypes.BIGINT())`` or ``cast(Types.LONG())``. Floats
+        are truncated to integers; a value that does not fit is an error.
 
-        Between TIMESTAMP and BIGINT the value is in milliseconds since 1970. A timestamp with a zone becomes its
-        local date, time or TIMESTAMP. Raises ProgramError if ``data_type`` is no type.
-        """
+        Between TIMESTAMP and BIGINT the value is in milliseconds since 1970. A timestamp with a
+        zone becomes its local date, time or TIMESTAMP. Raises ProgramError if ``data_type`` is no
+        type."""
         return self._call("cast", to=_type(data_type, "cast()"))
 
     def try_cast(self, data_type: TypeInformation) -> Expression:
@@ -255,9 +279,10 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
 
 def _type(data_type: Any, where: str) -> TypeInformation:
     if not isinstance(data_type, TypeInformation):
-        raise ProgramError(f"{where} takes a type such as DataTypes.BIGINT(), this is {data_type!r:.80}")
+        raise ProgramError(
+            f"{where} takes a type such as DataTypes.BIGINT(), this is {data_type!r:.80}"
+        )
     return data_type
-
 
 
 class Column(Expression):
@@ -285,7 +310,10 @@ class Literal(Expression):
     def __init__(self, value: Any, type_info: TypeInformation | None = None) -> None:
         value = python_value(value)
         if not is_literal(value):
-            raise ProgramError(f"{value!r:.80} cannot stand in an expression: use numbers, text, truth values, dates, or None")
+            raise ProgramError(
+                f"{value!r:.80} cannot stand in an expression: use numbers, text, truth "
+                "values, dates, or None"
+            )
         self.value, self.type_info = value, type_info
 
     def __repr__(self) -> str:
@@ -315,12 +343,23 @@ class Call(Expression):
 
     __slots__ = ("_depth", "arguments", "function", "options")
 
-    def __init__(self, function: str, arguments: tuple[Expression, ...], options: tuple[tuple[str, Any], ...] = ()) -> None:
-        self.function, self.arguments, self.options = function, arguments, options
+    def __init__(
+        self,
+        function: str,
+        arguments: tuple[Expression, ...],
+        options: tuple[tuple[str, Any], ...] = (),
+    ) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.options = options
         self._depth = super().depth
         if self._depth > MOST_NESTED:
-            raise ProgramError(f"an expression is nested more than {MOST_NESTED} deep, which Python could not send to the workers: give many "
-                               "conditions to and_(...) or or_(...) at once, or compute a part before, with with_columns(...)")
+            raise ProgramError(
+                f"an expression is nested more than {MOST_NESTED} deep, which Python could "
+                "not send to the workers: give many "
+                "conditions to and_(...) or or_(...) at once, or compute a "
+                "part before, with with_columns(...)"
+            )
 
     @property
     def depth(self) -> int:
@@ -336,7 +375,11 @@ class Call(Expression):
         options = dict(self.options)
         if self.function in ("interval", "months"):
             return _SHOWN_UNITS.get(options["unit"], str(options["unit"]))
-        return f"to_{options['to']}" if self.function == "read_moment" else _METHODS.get(self.function, self.function)
+        return (
+            f"to_{options['to']}"
+            if self.function == "read_moment"
+            else _METHODS.get(self.function, self.function)
+        )
 
     def __repr__(self) -> str:
         first, *rest = map(repr, self.arguments)
@@ -346,7 +389,12 @@ class Call(Expression):
             return f"{_PREFIXES[self.function]}{first}"
         if self.function in _PROPERTIES:
             return f"{first}.{_PROPERTIES[self.function]}"
-        options = [repr(each) for _, value in self.options for each in (value if self.function == "in_" else (value,)) if each is not None]
+        options = [
+            repr(each)
+            for _, value in self.options
+            for each in (value if self.function == "in_" else (value,))
+            if each is not None
+        ]
         if self.function in ("interval", "months"):
             return f"{first}.{self.shown_function}"
         if self.function == "read_moment":
@@ -357,23 +405,47 @@ class Call(Expression):
 
 
 _PREFIXES = {"negate": "-", "not": "~"}
-_PROPERTIES = {"upper": "upper_case", "lower": "lower_case", **{name: name for name in (
-    "abs", "sign", "sqrt", "exp", "ln", "is_null", "is_not_null", "is_nan", "is_true", "is_false", "char_length", "init_cap", "reverse",
-    "cardinality")}}
+_PROPERTIES = {
+    "upper": "upper_case",
+    "lower": "lower_case",
+    **{
+        name: name
+        for name in (
+            "abs",
+            "sign",
+            "sqrt",
+            "exp",
+            "ln",
+            "is_null",
+            "is_not_null",
+            "is_nan",
+            "is_true",
+            "is_false",
+            "char_length",
+            "init_cap",
+            "reverse",
+            "cardinality",
+        )
+    },
+}
 _METHODS = {"floor_to": "floor", "ceil_to": "ceil"}
 _FUNCTIONS = frozenset({"greatest", "least", "date_format", "timestamp_diff", "add_months"})
 _SHOWN_UNITS = {"millisecond": "milli"}
 
 
 def _moved(left: Expression, right: Expression, operator: str) -> Expression:
-    """A sum or a difference. An interval of months is no value of its own, because months last differently long, so
-    it is joined with what it is added to."""
+    """A sum or a difference. An interval of months is no value of its own, because months last
+    differently long, so it is joined with what it is added to."""
     if operator == "+" and _is_months(left) and not _is_months(right):
         left, right = right, left
     if not isinstance(right, Call) or not _is_months(right):
         return left._call(operator, right)
     months = MONTHS[dict(right.options)["unit"]]
-    return Call("add_months", (left, right.arguments[0]), (("months", months if operator == "+" else -months),))
+    return Call(
+        "add_months",
+        (left, right.arguments[0]),
+        (("months", months if operator == "+" else -months),),
+    )
 
 
 def _is_months(expression: Expression) -> bool:
@@ -385,9 +457,13 @@ class Aggregate(Expression):
 
     __slots__ = ("expression", "kind", "options")
 
-    def __init__(self, kind: str, expression: Expression, options: tuple[tuple[str, Any], ...] = ()) -> None:
+    def __init__(
+        self, kind: str, expression: Expression, options: tuple[tuple[str, Any], ...] = ()
+    ) -> None:
         refuse_aggregates(expression, kind)
-        self.kind, self.expression, self.options = kind, expression, options
+        self.kind = kind
+        self.expression = expression
+        self.options = options
 
     @property
     def distinct(self) -> Expression:
@@ -401,16 +477,21 @@ class Aggregate(Expression):
         return (self.expression,)
 
     def __repr__(self) -> str:
-        return f"{self.expression!r}.{self.kind}" + (f"({', '.join(repr(value) for _, value in self.options)})" if self.options else "")
+        return f"{self.expression!r}.{self.kind}" + (
+            f"({', '.join(repr(value) for _, value in self.options)})" if self.options else ""
+        )
 
 
-# -- questions about expressions -----------------------------------------------------------------------------------------------
+# -- questions about expressions -------------------------------------------------------------------
 
 
 def refuse_aggregates(expression: Expression, where: str) -> None:
     """Raises ProgramError if the expression contains an aggregate."""
     if isinstance(expression, Aggregate):
-        raise ProgramError(f"{where} cannot take the aggregate {expression!r}; aggregates belong into aggregate(...)")
+        raise ProgramError(
+            f"{where} cannot take the aggregate {expression!r}; aggregates belong into "
+            "aggregate(...)"
+        )
     for each in expression.inputs:
         refuse_aggregates(each, where)
 

@@ -1,19 +1,45 @@
-"""Makes expressions: ``col``, ``lit``, and the functions of several expressions, under PyFlink's names."""
+"""Makes expressions: ``col``, ``lit``, and the functions of several expressions, under PyFlink's
+names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from flinkpy.columns.expression import Call, Column, Expression, Literal, as_expression, refuse_aggregates
+from flinkpy.columns.expression import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    as_expression,
+    refuse_aggregates,
+)
 from flinkpy.columns.methods.making import text
 from flinkpy.columns.time_formats import check_readable, pieces_of
 from flinkpy.columns.units import BETWEEN, TimePointUnit, unit_name
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.core.errors import ProgramError
 
-__all__ = ["and_", "coalesce", "col", "concat", "concat_ws", "date_format", "greatest", "if_then_else", "least", "lit", "not_", "null_of", "or_",
-           "timestamp_diff", "to_date", "to_timestamp", "to_timestamp_ltz", "when"]
+__all__ = [
+    "and_",
+    "coalesce",
+    "col",
+    "concat",
+    "concat_ws",
+    "date_format",
+    "greatest",
+    "if_then_else",
+    "least",
+    "lit",
+    "not_",
+    "null_of",
+    "or_",
+    "timestamp_diff",
+    "to_date",
+    "to_timestamp",
+    "to_timestamp_ltz",
+    "when",
+]
 
 
 def col(name: str) -> Expression:
@@ -129,12 +155,12 @@ def least(first: Any, *more: Any) -> Expression:
     return Call("least", tuple(map(as_expression, (first, *more))))
 
 
-# -- dates and times -------------------------------------------------------------------------------------------------------
+# -- dates and times -------------------------------------------------------------------------------
 
 
 def to_timestamp(timestamp_str: Any, format: str = "yyyy-MM-dd HH:mm:ss") -> Expression:
-    """The timestamp that a text shows in this format; null, as in Flink, for text of another form and for days and
-    times that do not exist.
+    """The timestamp that a text shows in this format; null, as in Flink, for text of another form
+    and for days and times that do not exist.
 
     A format has Java's letters, as in Flink, or Python's directives.
 
@@ -145,7 +171,8 @@ def to_timestamp(timestamp_str: Any, format: str = "yyyy-MM-dd HH:mm:ss") -> Exp
 
 
 def to_date(date_str: Any, format: str = "yyyy-MM-dd") -> Expression:
-    """The date that a text shows in this format; null for other texts, as with :func:`to_timestamp`.
+    """The date that a text shows in this format; null for other texts, as with
+    :func:`to_timestamp`.
 
     >>> to_date(col("day"), "d/M/yyyy")
     to_date(col('day'), 'd/M/yyyy')
@@ -165,14 +192,17 @@ def to_timestamp_ltz(numeric_epoch: Any, precision: int = 3) -> Expression:
     col('ms').cast(Types.INSTANT())
     """
     if precision not in (0, 3) or isinstance(precision, bool):
-        raise ProgramError(f"to_timestamp_ltz() counts seconds (precision 0) or milliseconds (3), this is {precision!r:.80}")
+        raise ProgramError(
+            "to_timestamp_ltz() counts seconds (precision 0) or milliseconds (3), this is "
+            f"{precision!r:.80}"
+        )
     number = as_expression(numeric_epoch)
     return (number if precision else number * 1000).cast(Types.INSTANT())
 
 
 def date_format(timestamp: Any, format: str) -> Expression:
-    """A date or timestamp as text in this format, which :func:`to_timestamp` reads; a timestamp with a zone is shown
-    in its local time.
+    """A date or timestamp as text in this format, which :func:`to_timestamp` reads; a timestamp
+    with a zone is shown in its local time.
 
     >>> date_format(col("at"), "yyyy-MM-dd'T'HH:mm")
     date_format(col('at'), "yyyy-MM-dd'T'HH:mm")
@@ -181,21 +211,28 @@ def date_format(timestamp: Any, format: str) -> Expression:
     return as_expression(timestamp)._call("date_format", format=format)
 
 
-def timestamp_diff(time_point_unit: TimePointUnit | str, time_point1: Any, time_point2: Any) -> Expression:
-    """The number of whole units from the first to the second date or timestamp; negative if the second is earlier.
+def timestamp_diff(
+    time_point_unit: TimePointUnit | str, time_point1: Any, time_point2: Any
+) -> Expression:
+    """The number of whole units from the first to the second date or timestamp; negative if the
+    second is earlier.
 
     >>> timestamp_diff(TimePointUnit.DAY, col("ordered"), col("delivered"))
     timestamp_diff(col('ordered'), col('delivered'), 'day')
     """
-    return Call("timestamp_diff", (as_expression(time_point1), as_expression(time_point2)),
-                (("unit", unit_name(time_point_unit, BETWEEN, "timestamp_diff()")),))
+    return Call(
+        "timestamp_diff",
+        (as_expression(time_point1), as_expression(time_point2)),
+        (("unit", unit_name(time_point_unit, BETWEEN, "timestamp_diff()")),),
+    )
 
 
-# -- cases -----------------------------------------------------------------------------------------------------------------
+# -- cases -----------------------------------------------------------------------------------------
 
 
 def when(condition: Any) -> When:
-    """The first of several cases whose condition is true: ``when(...).then(...).when(...).then(...).otherwise(...)``.
+    """The first of several cases whose condition is true:
+    ``when(...).then(...).when(...).then(...).otherwise(...)``.
 
     >>> when(col("n") > 9).then("many").when(col("n") > 0).then("some").otherwise("none")
     (col('n') > 9).then('many', (col('n') > 0).then('some', 'none'))
@@ -206,7 +243,9 @@ def when(condition: Any) -> When:
 class When:
     """A condition that waits for its value."""
 
-    def __init__(self, cases: tuple[tuple[Expression, Expression], ...], condition: Expression) -> None:
+    def __init__(
+        self, cases: tuple[tuple[Expression, Expression], ...], condition: Expression
+    ) -> None:
         self._cases, self._condition = cases, condition
 
     def then(self, value: Any) -> Then:
@@ -215,7 +254,8 @@ class When:
 
 
 class Then(Call):
-    """Cases that may be followed by another one. Rows that are none of them are null, unless ``otherwise`` says more."""
+    """Cases that may be followed by another one. Rows that are none of them are null, unless
+    ``otherwise`` says more."""
 
     __slots__ = ("_cases",)
 
@@ -245,24 +285,31 @@ def _joined(function: str, parts: Sequence[Any]) -> Expression:
     """All of them in pairs, and pairs of pairs, so that many are not nested deep."""
     joined = list(map(as_expression, parts))
     while len(joined) > 1:
-        joined = [Call(function, tuple(joined[at : at + 2])) if at + 1 < len(joined) else joined[at] for at in range(0, len(joined), 2)]
+        joined = [
+            Call(function, tuple(joined[at : at + 2])) if at + 1 < len(joined) else joined[at]
+            for at in range(0, len(joined), 2)
+        ]
     return joined[0]
 
 
-# -- lists of expressions, as select takes them ---------------------------------------------------------------
+# -- lists of expressions, as select takes them ----------------------------------------------------
 
 
 def named(expressions: Iterable[Any], where: str) -> tuple[tuple[str, Expression], ...]:
-    """The expressions with their names. Raises ProgramError for an expression without a name, and for two with the
-    same."""
+    """The expressions with their names. Raises ProgramError for an expression without a name, and
+    for two with the same."""
     found: list[tuple[str, Expression]] = []
     for each in expressions:
         expression = Column(each) if isinstance(each, str) else each
         if not isinstance(expression, Expression):
-            raise ProgramError(f"{where} takes names of columns and expressions, this is {each!r:.80}")
+            raise ProgramError(
+                f"{where} takes names of columns and expressions, this is {each!r:.80}"
+            )
         refuse_aggregates(expression, where)
         if expression.name is None:
-            raise ProgramError(f"{where}: {expression!r} has no name; give it one with .alias(\"name\")")
+            raise ProgramError(
+                f'{where}: {expression!r} has no name; give it one with .alias("name")'
+            )
         found.append((expression.name, expression))
     refuse_doubles([name for name, _ in found], where)
     return tuple(found)
@@ -272,4 +319,7 @@ def refuse_doubles(names: list[str], where: str) -> None:
     """Raises ProgramError if two columns would have one name."""
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
-        raise ProgramError(f"{where}: two columns would be called {doubled[0]!r}; tell them apart with .alias(\"name\")")
+        raise ProgramError(
+            f"{where}: two columns would be called {doubled[0]!r}; tell them apart with "
+            '.alias("name")'
+        )

@@ -1,5 +1,5 @@
-"""What expressions mean, one row at a time, in plain Python. This is the specification: a property test compares the
-kernels with it."""
+"""What expressions mean, one row at a time, in plain Python. This is the specification: a property
+test compares the kernels with it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def evaluate(expression: Expression, row: Mapping[str, Any]) -> Any:
         return expression.value
     if not isinstance(expression, Call):
         raise ProgramError(f"{expression!r} cannot be computed row by row")
-    if expression.function == "then":  # only the chosen branch is computed, because the other may fail
+    # only the chosen branch is computed, because the other may fail
+    if expression.function == "then":
         condition, if_true, if_false = expression.arguments
         return evaluate(if_true if evaluate(condition, row) is True else if_false, row)
     values = [evaluate(each, row) for each in expression.arguments]
@@ -54,7 +55,11 @@ def _divide(left: Any, right: Any) -> float:
     dividend, divisor = float(left), float(right)
     if divisor:
         return dividend / divisor
-    return math.nan if dividend == 0 or math.isnan(dividend) else math.copysign(math.inf, dividend) * math.copysign(1.0, divisor)
+    return (
+        math.nan
+        if dividend == 0 or math.isnan(dividend)
+        else math.copysign(math.inf, dividend) * math.copysign(1.0, divisor)
+    )
 
 
 def _modulo(left: Any, right: Any) -> Any:
@@ -68,8 +73,15 @@ def _power(left: Any, right: Any) -> float:
     base, exponent = float(left), float(right)
     try:
         return math.pow(base, exponent)
-    except (OverflowError, ValueError):  # the power of a zero or of a large number is an infinity, that of a negative number may be none
-        return math.nan if base < 0 and exponent % 1 else math.copysign(math.inf, base if exponent % 2 == 1 else 1.0)
+    except (
+        OverflowError,
+        ValueError,
+    ):  # the power of a zero or of a large number is an infinity, that of a negative number may be none
+        return (
+            math.nan
+            if base < 0 and exponent % 1
+            else math.copysign(math.inf, base if exponent % 2 == 1 else 1.0)
+        )
 
 
 def _sign(value: Any) -> Any:
@@ -91,7 +103,13 @@ def _whole(function: Callable[[Any], int]) -> Callable[[Any], Any]:
     def apply(value: Any) -> Any:
         if isinstance(value, Decimal):
             return Decimal(function(value))
-        return math.copysign(function(value), value) if isinstance(value, float) and math.isfinite(value) else value  # -0.0 stays -0.0
+        # -0.0 stays -0.0
+        return (
+            math.copysign(function(value), value)
+            if isinstance(value, float) and math.isfinite(value)
+            else value
+        )
+
     return apply
 
 
@@ -100,16 +118,19 @@ def round_one(value: Any, places: int) -> Any:
     if isinstance(value, int):
         if places >= 0:
             return value
-        unit = 10 ** -places
+        unit = 10**-places
         whole = abs(value) // unit * unit
-        return _int64((-1 if value < 0 else 1) * (whole + unit if 2 * (abs(value) - whole) >= unit else whole))
+        return _int64(
+            (-1 if value < 0 else 1) * (whole + unit if 2 * (abs(value) - whole) >= unit else whole)
+        )
     if isinstance(value, Decimal):
         unit = Decimal(1).scaleb(-places)
         with localcontext(_EXACT):
             return (value / unit).to_integral_value(ROUND_HALF_UP) * unit
     if not math.isfinite(value):
         return value
-    if places > _MOST_PLACES:  # it changes the smallest floats only, and there are no halves among these
+    # it changes the smallest floats only, and there are no halves among these
+    if places > _MOST_PLACES:
         return round(value, places)
     if places < -_MOST_PLACES:
         return math.copysign(0.0, value)
@@ -121,7 +142,9 @@ def round_one(value: Any, places: int) -> Any:
     fraction = scaled - floor
     if fraction == 0:
         return value
-    nearest = math.copysign(math.floor(scaled + 0.5) if fraction != 0.5 else math.ceil(abs(scaled)), scaled)
+    nearest = math.copysign(
+        math.floor(scaled + 0.5) if fraction != 0.5 else math.ceil(abs(scaled)), scaled
+    )
     found = nearest / scale if places >= 0 else nearest * scale
     if math.isinf(found):
         raise OverflowError("overflow occurred during rounding")
@@ -129,11 +152,19 @@ def round_one(value: Any, places: int) -> Any:
 
 
 def _and(left: Any, right: Any) -> Any:
-    return False if left is False or right is False else None if left is None or right is None else True
+    return (
+        False
+        if left is False or right is False
+        else None
+        if left is None or right is None
+        else True
+    )
 
 
 def _or(left: Any, right: Any) -> Any:
-    return True if left is True or right is True else None if left is None or right is None else False
+    return (
+        True if left is True or right is True else None if left is None or right is None else False
+    )
 
 
 def _floor_divide(left: Any, right: Any) -> Any:
@@ -149,6 +180,7 @@ def _first_best(is_better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
         for value in others:
             chosen = value if is_better(value, chosen) else chosen
         return chosen
+
     return best
 
 
@@ -175,15 +207,18 @@ def _alike(values: Iterable[Any]) -> list[Any]:
 
 def _numbers(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """An operation with a float is computed with floats; on integers and decimals it is exact."""
+
     def apply(left: Any, right: Any) -> Any:
         left, right = _alike((left, right))
         with localcontext(_EXACT):
             return _int64(operation(left, right))
+
     return apply
 
 
 def cast_one(value: Any, to: Any) -> Any:
-    """The value in another type. Raises ValueError, ArithmeticError or KeyError if it cannot be one."""
+    """The value in another type. Raises ValueError, ArithmeticError or KeyError if it cannot be
+    one."""
     if isinstance(value, str):
         value = value.strip(" ") if to.name not in ("STRING", "CHAR") else value
         if to.name in _OF_TEXT:
@@ -207,8 +242,20 @@ def shown_moment(value: Any) -> str:
     ('2024-01-02 03:04:05', '03:04:05.120')
     """
     fraction = 1000 * value.microsecond + getattr(value, "nanosecond", 0)  # pandas has nanoseconds
-    digits = "seconds" if not fraction else "milliseconds" if not fraction % 10**6 else "microseconds" if not fraction % 1000 else "nanoseconds"
-    shown: str = value.isoformat(" ", digits) if isinstance(value, datetime.datetime) else value.isoformat(digits)
+    digits = (
+        "seconds"
+        if not fraction
+        else "milliseconds"
+        if not fraction % 10**6
+        else "microseconds"
+        if not fraction % 1000
+        else "nanoseconds"
+    )
+    shown: str = (
+        value.isoformat(" ", digits)
+        if isinstance(value, datetime.datetime)
+        else value.isoformat(digits)
+    )
     return shown
 
 
@@ -221,7 +268,8 @@ def _text(value: Any) -> str:
 
 
 def _whole_number(value: Any) -> int:
-    """The value as an integer. A datetime becomes milliseconds since 1970; without a zone it is taken as UTC."""
+    """The value as an integer. A datetime becomes milliseconds since 1970; without a zone it is
+    taken as UTC."""
     if isinstance(value, datetime.datetime):
         return (_with_zone(value) - _EPOCH) // _MILLISECOND
     if isinstance(value, datetime.timedelta):
@@ -239,6 +287,7 @@ def _integer(bits: int) -> Callable[[Any], int]:
         if not -(1 << bits - 1) <= number < 1 << bits - 1:
             raise OverflowError(f"{number} does not fit")
         return number
+
     return cast
 
 
@@ -260,7 +309,11 @@ def _instant(value: Any) -> datetime.datetime:
         raise TypeError(f"{value!r} becomes no TIMESTAMP")
     if isinstance(value, int):
         return _EPOCH + value * _MILLISECOND
-    return _with_zone(value if isinstance(value, datetime.datetime) else datetime.datetime(value.year, value.month, value.day))
+    return _with_zone(
+        value
+        if isinstance(value, datetime.datetime)
+        else datetime.datetime(value.year, value.month, value.day)
+    )
 
 
 def _date(value: Any) -> datetime.date:
@@ -317,12 +370,16 @@ def _decimal(value: Decimal, is_rounded: bool = False) -> Decimal:
 
 def _instant_of_text(text: str) -> datetime.datetime:
     """Text such as 2024-05-31 12:30:00+02:00; the zone must be there."""
-    found = re.fullmatch(r"(?P<local>.*)(Z|(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?)", text)
+    found = re.fullmatch(
+        r"(?P<local>.*)(Z|(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?)", text
+    )
     if found is None:
         raise ValueError(f"{text!r} is no date and time with a zone")
     local = datetime.datetime.fromisoformat(_like_iso(found["local"], _MOMENT))
     ahead = datetime.timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
-    return (local + ahead if found["sign"] == "-" else local - ahead).replace(tzinfo=datetime.timezone.utc)
+    return (local + ahead if found["sign"] == "-" else local - ahead).replace(
+        tzinfo=datetime.timezone.utc
+    )
 
 
 def _like_iso(text: str, pattern: str) -> str:
@@ -337,42 +394,89 @@ _EXACT = Context(prec=76)
 _MOST_PLACES = 308  # powers of ten up to this one are floats
 _DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?"
 _MOMENT = f"{_DAY}[ T]([0-9]{{2}}|{_TIME})"
-_EPOCH, _MILLISECOND = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc), datetime.timedelta(milliseconds=1)
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_MILLISECOND = datetime.timedelta(milliseconds=1)
 _CASTS: dict[str, Callable[[Any], Any]] = {
-    "BYTE": _integer(8), "SHORT": _integer(16), "INT": _integer(32), "LONG": _integer(64), "BIG_INT": lambda value: _whole_decimal(int(value)),
+    "BYTE": _integer(8),
+    "SHORT": _integer(16),
+    "INT": _integer(32),
+    "LONG": _integer(64),
+    "BIG_INT": lambda value: _whole_decimal(int(value)),
     "BIG_DEC": lambda value: _decimal(Decimal(value), isinstance(value, float)),
-    "DOUBLE": float, "FLOAT": _single, "BOOLEAN": _truth, "SQL_TIMESTAMP": _timestamp, "INSTANT": _instant, "SQL_DATE": _date, "SQL_TIME": _time,
+    "DOUBLE": float,
+    "FLOAT": _single,
+    "BOOLEAN": _truth,
+    "SQL_TIMESTAMP": _timestamp,
+    "INSTANT": _instant,
+    "SQL_DATE": _date,
+    "SQL_TIME": _time,
 }
-TRUTHS = {**dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False)}  # as in Flink
+# as in Flink
+TRUTHS = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "0"), False),
+}
 _OF_TEXT: dict[str, Callable[[str], Any]] = {
     "BOOLEAN": lambda text: TRUTHS[text.lower()],
-    "BIG_INT": lambda text: _whole_decimal(_whole_number(text)), "BIG_DEC": lambda text: _decimal(_decimal_of_text(text)),
-    "DOUBLE": _float_of_text, "FLOAT": lambda text: _single(_float_of_text(text)),
+    "BIG_INT": lambda text: _whole_decimal(_whole_number(text)),
+    "BIG_DEC": lambda text: _decimal(_decimal_of_text(text)),
+    "DOUBLE": _float_of_text,
+    "FLOAT": lambda text: _single(_float_of_text(text)),
     "SQL_DATE": lambda text: datetime.date.fromisoformat(_like_iso(text, _DAY)),
-    "SQL_TIMESTAMP": lambda text: datetime.datetime.fromisoformat(_like_iso(text, f"{_DAY}|{_MOMENT}")),
+    "SQL_TIMESTAMP": lambda text: datetime.datetime.fromisoformat(
+        _like_iso(text, f"{_DAY}|{_MOMENT}")
+    ),
     "INSTANT": lambda text: _instant_of_text(text),
     "SQL_TIME": lambda text: datetime.time.fromisoformat(_like_iso(text, _TIME)),
 }
 
 _STRICT: dict[str, Callable[..., Any]] = {
-    "+": _numbers(moment_functions.plus), "-": _numbers(moment_functions.minus), "*": _numbers(operator.mul),
-    "/": _divide, "**": _power,
-    "%": _modulo, "negate": lambda value: _int64(-value), "abs": lambda value: _int64(abs(value)), "sign": _sign,
-    "sqrt": lambda value: math.sqrt(value) if value >= 0 else math.nan, "exp": _exp, "ln": _ln,
-    "floor": _whole(math.floor), "ceil": _whole(math.ceil), "round": round_one,
+    "+": _numbers(moment_functions.plus),
+    "-": _numbers(moment_functions.minus),
+    "*": _numbers(operator.mul),
+    "/": _divide,
+    "**": _power,
+    "%": _modulo,
+    "negate": lambda value: _int64(-value),
+    "abs": lambda value: _int64(abs(value)),
+    "sign": _sign,
+    "sqrt": lambda value: math.sqrt(value) if value >= 0 else math.nan,
+    "exp": _exp,
+    "ln": _ln,
+    "floor": _whole(math.floor),
+    "ceil": _whole(math.ceil),
+    "round": round_one,
     "is_nan": lambda value: value != value,
-    "==": _numbers(operator.eq), "!=": _numbers(operator.ne), "<": _numbers(operator.lt), "<=": _numbers(operator.le),
-    ">": _numbers(operator.gt), ">=": _numbers(operator.ge),
-    "in_": lambda value, values: _is_in(*_alike((value, *values))), "not": lambda value: not value,
-    "//": _floor_divide, "greatest": _first_best(_is_greater), "least": _first_best(_is_less), "cast": cast_one, "try_cast": try_cast,
-    **text_functions.STRICT, **moment_functions.STRICT, **nested_functions.STRICT,
+    "==": _numbers(operator.eq),
+    "!=": _numbers(operator.ne),
+    "<": _numbers(operator.lt),
+    "<=": _numbers(operator.le),
+    ">": _numbers(operator.gt),
+    ">=": _numbers(operator.ge),
+    "in_": lambda value, values: _is_in(*_alike((value, *values))),
+    "not": lambda value: not value,
+    "//": _floor_divide,
+    "greatest": _first_best(_is_greater),
+    "least": _first_best(_is_less),
+    "cast": cast_one,
+    "try_cast": try_cast,
+    **text_functions.STRICT,
+    **moment_functions.STRICT,
+    **nested_functions.STRICT,
 }
 
 _WITH_NULLS: dict[str, Callable[..., Any]] = {
-    "is_null": lambda value: value is None, "is_not_null": lambda value: value is not None,
-    "is_true": lambda value: value is True, "is_false": lambda value: value is False, "&": _and, "|": _or,
+    "is_null": lambda value: value is None,
+    "is_not_null": lambda value: value is not None,
+    "is_true": lambda value: value is True,
+    "is_false": lambda value: value is False,
+    "&": _and,
+    "|": _or,
     "coalesce": lambda *values: next((value for value in values if value is not None), None),
-    "concat_ws": lambda *texts, separator: separator.join(text for text in texts if text is not None), **nested_functions.WITH_NULLS,
+    "concat_ws": lambda *texts, separator: separator.join(
+        text for text in texts if text is not None
+    ),
+    **nested_functions.WITH_NULLS,
 }
 
 FUNCTIONS = _STRICT.keys() | _WITH_NULLS.keys() | {"then"}

@@ -11,7 +11,8 @@ from flinkpy.core.errors import ProgramError
 
 
 class TimeIntervalUnit(Enum):
-    """Units for ``extract``, ``floor`` and ``ceil``. Their names in lower case, such as ``"day"``, will do too."""
+    """Units for ``extract``, ``floor`` and ``ceil``. Their names in lower case, such as ``"day"``,
+    will do too."""
 
     YEAR = "year"
     QUARTER = "quarter"
@@ -39,8 +40,15 @@ class TimePointUnit(Enum):
 
 
 # Microseconds of the units that always last equally long
-MICROSECONDS = {"week": 604_800_000_000, "day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000,
-                "millisecond": 1000, "microsecond": 1}
+MICROSECONDS = {
+    "week": 604_800_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1000,
+    "microsecond": 1,
+}
 # Months of the units that do not
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 WHOLE_DAYS = ("year", "quarter", "month", "week", "day")  # units that begin at midnight

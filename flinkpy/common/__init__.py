@@ -1,5 +1,5 @@
-"""The public value types, under PyFlink's names: Types, Row, Configuration, Time, WatermarkStrategy, JobClient and
-others."""
+"""The public value types, under PyFlink's names: Types, Row, Configuration, Time,
+WatermarkStrategy, JobClient and others."""
 
 from flinkpy.common.completable_future import CompletableFuture
 from flinkpy.common.config_options import ConfigOption, ConfigOptions
@@ -27,13 +27,48 @@ from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.time import Duration, Instant, Time
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.common.types import Row, RowKind
-from flinkpy.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
+from flinkpy.common.watermark_strategy import (
+    TimestampAssigner,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
 from flinkpy.core.elements import Watermark
 
 __all__ = [
-    "BulkWriterFactory", "ByteArraySchema", "CompletableFuture", "ConfigOption", "ConfigOptions", "Configuration", "DeserializationSchema",
-    "Duration", "Encoder", "ExecutionConfig", "ExecutionMode", "InputDependencyConstraint", "Instant", "JobClient", "JobExecutionResult", "JobID",
-    "JobListener", "JobStatus", "OutputTag", "RestartStrategies", "RestartStrategyConfiguration", "Row", "RowFieldExtractorSchema", "RowKind",
-    "SerializationSchema", "SimpleStringSchema", "Time", "TimestampAssigner", "TypeInformation", "TypeSerializer", "Types", "Watermark",
-    "WatermarkGenerator", "WatermarkOutput", "WatermarkStrategy",
+    "BulkWriterFactory",
+    "ByteArraySchema",
+    "CompletableFuture",
+    "ConfigOption",
+    "ConfigOptions",
+    "Configuration",
+    "DeserializationSchema",
+    "Duration",
+    "Encoder",
+    "ExecutionConfig",
+    "ExecutionMode",
+    "InputDependencyConstraint",
+    "Instant",
+    "JobClient",
+    "JobExecutionResult",
+    "JobID",
+    "JobListener",
+    "JobStatus",
+    "OutputTag",
+    "RestartStrategies",
+    "RestartStrategyConfiguration",
+    "Row",
+    "RowFieldExtractorSchema",
+    "RowKind",
+    "SerializationSchema",
+    "SimpleStringSchema",
+    "Time",
+    "TimestampAssigner",
+    "TypeInformation",
+    "TypeSerializer",
+    "Types",
+    "Watermark",
+    "WatermarkGenerator",
+    "WatermarkOutput",
+    "WatermarkStrategy",
 ]

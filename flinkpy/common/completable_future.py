@@ -12,14 +12,16 @@ T = TypeVar("T")
 
 
 class CompletableFuture(Generic[T]):
-    """A future that fetches its value only when it is asked: ``fetch(timeout)`` blocks until there is a value, and
-    raises the failure, or RpcTimeoutError after the timeout.
+    """A future that fetches its value only when it is asked: ``fetch(timeout)`` blocks until there
+    is a value, and raises the failure, or RpcTimeoutError after the timeout.
 
     >>> CompletableFuture(lambda timeout: 42).result()
     42
     """
 
-    def __init__(self, fetch: Callable[[float | None], T], cancel: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, fetch: Callable[[float | None], T], cancel: Callable[[], None] | None = None
+    ) -> None:
         self._fetch, self._cancel = fetch, cancel
         self._lock = threading.Lock()
         self._is_done = self._is_cancelled = False
@@ -27,14 +29,15 @@ class CompletableFuture(Generic[T]):
         self._error: BaseException | None = None
 
     def result(self, timeout: float | None = None) -> T:
-        """The value, after waiting at most ``timeout`` seconds (None: for ever). Raises the failure, or
-        RpcTimeoutError."""
+        """The value, after waiting at most ``timeout`` seconds (None: for ever). Raises the
+        failure, or RpcTimeoutError."""
         with self._lock:
             if not self._is_done:
                 self._settle(timeout)
             if self._error is not None:
                 raise self._error
-            return self._value  # type: ignore[return-value]  # done without an error: the value is there
+            # done without an error: the value is there
+            return self._value  # type: ignore[return-value]
 
     def done(self) -> bool:
         """Whether ``result`` would return or raise at once."""
@@ -48,7 +51,8 @@ class CompletableFuture(Generic[T]):
         return self._is_done
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """The error that ``result`` would raise, or None. Raises RpcTimeoutError if there is no result in time."""
+        """The error that ``result`` would raise, or None. Raises RpcTimeoutError if there is no
+        result in time."""
         try:
             self.result(timeout)
         except RpcTimeoutError:
@@ -87,4 +91,7 @@ class CompletableFuture(Generic[T]):
         return asyncio.get_running_loop().run_in_executor(None, self.result).__await__()
 
     def __repr__(self) -> str:
-        return f"<CompletableFuture {'open' if not self._is_done else 'failed' if self._error is not None else 'done'}>"
+        return (
+            "<CompletableFuture "
+            f"{'open' if not self._is_done else 'failed' if self._error is not None else 'done'}>"
+        )

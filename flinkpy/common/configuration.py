@@ -30,14 +30,18 @@ class Configuration:
     def from_dict(map: Mapping[str, Any]) -> Configuration:
         return Configuration(map)
 
-    # -- reading ----------------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def get_string(self, key: str, default_value: str) -> str:
         value = self._values.get(key)
         return default_value if value is None else _text(value)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
-        return self._converted(key, default_value, lambda value: value if isinstance(value, bool) else parse_bool(str(value)))
+        return self._converted(
+            key,
+            default_value,
+            lambda value: value if isinstance(value, bool) else parse_bool(str(value)),
+        )
 
     def get_integer(self, key: str, default_value: int) -> int:
         return self._converted(key, default_value, int)
@@ -49,11 +53,16 @@ class Configuration:
         return self._converted(key, default_value, bytearray)
 
     def get(self, option: ConfigOption[Any], default_value: Any = None) -> Any:
-        """The value of a declared option in its type; else ``default_value``; else the option's default."""
+        """The value of a declared option in its type; else ``default_value``; else the option's
+        default."""
         if option.key not in self._values:
             return option.default if default_value is None else default_value
         read: dict[Any, Callable[[str, Any], Any]] = {
-            bool: self.get_boolean, int: self.get_integer, float: self.get_float, str: self.get_string}
+            bool: self.get_boolean,
+            int: self.get_integer,
+            float: self.get_float,
+            str: self.get_string,
+        }
         return read[option.kind](option.key, default_value)
 
     def _converted(self, key: str, default_value: T, convert: Callable[[Any], T]) -> T:
@@ -75,7 +84,7 @@ class Configuration:
         """All options as text."""
         return {key: _text(value) for key, value in self._values.items()}
 
-    # -- writing ----------------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     def set_string(self, key: str, value: str) -> Configuration:
         return self._set(key, value, str)
@@ -98,12 +107,18 @@ class Configuration:
 
     def _set(self, key: str, value: Any, kind: type | tuple[type, ...]) -> Configuration:
         if not isinstance(key, str) or not isinstance(value, kind):
-            wanted = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
-            raise ConfigurationError(f"option {key!r} was given {value!r:.80}; this setter takes {wanted}")
+            wanted = " or ".join(
+                each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,))
+            )
+            raise ConfigurationError(
+                f"option {key!r} was given {value!r:.80}; this setter takes {wanted}"
+            )
         self._values[key] = value
         return self
 
-    def add_all(self, other: Configuration | Mapping[str, Any], prefix: str | None = None) -> Configuration:
+    def add_all(
+        self, other: Configuration | Mapping[str, Any], prefix: str | None = None
+    ) -> Configuration:
         """Adds all options of another configuration, with ``prefix`` before their keys."""
         values = other._values if isinstance(other, Configuration) else other
         for key in values:

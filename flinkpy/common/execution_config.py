@@ -1,8 +1,8 @@
-"""How a job is executed: typed access to the environment's options. Every setter writes an option, every getter reads
-one.
+"""How a job is executed: typed access to the environment's options. Every setter writes an option,
+every getter reads one.
 
-Flink's settings for Java serialisers (Kryo, POJO and type registration) have no counterpart here and are left out.
-"""
+Flink's settings for Java serialisers (Kryo, POJO and type registration) have no counterpart here
+and are left out."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PARAMETER_PREFIX = "user."  # of the program's own options, which get_job_parame
 
 
 class ExecutionConfig:
-    """Returned by ``env.get_config()``; changes apply to the environment. Setters raise ConfigurationError or
-    ProgramError for invalid values.
+    """Returned by ``env.get_config()``; changes apply to the environment. Setters raise
+    ConfigurationError or ProgramError for invalid values.
 
     >>> ExecutionConfig().set_parallelism(4).get_parallelism()
     4
@@ -42,7 +42,8 @@ class ExecutionConfig:
         return int(read(self._values, options.PARALLELISM))
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
-        """Sets the parallelism of operators that set none; PARALLELISM_DEFAULT restores the configured one."""
+        """Sets the parallelism of operators that set none; PARALLELISM_DEFAULT restores the
+        configured one."""
         if parallelism == self.PARALLELISM_DEFAULT:
             self._values.pop(options.PARALLELISM.key, None)
             return self
@@ -70,10 +71,14 @@ class ExecutionConfig:
         return bool(read(self._values, options.OBJECT_REUSE))
 
     def set_auto_watermark_interval(self, interval: int | timedelta) -> ExecutionConfig:
-        """Sets how often periodic watermarks are emitted, in milliseconds or as a timedelta; 0 turns them off."""
+        """Sets how often periodic watermarks are emitted, in milliseconds or as a timedelta; 0
+        turns them off."""
         milliseconds = to_milliseconds(interval)
         if milliseconds < 0:
-            raise refuse(f"set_auto_watermark_interval(): the interval cannot be negative, this is {interval!r}; 0 turns periodic watermarks off")
+            raise refuse(
+                "set_auto_watermark_interval(): the interval cannot be negative, this is "
+                f"{interval!r}; 0 turns periodic watermarks off"
+            )
         self._values[options.AUTO_WATERMARK_INTERVAL.key] = timedelta(milliseconds=milliseconds)
         return self
 
@@ -81,7 +86,9 @@ class ExecutionConfig:
         """The interval in milliseconds."""
         return to_milliseconds(read(self._values, options.AUTO_WATERMARK_INTERVAL))
 
-    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> ExecutionConfig:
+    def set_restart_strategy(
+        self, restart_strategy_configuration: RestartStrategyConfiguration
+    ) -> ExecutionConfig:
         self._values.update(restart_strategy_configuration.options())
         return self
 
@@ -101,23 +108,29 @@ class ExecutionConfig:
         return bool(read(self._values, kept_options.AUTO_GENERATED_UIDS))
 
     def set_latency_tracking_interval(self, interval: int | timedelta) -> ExecutionConfig:
-        """Sets how often sources send latency markers, in milliseconds; 0 or less turns them off. Operators keep a
-        histogram per source, among the metrics of the job's result."""
-        return self._set(kept_options.LATENCY_INTERVAL, timedelta(milliseconds=max(0, to_milliseconds(interval))))
+        """Sets how often sources send latency markers, in milliseconds; 0 or less turns them off.
+        Operators keep a histogram per source, among the metrics of the job's result."""
+        return self._set(
+            kept_options.LATENCY_INTERVAL, timedelta(milliseconds=max(0, to_milliseconds(interval)))
+        )
 
     def get_latency_tracking_interval(self) -> int:
         return to_milliseconds(read(self._values, kept_options.LATENCY_INTERVAL))
 
     def set_task_cancellation_interval(self, interval: int | timedelta) -> ExecutionConfig:
-        """Milliseconds between two interruptions of a function that does not return when its task is cancelled. The first one
-        comes after a second at most; 0: none. Functions of tasks that share their thread with others are not interrupted."""
-        return self._set(options.CANCELLATION_INTERVAL, _span(interval, "the cancellation interval"))
+        """Milliseconds between two interruptions of a function that does not return when its task
+        is cancelled. The first one comes after a second at most; 0: none. Functions of tasks that
+        share their thread with others are not interrupted."""
+        return self._set(
+            options.CANCELLATION_INTERVAL, _span(interval, "the cancellation interval")
+        )
 
     def get_task_cancellation_interval(self) -> int:
         return to_milliseconds(read(self._values, options.CANCELLATION_INTERVAL))
 
     def set_task_cancellation_timeout(self, timeout: int | timedelta) -> ExecutionConfig:
-        """Milliseconds after which a job does without a cancelled task's function that does not return; on Ray its worker ends. 0: never."""
+        """Milliseconds after which a job does without a cancelled task's function that does not
+        return; on Ray its worker ends. 0: never."""
         return self._set(options.CANCELLATION_TIMEOUT, _span(timeout, "the cancellation timeout"))
 
     def get_task_cancellation_timeout(self) -> int:
@@ -131,7 +144,8 @@ class ExecutionConfig:
         return bool(read(self._values, SNAPSHOT_COMPRESSION))
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
-        """Stored without effect: it is for Java's closures. Functions travel by value, with what they use."""
+        """Stored without effect: it is for Java's closures. Functions travel by value, with what
+        they use."""
         return self._set(kept_options.CLOSURE_CLEANER, "RECURSIVE")
 
     def disable_closure_cleaner(self) -> ExecutionConfig:
@@ -151,7 +165,9 @@ class ExecutionConfig:
     def get_execution_mode(self) -> ExecutionMode:
         return ExecutionMode[str(read(self._values, kept_options.EXECUTION_MODE))]
 
-    def set_default_input_dependency_constraint(self, input_dependency_constraint: InputDependencyConstraint) -> ExecutionConfig:
+    def set_default_input_dependency_constraint(
+        self, input_dependency_constraint: InputDependencyConstraint
+    ) -> ExecutionConfig:
         """Flink 1.x's setting. Stored without effect."""
         return self._set(kept_options.INPUT_DEPENDENCY, input_dependency_constraint.name)
 
@@ -162,9 +178,11 @@ class ExecutionConfig:
         self._values[wanted.key] = value
         return self
 
-    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
-        """Sets values that every function can read with ``RuntimeContext.get_job_parameter``. They are stored as
-        text."""
+    def set_global_job_parameters(
+        self, global_job_parameters_dict: Mapping[str, Any]
+    ) -> ExecutionConfig:
+        """Sets values that every function can read with ``RuntimeContext.get_job_parameter``. They
+        are stored as text."""
         for key, value in global_job_parameters_dict.items():
             if not isinstance(key, str):
                 raise ConfigurationError(f"a job parameter's name is text, this is {key!r}")
@@ -172,7 +190,11 @@ class ExecutionConfig:
         return self
 
     def get_global_job_parameters(self) -> dict[str, str]:
-        return {key[len(PARAMETER_PREFIX):]: str(value) for key, value in self._values.items() if key.startswith(PARAMETER_PREFIX)}
+        return {
+            key[len(PARAMETER_PREFIX) :]: str(value)
+            for key, value in self._values.items()
+            if key.startswith(PARAMETER_PREFIX)
+        }
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ExecutionConfig) and self._values == other._values

@@ -1,5 +1,5 @@
-"""How Flink 1.x exchanged data of bounded programs. Kept for programs that set it; in flinkpy the runtime mode
-decides."""
+"""How Flink 1.x exchanged data of bounded programs. Kept for programs that set it; in flinkpy the
+runtime mode decides."""
 
 from enum import Enum
 

@@ -1,9 +1,9 @@
-"""Options of Flink and PyFlink that flinkpy does not have: they are stored without effect, and a warning names them
-once.
+"""Options of Flink and PyFlink that flinkpy does not have: they are stored without effect, and a
+warning names them once.
 
-A program written for PyFlink sets options of the JVM, and so does Flink's own ``config.yaml``. In a program written
-for flinkpy an unknown option counts as a typo; it is refused, and the error names the nearest option.
-"""
+A program written for PyFlink sets options of the JVM, and so does Flink's own ``config.yaml``. In a
+program written for flinkpy an unknown option counts as a typo; it is refused, and the error names
+the nearest option."""
 
 from __future__ import annotations
 
@@ -19,19 +19,29 @@ _told: set[str] = set()
 
 
 def check_options(values: Mapping[str, Any], *, foreign: bool = False) -> None:
-    """Raises ConfigurationError for values that do not parse and for unknown options. In a program written for
-    PyFlink, or with ``foreign``, unknown options only cause a warning."""
-    unknown = [key for key in validate(values, keep_unknown=foreign or is_installed()) if key not in _told]
+    """Raises ConfigurationError for values that do not parse and for unknown options. In a program
+    written for PyFlink, or with ``foreign``, unknown options only cause a warning."""
+    unknown = [
+        key for key in validate(values, keep_unknown=foreign or is_installed()) if key not in _told
+    ]
     if unknown:
         _told.update(unknown)
-        _LOG.warning("options that flinkpy does not know are kept and have no effect: %s", ", ".join(map(_with_nearest, sorted(unknown))))
+        _LOG.warning(
+            "options that flinkpy does not know are kept and have no effect: %s",
+            ", ".join(map(_with_nearest, sorted(unknown))),
+        )
 
 
 def tell_without_effect(values: Mapping[str, Any]) -> None:
     """Warns of the options that a program sets and nothing reads, once of each."""
     found = {option.key: option for option in SCHEMA if option.without_effect is not None}
-    changed = [key for key, option in found.items()
-               if key not in _told and (value := read(values, option)) is not None and value != option.default]
+    changed = [
+        key
+        for key, option in found.items()
+        if key not in _told
+        and (value := read(values, option)) is not None
+        and value != option.default
+    ]
     if changed:
         _told.update(changed)
         reasons = (f"{key} ({found[key].without_effect})" for key in sorted(changed))

@@ -7,8 +7,8 @@ from typing import Any
 
 
 class InputFormat(ABC):
-    """Is opened, asked for records until there are no more, and closed. Use it inside a ``SourceFunction``;
-    ``env.from_source`` takes sources.
+    """Is opened, asked for records until there are no more, and closed. Use it inside a
+    ``SourceFunction``; ``env.from_source`` takes sources.
 
     PyFlink only wraps Java's input formats; here a program writes its own.
     """

@@ -16,7 +16,8 @@ from flinkpy.metrics.reported import without_metrics
 
 
 class SubmittedJob(Protocol):
-    """A job as the cluster's client returns it (``flinkpy.cluster.client.ClusterJob``). All calls block."""
+    """A job as the cluster's client returns it (``flinkpy.cluster.client.ClusterJob``). All calls
+    block."""
 
     @property
     def job_id(self) -> str: ...
@@ -35,7 +36,10 @@ class SubmittedJob(Protocol):
     def cancel(self) -> None: ...
 
     def request_savepoint(
-        self, snapshot_type: SnapshotType, directory: str | PathLike[str] | None = None, format_type: str | None = None,
+        self,
+        snapshot_type: SnapshotType,
+        directory: str | PathLike[str] | None = None,
+        format_type: str | None = None,
     ) -> Any: ...
 
     def result(self, timeout: float | None = None) -> Any: ...
@@ -44,9 +48,15 @@ class SubmittedJob(Protocol):
 _RESULT = "write get_job_execution_result().result(), which waits for the job's end"
 _INSTEAD = {  # what people try, and what to write
     **dict.fromkeys(("wait", "await_termination", "join", "result", "get", "done"), _RESULT),
-    **dict.fromkeys(("stop", "kill", "terminate", "abort"), "write cancel().result(), or stop_with_savepoint(...) for a job that is to go on later"),
-    **dict.fromkeys(("state", "get_status", "is_running"), "write status"), "job_id": "write id, or get_job_id() for PyFlink's JobID",
-    **dict.fromkeys(("metrics", "accumulators"), "write get_metrics().result() or get_accumulators().result()"),
+    **dict.fromkeys(
+        ("stop", "kill", "terminate", "abort"),
+        ("write cancel().result(), or stop_with_savepoint(...) for a job that is to go on later"),
+    ),
+    **dict.fromkeys(("state", "get_status", "is_running"), "write status"),
+    "job_id": "write id, or get_job_id() for PyFlink's JobID",
+    **dict.fromkeys(
+        ("metrics", "accumulators"), "write get_metrics().result() or get_accumulators().result()"
+    ),
     "savepoint": "write trigger_savepoint().result()",
 }
 
@@ -89,39 +99,53 @@ class JobClient:
         return _started(self._job.cancel)
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The result at the job's end. The future's ``result`` raises JobExecutionError if the job failed,
-        JobCancelledError if it was cancelled."""
+        """The result at the job's end. The future's ``result`` raises JobExecutionError if the job
+        failed, JobCancelledError if it was cancelled."""
         return CompletableFuture(self._execution_result, self._job.cancel)
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The accumulators, merged over subtasks; those of a running job have their current values."""
-        return CompletableFuture(lambda timeout: without_metrics(self._job.metrics().accumulators)[0])
+        """The accumulators, merged over subtasks; those of a running job have their current
+        values."""
+        return CompletableFuture(
+            lambda timeout: without_metrics(self._job.metrics().accumulators)[0]
+        )
 
     def get_metrics(self) -> CompletableFuture[dict[str, Any]]:
-        """The current metrics by identifier: those of functions (``Map.0.late``); and for each running subtask
-        those of the engine (docs/metrics.md), prefixed with the task (``Source: numbers -> Map.0.busyTimeMsPerSecond``)
-        or the operator (``Map.0.numRecordsOut``), as long as that has a name of its own. Of a job that has ended all
-        remain but those per second."""
+        """The current metrics by identifier: those of functions (``Map.0.late``); and for each
+        running subtask those of the engine (docs/metrics.md), prefixed with the task (``Source:
+        numbers -> Map.0.busyTimeMsPerSecond``) or the operator (``Map.0.numRecordsOut``), as long
+        as that has a name of its own. Of a job that has ended all remain but those per second."""
         return CompletableFuture(self._metrics)
 
     def trigger_savepoint(
-        self, savepoint_directory: str | PathLike[str] | None = None, format_type: Any = None,
+        self, savepoint_directory: str | PathLike[str] | None = None, format_type: Any = None
     ) -> CompletableFuture[str]:
-        """Asks for a savepoint at once, while the job goes on. The future has its folder: a new one in ``savepoint_directory``, or in the folder of
-        ``execution.checkpointing.savepoint-dir``. Its ``result`` raises SavepointError with the reason if there is none."""
+        """Asks for a savepoint at once, while the job goes on. The future has its folder: a new one
+        in ``savepoint_directory``, or in the folder of ``execution.checkpointing.savepoint-dir``.
+        Its ``result`` raises SavepointError with the reason if there is none."""
         return self._savepoint(SnapshotType.SAVEPOINT, savepoint_directory, format_type)
 
-    def stop_with_savepoint(self, advance_to_end_of_event_time: bool, savepoint_directory: str | PathLike[str] | None = None,
-                            format_type: Any = None) -> CompletableFuture[str]:
-        """Asks for a savepoint at once, and for the job to stop with it: nothing is processed behind it, and the job ends FINISHED. With
-        ``advance_to_end_of_event_time`` the sources end first, and windows and timers of event time fire: for a job that is not to go on. The future
-        has the savepoint's folder when the job has ended; its ``result`` raises SavepointError with the reason if there is none."""
+    def stop_with_savepoint(
+        self,
+        advance_to_end_of_event_time: bool,
+        savepoint_directory: str | PathLike[str] | None = None,
+        format_type: Any = None,
+    ) -> CompletableFuture[str]:
+        """Asks for a savepoint at once, and for the job to stop with it: nothing is processed
+        behind it, and the job ends FINISHED. With ``advance_to_end_of_event_time`` the sources end
+        first, and windows and timers of event time fire: for a job that is not to go on. The future
+        has the savepoint's folder when the job has ended; its ``result`` raises SavepointError with
+        the reason if there is none."""
         kind = SnapshotType.TERMINATE if advance_to_end_of_event_time else SnapshotType.SUSPEND
         return self._savepoint(kind, savepoint_directory, format_type)
 
-    def _savepoint(self, kind: SnapshotType, directory: str | PathLike[str] | None, format_type: Any) -> CompletableFuture[str]:
+    def _savepoint(
+        self, kind: SnapshotType, directory: str | PathLike[str] | None, format_type: Any
+    ) -> CompletableFuture[str]:
         name = None if format_type is None else str(getattr(format_type, "name", format_type))
-        future: CompletableFuture[str] = CompletableFuture(self._job.request_savepoint(kind, directory, name).result)
+        future: CompletableFuture[str] = CompletableFuture(
+            self._job.request_savepoint(kind, directory, name).result
+        )
         future.done()  # sends the request
         return future
 
@@ -135,15 +159,21 @@ class JobClient:
     if not TYPE_CHECKING:  # mypy must report a missing attribute
 
         def __getattr__(self, name: str) -> NoReturn:
-            hint = f"a JobClient has no {name}: {_INSTEAD[name]}" if name in _INSTEAD else f"'JobClient' object has no attribute {name!r}"
+            hint = (
+                f"a JobClient has no {name}: {_INSTEAD[name]}"
+                if name in _INSTEAD
+                else f"'JobClient' object has no attribute {name!r}"
+            )
             raise AttributeError(hint, name=name, obj=self)
 
     def __repr__(self) -> str:
-        """The job's state, and a line for each vertex: records per second since the last call, and in total."""
+        """The job's state, and a line for each vertex: records per second since the last call, and
+        in total."""
         try:
             return str(self._job.picture())
         except Exception as error:
-            return f"<JobClient {self._job.name!r} {self._job.job_id}: {error}>"  # a repr must not raise
+            # a repr must not raise
+            return f"<JobClient {self._job.name!r} {self._job.job_id}: {error}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Text and HTML from the same moment; notebooks call this first."""
@@ -154,7 +184,8 @@ class JobClient:
             return {"text/plain": repr(self)}
 
     def _repr_html_(self) -> str | None:
-        """The job's graph with states, records and back-pressure, for notebooks; with None they show the text."""
+        """The job's graph with states, records and back-pressure, for notebooks; with None they
+        show the text."""
         return self._repr_mimebundle_().get("text/html")
 
 

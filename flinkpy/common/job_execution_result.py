@@ -12,8 +12,12 @@ from flinkpy.metrics.reported import without_metrics
 class JobExecutionResult:
     """The id, net run time and accumulators of a finished job."""
 
-    def __init__(self, job_id: str, name: str, net_runtime_ms: int, accumulators: Mapping[str, Any]) -> None:
-        self._job_id, self.name, self._net_runtime_ms = JobID(job_id), name, net_runtime_ms
+    def __init__(
+        self, job_id: str, name: str, net_runtime_ms: int, accumulators: Mapping[str, Any]
+    ) -> None:
+        self._job_id = JobID(job_id)
+        self.name = name
+        self._net_runtime_ms = net_runtime_ms
         self._accumulators, self._metrics = without_metrics(accumulators)
 
     def get_job_id(self) -> JobID:
@@ -31,8 +35,8 @@ class JobExecutionResult:
         return dict(self._accumulators)
 
     def get_metrics(self) -> dict[str, Any]:
-        """The functions' metrics at the end of their tasks, by identifier: ``Map.0.late`` is that of the first
-        subtask of Map."""
+        """The functions' metrics at the end of their tasks, by identifier: ``Map.0.late`` is that
+        of the first subtask of Map."""
         return dict(self._metrics)
 
     def __repr__(self) -> str:

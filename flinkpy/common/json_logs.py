@@ -18,7 +18,11 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         told: dict[str, Any] = {
-            "timestamp": round(record.created * 1000), "level": record.levelname, "logger": record.name, "message": record.getMessage()}
+            "timestamp": round(record.created * 1000),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
         event = getattr(record, "event", None)
         if event is not None:
             told["event"] = event

@@ -1,4 +1,5 @@
-"""How ``print`` writes a value: as Flink writes values of the declared type, or as Python does if no type was declared.
+"""How ``print`` writes a value: as Flink writes values of the declared type, or as Python does if
+no type was declared.
 
 >>> from flinkpy.common.typeinfo import Types
 >>> formatter(Types.TUPLE([Types.STRING(), Types.DOUBLE(), Types.BOOLEAN()]))(("hi", 4, None))
@@ -31,15 +32,20 @@ Format: TypeAlias = Callable[[Any], str]
 
 
 class formatter:
-    """The function from a value to its text. It can be pickled, and examines the type when it is first called."""
+    """The function from a value to its text. It can be pickled, and examines the type when it is
+    first called."""
 
     def __init__(self, type_info: TypeInformation | None, *, printed: bool = True) -> None:
-        self._type_info, self._printed = type_info, printed  # False: written as Java's encoders do, rows too
+        # False: written as Java's encoders do, rows too
+        self._type_info = type_info
+        self._printed = printed
         self._format: Format | None = None
 
     def __call__(self, value: Any) -> str:
         if self._format is None:
-            self._format = _format_of(self._type_info) if self._printed else _java_format_of(self._type_info)
+            self._format = (
+                _format_of(self._type_info) if self._printed else _java_format_of(self._type_info)
+            )
         return self._format(value)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -50,8 +56,8 @@ class formatter:
 
 
 def _format_of(type_info: TypeInformation | None) -> Format:
-    """The format of a whole record. PyFlink itself writes rows, with Python's ``str`` for their fields; Java writes
-    all other declared types."""
+    """The format of a whole record. PyFlink itself writes rows, with Python's ``str`` for their
+    fields; Java writes all other declared types."""
     return _python_row if isinstance(type_info, RowTypeInfo) else _java_format_of(type_info)
 
 
@@ -69,12 +75,25 @@ def _java_format_of(type_info: TypeInformation | None) -> Format:
         return _joined(list(map(_java_format_of, type_info.field_types)))
     if isinstance(type_info, PrimitiveArrayTypeInfo):
         inner = _java_format_of(type_info.element_type)
-        return _or_null(lambda value: f"[{', '.join(map(inner, map(_signed, value) if isinstance(value, (bytes, bytearray)) else value))}]")
+        return _or_null(
+            lambda value: (
+                f"[{', '.join(map(inner, map(_signed, value) if isinstance(value, (bytes, bytearray)) else value))}]"
+            )
+        )
     if isinstance(type_info, MapTypeInfo):
-        of_key, of_value = _java_format_of(type_info.key_type), _java_format_of(type_info.value_type)
-        return _or_null(lambda value: "{" + ", ".join(f"{of_key(key)}={of_value(each)}" for key, each in value.items()) + "}")
+        of_key = _java_format_of(type_info.key_type)
+        of_value = _java_format_of(type_info.value_type)
+        return _or_null(
+            lambda value: (
+                "{"
+                + ", ".join(f"{of_key(key)}={of_value(each)}" for key, each in value.items())
+                + "}"
+            )
+        )
     if isinstance(type_info, BasicTypeInfo):
-        return _or_null(_BASIC.get(type_info.name, _instant if isinstance(type_info, InstantTypeInfo) else str))
+        return _or_null(
+            _BASIC.get(type_info.name, _instant if isinstance(type_info, InstantTypeInfo) else str)
+        )
     return str
 
 
@@ -88,11 +107,16 @@ def _row(fields: list[Format]) -> Format:
             return "null"
         kind = str(value.get_row_kind()) if isinstance(value, Row) else "+I"
         return f"{kind}[{', '.join(write_field(each) for write_field, each in zip(fields, value))}]"
+
     return write
 
 
 def _joined(fields: list[Format]) -> Format:
-    return lambda value: "null" if value is None else f"({','.join(write_field(each) for write_field, each in zip(fields, value))})"
+    return lambda value: (
+        "null"
+        if value is None
+        else f"({','.join(write_field(each) for write_field, each in zip(fields, value))})"
+    )
 
 
 def java_double(value: float) -> str:
@@ -122,12 +146,18 @@ def _timestamp(value: datetime.datetime) -> str:
 
 
 def _instant(value: Any) -> str:
-    """In the format of java.time.Instant: in UTC, with as many groups of three decimals as needed."""
+    """In the format of java.time.Instant: in UTC, with as many groups of three decimals as
+    needed."""
     if isinstance(value, datetime.datetime):
-        utc = value if value.tzinfo is None else value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        utc = (
+            value
+            if value.tzinfo is None
+            else value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        )
         moment, nanos = utc.replace(microsecond=0), utc.microsecond * 1000
     else:
-        moment, nanos = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds), value.nanos
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)
+        nanos = value.nanos
     digits = f"{nanos:09d}"
     while digits.endswith("000"):
         digits = digits[:-3]
@@ -162,8 +192,11 @@ def _time_of_day(value: datetime.time) -> str:
 
 
 _BASIC: dict[str, Format] = {
-    "BOOLEAN": lambda value: "true" if value else "false", "DOUBLE": java_double, "FLOAT": java_float,
-    "SQL_TIMESTAMP": _timestamp, "SQL_TIME": _time_of_day,
+    "BOOLEAN": lambda value: "true" if value else "false",
+    "DOUBLE": java_double,
+    "FLOAT": java_float,
+    "SQL_TIMESTAMP": _timestamp,
+    "SQL_TIME": _time_of_day,
 }
 
 

@@ -1,6 +1,8 @@
-"""What the processes of a cluster log: from which level on, and in which form. It goes to standard error, on Ray a file of the process.
+"""What the processes of a cluster log: from which level on, and in which form. It goes to standard
+error, on Ray a file of the process.
 
-A program's own set-up of Python's logging counts first: records that a handler of its own takes go there alone."""
+A program's own set-up of Python's logging counts first: records that a handler of its own takes go
+there alone."""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from flinkpy.core.options.logs import LogConfig
 
 
 class PlainFormatter(logging.Formatter):
-    """Of the engine's records it tells the time; those of a program look as Python writes them without set-up."""
+    """Of the engine's records it tells the time; those of a program look as Python writes them
+    without set-up."""
 
     def __init__(self) -> None:
         super().__init__(logging.BASIC_FORMAT)
@@ -24,7 +27,8 @@ class PlainFormatter(logging.Formatter):
 
 
 def set_up_logs(config: LogConfig, default: int) -> None:
-    """Of a process that belongs to a cluster. The engine logs from level ``default`` on, if the options say nothing."""
+    """Of a process that belongs to a cluster. The engine logs from level ``default`` on, if the
+    options say nothing."""
     written = logging.StreamHandler(sys.stderr)
     written.setFormatter(JsonFormatter() if config.is_json else PlainFormatter())
     logging.lastResort = written
@@ -35,8 +39,8 @@ def set_up_logs(config: LogConfig, default: int) -> None:
 
 
 def set_up_embedded_logs(config: LogConfig) -> None:
-    """Of a program: whatever is not flinkpy's logs as the program wants, unless the options name the logger. Without any of these options nothing
-    changes."""
+    """Of a program: whatever is not flinkpy's logs as the program wants, unless the options name
+    the logger. Without any of these options nothing changes."""
     if config == LogConfig():
         return
     written = logging.StreamHandler(sys.stderr)

@@ -1,13 +1,12 @@
-"""Makes ``import pyflink`` mean flinkpy: an import finder for ``pyflink.common``, ``pyflink.datastream`` and
-``pyflink.metrics``.
+"""Makes ``import pyflink`` mean flinkpy: an import finder for ``pyflink.common``,
+``pyflink.datastream`` and ``pyflink.metrics``.
 
-These are flinkpy's own modules under a second name, not copies: ``isinstance`` holds across both names, and classes
-are pickled under the name they were defined with. Parts of PyFlink that need a JVM have no module here; importing one
-raises an error that says what to use instead.
+These are flinkpy's own modules under a second name, not copies: ``isinstance`` holds across both
+names, and classes are pickled under the name they were defined with. Parts of PyFlink that need a
+JVM have no module here; importing one raises an error that says what to use instead.
 
-A program asks for this (``flinkpy run --pyflink``, or ``install()``); importing flinkpy alone does not do it, so both
-can be installed side by side.
-"""
+A program asks for this (``flinkpy run --pyflink``, or ``install()``); importing flinkpy alone does
+not do it, so both can be installed side by side."""
 
 from __future__ import annotations
 
@@ -23,10 +22,14 @@ from flinkpy.core.errors import ProgramError
 
 _OURS = ("common", "datastream", "metrics")
 _ELSEWHERE = {"version": "common.pyflink_version"}
-_FILES = "there are connectors for files, Kafka and sockets; or write a source of your own (flinkpy.connectors.sources.PythonSource)"
+_FILES = (
+    "there are connectors for files, Kafka and sockets; or write a source of your own "
+    "(flinkpy.connectors.sources.PythonSource)"
+)
 _INSTEAD = {
-    "table": "there is no SQL and no Table API; for tables in files and in memory use env.from_parquet(), from_csv(), from_arrow() and "
-             "from_pandas() with flinkpy.table.expressions, for generated ones env.generate()",
+    "table": "there is no SQL and no Table API; for tables in files and in memory use "
+    "env.from_parquet(), from_csv(), from_arrow() and "
+    "from_pandas() with flinkpy.table.expressions, for generated ones env.generate()",
     "java_gateway": "there is no JVM; write the function in Python",
     "util": "PyFlink's helpers for Java objects have nothing to stand for",
     "fn_execution": "functions run in the engine itself, there is no second process that executes them",
@@ -44,8 +47,8 @@ class NoSuchPyflinkModule(ProgramError, ImportError):
 
 
 def install() -> None:
-    """From now on ``import pyflink...`` imports flinkpy's modules in this process. Raises ProgramError if PyFlink
-    itself was imported before.
+    """From now on ``import pyflink...`` imports flinkpy's modules in this process. Raises
+    ProgramError if PyFlink itself was imported before.
 
     >>> install()
     >>> import pyflink.common, flinkpy.common
@@ -57,8 +60,11 @@ def install() -> None:
         return
     loaded = sys.modules.get("pyflink")
     if loaded is not None:
-        raise ProgramError(f"PyFlink itself ({getattr(loaded, '__file__', 'pyflink')}) was imported before flinkpy could stand in for it; "
-                           "start the program with: flinkpy run --pyflink")
+        raise ProgramError(
+            f"PyFlink itself ({getattr(loaded, '__file__', 'pyflink')}) was imported before "
+            "flinkpy could stand in for it; "
+            "start the program with: flinkpy run --pyflink"
+        )
     sys.meta_path.insert(0, _Finder())
 
 
@@ -74,14 +80,21 @@ def is_installed() -> bool:
 
 
 class _Finder(MetaPathFinder):
-    """Python asks it for every module that is not loaded; it finds ``pyflink`` and what is below it."""
+    """Python asks it for every module that is not loaded; it finds ``pyflink`` and what is below
+    it."""
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         top, _, rest = fullname.partition(".")
         if top != "pyflink":
             return None
         ours = f"flinkpy.{_ELSEWHERE.get(rest, rest)}" if rest else "flinkpy"
-        if rest and rest not in _ELSEWHERE and (rest.partition(".")[0] not in _OURS or not _exists(ours)):
+        if (
+            rest
+            and rest not in _ELSEWHERE
+            and (rest.partition(".")[0] not in _OURS or not _exists(ours))
+        ):
             raise NoSuchPyflinkModule(_message(fullname, rest), name=fullname)
         return ModuleSpec(fullname, _Alias(ours), is_package=True)
 
@@ -96,9 +109,9 @@ class _Alias(Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        # After this the import system looks in sys.modules again, so the module may be replaced. "pyflink" itself
-        # stays an
-        # empty package: attributes of flinkpy, such as flinkpy.columns, must not be found below it.
+        # After this the import system looks in sys.modules again, so the module may be replaced.
+        # "pyflink" itself stays an empty package: attributes of flinkpy, such as flinkpy.columns,
+        # must not be found below it.
         if module.__name__ != "pyflink":
             sys.modules[module.__name__] = importlib.import_module(self._name)
 

@@ -47,8 +47,11 @@ class RestartStrategies:
             return {"restart-strategy.type": "none"}
 
     class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        def __init__(self, restart_attempts: int, delay_between_attempts_interval: datetime.timedelta | int) -> None:
-            self._attempts, self._delay_ms = restart_attempts, to_milliseconds(delay_between_attempts_interval)
+        def __init__(
+            self, restart_attempts: int, delay_between_attempts_interval: datetime.timedelta | int
+        ) -> None:
+            self._attempts = restart_attempts
+            self._delay_ms = to_milliseconds(delay_between_attempts_interval)
 
         def get_restart_attempts(self) -> int:
             return self._attempts
@@ -60,12 +63,19 @@ class RestartStrategies:
             return f"Restart {self._attempts} times with a pause of {self._delay_ms} ms"
 
         def options(self) -> dict[str, str]:
-            return {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": str(self._attempts),
-                    "restart-strategy.fixed-delay.delay": f"{self._delay_ms} ms"}
+            return {
+                "restart-strategy.type": "fixed-delay",
+                "restart-strategy.fixed-delay.attempts": str(self._attempts),
+                "restart-strategy.fixed-delay.delay": f"{self._delay_ms} ms",
+            }
 
     class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
-        def __init__(self, max_failure_rate: int, failure_interval: datetime.timedelta | int,
-                     delay_between_attempts_interval: datetime.timedelta | int) -> None:
+        def __init__(
+            self,
+            max_failure_rate: int,
+            failure_interval: datetime.timedelta | int,
+            delay_between_attempts_interval: datetime.timedelta | int,
+        ) -> None:
             self._max, self._interval_ms = max_failure_rate, to_milliseconds(failure_interval)
             self._delay_ms = to_milliseconds(delay_between_attempts_interval)
 
@@ -79,12 +89,18 @@ class RestartStrategies:
             return datetime.timedelta(milliseconds=self._delay_ms)
 
         def get_description(self) -> str:
-            return f"Restart up to {self._max} times within {self._interval_ms} ms with a pause of {self._delay_ms} ms"
+            return (
+                f"Restart up to {self._max} times within {self._interval_ms} ms with a pause "
+                f"of {self._delay_ms} ms"
+            )
 
         def options(self) -> dict[str, str]:
-            return {"restart-strategy.type": "failure-rate", "restart-strategy.failure-rate.max-failures-per-interval": str(self._max),
-                    "restart-strategy.failure-rate.failure-rate-interval": f"{self._interval_ms} ms",
-                    "restart-strategy.failure-rate.delay": f"{self._delay_ms} ms"}
+            return {
+                "restart-strategy.type": "failure-rate",
+                "restart-strategy.failure-rate.max-failures-per-interval": str(self._max),
+                "restart-strategy.failure-rate.failure-rate-interval": f"{self._interval_ms} ms",
+                "restart-strategy.failure-rate.delay": f"{self._delay_ms} ms",
+            }
 
     class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
         def get_description(self) -> str:
@@ -98,18 +114,29 @@ class RestartStrategies:
         return RestartStrategies.NoRestartStrategyConfiguration()
 
     @staticmethod
-    def fixed_delay_restart(restart_attempts: int, delay_between_attempts: datetime.timedelta | int) -> RestartStrategyConfiguration:
-        """At most ``restart_attempts`` restarts, with a pause (milliseconds or a timedelta) before each. ProgramError if it is less than 0."""
+    def fixed_delay_restart(
+        restart_attempts: int, delay_between_attempts: datetime.timedelta | int
+    ) -> RestartStrategyConfiguration:
+        """At most ``restart_attempts`` restarts, with a pause (milliseconds or a timedelta) before
+        each. ProgramError if it is less than 0."""
         _refuse_negative("fixed_delay_restart", restart_attempts)
-        return RestartStrategies.FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
+        return RestartStrategies.FixedDelayRestartStrategyConfiguration(
+            restart_attempts, delay_between_attempts
+        )
 
     @staticmethod
-    def failure_rate_restart(failure_rate: int, failure_interval: datetime.timedelta | int,
-                             delay_interval: datetime.timedelta | int) -> RestartStrategyConfiguration:
-        """Restarts, with a pause before each, until there are more than ``failure_rate`` failures within the interval
-        (both in milliseconds or as a timedelta). ProgramError if it is less than 0."""
+    def failure_rate_restart(
+        failure_rate: int,
+        failure_interval: datetime.timedelta | int,
+        delay_interval: datetime.timedelta | int,
+    ) -> RestartStrategyConfiguration:
+        """Restarts, with a pause before each, until there are more than ``failure_rate`` failures
+        within the interval (both in milliseconds or as a timedelta). ProgramError if it is less
+        than 0."""
         _refuse_negative("failure_rate_restart", failure_rate)
-        return RestartStrategies.FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
+        return RestartStrategies.FailureRateRestartStrategyConfiguration(
+            failure_rate, failure_interval, delay_interval
+        )
 
     @staticmethod
     def fall_back_restart() -> RestartStrategyConfiguration:
@@ -141,5 +168,8 @@ def restart_strategy_of(values: Mapping[str, Any]) -> RestartStrategyConfigurati
     if kind in ("failure-rate", "failurerate"):
         most = int(values.get("restart-strategy.failure-rate.max-failures-per-interval", 1))
         return RestartStrategies.failure_rate_restart(
-            most, span("failure-rate.failure-rate-interval", "1 min"), span("failure-rate.delay", "1 s"))
+            most,
+            span("failure-rate.failure-rate-interval", "1 min"),
+            span("failure-rate.delay", "1 s"),
+        )
     return RestartStrategies.fall_back_restart()

@@ -44,8 +44,8 @@ class DeserializationSchema(ABC):
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Text in a character set, by default UTF-8. Of a value that is no text it writes what ``str`` makes of it. Raises ProgramError for a
-    character set that Python does not know.
+    """Text in a character set, by default UTF-8. Of a value that is no text it writes what ``str``
+    makes of it. Raises ProgramError for a character set that Python does not know.
 
     >>> SimpleStringSchema().deserialize(SimpleStringSchema().serialize("naïve"))
     'naïve'
@@ -121,8 +121,8 @@ class Encoder(ABC):
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """An encoder that writes a line for each value: as Flink writes values of the stream's declared type, or with
-        ``str`` if none was declared.
+        """An encoder that writes a line for each value: as Flink writes values of the stream's
+        declared type, or with ``str`` if none was declared.
 
         >>> Encoder.simple_string_encoder().encode((1, "a"))
         b"(1, 'a')\\n"
@@ -131,7 +131,8 @@ class Encoder(ABC):
 
 
 class BulkWriterFactory(ABC):
-    """Writes whole part files; ``flinkpy.connectors.part_files.file_formats`` has Parquet, CSV, JSON lines and text.
+    """Writes whole part files; ``flinkpy.connectors.part_files.file_formats`` has Parquet, CSV,
+    JSON lines and text.
 
     >>> from flinkpy.connectors.part_files.file_formats import CsvFormat
     >>> isinstance(CsvFormat(columns=["word", "count"]), BulkWriterFactory)
@@ -140,7 +141,8 @@ class BulkWriterFactory(ABC):
 
     @abstractmethod
     def open(self, file: Any) -> Any:
-        """Begins to write to the new binary file; returns an object with ``write(batch)``, ``flush()``, ``size`` and ``close()``."""
+        """Begins to write to the new binary file; returns an object with ``write(batch)``,
+        ``flush()``, ``size`` and ``close()``."""
 
 
 class _LineEncoder(Encoder):

@@ -9,7 +9,8 @@ from flinkpy.core.program.program_line import refuse
 
 
 class OutputTag:
-    """The name of a side output: a process function sends to it with ``yield tag, value``, and ``get_side_output(tag)`` reads it.
+    """The name of a side output: a process function sends to it with ``yield tag, value``, and
+    ``get_side_output(tag)`` reads it.
 
     Tags with the same id are the same side output, whatever their types.
 
@@ -17,7 +18,8 @@ class OutputTag:
     OutputTag('late')
     """
 
-    exists: ClassVar[bool] = False  # whether this process has made a tag; if not, results need not be searched for them
+    # whether this process has made a tag; if not, results need not be searched for them
+    exists: ClassVar[bool] = False
 
     def __new__(cls, *arguments: Any, **named: Any) -> OutputTag:
         """Notes that a tag exists, whether it was created, copied or unpickled."""
@@ -26,7 +28,9 @@ class OutputTag:
 
     def __init__(self, tag_id: str, type_info: TypeInformation | None = None) -> None:
         if not isinstance(tag_id, str) or not tag_id:
-            raise refuse(f"the id of an OutputTag is text that is not empty, this is {tag_id!r:.80}")
+            raise refuse(
+                f"the id of an OutputTag is text that is not empty, this is {tag_id!r:.80}"
+            )
         if type_info is not None and not isinstance(type_info, TypeInformation):
             raise refuse(f"the type of an OutputTag is one of Types, this is {type_info!r:.80}")
         self.tag_id, self.type_info = tag_id, type_info

@@ -22,23 +22,30 @@ from typing import Any
 from flinkpy.common.types import Row
 
 
-def table(records: Sequence[Any], names: Sequence[str] | None = None, width: int | None = 20) -> str:
-    """The records as a table. ``names`` are the columns, if they are known; else the first record shows them. Records
-    of different shapes are put into one column, ``value``.
+def table(
+    records: Sequence[Any], names: Sequence[str] | None = None, width: int | None = 20
+) -> str:
+    """The records as a table. ``names`` are the columns, if they are known; else the first record
+    shows them. Records of different shapes are put into one column, ``value``.
 
-    Cells wider than ``width`` are cut, and floats rounded to six places (None: never); moments are whole. Numbers are
-    aligned to the right.
-    """
+    Cells wider than ``width`` are cut, and floats rounded to six places (None: never); moments are
+    whole. Numbers are aligned to the right."""
     names = list(names) if names is not None else _names(records)
     rows = [_fields(record, names) for record in records]
     if any(row is None for row in rows):
         names, rows = ["value"], [(record,) for record in records]
     texts = [[_cell(value, width) for value in row or ()] for row in rows]
-    is_right = [_is_numeric([row[at] for row in rows if row is not None]) for at in range(len(names))]
-    widths = [max([_wide(name), *(_wide(text[at]) for text in texts)]) for at, name in enumerate(names)]
+    is_right = [
+        _is_numeric([row[at] for row in rows if row is not None]) for at in range(len(names))
+    ]
+    widths = [
+        max([_wide(name), *(_wide(text[at]) for text in texts)]) for at, name in enumerate(names)
+    ]
     line = "+" + "".join("-" * (wide + 2) + "+" for wide in widths)
     drawn = [_line(text, widths, is_right) for text in texts]
-    return "\n".join([line, _line(list(names), widths, is_right), line, *drawn, *([line] if drawn else [])])
+    return "\n".join(
+        [line, _line(list(names), widths, is_right), line, *drawn, *([line] if drawn else [])]
+    )
 
 
 def _names(records: Sequence[Any]) -> list[str]:
@@ -63,11 +70,20 @@ def _fields(record: Any, names: Sequence[str]) -> tuple[Any, ...] | None:
     """The record's values for these columns; None if it has another shape."""
     if isinstance(record, (tuple, Row)):
         own = getattr(record, "_fields", None)
-        return tuple(record) if len(record) == len(names) and (not own or list(own) == list(names) or _is_numbered(names)) else None
+        return (
+            tuple(record)
+            if len(record) == len(names)
+            and (not own or list(own) == list(names) or _is_numbered(names))
+            else None
+        )
     if isinstance(record, dict):
         return tuple(record.values()) if list(record) == list(names) else None
     if is_dataclass(record) and not isinstance(record, type):
-        return tuple(getattr(record, name) for name in names) if [field.name for field in fields(record)] == list(names) else None
+        return (
+            tuple(getattr(record, name) for name in names)
+            if [field.name for field in fields(record)] == list(names)
+            else None
+        )
     return (record,) if list(names) == ["value"] else None
 
 
@@ -77,7 +93,13 @@ def _is_numbered(names: Sequence[str]) -> bool:
 
 def _cell(value: Any, width: int | None) -> str:
     try:
-        text = "null" if value is None else _short(value) if width is not None and isinstance(value, float) else str(value)
+        text = (
+            "null"
+            if value is None
+            else _short(value)
+            if width is not None and isinstance(value, float)
+            else str(value)
+        )
     except Exception as error:
         text = f"<{type(value).__name__}, whose str raises {type(error).__name__}>"
     text = text.translate(_CONTROLS)
@@ -108,15 +130,30 @@ _CONTROLS = {code: repr(chr(code))[1:-1] for code in range(32)}
 
 def _wide(text: str) -> int:
     """The width of a text in terminal columns: some characters take two, combining marks none."""
-    return len(text) if text.isascii() else sum(
-        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+    return (
+        len(text)
+        if text.isascii()
+        else sum(
+            0
+            if unicodedata.combining(letter)
+            else 2
+            if unicodedata.east_asian_width(letter) in "WF"
+            else 1
+            for letter in text
+        )
+    )
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:
     present = [value for value in values if value is not None]
-    return bool(present) and all(isinstance(value, Number) and not isinstance(value, bool) for value in present)
+    return bool(present) and all(
+        isinstance(value, Number) and not isinstance(value, bool) for value in present
+    )
 
 
 def _line(texts: Sequence[str], widths: Sequence[int], is_right: Sequence[bool]) -> str:
-    cells = [" " * (wide - _wide(text)) + text if right else text + " " * (wide - _wide(text)) for text, wide, right in zip(texts, widths, is_right)]
+    cells = [
+        " " * (wide - _wide(text)) + text if right else text + " " * (wide - _wide(text))
+        for text, wide, right in zip(texts, widths, is_right)
+    ]
     return "|" + "".join(f" {cell} |" for cell in cells)

@@ -66,7 +66,10 @@ class Instant:
         return self.seconds * 1000 + self.nanos // 1_000_000
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Instant) and (self.seconds, self.nanos) == (other.seconds, other.nanos)
+        return isinstance(other, Instant) and (self.seconds, self.nanos) == (
+            other.seconds,
+            other.nanos,
+        )
 
     def __hash__(self) -> int:
         return hash((self.seconds, self.nanos))
@@ -121,7 +124,9 @@ class Time:
 
 
 def _times(count: Any, unit: int) -> Time:
-    if isinstance(count, bool) or (not isinstance(count, (int, float)) and not hasattr(count, "__index__")):
+    if isinstance(count, bool) or (
+        not isinstance(count, (int, float)) and not hasattr(count, "__index__")
+    ):
         raise refuse(f"a Time is made of a number, this is {count!r:.80}")
     return Time(count * unit)
 
@@ -132,7 +137,9 @@ def _whole(milliseconds: Any) -> int:
     try:
         return index(milliseconds)
     except TypeError:
-        raise refuse(f"a Time is a whole number of milliseconds, this is {milliseconds!r:.80}") from None
+        raise refuse(
+            f"a Time is a whole number of milliseconds, this is {milliseconds!r:.80}"
+        ) from None
 
 
 def to_milliseconds(span: datetime.timedelta | Time | int) -> int:

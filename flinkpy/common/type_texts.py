@@ -31,8 +31,14 @@ def _made(node: ast.expr) -> Any:
         return [_made(each) for each in node.elts]
     if isinstance(node, ast.Constant):
         return node.value
-    if (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
-            and node.func.value.id == "Types" and node.func.attr.isupper() and not node.keywords):
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "Types"
+        and node.func.attr.isupper()
+        and not node.keywords
+    ):
         made = getattr(Types, node.func.attr, None)
         if made is not None:
             return made(*map(_made, node.args))

@@ -1,9 +1,9 @@
-"""Types as a program declares them. A declared type makes records compact on the wire, gives rows their names, maps
-to Arrow's types (``flinkpy.columns.values.arrow_types``), and decides how ``print`` writes a value. Values that the
-program has while it is built are checked against it.
+"""Types as a program declares them. A declared type makes records compact on the wire, gives rows
+their names, maps to Arrow's types (``flinkpy.columns.values.arrow_types``), and decides how
+``print`` writes a value. Values that the program has while it is built are checked against it.
 
-``None`` is a value of every type. Values without a declared type are pickled: ``Types.PICKLED_BYTE_ARRAY()``.
-"""
+``None`` is a value of every type. Values without a declared type are pickled:
+``Types.PICKLED_BYTE_ARRAY()``."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ Conversion: TypeAlias = Callable[[Any], Any]
 
 
 class TypeInformation:
-    """The type of a stream's values. Equal types compare equal; repr is their declaration, str the text of PyFlink."""
+    """The type of a stream's values. Equal types compare equal; repr is their declaration, str the
+    text of PyFlink."""
 
     def check(self, value: Any) -> None:
         """Raises ProgramError if ``value`` is not of this type."""
 
     def conversion(self) -> Conversion | None:
-        """The function from user values to the operators' form (a tuple becomes a Row); None if they are equal."""
+        """The function from user values to the operators' form (a tuple becomes a Row); None if
+        they are equal."""
         return None
 
     def need_conversion(self) -> bool:
-        """Whether the internal form differs from the value, as for rows and values that contain them."""
+        """Whether the internal form differs from the value, as for rows and values that contain
+        them."""
         return self.conversion() is not None
 
     def to_internal_type(self, obj: Any) -> Any:
@@ -54,29 +57,51 @@ class TypeInformation:
 
 
 def _refuse(value: Any, wanted: TypeInformation, why: str = "") -> ProgramError:
-    return ProgramError(f"{value!r:.100} is not a value of {wanted!r}" + (f": {why}" if why else f" (it is a {type(value).__name__})"))
+    return ProgramError(
+        f"{value!r:.100} is not a value of {wanted!r}"
+        + (f": {why}" if why else f" (it is a {type(value).__name__})")
+    )
 
 
-_PYFLINKS_NAMES = {"INT": "Integer", "BIG_INT": "BigInteger", "BIG_DEC": "BigDecimal", "SQL_DATE": "DateTypeInfo", "SQL_TIME": "TimeTypeInfo",
-                   "SQL_TIMESTAMP": "TimestampTypeInfo"}  # of the others it writes the first letter large
+_PYFLINKS_NAMES = {
+    "INT": "Integer",
+    "BIG_INT": "BigInteger",
+    "BIG_DEC": "BigDecimal",
+    "SQL_DATE": "DateTypeInfo",
+    "SQL_TIME": "TimeTypeInfo",
+    # of the others it writes the first letter large
+    "SQL_TIMESTAMP": "TimestampTypeInfo",
+}
 
 
 class BasicTypeInfo(TypeInformation):
     """One of the scalar types. Integers have Flink's ranges."""
 
-    def __init__(self, name: str, accepts: tuple[type, ...], low: int | None = None, high: int | None = None) -> None:
-        self.name, self._accepts, self._low, self._high = name, accepts, low, high
+    def __init__(
+        self, name: str, accepts: tuple[type, ...], low: int | None = None, high: int | None = None
+    ) -> None:
+        self.name = name
+        self._accepts = accepts
+        self._low = low
+        self._high = high
 
     def check(self, value: Any) -> None:
         if value is None:
             return
-        if not isinstance(value, self._accepts) or (isinstance(value, bool) and bool not in self._accepts):
-            if hasattr(value, "item") and type(value).__module__ == "numpy":  # numpy's scalars count as Python's
+        if not isinstance(value, self._accepts) or (
+            isinstance(value, bool) and bool not in self._accepts
+        ):
+            # numpy's scalars count as Python's
+            if hasattr(value, "item") and type(value).__module__ == "numpy":
                 self.check(value.item())
                 return
             raise _refuse(value, self)
         number: Any = value
-        if self._low is not None and self._high is not None and not self._low <= number <= self._high:
+        if (
+            self._low is not None
+            and self._high is not None
+            and not self._low <= number <= self._high
+        ):
             raise _refuse(value, self, f"outside {self._low} .. {self._high}")
 
     def _parts(self) -> tuple[Any, ...]:
@@ -116,7 +141,9 @@ class PrimitiveArrayTypeInfo(TypeInformation):
         self.element_type = _type(element_type, f"Types.{self._NAME}")
 
     def check(self, value: Any) -> None:
-        if value is None or (isinstance(value, (bytes, bytearray)) and self.element_type == Types.BYTE()):
+        if value is None or (
+            isinstance(value, (bytes, bytearray)) and self.element_type == Types.BYTE()
+        ):
             return
         if isinstance(value, (str, bytes, dict)) or not isinstance(value, Iterable):
             raise _refuse(value, self)
@@ -125,10 +152,18 @@ class PrimitiveArrayTypeInfo(TypeInformation):
 
     def conversion(self) -> Conversion | None:
         inner = self.element_type.conversion()
-        return None if inner is None else lambda value: None if value is None else list(map(inner, value))
+        return (
+            None
+            if inner is None
+            else lambda value: None if value is None else list(map(inner, value))
+        )
 
     def to_internal_type(self, obj: Any) -> Any:
-        return list(map(self.element_type.to_internal_type, obj)) if obj is not None and self.need_conversion() else obj
+        return (
+            list(map(self.element_type.to_internal_type, obj))
+            if obj is not None and self.need_conversion()
+            else obj
+        )
 
     def _parts(self) -> tuple[Any, ...]:
         return (self.element_type,)
@@ -162,7 +197,8 @@ class MapTypeInfo(TypeInformation):
     """A Python dict."""
 
     def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
-        self.key_type, self.value_type = _type(key_type_info, "Types.MAP"), _type(value_type_info, "Types.MAP")
+        self.key_type = _type(key_type_info, "Types.MAP")
+        self.value_type = _type(value_type_info, "Types.MAP")
 
     def check(self, value: Any) -> None:
         if value is None:
@@ -175,11 +211,21 @@ class MapTypeInfo(TypeInformation):
 
     def conversion(self) -> Conversion | None:
         inner = self.value_type.conversion()
-        return None if inner is None else lambda value: None if value is None else {key: inner(each) for key, each in value.items()}
+        return (
+            None
+            if inner is None
+            else lambda value: (
+                None if value is None else {key: inner(each) for key, each in value.items()}
+            )
+        )
 
     def to_internal_type(self, obj: Any) -> Any:
         convert = self.value_type.to_internal_type
-        return {key: convert(each) for key, each in obj.items()} if obj is not None and self.need_conversion() else obj
+        return (
+            {key: convert(each) for key, each in obj.items()}
+            if obj is not None and self.need_conversion()
+            else obj
+        )
 
     def _parts(self) -> tuple[Any, ...]:
         return (self.key_type, self.value_type)
@@ -211,7 +257,13 @@ class TupleTypeInfo(TypeInformation):
         inner = [each.conversion() for each in self.field_types]
         if not any(inner):
             return None
-        return lambda value: None if value is None else tuple(each if convert is None else convert(each) for convert, each in zip(inner, value))
+        return lambda value: (
+            None
+            if value is None
+            else tuple(
+                each if convert is None else convert(each) for convert, each in zip(inner, value)
+            )
+        )
 
     def to_internal_type(self, obj: Any) -> Any:
         if obj is None or not self.need_conversion():
@@ -229,16 +281,25 @@ class TupleTypeInfo(TypeInformation):
 
 
 class RowTypeInfo(TypeInformation):
-    """A Row. Without names its fields are called f0, f1 and so on. Fields of a dict, and of a Row with these names,
-    are taken by name, as in PyFlink; those of a value without names, or with entirely different ones, by position."""
+    """A Row. Without names its fields are called f0, f1 and so on. Fields of a dict, and of a Row
+    with these names, are taken by name, as in PyFlink; those of a value without names, or with
+    entirely different ones, by position."""
 
-    def __init__(self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None
+    ) -> None:
         where = "Types.ROW_NAMED" if field_names is not None else "Types.ROW"
         self.field_types = _types(field_types, where)
         self._named = field_names is not None
-        self.field_names = [f"f{at}" for at in range(len(self.field_types))] if field_names is None else list(field_names)
+        self.field_names = (
+            [f"f{at}" for at in range(len(self.field_types))]
+            if field_names is None
+            else list(field_names)
+        )
         if len(self.field_names) != len(self.field_types):
-            raise refuse(f"{where}: {len(self.field_names)} names for {len(self.field_types)} types")
+            raise refuse(
+                f"{where}: {len(self.field_names)} names for {len(self.field_types)} types"
+            )
         doubled = sorted({name for name in self.field_names if self.field_names.count(name) > 1})
         if doubled:
             raise refuse(f"{where}: the field name {doubled[0]!r} stands there twice")
@@ -261,11 +322,21 @@ class RowTypeInfo(TypeInformation):
         _check_fields(self, value, self.field_types)
 
     def _in_order(self, value: Any) -> Any:
-        """The fields' values in order. Raises ValueError if one is missing, and for a single value, such as a text."""
+        """The fields' values in order. Raises ValueError if one is missing, and for a single value,
+        such as a text."""
         is_single = isinstance(value, (str, bytes)) or not isinstance(value, Iterable)
         if is_single:
-            raise ValueError(f"{value!r:.100} is no row of {', '.join(self.field_names)}: give a Row, a tuple, a list or a dict of its fields")
-        names: Any = value if isinstance(value, dict) else value._fields if isinstance(value, Row) and self._named else None
+            raise ValueError(
+                f"{value!r:.100} is no row of {', '.join(self.field_names)}: give a Row, a "
+                "tuple, a list or a dict of its fields"
+            )
+        names: Any = (
+            value
+            if isinstance(value, dict)
+            else value._fields
+            if isinstance(value, Row) and self._named
+            else None
+        )
         if names is None:
             return value
         missing = [name for name in self.field_names if name not in names]
@@ -282,13 +353,23 @@ class RowTypeInfo(TypeInformation):
         is_deep = any(inner)
 
         def convert(value: Any) -> Any:
-            if value is None or (type(value) is not tuple and isinstance(value, Row) and value._fields == names and not is_deep):
+            if value is None or (
+                type(value) is not tuple
+                and isinstance(value, Row)
+                and value._fields == names
+                and not is_deep
+            ):
                 return value
             values = list(value) if type(value) is tuple else list(in_order(value))
             if len(values) != len(names):
-                raise ValueError(f"{value!r:.100} has {len(values)} fields, its declared type {len(names)}: {', '.join(names)}")
+                raise ValueError(
+                    f"{value!r:.100} has {len(values)} fields, its declared type "
+                    f"{len(names)}: {', '.join(names)}"
+                )
             if is_deep:
-                values = [each if change is None else change(each) for change, each in zip(inner, values)]
+                values = [
+                    each if change is None else change(each) for change, each in zip(inner, values)
+                ]
             row = named_row(names, values)
             if isinstance(value, Row):
                 row.set_row_kind(value.get_row_kind())
@@ -299,7 +380,10 @@ class RowTypeInfo(TypeInformation):
     def to_internal_type(self, obj: Any) -> Any:
         if obj is None:
             return None
-        return tuple(field.to_internal_type(each) for field, each in zip(self.field_types, self._in_order(obj)))
+        return tuple(
+            field.to_internal_type(each)
+            for field, each in zip(self.field_types, self._in_order(obj))
+        )
 
     def _parts(self) -> tuple[Any, ...]:
         return (*self.field_names, *self.field_types)
@@ -309,7 +393,11 @@ class RowTypeInfo(TypeInformation):
 
     def __repr__(self) -> str:
         types = ", ".join(map(repr, self.field_types))
-        return f"Types.ROW_NAMED({self.field_names!r}, [{types}])" if self._named else f"Types.ROW([{types}])"
+        return (
+            f"Types.ROW_NAMED({self.field_names!r}, [{types}])"
+            if self._named
+            else f"Types.ROW([{types}])"
+        )
 
 
 def _check_fields(owner: TypeInformation, value: Any, types: list[TypeInformation]) -> None:
@@ -325,13 +413,19 @@ def _check_fields(owner: TypeInformation, value: Any, types: list[TypeInformatio
 def _type(value: Any, where: str) -> TypeInformation:
     if isinstance(value, TypeInformation):
         return value
-    hint = f"; call it: {value.__qualname__}()" if getattr(value, "__name__", None) in dir(Types) else ", such as Types.STRING()"
+    hint = (
+        f"; call it: {value.__qualname__}()"
+        if getattr(value, "__name__", None) in dir(Types)
+        else ", such as Types.STRING()"
+    )
     raise refuse(f"{where} takes types{hint} (this is {value!r:.80})")
 
 
 def _types(values: Any, where: str) -> list[TypeInformation]:
     if isinstance(values, (str, bytes, TypeInformation)) or not isinstance(values, Iterable):
-        raise refuse(f"{where} takes a list of types, such as [Types.STRING()] (this is {values!r:.80})")
+        raise refuse(
+            f"{where} takes a list of types, such as [Types.STRING()] (this is {values!r:.80})"
+        )
     return [_type(each, where) for each in values]
 
 
@@ -422,7 +516,9 @@ class Types:
         return RowTypeInfo(field_types)
 
     @staticmethod
-    def ROW_NAMED(field_names: Sequence[str], field_types: Sequence[TypeInformation]) -> TypeInformation:
+    def ROW_NAMED(
+        field_names: Sequence[str], field_types: Sequence[TypeInformation]
+    ) -> TypeInformation:
         return RowTypeInfo(field_types, field_names)
 
     @staticmethod

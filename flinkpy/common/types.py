@@ -1,5 +1,5 @@
-"""Row: a record with a kind and, usually, field names. Functions on a columnar stream get Rows; Types.ROW and
-ROW_NAMED declare them."""
+"""Row: a record with a kind and, usually, field names. Functions on a columnar stream get Rows;
+Types.ROW and ROW_NAMED declare them."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Row:
         set_attribute(self, "_values", list(named.values()) if named else list(values))
         set_attribute(self, "_fields", tuple(named) if named else None)
 
-    # -- by name --------------------------------------------------------------------------------------------------------------
+    # -- by name -----------------------------------------------------------------------------------
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
-        """The fields by name; with ``recursive`` also those of rows inside it, in lists and dicts too. Raises
-        ProgramError for a row without names."""
+        """The fields by name; with ``recursive`` also those of rows inside it, in lists and dicts
+        too. Raises ProgramError for a row without names."""
         if self._fields is None:
             raise ProgramError("this Row has no field names; set_field_names gives it some")
         values = map(_plain, self._values) if recursive else self._values
@@ -89,7 +89,8 @@ class Row:
 
     def _position(self, name: str) -> int:
         try:
-            return self._fields.index(name)  # type: ignore[union-attr]  # a row without names ends in the handler
+            # a row without names ends in the handler
+            return self._fields.index(name)  # type: ignore[union-attr]
         except (ValueError, AttributeError):
             known = listed(self._fields) if self._fields else "it has no field names"
             raise KeyError(f"this Row has no field {name!r} ({known})") from None
@@ -110,7 +111,7 @@ class Row:
         except KeyError as error:
             raise AttributeError(error.args[0]) from None
 
-    # -- by position ----------------------------------------------------------------------------------------------------------
+    # -- by position -------------------------------------------------------------------------------
 
     def __getitem__(self, item: Any) -> Any:
         return self._values[self._position(item) if isinstance(item, str) else item]
@@ -128,12 +129,13 @@ class Row:
         return item in self._values
 
     def __call__(self, *values: Any) -> Row:
-        """A row whose field names are the values of this one, as in ``Row("name", "age")("Ann", 3)``."""
+        """A row whose field names are the values of this one, as in ``Row("name", "age")("Ann",
+        3)``."""
         if len(values) > len(self._values):
             raise ProgramError(f"{len(values)} values for a Row of the fields {self._values}")
         return named_row(tuple(map(str, self._values[: len(values)])), values)
 
-    # -- its kind -------------------------------------------------------------------------------------------------------------
+    # -- its kind ----------------------------------------------------------------------------------
 
     @staticmethod
     def of_kind(row_kind: RowKind, *values: Any, **named: Any) -> Row:
@@ -152,12 +154,16 @@ class Row:
     def set_row_kind(self, row_kind: RowKind) -> None:
         object.__setattr__(self, "_row_kind", row_kind)
 
-    # -- as a value -------------------------------------------------------------------------------------------------------------
+    # -- as a value --------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
         """Whether kind, names and values are equal."""
-        return (isinstance(other, Row) and self._values == other._values and self._fields == other._fields
-                and self._row_kind is other._row_kind)
+        return (
+            isinstance(other, Row)
+            and self._values == other._values
+            and self._fields == other._fields
+            and self._row_kind is other._row_kind
+        )
 
     def __hash__(self) -> int:
         return hash(tuple(self._values))
@@ -168,7 +174,10 @@ class Row:
         return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self._fields, self._values))})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Row:
-        row = named_row(self._fields, [each if type(each) in ATOMS else copy.deepcopy(each, memo) for each in self._values])
+        row = named_row(
+            self._fields,
+            [each if type(each) in ATOMS else copy.deepcopy(each, memo) for each in self._values],
+        )
         if self._row_kind is not RowKind.INSERT:
             row.set_row_kind(self._row_kind)
         return row
@@ -179,7 +188,8 @@ class Row:
         return _rebuild, (self._fields, self._values, self._row_kind)
 
 
-_SET_VALUES: Callable[[Row, Any], None] = vars(Row)["_values"].__set__  # bypasses __setattr__, which assigns fields
+# bypasses __setattr__, which assigns fields
+_SET_VALUES: Callable[[Row, Any], None] = vars(Row)["_values"].__set__
 _SET_FIELDS: Callable[[Row, Any], None] = vars(Row)["_fields"].__set__
 
 
@@ -214,8 +224,8 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _row_class(names: tuple[str, ...]) -> type[Row]:
-    """A subclass of Row that has the names. Making such a row only stores its values, and fields are found without a
-    search."""
+    """A subclass of Row that has the names. Making such a row only stores its values, and fields
+    are found without a search."""
 
     def getter(position: int) -> Callable[[Any], Any]:
         return lambda row: row._values[position]
@@ -223,9 +233,14 @@ def _row_class(names: tuple[str, ...]) -> type[Row]:
     def setter(position: int) -> Callable[[Any, Any], None]:
         def assign(row: Any, value: Any) -> None:
             row._values[position] = value
+
         return assign
 
-    fields = {name: property(getter(at), setter(at)) for at, name in enumerate(names) if not hasattr(Row, name)}
+    fields = {
+        name: property(getter(at), setter(at))
+        for at, name in enumerate(names)
+        if not hasattr(Row, name)
+    }
     return type("Row", (Row,), {**fields, "__slots__": (), "_fields": names})
 
 
@@ -238,7 +253,9 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(name if name and name == name.strip() else repr(name) for name in names)
 
 
-def rows_of_columns(names: tuple[str, ...], columns: Sequence[Sequence[Any]], length: int) -> list[Row]:
+def rows_of_columns(
+    names: tuple[str, ...], columns: Sequence[Sequence[Any]], length: int
+) -> list[Row]:
     """Makes many rows at once, from the Python values of each column.
 
     >>> rows_of_columns(("a", "b"), [[1, 2], ["x", "y"]], 2)

@@ -1,28 +1,44 @@
-"""The head of a loop: a source that emits what the loop's tail sent back, and knows when no more will come.
+"""The head of a loop: a source that emits what the loop's tail sent back, and knows when no more
+will come.
 
-Its enumerator, in the JobMaster, is the one place that sees all subtasks. When all input has ended, it begins rounds
-(``flinkpy.operators.loops.feedback``), and it ends the heads after a round in which no record came back anywhere.
-"""
+Its enumerator, in the JobMaster, is the one place that sees all subtasks. When all input has ended,
+it begins rounds (``flinkpy.operators.loops.feedback``), and it ends the heads after a round in
+which no record came back anywhere."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
 from flinkpy.core.elements import BEYOND_TIME, Batch, RowBatch, Watermark
 from flinkpy.core.errors import EngineError
 from flinkpy.operators.base import InputStatus
-from flinkpy.operators.loops.feedback import FeedbackChannel, Key, RoundPassed, attach, channel_key, detach
+from flinkpy.operators.loops.feedback import (
+    FeedbackChannel,
+    Key,
+    RoundPassed,
+    attach,
+    channel_key,
+    detach,
+)
 
-ROUND_PAUSE_S = 0.01  # the pause between two rounds, because rounds are useless while the loop is busy
+# the pause between two rounds, because rounds are useless while the loop is busy
+ROUND_PAUSE_S = 0.01
 
 
 @dataclass(frozen=True)
 class LoopSplit:
-    """An empty split that every head gets: splits come back when a reader fails, and so the enumerator learns of the
-    failure."""
+    """An empty split that every head gets: splits come back when a reader fails, and so the
+    enumerator learns of the failure."""
 
     split_id: str
 
@@ -48,7 +64,8 @@ class BeginRound:
 
 
 class IterationSource(Source[LoopSplit]):
-    """The source of one loop. ``max_wait_s``: for how long no record must come back before the loop counts as empty."""
+    """The source of one loop. ``max_wait_s``: for how long no record must come back before the loop
+    counts as empty."""
 
     has_timestamps = True  # where those have some that go into the loop
 
@@ -57,10 +74,13 @@ class IterationSource(Source[LoopSplit]):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Bounded: the loop ends with its input, so whether the job ends depends on the other sources."""
+        """Bounded: the loop ends with its input, so whether the job ends depends on the other
+        sources."""
         return Boundedness.BOUNDED
 
-    def create_enumerator(self, context: SplitEnumeratorContext[LoopSplit], checkpoint: Any = None) -> IterationEnumerator:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[LoopSplit], checkpoint: Any = None
+    ) -> IterationEnumerator:
         return IterationEnumerator(context)
 
     def create_reader(self, context: ReaderContext) -> IterationReader:
@@ -84,7 +104,8 @@ class IterationEnumerator(SplitEnumerator[LoopSplit]):
         """Does nothing: heads request no splits."""
 
     def add_splits_back(self, splits: list[LoopSplit], subtask: int) -> None:
-        """The head has failed, and what was in its part of the loop is lost: its input comes again."""
+        """The head has failed, and what was in its part of the loop is lost: its input comes
+        again."""
         self._ended.discard(subtask)
         self._over.discard(subtask)
         self._reports = None
@@ -103,7 +124,9 @@ class IterationEnumerator(SplitEnumerator[LoopSplit]):
 
     @property
     def _running(self) -> list[int]:
-        return [subtask for subtask in range(self._context.parallelism) if subtask not in self._over]
+        return [
+            subtask for subtask in range(self._context.parallelism) if subtask not in self._over
+        ]
 
     def _begin_round(self) -> None:
         self._round += 1
@@ -127,12 +150,15 @@ class IterationEnumerator(SplitEnumerator[LoopSplit]):
         return None
 
     def __repr__(self) -> str:
-        return f"<IterationEnumerator: input ended in {len(self._ended)} of {self._context.parallelism}, round {self._round}>"
+        return (
+            f"<IterationEnumerator: input ended in {len(self._ended)} of "
+            f"{self._context.parallelism}, round {self._round}>"
+        )
 
 
 class IterationReader(SourceReader[LoopSplit]):
-    """Reads what comes back. ``begun_round`` is the round whose watermark is to be emitted when there is nothing left
-    to read."""
+    """Reads what comes back. ``begun_round`` is the round whose watermark is to be emitted when
+    there is nothing left to read."""
 
     def __init__(self, context: ReaderContext, max_wait_s: float) -> None:
         self._context, self._max_wait_s = context, max_wait_s
@@ -165,7 +191,11 @@ class IterationReader(SourceReader[LoopSplit]):
 
     def _report_later(self, passed: RoundPassed) -> None:
         now = self._context.clock.monotonic()
-        due = now + ROUND_PAUSE_S if passed.records else max(now, self._last_event_s + self._max_wait_s)
+        due = (
+            now + ROUND_PAUSE_S
+            if passed.records
+            else max(now, self._last_event_s + self._max_wait_s)
+        )
         self._report = due, passed, self._taken
 
     def _report_if_due(self, due: float, passed: RoundPassed, taken: int) -> None:
@@ -174,7 +204,9 @@ class IterationReader(SourceReader[LoopSplit]):
             self._context.wake_up_after(wait)
             return
         self._report = None
-        self._context.send_source_event(HeadRoundPassed(passed.number, passed.records + self._taken - taken))
+        self._context.send_source_event(
+            HeadRoundPassed(passed.number, passed.records + self._taken - taken)
+        )
 
     def handle_source_event(self, event: Any) -> None:
         if not isinstance(event, BeginRound):
@@ -192,8 +224,8 @@ class IterationReader(SourceReader[LoopSplit]):
 
 
 class IterationHeadOperator(SourceReaderOperator):
-    """Emits what comes back, and the watermarks of the rounds. Its watermark is beyond all times from the start, so
-    it holds none back."""
+    """Emits what comes back, and the watermarks of the rounds. Its watermark is beyond all times
+    from the start, so it holds none back."""
 
     _key: Key | None = None
 

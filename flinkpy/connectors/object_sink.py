@@ -14,9 +14,9 @@ from flinkpy.operators.user_errors import user_code_error
 
 
 class ObjectSink(Sink):
-    """Calls ``target.write(value)`` for every record, in each subtask on its own copy of ``target``; also ``open()``,
-    ``flush()`` and ``close()`` if the object has them. A plain callable is called in place of ``write``. Raises
-    ProgramError for an object with neither.
+    """Calls ``target.write(value)`` for every record, in each subtask on its own copy of
+    ``target``; also ``open()``, ``flush()`` and ``close()`` if the object has them. A plain
+    callable is called in place of ``write``. Raises ProgramError for an object with neither.
 
     >>> class Lines:
     ...     def open(self): self.file = open("lines.txt", "a")
@@ -27,7 +27,10 @@ class ObjectSink(Sink):
 
     def __init__(self, target: Any) -> None:
         if not callable(getattr(target, "write", None)) and not callable(target):
-            raise ProgramError(f"a {type(target).__name__} is no sink: it has no write(value) method and cannot be called")
+            raise ProgramError(
+                f"a {type(target).__name__} is no sink: it has no write(value) method and "
+                "cannot be called"
+            )
         self._target = target
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:

@@ -16,22 +16,31 @@ from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 
 class PrintSink(Sink):
-    """Writes one line per record to standard output (or standard error): ``formatter(value)``, by default its
-    ``str``. Batches are written whole.
+    """Writes one line per record to standard output (or standard error): ``formatter(value)``, by
+    default its ``str``. Batches are written whole.
 
-    Lines begin with ``identifier:subtask> ``. The subtask (from 1) is left out at parallelism 1, the identifier if
-    there is none.
-    """
+    Lines begin with ``identifier:subtask> ``. The subtask (from 1) is left out at parallelism 1,
+    the identifier if there is none."""
 
-    def __init__(self, identifier: str | None = None, *, to_stderr: bool = False, formatter: Callable[[Any], str] = str) -> None:
-        self._identifier, self._to_stderr, self._formatter = identifier, to_stderr, formatter
+    def __init__(
+        self,
+        identifier: str | None = None,
+        *,
+        to_stderr: bool = False,
+        formatter: Callable[[Any], str] = str,
+    ) -> None:
+        self._identifier = identifier
+        self._to_stderr = to_stderr
+        self._formatter = formatter
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         task = context.task
         parts = [self._identifier] if self._identifier else []
         if task.parallelism > 1:
             parts.append(str(task.subtask_index + 1))
-        return _PrintWriter(":".join(parts) + "> " if parts else "", self._to_stderr, self._formatter)
+        return _PrintWriter(
+            ":".join(parts) + "> " if parts else "", self._to_stderr, self._formatter
+        )
 
     def __repr__(self) -> str:
         return f"PrintSink({self._identifier or ''})"
@@ -39,21 +48,28 @@ class PrintSink(Sink):
 
 class _PrintWriter(SinkWriter):
     def __init__(self, prefix: str, to_stderr: bool, formatter: Callable[[Any], str]) -> None:
-        self._prefix, self._to_stderr, self._formatter = prefix, to_stderr, formatter
+        self._prefix = prefix
+        self._to_stderr = to_stderr
+        self._formatter = formatter
 
     def write_batch(self, batch: Batch) -> None:
-        # Looked up for each batch, because the program, a test or a notebook may replace the stream. One write, so that
-        # lines of other subtasks do not come in between.
+        # Looked up for each batch, because the program, a test or a notebook may replace the
+        # stream. One write, so that lines of other subtasks do not come in between.
         stream = sys.stderr if self._to_stderr else sys.stdout
-        if stream is None:  # a process without the stream, such as a service; print() writes nothing there either
+        # a process without the stream, such as a service; print() writes nothing there either
+        if stream is None:
             return
         prefix, text_of = self._prefix, self._formatter
         text = "".join([f"{prefix}{text_of(value)}\n" for value in rows_of(batch)])
         try:
             try:
                 stream.write(text)
-            except UnicodeEncodeError:  # a character that the terminal does not have is written as \u2603
-                stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))
+            except (
+                UnicodeEncodeError
+            ):  # a character that the terminal does not have is written as \u2603
+                stream.write(
+                    text.encode(stream.encoding, "backslashreplace").decode(stream.encoding)
+                )
             stream.flush()
         except BrokenPipeError:
             _lead_nowhere(stream)
@@ -61,8 +77,8 @@ class _PrintWriter(SinkWriter):
 
 
 def _lead_nowhere(stream: TextIO) -> None:
-    """Points the stream to the null device, because what is left in its buffer would raise again at the interpreter's
-    end."""
+    """Points the stream to the null device, because what is left in its buffer would raise again at
+    the interpreter's end."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

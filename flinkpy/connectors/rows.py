@@ -11,6 +11,7 @@ def rows_of(batch: Batch) -> list[Any]:
     """The batch's values; for a column batch a Row for each of its rows."""
     if isinstance(batch, RowBatch):
         return batch.values
-    from flinkpy.columns.values.conversion import rows_of_batch  # only programs with columns load Arrow
+    # only programs with columns load Arrow
+    from flinkpy.columns.values.conversion import rows_of_batch
 
     return list(rows_of_batch(batch.data))

@@ -1,11 +1,11 @@
 """Sinks to use and to derive from: what ``stream.sink_to(...)`` takes.
 
-A sink of one's own derives from :class:`Sink`: it travels to the workers, and makes a :class:`SinkWriter` in each subtask, which gets whole batches.
-A :class:`Committer` makes it exactly-once: it shows results when the checkpoint that has them is complete.
-:func:`rows_of` gives a batch's records. A writer that may wait for a server runs in a :class:`ThreadedSinkWriter`.
-Any object with ``write(value)`` is a sink too. Files are written by the sinks and formats of
-``flinkpy.datastream.connectors.file_system``.
-"""
+A sink of one's own derives from :class:`Sink`: it travels to the workers, and makes a
+:class:`SinkWriter` in each subtask, which gets whole batches. A :class:`Committer` makes it
+exactly-once: it shows results when the checkpoint that has them is complete. :func:`rows_of` gives
+a batch's records. A writer that may wait for a server runs in a :class:`ThreadedSinkWriter`. Any
+object with ``write(value)`` is a sink too. Files are written by the sinks and formats of
+``flinkpy.datastream.connectors.file_system``."""
 
 from flinkpy.connectors.print_sink import PrintSink
 from flinkpy.connectors.rows import rows_of
@@ -16,6 +16,15 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 
 __all__ = [
-    "Batch", "ColumnBatch", "Committer", "OperatorContext", "PrintSink", "RowBatch", "Sink", "SinkWriter", "SocketSink", "ThreadedSinkWriter",
+    "Batch",
+    "ColumnBatch",
+    "Committer",
+    "OperatorContext",
+    "PrintSink",
+    "RowBatch",
+    "Sink",
+    "SinkWriter",
+    "SocketSink",
+    "ThreadedSinkWriter",
     "rows_of",
 ]

@@ -18,11 +18,12 @@ CLOSING_S = 2.0  # how long the task waits for a writer to close that has nothin
 
 
 class ThreadedSinkWriter(SinkWriter):
-    """Runs a writer whose ``write_batch``, ``flush`` and ``finish`` may wait, on a thread of its own. The task's thread hands it a few batches, and
-    goes on with its other work.
+    """Runs a writer whose ``write_batch``, ``flush`` and ``finish`` may wait, on a thread of its
+    own. The task's thread hands it a few batches, and goes on with its other work.
 
-    ``prepare_commit`` and ``snapshot_state`` are called behind a flush, in the task's thread, while the other thread has nothing to do: so the
-    writer needs no locks. On cancellation its ``interrupt`` is called, if it is waiting, and the thread closes it when the call has ended. A
+    ``prepare_commit`` and ``snapshot_state`` are called behind a flush, in the task's thread, while
+    the other thread has nothing to do: so the writer needs no locks. On cancellation its
+    ``interrupt`` is called, if it is waiting, and the thread closes it when the call has ended. A
     ``close`` that takes long is interrupted too, and nobody waits for it any more. ::
 
         def create_writer(self, context):
@@ -37,10 +38,12 @@ class ThreadedSinkWriter(SinkWriter):
         self._error: BaseException | None = None
         self._stopped = self._flushing = self._room_is_missed = False
         self._is_behind = False  # whether something was written since the last flush
-        self._thread = threading.Thread(target=self._run, name=f"sink {context.task.subtask_name}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"sink {context.task.subtask_name}", daemon=True
+        )
         self._thread.start()
 
-    # -- the task's thread --------------------------------------------------------------------------------------------------
+    # -- the task's thread -------------------------------------------------------------------------
 
     def write_batch(self, batch: Batch) -> None:
         self._is_behind = True
@@ -60,7 +63,9 @@ class ThreadedSinkWriter(SinkWriter):
 
     def _put(self, call: Callable[[], None]) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: len(self._queue) < MOST_BATCHES or self._error is not None)
+            self._changed.wait_for(
+                lambda: len(self._queue) < MOST_BATCHES or self._error is not None
+            )
             self._raise_error()
             self._queue.append(call)
             self._changed.notify_all()
@@ -68,7 +73,9 @@ class ThreadedSinkWriter(SinkWriter):
     @property
     def available(self) -> bool:
         with self._changed:
-            room = self._error is not None or (not self._flushing and len(self._queue) < QUEUED_BATCHES)
+            room = self._error is not None or (
+                not self._flushing and len(self._queue) < QUEUED_BATCHES
+            )
             self._room_is_missed = not room
             return room
 
@@ -101,8 +108,8 @@ class ThreadedSinkWriter(SinkWriter):
             raise self._error
 
     def close(self) -> None:
-        """If the thread is in a call, it is interrupted, and nobody waits for it; otherwise it has closed the writer when this returns, or has not
-        been able to for a while."""
+        """If the thread is in a call, it is interrupted, and nobody waits for it; otherwise it has
+        closed the writer when this returns, or has not been able to for a while."""
         with self._changed:
             is_idle = not self._queue
             self._stopped = True
@@ -115,7 +122,7 @@ class ThreadedSinkWriter(SinkWriter):
         elif is_idle and told is None:
             self._raise_error()
 
-    # -- the writer's thread --------------------------------------------------------------------------------------------------
+    # -- the writer's thread -----------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
@@ -130,7 +137,8 @@ class ThreadedSinkWriter(SinkWriter):
             self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
-        """The first error counts: that a writer which has failed cannot be closed either is no news."""
+        """The first error counts: that a writer which has failed cannot be closed either is no
+        news."""
         with self._changed:
             self._error = error if self._error is None else self._error
             self._flushing = False

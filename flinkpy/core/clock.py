@@ -1,4 +1,5 @@
-"""Whatever needs the time takes a :class:`Clock` as an argument. Only this file reads the real clock."""
+"""Whatever needs the time takes a :class:`Clock` as an argument. Only this file reads the real
+clock."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-_SHORTEST_PAUSE = 1e-5  # seconds; with 0 a thread may have its turn back before another one has noticed
+# seconds; with 0 a thread may have its turn back before another one has noticed
+_SHORTEST_PAUSE = 1e-5
 
 
 class Clock(Protocol):
@@ -61,20 +63,29 @@ class ManualClock:
 
 
 SYSTEM_CLOCK: Clock = SystemClock()
-thread_time = time.thread_time  # seconds of processor time of the calling thread: what it waits is not in it
+# seconds of processor time of the calling thread: what it waits is not in it
+thread_time = time.thread_time
 
 
 class Turns:
-    """Lets a thread in the background do long work in short turns. Only one thread of a process runs Python at a time; one
-    that has work waits up to 5 ms until another one lets it. ``give_way`` is called between pieces of the work."""
+    """Lets a thread in the background do long work in short turns. Only one thread of a process
+    runs Python at a time; one that has work waits up to 5 ms until another one lets it.
+    ``give_way`` is called between pieces of the work."""
 
-    def __init__(self, turn_s: float = 0.002, monotonic: Callable[[], float] = time.perf_counter,
-                 pause: Callable[[float], None] = time.sleep) -> None:
-        self._turn_s, self._monotonic, self._pause = turn_s, monotonic, pause
+    def __init__(
+        self,
+        turn_s: float = 0.002,
+        monotonic: Callable[[], float] = time.perf_counter,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._turn_s = turn_s
+        self._monotonic = monotonic
+        self._pause = pause
         self._began = monotonic()
 
     def give_way(self) -> None:
-        """Lets another thread run, if this one has had its turn. If no other one wants to, it goes on at once."""
+        """Lets another thread run, if this one has had its turn. If no other one wants to, it goes
+        on at once."""
         if self._monotonic() - self._began >= self._turn_s:
             self._pause(_SHORTEST_PAUSE)
             self._began = self._monotonic()

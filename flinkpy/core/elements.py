@@ -1,9 +1,8 @@
 """What flows between operators: batches of records, and the control elements between batches.
 
-A batch holds records that have arrived, in one of two forms. A control element never stands inside a batch; the batch
-is cut there, so the semantics are those of one record at a time. All elements are immutable by convention: a receiver
-may keep one, but nobody changes it.
-"""
+A batch holds records that have arrived, in one of two forms. A control element never stands inside
+a batch; the batch is cut there, so the semantics are those of one record at a time. All elements
+are immutable by convention: a receiver may keep one, but nobody changes it."""
 
 from __future__ import annotations
 
@@ -18,12 +17,14 @@ if TYPE_CHECKING:
 
 MIN_TIMESTAMP = -(2**63)
 MAX_TIMESTAMP = 2**63 - 1
-# Milliseconds: watermarks from here up to below MAX_TIMESTAMP are rounds of a loop; no record is so late
+# Milliseconds: watermarks from here up to below MAX_TIMESTAMP are rounds of a loop; no record is so
+# late
 BEYOND_TIME = 2**62
 
 
 class RowBatch:
-    """Python values, and their event times (milliseconds since 1970, one each) or None where the stream has none."""
+    """Python values, and their event times (milliseconds since 1970, one each) or None where the
+    stream has none."""
 
     __slots__ = ("timestamps", "values")
 
@@ -35,12 +36,19 @@ class RowBatch:
         return len(self.values)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RowBatch) and self.values == other.values and self.timestamps == other.timestamps
+        return (
+            isinstance(other, RowBatch)
+            and self.values == other.values
+            and self.timestamps == other.timestamps
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"RowBatch({len(self.values)} rows{', timestamped' if self.timestamps is not None else ''})"
+        return (
+            f"RowBatch({len(self.values)} "
+            f"rows{', timestamped' if self.timestamps is not None else ''})"
+        )
 
 
 class ColumnBatch:
@@ -48,7 +56,9 @@ class ColumnBatch:
 
     __slots__ = ("data", "timestamps")
 
-    def __init__(self, data: pa.RecordBatch, timestamps: npt.NDArray[np.int64] | None = None) -> None:
+    def __init__(
+        self, data: pa.RecordBatch, timestamps: npt.NDArray[np.int64] | None = None
+    ) -> None:
         self.data = data
         self.timestamps = timestamps
 
@@ -56,9 +66,16 @@ class ColumnBatch:
         return int(self.data.num_rows)
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, ColumnBatch) and bool(self.data.equals(other.data))
-                and (self.timestamps is None) == (other.timestamps is None)
-                and (self.timestamps is None or other.timestamps is None or self.timestamps.tolist() == other.timestamps.tolist()))
+        return (
+            isinstance(other, ColumnBatch)
+            and bool(self.data.equals(other.data))
+            and (self.timestamps is None) == (other.timestamps is None)
+            and (
+                self.timestamps is None
+                or other.timestamps is None
+                or self.timestamps.tolist() == other.timestamps.tolist()
+            )
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -71,21 +88,24 @@ Batch: TypeAlias = RowBatch | ColumnBatch
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """No record with a timestamp at or below this one (milliseconds) follows. MAX_TIMESTAMP ends event time."""
+    """No record with a timestamp at or below this one (milliseconds) follows. MAX_TIMESTAMP ends
+    event time."""
 
     timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
 class WatermarkStatus:
-    """Whether the channel is idle; an idle channel does not hold the watermark back until it is active again."""
+    """Whether the channel is idle; an idle channel does not hold the watermark back until it is
+    active again."""
 
     idle: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyMarker:
-    """Sent by a source to measure how long elements travel; ``marked_ms`` is the source's wall clock."""
+    """Sent by a source to measure how long elements travel; ``marked_ms`` is the source's wall
+    clock."""
 
     marked_ms: int
     operator_id: str
@@ -98,7 +118,8 @@ class SnapshotType(Enum):
     CHECKPOINT = 0  # the job may go back to it by itself
     SAVEPOINT = 1  # somebody asked for it, and it belongs to them
     SUSPEND = 2  # a savepoint, behind which the job stops, to be continued later
-    TERMINATE = 3  # a savepoint, behind which the job stops for good: event time has ended before it
+    # a savepoint, behind which the job stops for good: event time has ended before it
+    TERMINATE = 3
 
     @property
     def is_savepoint(self) -> bool:
@@ -119,15 +140,20 @@ class SavepointFormatType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointOptions:
-    """How a checkpoint is taken: as the coordinator decided when it was triggered, and known to every task that has its barrier."""
+    """How a checkpoint is taken: as the coordinator decided when it was triggered, and known to
+    every task that has its barrier."""
 
     snapshot_type: SnapshotType = SnapshotType.CHECKPOINT
     target: str | None = None  # the folder of a savepoint
-    builds_on: int | None = None  # the complete checkpoint that its state may have files in common with; None: it has all of its own
+    # the complete checkpoint that its state may have files in common with; None: it has all of its
+    # own
+    builds_on: int | None = None
     format_type: SavepointFormatType = SavepointFormatType.NATIVE  # CANONICAL needs a target
-    # How long after the checkpoint's beginning its barriers overtake records, in milliseconds: at once with 0 (unaligned), never with None (aligned)
+    # How long after the checkpoint's beginning its barriers overtake records, in milliseconds: at
+    # once with 0 (unaligned), never with None (aligned)
     alignment_timeout_ms: int | None = None
-    is_tracked: bool = False  # AT_LEAST_ONCE: barriers are counted, and no channel waits for another one's
+    # AT_LEAST_ONCE: barriers are counted, and no channel waits for another one's
+    is_tracked: bool = False
 
     @property
     def is_unaligned(self) -> bool:
@@ -140,8 +166,8 @@ ALIGNED_CHECKPOINT = CheckpointOptions()
 
 @dataclass(frozen=True, slots=True)
 class CheckpointBarrier:
-    """Separates the records before it, which belong to checkpoint ``checkpoint_id``, from those after it, which do
-    not."""
+    """Separates the records before it, which belong to checkpoint ``checkpoint_id``, from those
+    after it, which do not."""
 
     checkpoint_id: int
     timestamp_ms: int
@@ -149,12 +175,17 @@ class CheckpointBarrier:
 
     def overtaking(self) -> CheckpointBarrier:
         """The barrier, as it overtakes records from now on."""
-        return self if self.options.is_unaligned else replace(self, options=replace(self.options, alignment_timeout_ms=0))
+        return (
+            self
+            if self.options.is_unaligned
+            else replace(self, options=replace(self.options, alignment_timeout_ms=0))
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class EndOfData:
-    """The producer has no more records. ``drain`` is False when the job stops in order to be continued later."""
+    """The producer has no more records. ``drain`` is False when the job stops in order to be
+    continued later."""
 
     drain: bool = True
 
@@ -164,5 +195,7 @@ class EndOfPartition:
     """The last element of a channel; its producer may go away once it has been read."""
 
 
-ControlElement: TypeAlias = Watermark | WatermarkStatus | LatencyMarker | CheckpointBarrier | EndOfData | EndOfPartition
+ControlElement: TypeAlias = (
+    Watermark | WatermarkStatus | LatencyMarker | CheckpointBarrier | EndOfData | EndOfPartition
+)
 Element: TypeAlias = Batch | ControlElement

@@ -1,8 +1,8 @@
-"""Errors, sorted by who must act: the job's author, the cluster's operator, the peer, or the engine's developers (a
-bug).
+"""Errors, sorted by who must act: the job's author, the cluster's operator, the peer, or the
+engine's developers (a bug).
 
-Every error can be pickled, because a failure crosses processes on its way to the user. Its message says what to change.
-"""
+Every error can be pickled, because a failure crosses processes on its way to the user. Its message
+says what to change."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from flinkpy.core.secrets.hidden_secrets import without_secrets
 
 
 class FlinkpyError(Exception):
-    """The base class of all errors flinkpy raises. Its text has no secrets: it is shown, logged and archived."""
+    """The base class of all errors flinkpy raises. Its text has no secrets: it is shown, logged and
+    archived."""
 
     def __str__(self) -> str:
         return without_secrets(super().__str__())
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows (IPython asks for it): the user's lines and the message, none of the engine's frames."""
+        """What a notebook shows (IPython asks for it): the user's lines and the message, none of
+        the engine's frames."""
         return short_traceback(self)
 
 
-# -- the job's author must act ---------------------------------------------------------------------------------------
+# -- the job's author must act ---------------------------------------------------------------------
 
 
 class ProgramError(FlinkpyError):
-    """The program asks for something impossible; raised while it is built, and names the option or call to change."""
+    """The program asks for something impossible; raised while it is built, and names the option or
+    call to change."""
 
 
 class ConfigurationError(ProgramError):
@@ -37,11 +40,13 @@ class ConfigurationError(ProgramError):
 
 
 class SavepointRestoreError(ProgramError):
-    """The job cannot start from that checkpoint or savepoint: names the operators whose state has no place in it."""
+    """The job cannot start from that checkpoint or savepoint: names the operators whose state has
+    no place in it."""
 
 
 class BoundToParallelismError(SavepointRestoreError):
-    """The checkpoint has records in flight that can only go on with the parallelism they were sent with."""
+    """The checkpoint has records in flight that can only go on with the parallelism they were sent
+    with."""
 
 
 class OutputClosedError(ProgramError):
@@ -62,15 +67,17 @@ class UserFrame:
 
 
 class BadRecordError(FlinkpyError):
-    """A function of flinkpy cannot take its record. To an error policy it is as if a function of yours had raised."""
+    """A function of flinkpy cannot take its record. To an error policy it is as if a function of
+    yours had raised."""
 
 
 class UserCodeError(FlinkpyError):
-    """The user's function raised an exception. Says where: the user's frames, the operator, the subtask, the record.
+    """The user's function raised an exception. Says where: the user's frames, the operator, the
+    subtask, the record.
 
-    ``record`` is a repr of bounded length; ``origin`` says which source split and offset the record came from, if
-    known. ``traceback`` is the full traceback. ``original`` is the pickled exception, if it could be pickled.
-    """
+    ``record`` is a repr of bounded length; ``origin`` says which source split and offset the record
+    came from, if known. ``traceback`` is the full traceback. ``original`` is the pickled exception,
+    if it could be pickled."""
 
     def __init__(
         self,
@@ -86,19 +93,38 @@ class UserCodeError(FlinkpyError):
         original: bytes | None = None,
     ) -> None:
         super().__init__(cause)
-        self.cause, self.operator, self.uid, self.subtask = cause, operator, uid, subtask
-        self.record, self.origin, self.frames, self.traceback, self.original = record, origin, frames, traceback, original
+        self.cause = cause
+        self.operator = operator
+        self.uid = uid
+        self.subtask = subtask
+        self.record = record
+        self.origin = origin
+        self.frames = frames
+        self.traceback = traceback
+        self.original = original
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild_user_code_error, (self.cause, dict(
-            operator=self.operator, uid=self.uid, subtask=self.subtask, record=self.record,
-            origin=self.origin, frames=self.frames, traceback=self.traceback, original=self.original,
-        ))
+        return _rebuild_user_code_error, (
+            self.cause,
+            dict(
+                operator=self.operator,
+                uid=self.uid,
+                subtask=self.subtask,
+                record=self.record,
+                origin=self.origin,
+                frames=self.frames,
+                traceback=self.traceback,
+                original=self.original,
+            ),
+        )
 
     def __str__(self) -> str:
         lines = [self.cause, *map(str, self.frames)]
-        lines.append(f"  in operator {self.operator!r}" + (f" (uid {self.uid})" if self.uid else "")
-                     + (f", subtask {self.subtask}" if self.subtask else ""))
+        lines.append(
+            f"  in operator {self.operator!r}"
+            + (f" (uid {self.uid})" if self.uid else "")
+            + (f", subtask {self.subtask}" if self.subtask else "")
+        )
         if self.record is not None:
             lines.append(f"  on record {self.record}")
         if self.origin is not None:
@@ -111,8 +137,8 @@ def _rebuild_user_code_error(cause: str, fields: dict[str, Any]) -> UserCodeErro
 
 
 class JobExecutionError(FlinkpyError):
-    """The job ended FAILED. ``cause`` says why; if a function raised, it is a UserCodeError and ``__cause__`` is the
-    function's exception."""
+    """The job ended FAILED. ``cause`` says why; if a function raised, it is a UserCodeError and
+    ``__cause__`` is the function's exception."""
 
     def __init__(self, job_name: str, cause: BaseException) -> None:
         super().__init__(job_name, cause)
@@ -130,12 +156,12 @@ class JobCancelledError(FlinkpyError):
     """The job ended CANCELED while somebody waited for its result."""
 
 
-# -- the cluster's operator must act ---------------------------------------------------------------------------------
+# -- the cluster's operator must act ---------------------------------------------------------------
 
 
 class ResourceUnavailableError(FlinkpyError):
-    """The cluster can never give what the job asks for, or did not in time; says how much was asked for and by which
-    option."""
+    """The cluster can never give what the job asks for, or did not in time; says how much was asked
+    for and by which option."""
 
 
 class TaskExecutorLostError(FlinkpyError):
@@ -143,15 +169,19 @@ class TaskExecutorLostError(FlinkpyError):
 
 
 class CheckpointDamagedError(FlinkpyError):
-    """A file of a checkpoint is not what was written: cut short, altered, exchanged or gone. Says which file, what it
-    should be, and what was found."""
+    """A file of a checkpoint is not what was written: cut short, altered, exchanged or gone. Says
+    which file, what it should be, and what was found."""
 
     def __init__(self, file: str, expected: str, found: str) -> None:
         super().__init__(file, expected, found)
-        self.file, self.expected, self.found = file, expected, found
+        self.file = file
+        self.expected = expected
+        self.found = found
 
     def __str__(self) -> str:
-        return without_secrets(f"the checkpoint is damaged: {self.file} should be {self.expected}, found {self.found}")
+        return without_secrets(
+            f"the checkpoint is damaged: {self.file} should be {self.expected}, found {self.found}"
+        )
 
 
 class CheckpointError(FlinkpyError):
@@ -159,10 +189,11 @@ class CheckpointError(FlinkpyError):
 
 
 class SavepointError(FlinkpyError):
-    """There is no savepoint; says why. Unless the message says otherwise, the job goes on as if nobody had asked."""
+    """There is no savepoint; says why. Unless the message says otherwise, the job goes on as if
+    nobody had asked."""
 
 
-# -- the peer must act: refused, the sender may retry or is wrong -----------------------------------------------------
+# -- the peer must act: refused, the sender may retry or is wrong ----------------------------------
 
 
 class RpcError(FlinkpyError):
@@ -182,7 +213,8 @@ class EndpointNotRunningError(RpcError):
 
 
 class ProcessEndedError(RpcError):
-    """The process that was asked ends: by an error of the engine (``is_bug``), or because it was told to; the message says which."""
+    """The process that was asked ends: by an error of the engine (``is_bug``), or because it was
+    told to; the message says which."""
 
     def __init__(self, message: str, is_bug: bool = False) -> None:
         super().__init__(message, is_bug)
@@ -212,28 +244,33 @@ class RemoteError(RpcError):
         self.message, self.remote_traceback = message, remote_traceback
 
     def __str__(self) -> str:
-        return without_secrets(f"{self.message}\n{self.remote_traceback}" if self.remote_traceback else self.message)
+        return without_secrets(
+            f"{self.message}\n{self.remote_traceback}" if self.remote_traceback else self.message
+        )
 
 
 class NetworkProtocolError(FlinkpyError):
-    """A peer broke the protocol of data connections: bad secret, garbage, repeated or missing frame, excessive
-    length."""
+    """A peer broke the protocol of data connections: bad secret, garbage, repeated or missing
+    frame, excessive length."""
 
 
 class PartitionNotFoundError(FlinkpyError):
     """The requested result partition does not exist yet, or no longer does."""
 
 
-# -- a bug in the engine ------------------------------------------------------------------------------------------------
+# -- a bug in the engine ---------------------------------------------------------------------------
 
 
 class EngineError(FlinkpyError):
     """An invariant of the engine does not hold. Please report it with its text."""
 
     def _render_traceback_(self) -> list[str]:
-        return [*traceback.format_exception(self), "this is a bug in flinkpy, please report it with this text"]
+        return [
+            *traceback.format_exception(self),
+            "this is a bug in flinkpy, please report it with this text",
+        ]
 
 
 class IllegalTransitionError(EngineError):
-    """A state machine was asked for a move that its table does not allow; names the owner, both states and the last
-    moves."""
+    """A state machine was asked for a move that its table does not allow; names the owner, both
+    states and the last moves."""

@@ -1,5 +1,5 @@
-"""Arrow's file systems by URL: S3, Google's and Azure's stores, HDFS. Where an object store is, and who asks, stands in
-the URL's query or in the store's own environment variables."""
+"""Arrow's file systems by URL: S3, Google's and Azure's stores, HDFS. Where an object store is, and
+who asks, stands in the URL's query or in the store's own environment variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
 from flinkpy.core.secrets.hidden_secrets import HIDDEN, without_secrets
 
-_HADOOP_NAMES = {"s3a": "s3", "s3n": "s3", "s3p": "s3"}  # Hadoop's and Presto's names of S3, which Flink takes
+# Hadoop's and Presto's names of S3, which Flink takes
+_HADOOP_NAMES = {"s3a": "s3", "s3n": "s3", "s3p": "s3"}
 _OBJECT_STORES = ("s3", "gcs", "abfs")
 
 
@@ -26,15 +27,21 @@ def split_url(url: str) -> tuple[str, str]:
     """
     if HIDDEN in url:
         raise ConfigurationError(
-            f"{url} has {HIDDEN} where flinkpy hides credentials: write them in again, or set them in "
-            "the environment of the workers (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) and leave them out")
+            f"{url} has {HIDDEN} where flinkpy hides credentials: write them in again, or "
+            "set them in "
+            "the environment of the workers (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) "
+            "and leave them out"
+        )
     parts = urlsplit(url)
     query = f"?{parts.query}" if parts.query else ""
-    return f"{_HADOOP_NAMES.get(parts.scheme, parts.scheme)}://{parts.netloc}/{query}", unquote(parts.path)
+    return f"{_HADOOP_NAMES.get(parts.scheme, parts.scheme)}://{parts.netloc}/{query}", unquote(
+        parts.path
+    )
 
 
 def shown(store: str) -> str:
-    """What error messages and file names call the file system: its URL without credentials and options.
+    """What error messages and file names call the file system: its URL without credentials and
+    options.
 
     >>> shown("s3://key:secret@lake/?scheme=http")
     's3://lake'
@@ -45,8 +52,9 @@ def shown(store: str) -> str:
 
 @lru_cache(maxsize=64)
 def file_system(store: str) -> tuple[Any, str]:
-    """Arrow's file system, and what its paths begin with: of S3 the bucket. Each is made once, because making one may
-    ask the network. Raises Arrow's ValueError or NotImplementedError for a URL that it cannot read."""
+    """Arrow's file system, and what its paths begin with: of S3 the bucket. Each is made once,
+    because making one may ask the network. Raises Arrow's ValueError or NotImplementedError for a
+    URL that it cannot read."""
     from pyarrow import fs
 
     system, root = fs.FileSystem.from_uri(store)
@@ -57,11 +65,19 @@ class StoreError(FlinkpyError):
     """An object store does not answer, or refuses. A job that restarts asks it again."""
 
 
-_NO_ANSWER = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT", "curlCode", "Could not connect", "Couldn't resolve", "timed out")
+_NO_ANSWER = (
+    "NETWORK_CONNECTION",
+    "REQUEST_TIMEOUT",
+    "curlCode",
+    "Could not connect",
+    "Couldn't resolve",
+    "timed out",
+)
 
 
 def told(error: Exception, store: str) -> str:
-    """What Arrow says, for the end of a sentence. Of a server that does not answer it also says where it was looked for, and what says so.
+    """What Arrow says, for the end of a sentence. Of a server that does not answer it also says
+    where it was looked for, and what says so.
 
     >>> told(OSError("curlCode: 7, Could not connect to server"), "s3://lake/?endpoint_override=minio:9000&scheme=http")
     'no server answers at minio:9000; check endpoint_override= and scheme= in the URL (curlCode: 7, Could not connect to server)'
@@ -69,13 +85,18 @@ def told(error: Exception, store: str) -> str:
     if not is_without_answer(error):
         return without_secrets(str(error))
     endpoint = parse_qs(urlsplit(store).query).get("endpoint_override")
-    variable = next((name for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL") if os.environ.get(name)), None)
+    variable = next(
+        (name for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL") if os.environ.get(name)), None
+    )
     if endpoint:
         where = f"at {endpoint[0]}; check endpoint_override= and scheme= in the URL"
     elif variable is not None:
         where = f"at {os.environ[variable]}; check the variable {variable}"
     else:
-        where = "; check region= in the URL, or say where the server is with endpoint_override= in the URL or the variable AWS_ENDPOINT_URL"
+        where = (
+            "; check region= in the URL, or say where the server is with endpoint_override= "
+            "in the URL or the variable AWS_ENDPOINT_URL"
+        )
     return without_secrets(f"no server answers {where} ({error})".replace("answers ;", "answers;"))
 
 
@@ -91,15 +112,31 @@ def is_object_store(system: Any) -> bool:
 
 _LASTING = {
     errno.ENOENT,  # the folder was just made: it cannot be
-    errno.ENOTDIR, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EINVAL,
 }
-_SAID_BY_OBJECT_STORES = ("NO_SUCH_BUCKET", "ACCESS_DENIED", "ACCESS DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
+_SAID_BY_OBJECT_STORES = (
+    "NO_SUCH_BUCKET",
+    "ACCESS_DENIED",
+    "ACCESS DENIED",
+    "INVALID_ACCESS_KEY_ID",
+    "SIGNATURE_DOES_NOT_MATCH",
+)
 
 
 def is_lasting(error: OSError) -> bool:
-    """Whether an attempt a moment later would meet the same: nobody may write there, or something else is in the place.
+    """Whether an attempt a moment later would meet the same: nobody may write there, or something
+    else is in the place.
 
     >>> is_lasting(NotADirectoryError(20, "Not a directory")), is_lasting(OSError(28, "No space left on device"))
     (True, False)
     """
-    return error.errno in _LASTING or any(sign in str(error).upper() for sign in _SAID_BY_OBJECT_STORES)
+    return error.errno in _LASTING or any(
+        sign in str(error).upper() for sign in _SAID_BY_OBJECT_STORES
+    )

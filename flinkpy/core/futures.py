@@ -1,9 +1,10 @@
-"""A small future: thread-safe completion, callbacks, blocking ``result`` for clients, ``await`` for endpoints.
+"""A small future: thread-safe completion, callbacks, blocking ``result`` for clients, ``await`` for
+endpoints.
 
-Unlike in ``concurrent.futures``, an error that a callback raises is not swallowed but reaches whoever completes the
-future. In an endpoint that is the endpoint's own main thread, where a bug must not stay hidden. Services complete the
-futures they hand to an endpoint in that endpoint's main thread, so callbacks registered there run there.
-"""
+Unlike in ``concurrent.futures``, an error that a callback raises is not swallowed but reaches
+whoever completes the future. In an endpoint that is the endpoint's own main thread, where a bug
+must not stay hidden. Services complete the futures they hand to an endpoint in that endpoint's main
+thread, so callbacks registered there run there."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from flinkpy.core.errors import RpcTimeoutError
 T = TypeVar("T")
 U = TypeVar("U")
 
-_LOCK = threading.Lock()  # one for all futures: there are many, and it is held for a few instructions only
+# one for all futures: there are many, and it is held for a few instructions only
+_LOCK = threading.Lock()
 
 
 class Future(Generic[T]):
@@ -62,7 +64,8 @@ class Future(Generic[T]):
         return self._finish(value, None)
 
     def complete_with(self, function: Callable[[], T]) -> bool:
-        """Sets what the function gives, or the exception that it raises; False if the future was done already."""
+        """Sets what the function gives, or the exception that it raises; False if the future was
+        done already."""
         try:
             value = function()
         except Exception as error:
@@ -77,7 +80,9 @@ class Future(Generic[T]):
         with _LOCK:
             if self._done:
                 return False
-            self._value, self._error, self._done = value, error, True
+            self._value = value
+            self._error = error
+            self._done = True
             callbacks, self._callbacks = self._callbacks, []
             event = self._event
         if event is not None:
@@ -87,8 +92,8 @@ class Future(Generic[T]):
         return True
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Calls the callback when the future is done: at once if it already is, else in the thread that completes
-        it."""
+        """Calls the callback when the future is done: at once if it already is, else in the thread
+        that completes it."""
         with _LOCK:
             if not self._done:
                 self._callbacks.append(callback)
@@ -96,7 +101,8 @@ class Future(Generic[T]):
         callback(self)
 
     def result(self, timeout: float | None = None) -> T:
-        """The value, after waiting at most ``timeout`` seconds. The main thread of an endpoint must not wait.
+        """The value, after waiting at most ``timeout`` seconds. The main thread of an endpoint must
+        not wait.
 
         Raises the error it failed with, or :class:`RpcTimeoutError`.
         """
@@ -161,11 +167,14 @@ class Future(Generic[T]):
         return self.result(timeout=0)
 
     def __repr__(self) -> str:
-        return f"<Future {'failed' if self._error is not None else 'done' if self._done else 'open'}>"
+        return (
+            f"<Future {'failed' if self._error is not None else 'done' if self._done else 'open'}>"
+        )
 
 
 def all_of(futures: Iterable[Future[T]]) -> Future[list[T]]:
-    """A future that is done when all are, with their values in order; it fails with the first error."""
+    """A future that is done when all are, with their values in order; it fails with the first
+    error."""
     waited = list(futures)
     target: Future[list[T]] = Future()
     left = [len(waited)]

@@ -1,9 +1,8 @@
-"""Identifiers. Each kind has its own type, so that a slot's id is never taken for a job's. All are short hex strings,
-and travel as such.
+"""Identifiers. Each kind has its own type, so that a slot's id is never taken for a job's. All are
+short hex strings, and travel as such.
 
-Ids are drawn from an :class:`IdFactory`, never from the global random state: the simulation seeds its factory, and so
-can be replayed exactly.
-"""
+Ids are drawn from an :class:`IdFactory`, never from the global random state: the simulation seeds
+its factory, and so can be replayed exactly."""
 
 from __future__ import annotations
 
@@ -16,9 +15,11 @@ OperatorId = NewType("OperatorId", str)
 IntermediateDataSetId = NewType("IntermediateDataSetId", str)
 AllocationId = NewType("AllocationId", str)
 ResourceId = NewType("ResourceId", str)  # names one process: a TaskExecutor or a JobMaster
-InstanceId = NewType("InstanceId", str)  # names one registration of a TaskExecutor at the ResourceManager
+# names one registration of a TaskExecutor at the ResourceManager
+InstanceId = NewType("InstanceId", str)
 SlotRequestId = NewType("SlotRequestId", str)
-FencingToken = NewType("FencingToken", str)  # a leader's term: DispatcherId, ResourceManagerId, JobMasterId
+# a leader's term: DispatcherId, ResourceManagerId, JobMasterId
+FencingToken = NewType("FencingToken", str)
 
 
 class SlotId(NamedTuple):

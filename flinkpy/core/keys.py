@@ -1,8 +1,9 @@
-"""From a key to its key group and channel: the same in every process, every run and every Python version.
+"""From a key to its key group and channel: the same in every process, every run and every Python
+version.
 
-``hash()`` of a string differs between processes, so it is never used for one. Equal keys (``1 == 1.0 == True``) hash
-equally, because a dict treats them as one key. The columnar functions give the same hashes as the row functions.
-"""
+``hash()`` of a string differs between processes, so it is never used for one. Equal keys (``1 ==
+1.0 == True``) hash equally, because a dict treats them as one key. The columnar functions give the
+same hashes as the row functions."""
 
 from __future__ import annotations
 
@@ -34,16 +35,20 @@ _MANY_KEYS = 1 << 10  # from here on arrays pay, and importing numpy does
 
 NAN = float("nan")  # stands for every NaN in a key
 # Types whose values have only one form as a key:
-PLAIN_KEYS = frozenset({int, str, bytes, bool, type(None), datetime.date, datetime.timedelta, uuid.UUID})
+PLAIN_KEYS = frozenset(
+    {int, str, bytes, bool, type(None), datetime.date, datetime.timedelta, uuid.UUID}
+)
 
 
 def canonical_key(key: Any) -> Any:
-    """The canonical form of a key, under which a dict finds it again. Nearly always this is the key itself.
+    """The canonical form of a key, under which a dict finds it again. Nearly always this is the key
+    itself.
 
-    State tables store keys in this form. A key in another form is not found in a dict, so a caller need only ask for
-    the canonical form after a look-up has failed. Every NaN becomes the one ``NAN``, also inside tuples, frozensets,
-    rows and dataclasses; numpy's dates become Python's; a zoned datetime whose UTC offset depends on ``fold`` becomes
-    UTC, because Python does not compare such datetimes by their instant.
+    State tables store keys in this form. A key in another form is not found in a dict, so a caller
+    need only ask for the canonical form after a look-up has failed. Every NaN becomes the one
+    ``NAN``, also inside tuples, frozensets, rows and dataclasses; numpy's dates become Python's; a
+    zoned datetime whose UTC offset depends on ``fold`` becomes UTC, because Python does not compare
+    such datetimes by their instant.
     >>> canonical_key(("a", float("nan"))) == canonical_key(("a", float("nan")))
     True
     """
@@ -107,8 +112,8 @@ def _with(key: Any, changed: dict[str, Any], found: Iterable[Any], held: Iterabl
 
 
 def _instant(key: datetime.datetime) -> datetime.datetime:
-    """The same instant in UTC if the offset depends on ``fold``. Python says such a datetime equals none in another
-    zone, and that both readings of the clock are equal within one zone."""
+    """The same instant in UTC if the offset depends on ``fold``. Python says such a datetime equals
+    none in another zone, and that both readings of the clock are equal within one zone."""
     if key.utcoffset() == key.replace(fold=1 - key.fold).utcoffset():
         return key
     return key.astimezone(datetime.timezone.utc)
@@ -119,7 +124,11 @@ def _canonical_numpy(key: Any) -> Any:
         return None if key.dtype.kind in "mM" else NAN
     if key.dtype.kind in "mM":
         found = key.astype(f"{key.dtype.kind}8[us]")
-        return found.item() if found == key and isinstance(found.item(), (datetime.datetime, datetime.timedelta)) else key
+        return (
+            found.item()
+            if found == key and isinstance(found.item(), (datetime.datetime, datetime.timedelta))
+            else key
+        )
     # Of numpy's floats only a long double hashes unlike its Python equal
     return float(key) if key.dtype.char == "g" else key
 
@@ -135,9 +144,9 @@ def mix64(value: int) -> int:
 def stable_hash(key: Any) -> int:
     """A 64-bit hash of the key's value.
 
-    Numbers use Python's numeric hash, which is the same everywhere and equal for equal numbers. Text and bytes use a
-    checksum of their content; tuples, rows, dataclasses, enums and dates use their parts. Raises ProgramError for any
-    other type.
+    Numbers use Python's numeric hash, which is the same everywhere and equal for equal numbers.
+    Text and bytes use a checksum of their content; tuples, rows, dataclasses, enums and dates use
+    their parts. Raises ProgramError for any other type.
 
     >>> stable_hash(1) == stable_hash(1.0) == stable_hash(True)
     True
@@ -175,8 +184,11 @@ def _hash_other(key: Any) -> int:
     if isinstance(key, enum.Enum):
         return _hash_bytes(f"{type(key).__qualname__}.{key.name}".encode(), 0x65)
     if isinstance(key, (datetime.datetime, datetime.time)) and key.utcoffset() is not None:
-        return stable_hash(since_midnight(key)) if isinstance(key, datetime.time) else _hash_bytes(
-            key.astimezone(datetime.timezone.utc).isoformat().encode(), 0x64)
+        return (
+            stable_hash(since_midnight(key))
+            if isinstance(key, datetime.time)
+            else _hash_bytes(key.astimezone(datetime.timezone.utc).isoformat().encode(), 0x64)
+        )
     if isinstance(key, (datetime.datetime, datetime.date, datetime.time)):
         return _hash_bytes(key.isoformat().encode(), 0x64)
     if isinstance(key, datetime.timedelta):
@@ -189,19 +201,27 @@ def _hash_other(key: Any) -> int:
     if items is not None and type(key).__name__ == "Row":
         return stable_hash(tuple(items))
     if is_dataclass(key) and not isinstance(key, type) and type(key).__hash__ is not None:
-        return stable_hash(tuple(getattr(key, field.name) for field in fields(key) if field.compare))
+        return stable_hash(
+            tuple(getattr(key, field.name) for field in fields(key) if field.compare)
+        )
     if hasattr(key, "item") and type(key).__module__ == "numpy":
         return stable_hash(key.item())
     raise ProgramError(
-        f"a key of type {type(key).__name__} cannot be hashed the same way in every process: {key!r:.80}; "
-        "let the key selector return a number, text, bytes, date, enum, frozen dataclass, or a tuple of these"
+        f"a key of type {type(key).__name__} cannot be hashed the same way in every "
+        f"process: {key!r:.80}; "
+        "let the key selector return a number, text, bytes, date, enum, frozen dataclass, "
+        "or a tuple of these"
     )
 
 
 def since_midnight(key: datetime.time) -> datetime.timedelta:
-    """The time since midnight UTC of a time of day with a zone, which is what Python compares. It may be negative or
-    more than a day."""
-    return datetime.datetime.combine(datetime.date.min, key.replace(tzinfo=None)) - datetime.datetime.min - (key.utcoffset() or datetime.timedelta())
+    """The time since midnight UTC of a time of day with a zone, which is what Python compares. It
+    may be negative or more than a day."""
+    return (
+        datetime.datetime.combine(datetime.date.min, key.replace(tzinfo=None))
+        - datetime.datetime.min
+        - (key.utcoffset() or datetime.timedelta())
+    )
 
 
 def key_group(key: Any, max_parallelism: int) -> int:
@@ -224,8 +244,8 @@ def key_groups(keys: Collection[Any], max_parallelism: int) -> list[int]:
 
 
 def channel_of_key_group(group: int, max_parallelism: int, parallelism: int) -> int:
-    """The index of the subtask, of ``parallelism``, that owns the group. Flink gives each subtask a contiguous
-    range."""
+    """The index of the subtask, of ``parallelism``, that owns the group. Flink gives each subtask a
+    contiguous range."""
     return group * parallelism // max_parallelism
 
 
@@ -241,9 +261,13 @@ def key_group_range(subtask_index: int, max_parallelism: int, parallelism: int) 
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """Flink's default: 1.5 times the parallelism, rounded up to a power of two, between 128 and 32768."""
+    """Flink's default: 1.5 times the parallelism, rounded up to a power of two, between 128 and
+    32768."""
     wanted = parallelism + parallelism // 2
-    return max(DEFAULT_MAX_PARALLELISM_BOUND, min(MAX_PARALLELISM_LIMIT, 1 << max(0, wanted - 1).bit_length()))
+    return max(
+        DEFAULT_MAX_PARALLELISM_BOUND,
+        min(MAX_PARALLELISM_LIMIT, 1 << max(0, wanted - 1).bit_length()),
+    )
 
 
 def _hashes_at_once(keys: Collection[Any]) -> npt.NDArray[np.uint64] | None:
@@ -266,7 +290,9 @@ def _text_hashes(keys: Collection[str]) -> npt.NDArray[np.uint64]:
 
     encoded = [key.encode("utf-8", "surrogatepass") for key in keys]
     first, second, lengths = (
-        np.fromiter(map(of_each, encoded), np.uint64, len(encoded)) for of_each in (zlib.crc32, zlib.adler32, len))
+        np.fromiter(map(of_each, encoded), np.uint64, len(encoded))
+        for of_each in (zlib.crc32, zlib.adler32, len)
+    )
     return _mix64_array((first << np.uint64(32) | second) ^ np.uint64(0x73 << 56) ^ lengths)
 
 
@@ -275,7 +301,12 @@ def int64_hashes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     import numpy as np
 
     modulus = np.uint64((1 << 61) - 1)
-    magnitude = np.where(values < 0, -(values.astype(np.uint64, copy=False).view(np.int64)), values).view(np.uint64) % modulus
+    magnitude = (
+        np.where(values < 0, -(values.astype(np.uint64, copy=False).view(np.int64)), values).view(
+            np.uint64
+        )
+        % modulus
+    )
     signed = np.where(values < 0, -magnitude.view(np.int64), magnitude.view(np.int64))
     signed = np.where(signed == -1, -2, signed)
     return _mix64_array(signed.view(np.uint64))

@@ -1,8 +1,8 @@
-"""All lifecycles of the engine as tables of allowed moves. A state changes only through a :class:`StateMachine`.
+"""All lifecycles of the engine as tables of allowed moves. A state changes only through a
+:class:`StateMachine`.
 
-``Lifecycle.mermaid`` generates the diagrams in docs/ARCHITECTURE.md from these tables; tests are generated from them
-too.
-"""
+``Lifecycle.mermaid`` generates the diagrams in docs/ARCHITECTURE.md from these tables; tests are
+generated from them too."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class ExecutionState(Enum):
 
 
 class MailboxState(Enum):
-    """OPEN takes mail; QUIESCED refuses new mail but still hands out what it has; CLOSED answers everything with an
-    error."""
+    """OPEN takes mail; QUIESCED refuses new mail but still hands out what it has; CLOSED answers
+    everything with an error."""
 
     OPEN = "OPEN"
     QUIESCED = "QUIESCED"
@@ -81,7 +81,8 @@ class CheckpointState(Enum):
 
 
 class ConnectionState(Enum):
-    """The states of a data connection. A peer that does not prove that it knows the secret never makes one OPEN."""
+    """The states of a data connection. A peer that does not prove that it knows the secret never
+    makes one OPEN."""
 
     CONNECTING = "CONNECTING"
     OPEN = "OPEN"
@@ -92,7 +93,9 @@ class Lifecycle(Generic[S]):
     """A named table of allowed moves."""
 
     def __init__(self, name: str, initial: S, moves: Mapping[S, tuple[S, ...]]) -> None:
-        self.name, self.initial, self.moves = name, initial, moves
+        self.name = name
+        self.initial = initial
+        self.moves = moves
 
     def allows(self, current: S, target: S) -> bool:
         return target in self.moves.get(current, ())
@@ -103,8 +106,16 @@ class Lifecycle(Generic[S]):
     def mermaid(self) -> str:
         """The table as a mermaid state diagram."""
         lines = ["stateDiagram-v2", f"    [*] --> {self.initial.name}"]
-        lines += [f"    {source.name} --> {target.name}" for source, targets in self.moves.items() for target in targets]
-        lines += [f"    {state.name} --> [*]" for state in type(self.initial) if self._reached(state) and self.is_terminal(state)]
+        lines += [
+            f"    {source.name} --> {target.name}"
+            for source, targets in self.moves.items()
+            for target in targets
+        ]
+        lines += [
+            f"    {state.name} --> [*]"
+            for state in type(self.initial)
+            if self._reached(state) and self.is_terminal(state)
+        ]
         return "\n".join(lines)
 
     def _reached(self, state: S) -> bool:
@@ -112,7 +123,8 @@ class Lifecycle(Generic[S]):
 
 
 class StateMachine(Generic[S]):
-    """The current state of one thing. A move that is not allowed raises an error that lists the moves before it.
+    """The current state of one thing. A move that is not allowed raises an error that lists the
+    moves before it.
 
     >>> machine = StateMachine(MAILBOX, "mailbox of task 3"); machine.move(MailboxState.QUIESCED); machine.state.name
     'QUIESCED'
@@ -125,15 +137,20 @@ class StateMachine(Generic[S]):
     def __init__(self, lifecycle: Lifecycle[S], owner: str) -> None:
         self.lifecycle, self.owner = lifecycle, owner
         self.state: S = lifecycle.initial
-        self.is_terminal = lifecycle.is_terminal(self.state)  # stored, because tasks look at it before every step
+        # stored, because tasks look at it before every step
+        self.is_terminal = lifecycle.is_terminal(self.state)
         self._history: deque[str] = deque(maxlen=self.HISTORY)
 
     def move(self, target: S, why: str = "") -> None:
         if not self.lifecycle.allows(self.state, target):
             story = "; ".join(self._history) or "nothing before"
             raise IllegalTransitionError(
-                f"{self.owner}: {self.lifecycle.name} cannot go from {self.state.name} to {target.name}"
-                + (f" ({why})" if why else "") + f"; before that: {story}"
+                (
+                    f"{self.owner}: {self.lifecycle.name} cannot go from {self.state.name} to "
+                    f"{target.name}"
+                )
+                + (f" ({why})" if why else "")
+                + f"; before that: {story}"
             )
         self._history.append(f"{self.state.name}→{target.name}" + (f" ({why})" if why else ""))
         self.state = target
@@ -150,55 +167,103 @@ class StateMachine(Generic[S]):
         return f"<{self.owner}: {self.state.name}>"
 
 
-_J, _E, _M, _P, _T, _C = JobState, ExecutionState, MailboxState, EndpointState, TaskSlotState, CheckpointState
+_J = JobState
+_E = ExecutionState
+_M = MailboxState
+_P = EndpointState
+_T = TaskSlotState
+_C = CheckpointState
 
-JOB: Lifecycle[JobState] = Lifecycle("job", _J.INITIALIZING, {
-    _J.INITIALIZING: (_J.CREATED, _J.FAILED, _J.CANCELLING, _J.CANCELED, _J.SUSPENDED),
-    _J.CREATED: (_J.RUNNING, _J.FAILING, _J.FAILED, _J.CANCELLING, _J.CANCELED, _J.SUSPENDED),
-    _J.RUNNING: (_J.FINISHED, _J.FAILING, _J.CANCELLING, _J.RESTARTING, _J.SUSPENDED),
-    _J.RESTARTING: (_J.RUNNING, _J.FAILING, _J.CANCELLING, _J.SUSPENDED),
-    _J.FAILING: (_J.FAILED, _J.SUSPENDED),
-    _J.CANCELLING: (_J.CANCELED, _J.FAILED, _J.SUSPENDED),
-    _J.FINISHED: (), _J.CANCELED: (), _J.FAILED: (), _J.SUSPENDED: (),
-})
+JOB: Lifecycle[JobState] = Lifecycle(
+    "job",
+    _J.INITIALIZING,
+    {
+        _J.INITIALIZING: (_J.CREATED, _J.FAILED, _J.CANCELLING, _J.CANCELED, _J.SUSPENDED),
+        _J.CREATED: (_J.RUNNING, _J.FAILING, _J.FAILED, _J.CANCELLING, _J.CANCELED, _J.SUSPENDED),
+        _J.RUNNING: (_J.FINISHED, _J.FAILING, _J.CANCELLING, _J.RESTARTING, _J.SUSPENDED),
+        _J.RESTARTING: (_J.RUNNING, _J.FAILING, _J.CANCELLING, _J.SUSPENDED),
+        _J.FAILING: (_J.FAILED, _J.SUSPENDED),
+        _J.CANCELLING: (_J.CANCELED, _J.FAILED, _J.SUSPENDED),
+        _J.FINISHED: (),
+        _J.CANCELED: (),
+        _J.FAILED: (),
+        _J.SUSPENDED: (),
+    },
+)
 
-EXECUTION: Lifecycle[ExecutionState] = Lifecycle("execution", _E.CREATED, {
-    _E.CREATED: (_E.SCHEDULED, _E.CANCELED, _E.FAILED),
-    _E.SCHEDULED: (_E.DEPLOYING, _E.CANCELED, _E.FAILED),
-    _E.DEPLOYING: (_E.INITIALIZING, _E.RUNNING, _E.FINISHED, _E.CANCELING, _E.FAILED),
-    _E.INITIALIZING: (_E.RUNNING, _E.CANCELING, _E.FAILED),
-    _E.RUNNING: (_E.FINISHED, _E.CANCELING, _E.FAILED),
-    _E.CANCELING: (_E.CANCELED, _E.FAILED, _E.FINISHED),
-    _E.FINISHED: (), _E.CANCELED: (), _E.FAILED: (),
-})
+EXECUTION: Lifecycle[ExecutionState] = Lifecycle(
+    "execution",
+    _E.CREATED,
+    {
+        _E.CREATED: (_E.SCHEDULED, _E.CANCELED, _E.FAILED),
+        _E.SCHEDULED: (_E.DEPLOYING, _E.CANCELED, _E.FAILED),
+        _E.DEPLOYING: (_E.INITIALIZING, _E.RUNNING, _E.FINISHED, _E.CANCELING, _E.FAILED),
+        _E.INITIALIZING: (_E.RUNNING, _E.CANCELING, _E.FAILED),
+        _E.RUNNING: (_E.FINISHED, _E.CANCELING, _E.FAILED),
+        _E.CANCELING: (_E.CANCELED, _E.FAILED, _E.FINISHED),
+        _E.FINISHED: (),
+        _E.CANCELED: (),
+        _E.FAILED: (),
+    },
+)
 
-TASK: Lifecycle[ExecutionState] = Lifecycle("task", _E.CREATED, {
-    _E.CREATED: (_E.DEPLOYING, _E.CANCELED, _E.FAILED),
-    _E.DEPLOYING: (_E.INITIALIZING, _E.CANCELING, _E.FAILED),
-    _E.INITIALIZING: (_E.RUNNING, _E.CANCELING, _E.FAILED),
-    _E.RUNNING: (_E.FINISHED, _E.CANCELING, _E.FAILED),
-    _E.CANCELING: (_E.CANCELED, _E.FAILED),
-    _E.FINISHED: (), _E.CANCELED: (), _E.FAILED: (),
-})
+TASK: Lifecycle[ExecutionState] = Lifecycle(
+    "task",
+    _E.CREATED,
+    {
+        _E.CREATED: (_E.DEPLOYING, _E.CANCELED, _E.FAILED),
+        _E.DEPLOYING: (_E.INITIALIZING, _E.CANCELING, _E.FAILED),
+        _E.INITIALIZING: (_E.RUNNING, _E.CANCELING, _E.FAILED),
+        _E.RUNNING: (_E.FINISHED, _E.CANCELING, _E.FAILED),
+        _E.CANCELING: (_E.CANCELED, _E.FAILED),
+        _E.FINISHED: (),
+        _E.CANCELED: (),
+        _E.FAILED: (),
+    },
+)
 
-MAILBOX: Lifecycle[MailboxState] = Lifecycle("mailbox", _M.OPEN, {
-    _M.OPEN: (_M.QUIESCED, _M.CLOSED), _M.QUIESCED: (_M.CLOSED,), _M.CLOSED: (),
-})
+MAILBOX: Lifecycle[MailboxState] = Lifecycle(
+    "mailbox",
+    _M.OPEN,
+    {_M.OPEN: (_M.QUIESCED, _M.CLOSED), _M.QUIESCED: (_M.CLOSED,), _M.CLOSED: ()},
+)
 
-ENDPOINT: Lifecycle[EndpointState] = Lifecycle("endpoint", _P.CREATED, {
-    _P.CREATED: (_P.STARTED, _P.TERMINATED), _P.STARTED: (_P.STOPPING, _P.TERMINATED), _P.STOPPING: (_P.TERMINATED,), _P.TERMINATED: (),
-})
+ENDPOINT: Lifecycle[EndpointState] = Lifecycle(
+    "endpoint",
+    _P.CREATED,
+    {
+        _P.CREATED: (_P.STARTED, _P.TERMINATED),
+        _P.STARTED: (_P.STOPPING, _P.TERMINATED),
+        _P.STOPPING: (_P.TERMINATED,),
+        _P.TERMINATED: (),
+    },
+)
 
-TASK_SLOT: Lifecycle[TaskSlotState] = Lifecycle("task slot", _T.ALLOCATED, {
-    _T.ALLOCATED: (_T.ACTIVE, _T.RELEASING), _T.ACTIVE: (_T.ALLOCATED, _T.RELEASING), _T.RELEASING: (),
-})
+TASK_SLOT: Lifecycle[TaskSlotState] = Lifecycle(
+    "task slot",
+    _T.ALLOCATED,
+    {
+        _T.ALLOCATED: (_T.ACTIVE, _T.RELEASING),
+        _T.ACTIVE: (_T.ALLOCATED, _T.RELEASING),
+        _T.RELEASING: (),
+    },
+)
 
-CHECKPOINT: Lifecycle[CheckpointState] = Lifecycle("checkpoint", _C.PENDING, {
-    _C.PENDING: (_C.STORING, _C.ABORTED), _C.STORING: (_C.COMPLETED, _C.ABORTED), _C.COMPLETED: (), _C.ABORTED: (),
-})
+CHECKPOINT: Lifecycle[CheckpointState] = Lifecycle(
+    "checkpoint",
+    _C.PENDING,
+    {
+        _C.PENDING: (_C.STORING, _C.ABORTED),
+        _C.STORING: (_C.COMPLETED, _C.ABORTED),
+        _C.COMPLETED: (),
+        _C.ABORTED: (),
+    },
+)
 
 _N = ConnectionState
 
-CONNECTION: Lifecycle[ConnectionState] = Lifecycle("connection", _N.CONNECTING, {
-    _N.CONNECTING: (_N.OPEN, _N.CLOSED), _N.OPEN: (_N.CLOSED,), _N.CLOSED: (),
-})
+CONNECTION: Lifecycle[ConnectionState] = Lifecycle(
+    "connection",
+    _N.CONNECTING,
+    {_N.CONNECTING: (_N.OPEN, _N.CLOSED), _N.OPEN: (_N.CLOSED,), _N.CLOSED: ()},
+)

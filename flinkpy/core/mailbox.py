@@ -1,9 +1,9 @@
 """The mailbox and its processor: one thread, mail first, then the default action.
 
-The same class drives RPC endpoints (no default action) and tasks (the default action processes one batch). The
-processor itself never blocks: ``run_step`` does a bounded piece of work, and the owner of the thread decides how to
-wait. A slot loop waits in its selector, an endpoint's thread in ``wait_for_mail``, the simulation not at all.
-"""
+The same class drives RPC endpoints (no default action) and tasks (the default action processes one
+batch). The processor itself never blocks: ``run_step`` does a bounded piece of work, and the owner
+of the thread decides how to wait. A slot loop waits in its selector, an endpoint's thread in
+``wait_for_mail``, the simulation not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from flinkpy.core.lifecycles import MAILBOX, MailboxState, StateMachine
 
 
 class Mail(NamedTuple):
-    """A piece of work for the mailbox's thread; if it will never run, ``on_refused`` is called with the reason."""
+    """A piece of work for the mailbox's thread; if it will never run, ``on_refused`` is called with
+    the reason."""
 
     action: Callable[[], None]
     on_refused: Callable[[Exception], None] | None
@@ -25,7 +26,8 @@ class Mail(NamedTuple):
 
 
 class Mailbox:
-    """Takes mail from any thread. Closing it answers the mail that is left, so that no message stays without an answer.
+    """Takes mail from any thread. Closing it answers the mail that is left, so that no message
+    stays without an answer.
 
     ``wake`` is called in the sender's thread when mail arrives in an empty mailbox.
     """
@@ -46,8 +48,14 @@ class Mailbox:
     def __len__(self) -> int:
         return len(self._mail)
 
-    def put(self, action: Callable[[], None], description: str = "", on_refused: Callable[[Exception], None] | None = None) -> bool:
-        """Queues the action. If the mailbox takes no more mail, calls ``on_refused`` and returns False."""
+    def put(
+        self,
+        action: Callable[[], None],
+        description: str = "",
+        on_refused: Callable[[Exception], None] | None = None,
+    ) -> bool:
+        """Queues the action. If the mailbox takes no more mail, calls ``on_refused`` and returns
+        False."""
         with self._lock:
             accepted = self._machine.state is MailboxState.OPEN
             if accepted:
@@ -71,7 +79,8 @@ class Mailbox:
             return None
 
     def hold(self, mail: Mail) -> None:
-        """Keeps mail that was taken, and is not for now. Called by the mailbox's thread, as is ``release``."""
+        """Keeps mail that was taken, and is not for now. Called by the mailbox's thread, as is
+        ``release``."""
         self._held.append(mail)
 
     def release(self) -> None:
@@ -81,8 +90,8 @@ class Mailbox:
             self._held = []
 
     def wait_for_mail(self, timeout: float | None = None) -> bool:
-        """Blocks until there is mail or the mailbox is no longer open, at most ``timeout`` seconds; True if there is
-        mail."""
+        """Blocks until there is mail or the mailbox is no longer open, at most ``timeout`` seconds;
+        True if there is mail."""
         with self._lock:
             if not self._mail and self._machine.state is MailboxState.OPEN:
                 self._arrived.wait(timeout)
@@ -105,7 +114,10 @@ class Mailbox:
                 mail.on_refused(self._refusal(mail.description))
 
     def _refusal(self, description: str) -> Exception:
-        return EndpointNotRunningError(f"{self.owner} takes no more messages (mailbox {self.state.name.lower()}): {description or 'mail'}")
+        return EndpointNotRunningError(
+            f"{self.owner} takes no more messages (mailbox {self.state.name.lower()}): "
+            f"{description or 'mail'}"
+        )
 
     def __repr__(self) -> str:
         return f"<Mailbox of {self.owner}: {self.state.name}, {len(self._mail)} mails>"
@@ -114,9 +126,8 @@ class Mailbox:
 class MailboxProcessor:
     """Runs mail, then the default action, one bounded step at a time, always in one thread.
 
-    When the default action cannot go on, it sets ``suspended``. Whoever makes it possible again clears that in the
-    same thread; other threads send mail that does.
-    """
+    When the default action cannot go on, it sets ``suspended``. Whoever makes it possible again
+    clears that in the same thread; other threads send mail that does."""
 
     MAIL_PER_STEP = 64
 
@@ -130,7 +141,10 @@ class MailboxProcessor:
 
     def assert_main_thread(self) -> None:
         if self._thread is not None and self._thread != threading.get_ident():
-            raise EngineError(f"{self.mailbox.owner}: called from thread {threading.get_ident()}, its main thread is {self._thread}")
+            raise EngineError(
+                f"{self.mailbox.owner}: called from thread {threading.get_ident()}, its main "
+                f"thread is {self._thread}"
+            )
 
     def adopt_thread(self) -> None:
         """Makes the calling thread the main thread."""
@@ -153,7 +167,8 @@ class MailboxProcessor:
             mail.action()
 
     def admit_only(self, description: str | None) -> None:
-        """From now on runs only mail with that description; all other waits. None: runs all mail again, also what has waited."""
+        """From now on runs only mail with that description; all other waits. None: runs all mail
+        again, also what has waited."""
         self._admitted = description
         if description is None:
             self.mailbox.release()

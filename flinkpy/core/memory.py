@@ -1,5 +1,5 @@
-"""Estimates of the memory that records take: every few batches a few rows, or a whole batch of columns, are measured;
-a running mean is kept."""
+"""Estimates of the memory that records take: every few batches a few rows, or a whole batch of
+columns, are measured; a running mean is kept."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SCALARS = frozenset({str, int, float, bytes, bool, type(None)})
 
 
 class SizeEstimator:
-    """Estimates the bytes of batches from a few of their records. One estimator serves batches of one kind, such as
-    those of one output."""
+    """Estimates the bytes of batches from a few of their records. One estimator serves batches of
+    one kind, such as those of one output."""
 
     __slots__ = ("_column_rate", "_columns_countdown", "_countdown", "bytes_per_row")
 
@@ -34,7 +34,9 @@ class SizeEstimator:
             size = size_of(values[0]) if len(values) == 1 else int(self.bytes_of_rows(values))
             return size if stamps is None else size + 32 * len(stamps)
         assert isinstance(batch, ColumnBatch)
-        return self._bytes_of_columns(batch) + (0 if batch.timestamps is None else batch.timestamps.nbytes)
+        return self._bytes_of_columns(batch) + (
+            0 if batch.timestamps is None else batch.timestamps.nbytes
+        )
 
     def bytes_of_rows(self, values: list[Any]) -> float:
         count = len(values)
@@ -49,8 +51,8 @@ class SizeEstimator:
         return rows * self._column_rate
 
     def _bytes_of_columns(self, batch: ColumnBatch) -> int:
-        """Measures only some batches: Arrow takes about 20 µs to count a batch's bytes, and handing one over takes 2
-        µs."""
+        """Measures only some batches: Arrow takes about 20 µs to count a batch's bytes, and handing
+        one over takes 2 µs."""
         rows = len(batch)
         if self._columns_countdown and rows > 1:
             self._columns_countdown -= 1
@@ -67,13 +69,14 @@ class SizeEstimator:
         sample = values[step // 2 :: step]
         mean = sum(map(size_of, sample)) / len(sample)
         known = self.bytes_per_row
-        # raised at once, lowered slowly: an estimate that is too large is safer than one that is too small
+        # raised at once, lowered slowly: an estimate that is too large is safer than one that is
+        # too small
         self.bytes_per_row = mean if mean > known else (known + mean) / 2
 
 
 def size_of(value: Any, depth: int = _DEPTH) -> int:
-    """Roughly the bytes of one record: follows nested containers to a bounded depth, and only the first items of long
-    ones.
+    """Roughly the bytes of one record: follows nested containers to a bounded depth, and only the
+    first items of long ones.
 
     >>> size_of("x" * 1000) > 1000
     True
@@ -83,7 +86,8 @@ def size_of(value: Any, depth: int = _DEPTH) -> int:
     if kind in _SCALARS or depth == 0:
         return size
     if kind is tuple and len(value) <= _WIDTH:
-        if _SCALARS.issuperset(map(type, value)):  # the usual record; the same sum without a call per field
+        # the usual record; the same sum without a call per field
+        if _SCALARS.issuperset(map(type, value)):
             return size + sum(map(sys.getsizeof, value)) + 8 * len(value)
         for item in value:
             size += size_of(item, depth - 1)
@@ -101,7 +105,11 @@ def size_of(value: Any, depth: int = _DEPTH) -> int:
     if not items:
         return size
     inner = sum(size_of(item, depth - 1) for item in items)
-    return size + (inner * len(value) // _WIDTH if isinstance(value, (dict, tuple, list, set, frozenset)) and len(value) > _WIDTH else inner)
+    return size + (
+        inner * len(value) // _WIDTH
+        if isinstance(value, (dict, tuple, list, set, frozenset)) and len(value) > _WIDTH
+        else inner
+    )
 
 
 def _first(items: Any) -> list[Any]:

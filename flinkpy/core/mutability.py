@@ -1,10 +1,10 @@
-"""Decides per batch, from the types of the values and their first level, whether a receiver could change values in
-place; and copies them.
+"""Decides per batch, from the types of the values and their first level, whether a receiver could
+change values in place; and copies them.
 
-Copies are made only where a value reaches more than one party that could change it: two consumers of one output, or a
-reduce's state and its output. Numbers, text, bytes, dates, enums and tuples of these need no copy. Deeper levels are
-not examined: only tuples of such atoms count as safe, so a tuple in a tuple counts as mutable.
-"""
+Copies are made only where a value reaches more than one party that could change it: two consumers
+of one output, or a reduce's state and its output. Numbers, text, bytes, dates, enums and tuples of
+these need no copy. Deeper levels are not examined: only tuples of such atoms count as safe, so a
+tuple in a tuple counts as mutable."""
 
 from __future__ import annotations
 
@@ -19,19 +19,37 @@ from itertools import chain
 from typing import Any
 
 ATOMS: set[type] = {
-    int, float, complex, bool, str, bytes, type(None), datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
-    decimal.Decimal, fractions.Fraction, uuid.UUID,
+    int,
+    float,
+    complex,
+    bool,
+    str,
+    bytes,
+    type(None),
+    datetime.datetime,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    decimal.Decimal,
+    fractions.Fraction,
+    uuid.UUID,
 }
 
 
 def _are_atoms(kinds: set[type]) -> bool:
-    return kinds <= ATOMS or all(kind in ATOMS or issubclass(kind, enum.Enum) or _is_numpy_scalar(kind) for kind in kinds)
+    return kinds <= ATOMS or all(
+        kind in ATOMS or issubclass(kind, enum.Enum) or _is_numpy_scalar(kind) for kind in kinds
+    )
 
 
 def _is_numpy_scalar(kind: type) -> bool:
-    """Works without importing numpy: if there are numpy scalars, it is imported. ``void`` is excluded, as its fields
-    can be set."""
-    found = kind.__module__ == "numpy" and kind.__name__ != "void" and any(each.__name__ == "generic" for each in kind.__mro__)
+    """Works without importing numpy: if there are numpy scalars, it is imported. ``void`` is
+    excluded, as its fields can be set."""
+    found = (
+        kind.__module__ == "numpy"
+        and kind.__name__ != "void"
+        and any(each.__name__ == "generic" for each in kind.__mro__)
+    )
     if found:
         ATOMS.add(kind)
     return found
@@ -49,13 +67,17 @@ def could_be_mutated(values: Collection[Any]) -> bool:
         return True
     if not tuples:
         return False
-    fields = chain.from_iterable(values if len(tuples) == len(kinds) else (value for value in values if isinstance(value, tuple)))
+    fields = chain.from_iterable(
+        values
+        if len(tuples) == len(kinds)
+        else (value for value in values if isinstance(value, tuple))
+    )
     return not _are_atoms(set(map(type, fields)))
 
 
 def isolated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` called with private copies of its two values, which are state: in-place changes by it, or by
-    receivers of its results, do not reach the state."""
+    """``function`` called with private copies of its two values, which are state: in-place changes
+    by it, or by receivers of its results, do not reach the state."""
     return lambda one, other, *more: function(private_copy(one), private_copy(other), *more)
 
 
@@ -73,7 +95,8 @@ def is_safe(value: Any) -> bool:
 
 
 def private_copy(value: Any) -> Any:
-    """A copy that shares nothing changeable with the value; the value itself if nothing in it can be changed."""
+    """A copy that shares nothing changeable with the value; the value itself if nothing in it can
+    be changed."""
     if is_safe(value):
         return value
     kind = type(value)

@@ -1,11 +1,13 @@
-"""What a slot loop offers to the code that runs in it: readiness of connections, timers, and a way in from other threads.
+"""What a slot loop offers to the code that runs in it: readiness of connections, timers, and a way
+in from other threads.
 
-``flinkpy.runtime.loop.slot_loop`` implements it on one selector, ``flinkpy.testing.simulation`` in virtual time. All
-calls except ``call_soon_threadsafe`` and ``bind`` must come from the loop's thread; all callbacks run in it.
+``flinkpy.runtime.loop.slot_loop`` implements it on one selector, ``flinkpy.testing.simulation`` in
+virtual time. All calls except ``call_soon_threadsafe`` and ``bind`` must come from the loop's
+thread; all callbacks run in it.
 
-Two others give the same calls to whoever is not in that thread: ``flinkpy.runtime.loop.task_home`` to a task that may have a
-thread of its own, ``flinkpy.network.data_plane_reactor`` to connections, which any task of the process may use.
-"""
+Two others give the same calls to whoever is not in that thread: ``flinkpy.runtime.loop.task_home``
+to a task that may have a thread of its own, ``flinkpy.network.data_plane_reactor`` to connections,
+which any task of the process may use."""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class Reactor(Protocol):
     def remove_reader(self, stream: Pollable) -> None: ...
 
     def add_writer(self, stream: Pollable, callback: Callable[[], None]) -> None:
-        """Calls ``callback`` whenever the stream is writable; add it only while there is something left to send."""
+        """Calls ``callback`` whenever the stream is writable; add it only while there is something
+        left to send."""
         ...
 
     def remove_writer(self, stream: Pollable) -> None: ...
@@ -62,5 +65,6 @@ class Reactor(Protocol):
         ...
 
     def bind(self, callback: Callable[P, None]) -> Callable[P, None]:
-        """The callback, for callers in any thread: it runs in this one's, at once if the caller is in it, and soon otherwise."""
+        """The callback, for callers in any thread: it runs in this one's, at once if the caller is
+        in it, and soon otherwise."""
         ...

@@ -1,8 +1,8 @@
-"""A file for what does not fit into memory: appended to, read at any offset, and gone with its owner.
+"""A file for what does not fit into memory: appended to, read at any offset, and gone with its
+owner.
 
-The file is deleted as soon as it is open, so it has no name in the file system and nothing is left behind however the
-process ends.
-"""
+The file is deleted as soon as it is open, so it has no name in the file system and nothing is left
+behind however the process ends."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _turns = itertools.count()
 
 
 class SpillFile:
-    """A spill file, used by one thread. Files take turns in ``folders`` (option ``io.tmp.dirs``); without any, they
-    lie in the system's temporary folder.
+    """A spill file, used by one thread. Files take turns in ``folders`` (option ``io.tmp.dirs``);
+    without any, they lie in the system's temporary folder.
 
     >>> file = SpillFile()
     >>> file.append([b"ab", b"cd"]), file.read(2, 2)
@@ -58,7 +58,9 @@ class SpillFile:
         """``length`` bytes from ``offset`` on; fewer only at the end of the file."""
         try:
             data = os.pread(self._descriptor, length, offset)
-            while len(data) < length and (more := os.pread(self._descriptor, length - len(data), offset + len(data))):
+            while len(data) < length and (
+                more := os.pread(self._descriptor, length - len(data), offset + len(data))
+            ):
                 data += more
         except OSError as error:
             raise self._trouble(error) from None
@@ -75,7 +77,9 @@ class SpillFile:
 
     def _trouble(self, error: OSError) -> ResourceUnavailableError:
         return ResourceUnavailableError(
-            f"cannot spill to {self._folder}: {error.strerror or error}; set io.tmp.dirs to folders that exist, can be written and have room")
+            f"cannot spill to {self._folder}: {error.strerror or error}; set io.tmp.dirs "
+            "to folders that exist, can be written and have room"
+        )
 
     def __repr__(self) -> str:
         return f"<SpillFile in {self._folder}: {self.size} bytes>"

@@ -1,4 +1,5 @@
-"""Values that functions of users gave: as text for messages, whatever their methods do, and checked."""
+"""Values that functions of users gave: as text for messages, whatever their methods do, and
+checked."""
 
 from __future__ import annotations
 
@@ -19,16 +20,28 @@ def bounded_repr(value: Any, limit: int = RECORD_REPR_CHARS) -> str:
 
 
 def _is_large(value: Any) -> bool:
-    return isinstance(value, (str, bytes, list, tuple, dict, set, frozenset)) and len(value) > RECORD_REPR_CHARS
+    return (
+        isinstance(value, (str, bytes, list, tuple, dict, set, frozenset))
+        and len(value) > RECORD_REPR_CHARS
+    )
 
 
 def unbuilt(value: Any) -> str:
-    """What to add to a sentence that refuses this value: a builder was given where what it builds is wanted."""
-    return "; call its build()" if type(value).__name__.endswith("Builder") and callable(getattr(value, "build", None)) else ""
+    """What to add to a sentence that refuses this value: a builder was given where what it builds
+    is wanted."""
+    return (
+        "; call its build()"
+        if type(value).__name__.endswith("Builder") and callable(getattr(value, "build", None))
+        else ""
+    )
 
 
 def several(found: Any, call: str, what: str) -> Iterable[Any]:
-    """What the user's function gave, if one can iterate over it. TypeError if not: it says which call gives what."""
+    """What the user's function gave, if one can iterate over it. TypeError if not: it says which
+    call gives what."""
     if not isinstance(found, Iterable):
-        raise TypeError(f"{call} gives {bounded_repr(found, 60)}; it must return {what} in a list, or yield each")
+        raise TypeError(
+            f"{call} gives {bounded_repr(found, 60)}; it must return {what} in a list, or "
+            "yield each"
+        )
     return found

@@ -22,6 +22,9 @@ def has_exception_predicate(error: BaseException | None) -> bool:
     return error is not None
 
 
-def exception_type_predicate(error: BaseException | None, expected_error_type: type[BaseException]) -> bool:
-    """Whether the call raised an exception of this type; bind the type with ``functools.partial``."""
+def exception_type_predicate(
+    error: BaseException | None, expected_error_type: type[BaseException]
+) -> bool:
+    """Whether the call raised an exception of this type; bind the type with
+    ``functools.partial``."""
     return isinstance(error, expected_error_type)

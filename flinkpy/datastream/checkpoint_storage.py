@@ -34,7 +34,8 @@ class CheckpointStorage(ABC):
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Keeps checkpoints in the JobManager's memory: for tests and small state. ``max_state_size`` is in bytes.
+    """Keeps checkpoints in the JobManager's memory: for tests and small state. ``max_state_size``
+    is in bytes.
 
     >>> JobManagerCheckpointStorage().get_max_state_size()
     5242880
@@ -42,9 +43,15 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
     DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
 
-    def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
+    def __init__(
+        self, checkpoint_path: str | None = None, max_state_size: int | None = None
+    ) -> None:
         self._path = None if checkpoint_path is None else _without_end(checkpoint_path)
-        self._max_state_size = _whole(self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size, "max_state_size", 1)
+        self._max_state_size = _whole(
+            self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size,
+            "max_state_size",
+            1,
+        )
 
     def get_checkpoint_path(self) -> str | None:
         """Where checkpoint metadata is written; None: nowhere."""
@@ -59,8 +66,13 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return self._max_state_size
 
     def options(self) -> dict[str, Any]:
-        found = {options.CHECKPOINT_STORAGE.key: "jobmanager", options.CHECKPOINT_MAX_STATE.key: self._max_state_size}
-        return found if self._path is None else {**found, options.CHECKPOINT_DIRECTORY.key: self._path}
+        found = {
+            options.CHECKPOINT_STORAGE.key: "jobmanager",
+            options.CHECKPOINT_MAX_STATE.key: self._max_state_size,
+        }
+        return (
+            found if self._path is None else {**found, options.CHECKPOINT_DIRECTORY.key: self._path}
+        )
 
 
 def _without_end(path: str) -> str:
@@ -70,7 +82,8 @@ def _without_end(path: str) -> str:
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """In files below ``checkpoint_path``, a folder or a URI. State smaller than the threshold (bytes) is kept in the checkpoint's metadata.
+    """In files below ``checkpoint_path``, a folder or a URI. State smaller than the threshold
+    (bytes) is kept in the checkpoint's metadata.
 
     >>> FileSystemCheckpointStorage("file:///tmp/checkpoints").get_checkpoint_path()
     'file:///tmp/checkpoints'
@@ -78,13 +91,30 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     MAX_FILE_STATE_THRESHOLD: ClassVar[int] = 1024 * 1024
 
-    def __init__(self, checkpoint_path: str, file_state_size_threshold: int | None = None, write_buffer_size: int = -1) -> None:
+    def __init__(
+        self,
+        checkpoint_path: str,
+        file_state_size_threshold: int | None = None,
+        write_buffer_size: int = -1,
+    ) -> None:
         if not isinstance(checkpoint_path, str) or not checkpoint_path:
-            raise ConfigurationError(f"FileSystemCheckpointStorage takes a folder or a URI, this is {checkpoint_path!r:.80}")
-        threshold = -1 if file_state_size_threshold is None else _whole(file_state_size_threshold, "file_state_size_threshold", -1)
+            raise ConfigurationError(
+                "FileSystemCheckpointStorage takes a folder or a URI, this is "
+                f"{checkpoint_path!r:.80}"
+            )
+        threshold = (
+            -1
+            if file_state_size_threshold is None
+            else _whole(file_state_size_threshold, "file_state_size_threshold", -1)
+        )
         if threshold > self.MAX_FILE_STATE_THRESHOLD:
-            raise ConfigurationError(f"file_state_size_threshold is at most {self.MAX_FILE_STATE_THRESHOLD} bytes, this is {threshold}")
-        self._path, self._threshold, self._buffer = _without_end(checkpoint_path), threshold, _whole(write_buffer_size, "write_buffer_size", -1)
+            raise ConfigurationError(
+                f"file_state_size_threshold is at most {self.MAX_FILE_STATE_THRESHOLD} bytes, "
+                f"this is {threshold}"
+            )
+        self._path = _without_end(checkpoint_path)
+        self._threshold = threshold
+        self._buffer = _whole(write_buffer_size, "write_buffer_size", -1)
 
     def get_checkpoint_path(self) -> str:
         return self._path
@@ -95,14 +125,21 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     def get_min_file_size_threshold(self) -> int:
         """The threshold in bytes: smaller state is stored in the checkpoint's metadata."""
-        return self._threshold if self._threshold >= 0 else int(options.CHECKPOINT_FILE_THRESHOLD.default)
+        return (
+            self._threshold
+            if self._threshold >= 0
+            else int(options.CHECKPOINT_FILE_THRESHOLD.default)
+        )
 
     def get_write_buffer_size(self) -> int:
         """The size of the write buffer in bytes."""
         return self._buffer if self._buffer >= 0 else int(kept.CHECKPOINT_WRITE_BUFFER.default)
 
     def options(self) -> dict[str, Any]:
-        found: dict[str, Any] = {options.CHECKPOINT_STORAGE.key: "filesystem", options.CHECKPOINT_DIRECTORY.key: self._path}
+        found: dict[str, Any] = {
+            options.CHECKPOINT_STORAGE.key: "filesystem",
+            options.CHECKPOINT_DIRECTORY.key: self._path,
+        }
         if self._threshold >= 0:
             found[options.CHECKPOINT_FILE_THRESHOLD.key] = self._threshold
         if self._buffer >= 0:
@@ -112,16 +149,22 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
 def storage_of(values: Mapping[str, Any]) -> CheckpointStorage | None:
     """The storage that the options describe; None if they name none."""
-    kind, path = read(values, options.CHECKPOINT_STORAGE), read(values, options.CHECKPOINT_DIRECTORY)
+    kind = read(values, options.CHECKPOINT_STORAGE)
+    path = read(values, options.CHECKPOINT_DIRECTORY)
     if kind is None and path is None:
         return None
     if str(kind).lower() == "jobmanager":
         return JobManagerCheckpointStorage(path, read(values, options.CHECKPOINT_MAX_STATE))
     if path is None:
-        raise ConfigurationError(f"option {options.CHECKPOINT_STORAGE.key}: {kind} needs {options.CHECKPOINT_DIRECTORY.key}")
+        raise ConfigurationError(
+            f"option {options.CHECKPOINT_STORAGE.key}: {kind} needs "
+            f"{options.CHECKPOINT_DIRECTORY.key}"
+        )
     threshold = values.get(options.CHECKPOINT_FILE_THRESHOLD.key)
     buffer = values.get(kept.CHECKPOINT_WRITE_BUFFER.key)
-    return FileSystemCheckpointStorage(path, None if threshold is None else int(threshold), -1 if buffer is None else int(buffer))
+    return FileSystemCheckpointStorage(
+        path, None if threshold is None else int(threshold), -1 if buffer is None else int(buffer)
+    )
 
 
 def _whole(number: Any, what: str, least: int) -> int:

@@ -1,12 +1,12 @@
-"""The public classes of streams and their environment, under PyFlink's module path. Every call only records; nothing
-runs before ``execute``.
+"""The public classes of streams and their environment, under PyFlink's module path. Every call only
+records; nothing runs before ``execute``.
 
-These classes refer to each other in the types of their methods: ``key_by`` returns a KeyedStream, which is a
-DataStream; environments return streams, and streams their environment. So they are in one module, as in PyFlink. The
-methods are implemented in ``verbs``, ``windowed``, ``joined``, ``results`` and ``env``, which import none of these
-classes. A new method that returns a plain stream belongs in ``verbs.stream_verbs.StreamVerbs``; one that returns a
-stream of another class belongs here.
-"""
+These classes refer to each other in the types of their methods: ``key_by`` returns a KeyedStream,
+which is a DataStream; environments return streams, and streams their environment. So they are in
+one module, as in PyFlink. The methods are implemented in ``verbs``, ``windowed``, ``joined``,
+``results`` and ``env``, which import none of these classes. A new method that returns a plain
+stream belongs in ``verbs.stream_verbs.StreamVerbs``; one that returns a stream of another class
+belongs here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ from flinkpy.datastream.results.data_stream_sink import DataStreamSink as DataSt
 from flinkpy.datastream.results.stream_results import StreamResults
 from flinkpy.datastream.streams.recorded import RecordedStream
 from flinkpy.datastream.verbs import key_verbs, routing, shaping
-from flinkpy.datastream.verbs.broadcasting import Broadcast, BroadcastConnected, broadcast_with_states
+from flinkpy.datastream.verbs.broadcasting import (
+    Broadcast,
+    BroadcastConnected,
+    broadcast_with_states,
+)
 from flinkpy.datastream.verbs.caching import Cache, NoOperator
 from flinkpy.datastream.verbs.connected import Connected
 from flinkpy.datastream.verbs.iterating import Iteration, iterate
@@ -44,8 +48,8 @@ if TYPE_CHECKING:
 
 
 class DataStream(StreamVerbs["DataStream"], StreamResults):
-    """A stream of Python values, or of columns (``is_columnar``). With columns, expressions work on whole batches,
-    and functions get a Row per record.
+    """A stream of Python values, or of columns (``is_columnar``). With columns, expressions work on
+    whole batches, and functions get a Row per record.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -70,40 +74,48 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         """The execution settings of the stream's program."""
         return self._env.get_config()
 
-    # -- windows --------------------------------------------------------------------------------------------------------------
+    # -- windows -----------------------------------------------------------------------------------
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Puts all records into windows, whatever their keys; one subtask does all the work.
 
         >>> stream.window_all(TumblingEventTimeWindows.of(Time.seconds(10))).sum(1)  # doctest: +SKIP
         """
-        return AllWindowedStream(self, checked_assigner(self.recorded, window_assigner, "window_all()"))
+        return AllWindowedStream(
+            self, checked_assigner(self.recorded, window_assigner, "window_all()")
+        )
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
-        """Windows of ``size`` records. A new window begins with every ``slide``-th record or, if ``slide`` is 0, when
-        the one before is full.
+        """Windows of ``size`` records. A new window begins with every ``slide``-th record or, if
+        ``slide`` is 0, when the one before is full.
 
         A window is evaluated once, when it is full.
         """
         assigner, trigger = count_windows(size, slide, "count_window_all()")
         return AllWindowedStream(self, assigner).trigger(trigger)
 
-    # -- several streams ------------------------------------------------------------------------------------------------------
+    # -- several streams ---------------------------------------------------------------------------
 
-    def union(self, *streams: DataStream, by_name: bool = False, fill_missing: bool = False) -> DataStream:
-        """The records of all these streams, in no particular order. Raises ProgramError for streams of different
-        types or environments.
+    def union(
+        self, *streams: DataStream, by_name: bool = False, fill_missing: bool = False
+    ) -> DataStream:
+        """The records of all these streams, in no particular order. Raises ProgramError for streams
+        of different types or environments.
 
-        With ``by_name`` columns are matched by their names, in the order of the first stream; with ``fill_missing``
-        too, a column that a stream does not have is null there.
-        """
+        With ``by_name`` columns are matched by their names, in the order of the first stream; with
+        ``fill_missing`` too, a column that a stream does not have is null there."""
         for stream in streams:
             if not isinstance(stream, DataStream):
                 raise refuse(f"union() takes streams, this is {stream!r:.80}")
         recorded = [stream.recorded for stream in (self, *streams)]
         if fill_missing and not by_name:
-            raise refuse("union(fill_missing=True) is for columns that are matched by name: union(..., by_name=True, fill_missing=True)")
-        return self._stream(routing.union_of(shaping.aligned(recorded, fill_missing) if by_name else recorded))
+            raise refuse(
+                "union(fill_missing=True) is for columns that are matched by name: union(..., "
+                "by_name=True, fill_missing=True)"
+            )
+        return self._stream(
+            routing.union_of(shaping.aligned(recorded, fill_missing) if by_name else recorded)
+        )
 
     @overload
     def connect(self, ds: DataStream) -> ConnectedStreams: ...
@@ -111,8 +123,11 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
     @overload
     def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
 
-    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
-        """Connects two streams, whose types may differ, for one function. The second may be a BroadcastStream."""
+    def connect(
+        self, ds: DataStream | BroadcastStream
+    ) -> ConnectedStreams | BroadcastConnectedStream:
+        """Connects two streams, whose types may differ, for one function. The second may be a
+        BroadcastStream."""
         if isinstance(ds, BroadcastStream):
             self.recorded.refuse_stranger(ds.input_stream.recorded, "connect()")
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
@@ -124,8 +139,8 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         return JoinedStreams(self, self._partner(other_stream, "join()"), self._stream)
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams[DataStream]:
-        """Like ``join``, but the function gets all records of a key and window of both streams at once, so outer
-        joins are possible."""
+        """Like ``join``, but the function gets all records of a key and window of both streams at
+        once, so outer joins are possible."""
         return CoGroupedStreams(self, self._partner(other_stream, "co_group()"), self._stream)
 
     def _partner(self, other: Any, call: str) -> DataStream:
@@ -135,11 +150,11 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         return other
 
     def iterate(self, max_wait_time: Duration | timedelta | int | None = None) -> IterativeStream:
-        """Begins a loop. ``close_with`` on the returned stream closes it: the records given to it go through the loop
-        again.
+        """Begins a loop. ``close_with`` on the returned stream closes it: the records given to it
+        go through the loop again.
 
-        ``max_wait_time`` (a Duration, or milliseconds): how long the loop waits, after its input has ended and it is
-        empty, for records that timers may still emit.
+        ``max_wait_time`` (a Duration, or milliseconds): how long the loop waits, after its input
+        has ended and it is empty, for records that timers may still emit.
 
         >>> iteration = numbers.iterate()  # doctest: +SKIP
         >>> steps = iteration.map(lambda n: n - 1)  # doctest: +SKIP
@@ -151,25 +166,33 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         """This bounded stream, cached: the first job computes it, and later jobs read the cache."""
         return CachedDataStream(self._env, Cache(self.recorded))
 
-    # -- to which subtask -----------------------------------------------------------------------------------------------------
+    # -- to which subtask --------------------------------------------------------------------------
 
-    def key_by(self, key_selector: Any, *more: Any, key_type: TypeInformation | None = None) -> KeyedStream:
-        """Sends all records of a key to one subtask. The key is a function of the record, a KeySelector, or the names
-        of fields.
+    def key_by(
+        self, key_selector: Any, *more: Any, key_type: TypeInformation | None = None
+    ) -> KeyedStream:
+        """Sends all records of a key to one subtask. The key is a function of the record, a
+        KeySelector, or the names of fields.
 
         >>> stream.key_by(lambda pair: pair[0]); flights.key_by("carrier", "origin")  # doctest: +SKIP
         """
-        return KeyedStream(self._env, key_verbs.key_stream(self.recorded, key_selector, more, key_type).stream)
+        return KeyedStream(
+            self._env, key_verbs.key_stream(self.recorded, key_selector, more, key_type).stream
+        )
 
     @overload
     def broadcast(self) -> DataStream: ...
 
     @overload
-    def broadcast(self, broadcast_state_descriptor: MapStateDescriptor, /, *more: MapStateDescriptor) -> BroadcastStream: ...
+    def broadcast(
+        self, broadcast_state_descriptor: MapStateDescriptor, /, *more: MapStateDescriptor
+    ) -> BroadcastStream: ...
 
-    def broadcast(self, *broadcast_state_descriptors: MapStateDescriptor) -> DataStream | BroadcastStream:
-        """Sends every record to every subtask. With descriptors, returns a BroadcastStream for ``connect``, whose
-        records write these states.
+    def broadcast(
+        self, *broadcast_state_descriptors: MapStateDescriptor
+    ) -> DataStream | BroadcastStream:
+        """Sends every record to every subtask. With descriptors, returns a BroadcastStream for
+        ``connect``, whose records write these states.
 
         >>> rules = MapStateDescriptor("rules", Types.STRING(), Types.INT())  # doctest: +SKIP
         >>> events.connect(changes.broadcast(rules)).process(Apply())  # doctest: +SKIP
@@ -194,12 +217,15 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
     def __repr__(self) -> str:
         from flinkpy.datastream.results.looks import summary
 
-        return f"<{type(self).__name__} behind {self.recorded.transformation.name!r}, {summary(self.recorded)}>"
+        return (
+            f"<{type(self).__name__} behind {self.recorded.transformation.name!r}, "
+            f"{summary(self.recorded)}>"
+        )
 
 
 class KeyedStream(KeyedVerbs["DataStream"], DataStream):
-    """Returned by ``key_by``. A function object may keep state per key: ``runtime_context.get_state(...)`` in its
-    ``open``.
+    """Returned by ``key_by``. A function object may keep state per key:
+    ``runtime_context.get_state(...)`` in its ``open``.
 
     >>> sales.key_by(lambda sale: sale[0]).sum(1)  # doctest: +SKIP
     """
@@ -219,31 +245,37 @@ class KeyedStream(KeyedVerbs["DataStream"], DataStream):
         return WindowedStream(self, checked_assigner(self.recorded, window_assigner, "window()"))
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Windows of ``size`` records of a key. A new window begins with every ``slide``-th record or, if ``slide``
-        is 0, when the one before is full.
+        """Windows of ``size`` records of a key. A new window begins with every ``slide``-th record
+        or, if ``slide`` is 0, when the one before is full.
 
         A window is evaluated once, when it is full.
 
         Flink's Java API also evaluates sliding windows that are not full yet. For that use
-        ``window(GlobalWindows.create())`` with ``CountEvictor.of(size)`` and ``CountTrigger.of(slide)``.
-        """
+        ``window(GlobalWindows.create())`` with ``CountEvictor.of(size)`` and
+        ``CountTrigger.of(slide)``."""
         assigner, trigger = count_windows(size, slide, "count_window()")
         return WindowedStream(self, assigner).trigger(trigger)
 
     def interval_join(self, other_stream: KeyedStream) -> IntervalJoin[DataStream]:
-        """Joins records of this and another keyed stream with equal keys, if the other's event time lies within an
-        interval around this one's.
+        """Joins records of this and another keyed stream with equal keys, if the other's event time
+        lies within an interval around this one's.
 
         >>> clicks.key_by(user).interval_join(orders.key_by(user)).between(Time.minutes(0), Time.minutes(10)).process(Sale())  # doctest: +SKIP
         """
         if not isinstance(self._partner(other_stream, "interval_join()"), KeyedStream):
-            raise refuse("interval_join() takes a keyed stream: call key_by(...) on the other stream too")
+            raise refuse(
+                "interval_join() takes a keyed stream: call key_by(...) on the other stream too"
+            )
         return IntervalJoin(self, other_stream, self._stream)
 
     def count(self, job_name: str | None = None) -> NoReturn:
         """Raises ProgramError: ``count`` is of a whole stream."""
-        raise refuse("count() tells how many records a whole stream has: call it before key_by(...). How many each key has: "
-                     "aggregate(lit(1).count.alias(\"n\")), or value_counts(column) before key_by(...)")
+        raise refuse(
+            "count() tells how many records a whole stream has: call it before key_by(...). "
+            "How many each key has: "
+            'aggregate(lit(1).count.alias("n")), or value_counts(column) '
+            "before key_by(...)"
+        )
 
     def cache(self) -> NoReturn:
         """Raises ProgramError: cache the stream before ``key_by``."""
@@ -251,11 +283,11 @@ class KeyedStream(KeyedVerbs["DataStream"], DataStream):
 
 
 class CachedDataStream(NoOperator, DataStream):
-    """Returned by ``stream.cache()``. Its first job computes it and writes the cache. Streams derived from it after
-    that job has ended read the cache.
+    """Returned by ``stream.cache()``. Its first job computes it and writes the cache. Streams
+    derived from it after that job has ended read the cache.
 
-    The cache is in files on this program's machine, and is deleted when the program ends. If this program cannot see
-    the workers' files, each job computes the stream again.
+    The cache is in files on this program's machine, and is deleted when the program ends. If this
+    program cannot see the workers' files, each job computes the stream again.
 
     >>> squares = env.from_sequence(1, 100).map(lambda x: x * x).cache()  # doctest: +SKIP
     >>> list(squares.execute_and_collect()); list(squares.filter(lambda x: x > 50).execute_and_collect())  # doctest: +SKIP
@@ -284,14 +316,17 @@ class CachedDataStream(NoOperator, DataStream):
 class IterativeStream(DataStream):
     """Returned by ``iterate``: the input and what comes back, with the parallelism of the input.
 
-    After the input has ended, the loop runs until it is empty, and ``max_wait_time`` longer. So a job whose sources end also ends.
+    After the input has ended, the loop runs until it is empty, and ``max_wait_time`` longer. So a
+    job whose sources end also ends.
 
-    Event time in the loop is the event time of the input. After the input has ended, the watermark is 2**62 or above,
-    which is later than any timestamp. Records that come back keep their timestamps, and may be late. The way back is
-    an unbounded queue in memory; while it is long, the loop takes no further input.
+    Event time in the loop is the event time of the input. After the input has ended, the watermark
+    is 2**62 or above, which is later than any timestamp. Records that come back keep their
+    timestamps, and may be late. The way back is an unbounded queue in memory; while it is long, the
+    loop takes no further input.
 
-    Loops can follow each other, but cannot be nested. A program with a loop cannot have checkpoints, because they
-    would lack the records on their way back, and it cannot run in runtime mode BATCH.
+    Loops can follow each other, but cannot be nested. A program with a loop cannot have
+    checkpoints, because they would lack the records on their way back, and it cannot run in runtime
+    mode BATCH.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment
     >>> iteration = StreamExecutionEnvironment.get_execution_environment().from_collection([3]).iterate()
@@ -308,9 +343,8 @@ class IterativeStream(DataStream):
     def close_with(self, feedback_stream: DataStream) -> DataStream:
         """Sends the records of ``feedback_stream`` back to the beginning of the loop.
 
-        The stream must be derived from this iteration, and have its parallelism. Returns ``feedback_stream``. Raises
-        ProgramError for other streams, and if it is called twice.
-        """
+        The stream must be derived from this iteration, and have its parallelism. Returns
+        ``feedback_stream``. Raises ProgramError for other streams, and if it is called twice."""
         if not isinstance(feedback_stream, DataStream):
             raise refuse(f"close_with() takes a stream, this is {feedback_stream!r:.80}")
         self._iteration.close_with(feedback_stream.recorded)
@@ -325,7 +359,9 @@ class WindowedStream(KeyedWindows[DataStream]):
     >>> bids.key_by(lambda bid: bid[0]).window(TumblingEventTimeWindows.of(Time.seconds(10))).max(1)  # doctest: +SKIP
     """
 
-    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+    def __init__(
+        self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]
+    ) -> None:
         super().__init__(keyed_stream.recorded, window_assigner, keyed_stream._stream)
         self._env = keyed_stream.get_execution_environment()
 
@@ -352,8 +388,8 @@ class AllWindowedStream(AllWindows[DataStream]):
 
 
 class ConnectedStreams(Connected[DataStream]):
-    """Returned by ``connect``. The function has a method for each input; the methods share state through attributes
-    of the function.
+    """Returned by ``connect``. The function has a method for each input; the methods share state
+    through attributes of the function.
 
     >>> orders.connect(rates).map(Convert())  # doctest: +SKIP
     """
@@ -361,27 +397,41 @@ class ConnectedStreams(Connected[DataStream]):
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
         super().__init__(stream1, stream2, stream1._stream)
 
-    def key_by(self, key_selector1: Any, key_selector2: Any, key_type: TypeInformation | None = None) -> ConnectedStreams:
+    def key_by(
+        self, key_selector1: Any, key_selector2: Any, key_type: TypeInformation | None = None
+    ) -> ConnectedStreams:
         """Sends records of one key, from both streams, to one subtask."""
-        return ConnectedStreams(self.stream1.key_by(key_selector1, key_type=key_type), self.stream2.key_by(key_selector2, key_type=key_type))
+        return ConnectedStreams(
+            self.stream1.key_by(key_selector1, key_type=key_type),
+            self.stream2.key_by(key_selector2, key_type=key_type),
+        )
 
 
 class BroadcastStream(Broadcast[DataStream]):
-    """Returned by ``stream.broadcast(descriptor, ...)``, for ``other.connect(...)``. The descriptors name the states
-    that its elements write."""
+    """Returned by ``stream.broadcast(descriptor, ...)``, for ``other.connect(...)``. The
+    descriptors name the states that its elements write."""
 
 
 class BroadcastConnectedStream(BroadcastConnected[DataStream]):
     """Returned by ``stream.connect(broadcast_stream)``."""
 
-    def __init__(self, non_broadcast_stream: DataStream, broadcast_stream: BroadcastStream,
-                 broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
-        super().__init__(non_broadcast_stream, broadcast_stream, broadcast_state_descriptors, non_broadcast_stream._stream)
+    def __init__(
+        self,
+        non_broadcast_stream: DataStream,
+        broadcast_stream: BroadcastStream,
+        broadcast_state_descriptors: Sequence[MapStateDescriptor],
+    ) -> None:
+        super().__init__(
+            non_broadcast_stream,
+            broadcast_stream,
+            broadcast_state_descriptors,
+            non_broadcast_stream._stream,
+        )
 
 
 class StreamExecutionEnvironment(Environment[DataStream]):
-    """The environment of one program. Options come from the configuration file, environment variables, ``-D`` and the
-    program's code; later ones win.
+    """The environment of one program. Options come from the configuration file, environment
+    variables, ``-D`` and the program's code; later ones win.
 
     >>> env = StreamExecutionEnvironment.get_execution_environment()
     >>> env.set_parallelism(2).get_parallelism()
@@ -392,8 +442,11 @@ class StreamExecutionEnvironment(Environment[DataStream]):
     """
 
     @staticmethod
-    def get_execution_environment(configuration: Configuration | Mapping[str, Any] | None = None) -> StreamExecutionEnvironment:
-        """A new environment; where its jobs run is decided at ``execute`` (option ``execution.target``)."""
+    def get_execution_environment(
+        configuration: Configuration | Mapping[str, Any] | None = None,
+    ) -> StreamExecutionEnvironment:
+        """A new environment; where its jobs run is decided at ``execute`` (option
+        ``execution.target``)."""
         return StreamExecutionEnvironment(configuration)
 
     def _as_stream(self, recorded: RecordedStream) -> DataStream:

@@ -4,7 +4,8 @@ from enum import Enum
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """Whether checkpoints are deleted or retained when the job is cancelled, or are not kept outside it at all."""
+    """Whether checkpoints are deleted or retained when the job is cancelled, or are not kept
+    outside it at all."""
 
     DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
     RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"

@@ -1,7 +1,7 @@
 """The classes user functions derive from, under PyFlink's module path.
 
-A lambda is enough for ``map``, ``filter``, ``reduce`` and similar methods. A class is for what needs ``open``, state,
-timers or two inputs:
+A lambda is enough for ``map``, ``filter``, ``reduce`` and similar methods. A class is for what
+needs ``open``, state, timers or two inputs:
 
 >>> class Parse(MapFunction):
 ...     def map(self, value):
@@ -78,7 +78,11 @@ timers or two inputs:
 
 from flinkpy.operators.async_io.async_functions import AsyncFunction, AsyncFunctionDescriptor
 from flinkpy.operators.async_io.retry import AsyncRetryPredicate, AsyncRetryStrategy
-from flinkpy.operators.checkpointed import CheckpointedFunction, FunctionInitializationContext, FunctionSnapshotContext
+from flinkpy.operators.checkpointed import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from flinkpy.operators.functions import (
     AggregateFunction,
     CoFlatMapFunction,
@@ -99,19 +103,59 @@ from flinkpy.operators.functions import (
     SourceFunction,
 )
 from flinkpy.operators.keyed_state_store import KeyedStateStore
-from flinkpy.operators.process.broadcast_functions import BaseBroadcastProcessFunction, BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from flinkpy.operators.process.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
-from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
+from flinkpy.operators.process.broadcast_functions import (
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
+from flinkpy.operators.process.join_functions import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessJoinFunction,
+)
+from flinkpy.windowing.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 
 __all__ = [
-    "AsyncFunction", "AsyncFunctionDescriptor", "AsyncRetryPredicate", "AsyncRetryStrategy",
-    "BaseBroadcastProcessFunction", "BroadcastProcessFunction", "CheckpointedFunction", "FunctionInitializationContext", "FunctionSnapshotContext",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
+    "CheckpointedFunction",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "KeyedBroadcastProcessFunction",
     "AggregateFunction",
-    "CoFlatMapFunction", "CoMapFunction", "CoProcessFunction", "FilterFunction", "FlatMapFunction", "Function", "KeyedCoProcessFunction",
-    "KeyedProcessFunction", "KeyedStateStore",
-    "KeySelector", "MapFunction", "Partitioner", "ProcessFunction", "ReduceFunction", "RuntimeContext", "SinkFunction",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "FilterFunction",
+    "FlatMapFunction",
+    "Function",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStateStore",
+    "KeySelector",
+    "MapFunction",
+    "Partitioner",
+    "ProcessFunction",
+    "ReduceFunction",
+    "RuntimeContext",
+    "SinkFunction",
     "SourceFunction",
-    "AllWindowFunction", "ProcessAllWindowFunction", "ProcessWindowFunction", "WindowFunction",
-    "CoGroupFunction", "FlatJoinFunction", "JoinFunction", "ProcessJoinFunction",
+    "AllWindowFunction",
+    "ProcessAllWindowFunction",
+    "ProcessWindowFunction",
+    "WindowFunction",
+    "CoGroupFunction",
+    "FlatJoinFunction",
+    "JoinFunction",
+    "ProcessJoinFunction",
 ]

@@ -67,10 +67,21 @@ class SlotSharingGroup:
     (2.0, {'gpu': 1.0})
     """
 
-    def __init__(self, name: str, cpu_cores: float | None = None, heap: MemorySize | None = None, off_heap: MemorySize | None = None,
-                 managed: MemorySize | None = None, external: dict[str, float] | None = None) -> None:
-        self._name, self._cpu_cores, self._external = name, cpu_cores, dict(external or {})
-        self._heap, self._off_heap, self._managed = heap, off_heap, managed
+    def __init__(
+        self,
+        name: str,
+        cpu_cores: float | None = None,
+        heap: MemorySize | None = None,
+        off_heap: MemorySize | None = None,
+        managed: MemorySize | None = None,
+        external: dict[str, float] | None = None,
+    ) -> None:
+        self._name = name
+        self._cpu_cores = cpu_cores
+        self._external = dict(external or {})
+        self._heap = heap
+        self._off_heap = off_heap
+        self._managed = managed
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroup.Builder:
@@ -95,15 +106,24 @@ class SlotSharingGroup:
         return dict(self._external)
 
     def profile(self) -> ResourceProfile:
-        """The group's demand on a slot. The resource called ``gpu`` counts as GPUs; the others are named Ray
-        resources."""
-        memory = sum(each.get_bytes() for each in (self._heap, self._off_heap, self._managed) if each is not None)
+        """The group's demand on a slot. The resource called ``gpu`` counts as GPUs; the others are
+        named Ray resources."""
+        memory = sum(
+            each.get_bytes()
+            for each in (self._heap, self._off_heap, self._managed)
+            if each is not None
+        )
         external = dict(self._external)
         gpus = external.pop("gpu", external.pop("GPU", 0.0))
-        return ResourceProfile(self._cpu_cores or 0.0, gpus, memory, tuple(sorted(external.items())))
+        return ResourceProfile(
+            self._cpu_cores or 0.0, gpus, memory, tuple(sorted(external.items()))
+        )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SlotSharingGroup) and (self._name, self.profile()) == (other._name, other.profile())
+        return isinstance(other, SlotSharingGroup) and (self._name, self.profile()) == (
+            other._name,
+            other.profile(),
+        )
 
     def __hash__(self) -> int:
         return hash(self._name)
@@ -112,12 +132,14 @@ class SlotSharingGroup:
         return f"SlotSharingGroup({self._name!r}, {self.profile()})"
 
     class Builder:
-        """Sets the demands one by one; a demand that is not set may be met by anything. Setters raise ProgramError
-        for invalid values."""
+        """Sets the demands one by one; a demand that is not set may be met by anything. Setters
+        raise ProgramError for invalid values."""
 
         def __init__(self, name: str) -> None:
             if not isinstance(name, str) or not name:
-                raise ProgramError(f"a slot sharing group's name is text that is not empty, this is {name!r:.80}")
+                raise ProgramError(
+                    f"a slot sharing group's name is text that is not empty, this is {name!r:.80}"
+                )
             self._name = name
             self._cpu_cores: float | None = None
             self._heap: MemorySize | None = None
@@ -131,7 +153,9 @@ class SlotSharingGroup:
             self._cpu_cores = float(cpu_cores)
             return self
 
-        def set_task_heap_memory(self, task_heap_memory: MemorySize | str) -> SlotSharingGroup.Builder:
+        def set_task_heap_memory(
+            self, task_heap_memory: MemorySize | str
+        ) -> SlotSharingGroup.Builder:
             self._heap = _some(_memory(task_heap_memory))
             return self
 
@@ -139,11 +163,15 @@ class SlotSharingGroup:
             self._heap = _some(MemorySize.of_mebi_bytes(task_heap_memory_mb))
             return self
 
-        def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize | str) -> SlotSharingGroup.Builder:
+        def set_task_off_heap_memory(
+            self, task_off_heap_memory: MemorySize | str
+        ) -> SlotSharingGroup.Builder:
             self._off_heap = _memory(task_off_heap_memory)
             return self
 
-        def set_task_off_heap_memory_mb(self, task_off_heap_memory_mb: int) -> SlotSharingGroup.Builder:
+        def set_task_off_heap_memory_mb(
+            self, task_off_heap_memory_mb: int
+        ) -> SlotSharingGroup.Builder:
             self._off_heap = MemorySize.of_mebi_bytes(task_off_heap_memory_mb)
             return self
 
@@ -158,21 +186,37 @@ class SlotSharingGroup:
         def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
             """Sets an amount of ``gpu``, or of a named resource of the Ray cluster."""
             if not isinstance(name, str) or not name or not value > 0:
-                raise ProgramError(f"set_external_resource() takes a name and a number above 0, these are {name!r:.80} and {value!r:.80}")
+                raise ProgramError(
+                    "set_external_resource() takes a name and a number above 0, these are "
+                    f"{name!r:.80} and {value!r:.80}"
+                )
             self._external[name] = float(value)
             return self
 
         def build(self) -> SlotSharingGroup:
             """The group. Raises ProgramError for CPU cores without memory, as Flink does."""
             if self._cpu_cores is not None and self._heap is None:
-                raise ProgramError(f"slot sharing group {self._name!r} says how many CPU cores its slots have, and not how much memory: "
-                                   "call set_task_heap_memory_mb(...), too")
-            return SlotSharingGroup(self._name, self._cpu_cores, self._heap, self._off_heap, self._managed, self._external)
+                raise ProgramError(
+                    f"slot sharing group {self._name!r} says how many CPU cores its slots "
+                    "have, and not how much memory: "
+                    "call set_task_heap_memory_mb(...), too"
+                )
+            return SlotSharingGroup(
+                self._name,
+                self._cpu_cores,
+                self._heap,
+                self._off_heap,
+                self._managed,
+                self._external,
+            )
 
 
 def _some(size: MemorySize) -> MemorySize:
     if size.get_bytes() == 0:
-        raise ProgramError("the task heap memory of a slot sharing group is more than 0; leave it out where it may be anything")
+        raise ProgramError(
+            "the task heap memory of a slot sharing group is more than 0; leave it out where "
+            "it may be anything"
+        )
     return size
 
 

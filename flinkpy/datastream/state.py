@@ -1,4 +1,5 @@
-"""Keyed state under PyFlink's module path: descriptors, the kinds of state, and how long values live.
+"""Keyed state under PyFlink's module path: descriptors, the kinds of state, and how long values
+live.
 
 >>> from flinkpy.common import Duration, Types
 >>> from flinkpy.datastream.state import StateTtlConfig, ValueStateDescriptor
@@ -56,7 +57,22 @@ from flinkpy.state.descriptors import (
 from flinkpy.state.ttl.config import StateTtlConfig
 
 __all__ = [
-    "AggregatingState", "AggregatingStateDescriptor", "AppendingState", "BroadcastState", "ListState", "ListStateDescriptor", "MapState",
-    "MapStateDescriptor", "MergingState", "OperatorStateStore", "ReadOnlyBroadcastState", "ReducingState", "ReducingStateDescriptor", "State",
-    "StateDescriptor", "StateTtlConfig", "ValueState", "ValueStateDescriptor",
+    "AggregatingState",
+    "AggregatingStateDescriptor",
+    "AppendingState",
+    "BroadcastState",
+    "ListState",
+    "ListStateDescriptor",
+    "MapState",
+    "MapStateDescriptor",
+    "MergingState",
+    "OperatorStateStore",
+    "ReadOnlyBroadcastState",
+    "ReducingState",
+    "ReducingStateDescriptor",
+    "State",
+    "StateDescriptor",
+    "StateTtlConfig",
+    "ValueState",
+    "ValueStateDescriptor",
 ]

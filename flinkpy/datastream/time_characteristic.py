@@ -1,5 +1,5 @@
-"""The notion of time of a Flink 1.x program. Kept for programs that set it; event time depends on assigned
-timestamps."""
+"""The notion of time of a Flink 1.x program. Kept for programs that set it; event time depends on
+assigned timestamps."""
 
 from enum import Enum
 

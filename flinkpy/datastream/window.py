@@ -1,5 +1,5 @@
-"""Windows, assigners, triggers and evictors, under PyFlink's module path (evictors and the delta trigger come from
-Flink's Java API)."""
+"""Windows, assigners, triggers and evictors, under PyFlink's module path (evictors and the delta
+trigger come from Flink's Java API)."""
 
 from flinkpy.windowing.assigners import (
     CountSlidingWindowAssigner,
@@ -12,8 +12,18 @@ from flinkpy.windowing.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from flinkpy.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
-from flinkpy.windowing.serializers import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
+from flinkpy.windowing.evictors import (
+    CountEvictor,
+    DeltaEvictor,
+    Evictor,
+    TimeEvictor,
+    TimestampedValue,
+)
+from flinkpy.windowing.serializers import (
+    CountWindowSerializer,
+    GlobalWindowSerializer,
+    TimeWindowSerializer,
+)
 from flinkpy.windowing.session_windows import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
@@ -36,11 +46,40 @@ from flinkpy.windowing.triggers import (
 from flinkpy.windowing.windows import CountWindow, GlobalWindow, TimeWindow, Window
 
 __all__ = [
-    "Window", "TimeWindow", "CountWindow", "GlobalWindow", "TimeWindowSerializer", "CountWindowSerializer", "GlobalWindowSerializer",
-    "WindowAssigner", "MergingWindowAssigner", "TumblingEventTimeWindows", "TumblingProcessingTimeWindows", "SlidingEventTimeWindows",
-    "SlidingProcessingTimeWindows", "EventTimeSessionWindows", "ProcessingTimeSessionWindows", "DynamicEventTimeSessionWindows",
-    "DynamicProcessingTimeSessionWindows", "SessionWindowTimeGapExtractor", "GlobalWindows", "CountTumblingWindowAssigner",
-    "CountSlidingWindowAssigner", "Trigger", "TriggerResult", "EventTimeTrigger", "ProcessingTimeTrigger", "ContinuousEventTimeTrigger",
-    "ContinuousProcessingTimeTrigger", "CountTrigger", "DeltaTrigger", "NeverTrigger", "PurgingTrigger", "Evictor", "CountEvictor",
-    "TimeEvictor", "DeltaEvictor", "TimestampedValue",
+    "Window",
+    "TimeWindow",
+    "CountWindow",
+    "GlobalWindow",
+    "TimeWindowSerializer",
+    "CountWindowSerializer",
+    "GlobalWindowSerializer",
+    "WindowAssigner",
+    "MergingWindowAssigner",
+    "TumblingEventTimeWindows",
+    "TumblingProcessingTimeWindows",
+    "SlidingEventTimeWindows",
+    "SlidingProcessingTimeWindows",
+    "EventTimeSessionWindows",
+    "ProcessingTimeSessionWindows",
+    "DynamicEventTimeSessionWindows",
+    "DynamicProcessingTimeSessionWindows",
+    "SessionWindowTimeGapExtractor",
+    "GlobalWindows",
+    "CountTumblingWindowAssigner",
+    "CountSlidingWindowAssigner",
+    "Trigger",
+    "TriggerResult",
+    "EventTimeTrigger",
+    "ProcessingTimeTrigger",
+    "ContinuousEventTimeTrigger",
+    "ContinuousProcessingTimeTrigger",
+    "CountTrigger",
+    "DeltaTrigger",
+    "NeverTrigger",
+    "PurgingTrigger",
+    "Evictor",
+    "CountEvictor",
+    "TimeEvictor",
+    "DeltaEvictor",
+    "TimestampedValue",
 ]

@@ -1,4 +1,5 @@
-"""Batches of messages of text: decoded by a reader of Arrow's where that surely gives what rows have, else one by one."""
+"""Batches of messages of text: decoded by a reader of Arrow's where that surely gives what rows
+have, else one by one."""
 
 from __future__ import annotations
 
@@ -15,18 +16,24 @@ from flinkpy.formats.text_columns import nulls_in_required
 
 
 class ArrowDecoder(ColumnarDecoder):
-    """A decoder that joins the messages for a reader of Arrow's. ``_rows`` is the schema of rows that it must agree with."""
+    """A decoder that joins the messages for a reader of Arrow's. ``_rows`` is the schema of rows
+    that it must agree with."""
 
     _rows: Any
 
     @abstractmethod
     def _columns_by_arrow(self, messages: Sequence[bytes | None]) -> Sequence[Any] | None:
-        """The columns of these messages, of which there is at least one; None if one may be malformed, or must be looked at more closely. So it is,
-        too, if it raises an ArrowException, a ValueError or an OverflowError."""
+        """The columns of these messages, of which there is at least one; None if one may be
+        malformed, or must be looked at more closely. So it is, too, if it raises an ArrowException,
+        a ValueError or an OverflowError."""
 
     def decode_well_formed(self, messages: Sequence[bytes | None]) -> Decoded:
         batch = self._by_arrow(messages) if messages else None
-        return decode_one_by_one(messages, self._rows.deserialize, self.schema) if batch is None else Decoded(batch)
+        return (
+            decode_one_by_one(messages, self._rows.deserialize, self.schema)
+            if batch is None
+            else Decoded(batch)
+        )
 
     def _by_arrow(self, messages: Sequence[bytes | None]) -> Any:
         """The batch, if it surely has what rows have."""
@@ -34,14 +41,20 @@ class ArrowDecoder(ColumnarDecoder):
             columns = self._columns_by_arrow(messages)
         except (pa.ArrowException, ValueError, OverflowError):
             return None
-        if columns is None or nulls_in_required(columns, self.schema) is not None or not all(map(is_sure, parts_of(columns))):
+        if (
+            columns is None
+            or nulls_in_required(columns, self.schema) is not None
+            or not all(map(is_sure, parts_of(columns)))
+        ):
             return None
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def decode_one_by_one(messages: Sequence[bytes | None], decode: Callable[[bytes], Sequence[Any]], schema: Any) -> Decoded:
-    """The batch of what ``decode`` gives for each message: the values of a row, or a MalformedMessageError. A value
-    that its column cannot hold makes the message malformed, too."""
+def decode_one_by_one(
+    messages: Sequence[bytes | None], decode: Callable[[bytes], Sequence[Any]], schema: Any
+) -> Decoded:
+    """The batch of what ``decode`` gives for each message: the values of a row, or a
+    MalformedMessageError. A value that its column cannot hold makes the message malformed, too."""
     rows: list[Sequence[Any]] = []
     places: list[int] = []
     malformed: list[MalformedMessageError] = []
@@ -58,8 +71,13 @@ def decode_one_by_one(messages: Sequence[bytes | None], decode: Callable[[bytes]
         return _without_misfits(rows, places, messages, schema, malformed)
 
 
-def _without_misfits(rows: Sequence[Sequence[Any]], places: Sequence[int], messages: Sequence[bytes | None], schema: Any,
-                     malformed: list[MalformedMessageError]) -> Decoded:
+def _without_misfits(
+    rows: Sequence[Sequence[Any]],
+    places: Sequence[int],
+    messages: Sequence[bytes | None],
+    schema: Any,
+    malformed: list[MalformedMessageError],
+) -> Decoded:
     fitting = []
     for row, index in zip(rows, places):
         try:

@@ -1,6 +1,6 @@
-"""Values of rows as values of their declared type: an equal value of any class is taken, anything else is refused with
-a ValueError, so that no format changes a value on its way into bytes. Columns do the same (``columns.values``).
-"""
+"""Values of rows as values of their declared type: an equal value of any class is taken, anything
+else is refused with a ValueError, so that no format changes a value on its way into bytes. Columns
+do the same (``columns.values``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from typing import Any, TypeAlias
 from flinkpy.columns.values.exact_arrays import is_missing, named_fields
 from flinkpy.columns.values.literals import python_value
 from flinkpy.common.time import Instant
-from flinkpy.common.typeinfo import BasicTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TypeInformation, Types
+from flinkpy.common.typeinfo import (
+    BasicTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TypeInformation,
+    Types,
+)
 from flinkpy.common.types import Row
 from flinkpy.core.errors import ProgramError
 from flinkpy.formats.parsed_texts import bounds, in_range, short_float
@@ -29,7 +35,8 @@ def is_bytes_type(type_info: TypeInformation) -> bool:
 
 
 def exactly(type_info: TypeInformation) -> Exactly | None:
-    """What gives an equal value of the type's own class, or raises ValueError; None for types whose values have parts.
+    """What gives an equal value of the type's own class, or raises ValueError; None for types whose
+    values have parts.
 
     >>> exactly(Types.INT())(2.0), exactly(Types.DOUBLE())(2)
     (2, 2.0)
@@ -38,7 +45,13 @@ def exactly(type_info: TypeInformation) -> Exactly | None:
         ...
     ValueError: 2.9 (float) is no value of Types.INT()
     """
-    convert = _bytes if is_bytes_type(type_info) else _of_basic(type_info) if isinstance(type_info, BasicTypeInfo) else None
+    convert = (
+        _bytes
+        if is_bytes_type(type_info)
+        else _of_basic(type_info)
+        if isinstance(type_info, BasicTypeInfo)
+        else None
+    )
     if convert is None:
         return None
 
@@ -52,15 +65,23 @@ def exactly(type_info: TypeInformation) -> Exactly | None:
         try:
             return None if value is None else convert(value)
         except _Misfit:
-            raise ValueError(f"{given!r:.80} ({type(given).__name__}) is no value of {type_info!r}") from None
+            raise ValueError(
+                f"{given!r:.80} ({type(given).__name__}) is no value of {type_info!r}"
+            ) from None
 
     return of_any_class
 
 
 # The classes whose values need no look, but for the range of integers
 _OWN_CLASS: dict[str, type] = {
-    **dict.fromkeys(("BYTE", "SHORT", "INT", "LONG", "BIG_INT"), int), "STRING": str, "CHAR": str, "BOOLEAN": bool, "DOUBLE": float,
-    "BIG_DEC": Decimal, "SQL_DATE": datetime.date, "BYTES": bytes,
+    **dict.fromkeys(("BYTE", "SHORT", "INT", "LONG", "BIG_INT"), int),
+    "STRING": str,
+    "CHAR": str,
+    "BOOLEAN": bool,
+    "DOUBLE": float,
+    "BIG_DEC": Decimal,
+    "SQL_DATE": datetime.date,
+    "BYTES": bytes,
 }
 
 
@@ -164,7 +185,9 @@ def _moment(value: Any) -> datetime.datetime:
 def _timestamp(value: Any) -> datetime.datetime:
     moment = _moment(value)
     if moment.utcoffset() is not None:
-        raise ValueError(f"{value!r:.80} has a zone, and the type has none; declare Types.INSTANT()")
+        raise ValueError(
+            f"{value!r:.80} has a zone, and the type has none; declare Types.INSTANT()"
+        )
     return moment
 
 
@@ -173,22 +196,33 @@ def _instant(value: Any) -> datetime.datetime | Instant:
         return value
     moment = _moment(value)
     if moment.utcoffset() is None:
-        raise ValueError(f"{value!r:.80} has no zone, and an instant needs one; declare Types.SQL_TIMESTAMP()")
+        raise ValueError(
+            f"{value!r:.80} has no zone, and an instant needs one; declare Types.SQL_TIMESTAMP()"
+        )
     return moment
 
 
 _EXACTLY: dict[str, Exactly] = {
-    "STRING": _text, "CHAR": _text, "BOOLEAN": _boolean, "BIG_INT": _whole, "DOUBLE": _double, "FLOAT": _float, "BIG_DEC": _decimal,
-    "SQL_DATE": _date, "SQL_TIME": _time, "SQL_TIMESTAMP": _timestamp, "INSTANT": _instant,
+    "STRING": _text,
+    "CHAR": _text,
+    "BOOLEAN": _boolean,
+    "BIG_INT": _whole,
+    "DOUBLE": _double,
+    "FLOAT": _float,
+    "BIG_DEC": _decimal,
+    "SQL_DATE": _date,
+    "SQL_TIME": _time,
+    "SQL_TIMESTAMP": _timestamp,
+    "INSTANT": _instant,
 }
 
 
-# -- values with parts -----------------------------------------------------------------------------------------------------------------
+# -- values with parts -----------------------------------------------------------------------------
 
 
 def fields_in_order(type_info: RowTypeInfo) -> Callable[[Any], Sequence[Any]]:
-    """What gives the fields of a row of the type: by name from a dict, a named row, a named tuple or a dataclass, else
-    by position."""
+    """What gives the fields of a row of the type: by name from a dict, a named row, a named tuple
+    or a dataclass, else by position."""
     names = tuple(type_info.field_names)
 
     def in_order(value: Any) -> Sequence[Any]:
@@ -203,12 +237,17 @@ def fields_in_order(type_info: RowTypeInfo) -> Callable[[Any], Sequence[Any]]:
         if more:
             raise ValueError(f"{value!r:.80} has a field {more[0]!r}, and its type has not")
         if len(named) < len(names):
-            raise ValueError(f"{value!r:.80} has no field {next(name for name in names if name not in named)!r}")
+            raise ValueError(
+                f"{value!r:.80} has no field {next(name for name in names if name not in named)!r}"
+            )
         return [named[name] for name in names]
 
     def _by_position(listed: list[Any], value: Any) -> list[Any]:
         if len(listed) != len(names):
-            raise ValueError(f"{value!r:.80} has {len(listed)} fields instead of {len(names)}: {', '.join(names)}")
+            raise ValueError(
+                f"{value!r:.80} has {len(listed)} fields instead of {len(names)}: "
+                f"{', '.join(names)}"
+            )
         return listed
 
     return in_order
@@ -216,7 +255,9 @@ def fields_in_order(type_info: RowTypeInfo) -> Callable[[Any], Sequence[Any]]:
 
 def elements(value: Any) -> list[Any]:
     """The elements of a list, a tuple, a row or an array."""
-    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, set, frozenset)) or not isinstance(value, Iterable):
+    if isinstance(
+        value, (str, bytes, bytearray, memoryview, Mapping, set, frozenset)
+    ) or not isinstance(value, Iterable):
         raise ValueError(f"{value!r:.80} ({type(value).__name__}) is no list")
     return list(value)
 
@@ -233,7 +274,9 @@ def is_list_type(type_info: TypeInformation) -> bool:
     return isinstance(type_info, PrimitiveArrayTypeInfo) and not is_bytes_type(type_info)
 
 
-def each_converted(names: Sequence[str], converts: Sequence[Exactly], values: Sequence[Any]) -> list[Any]:
+def each_converted(
+    names: Sequence[str], converts: Sequence[Exactly], values: Sequence[Any]
+) -> list[Any]:
     """The converted values of a row's fields. A ValueError names the field."""
     try:
         return [convert(value) for convert, value in zip(converts, values)]

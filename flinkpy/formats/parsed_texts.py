@@ -1,9 +1,9 @@
-"""Texts as values of a declared type, for formats that hold values as text: cells of CSV, and in JSON dates, times,
-decimals, bytes and the keys of maps. A text that is no value of the type raises ValueError.
+"""Texts as values of a declared type, for formats that hold values as text: cells of CSV, and in
+JSON dates, times, decimals, bytes and the keys of maps. A text that is no value of the type raises
+ValueError.
 
-Numbers, dates and times are written as ``text_values`` writes them, and in ISO 8601. A time with a zone is an instant:
-a ``SQL_TIMESTAMP`` refuses a text with a zone, an ``INSTANT`` one without.
-"""
+Numbers, dates and times are written as ``text_values`` writes them, and in ISO 8601. A time with a
+zone is an instant: a ``SQL_TIMESTAMP`` refuses a text with a zone, an ``INSTANT`` one without."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ from flinkpy.common.typeinfo import BasicTypeInfo, TypeInformation, Types
 Parse: TypeAlias = Callable[[str], Any]
 
 NAMED_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_FLOATS_BY_NAME = {**{name.lower(): value for name, value in NAMED_FLOATS.items()}, "inf": math.inf, "-inf": -math.inf, "-nan": math.nan}
+_FLOATS_BY_NAME = {
+    **{name.lower(): value for name, value in NAMED_FLOATS.items()},
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "-nan": math.nan,
+}
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DAY = r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
@@ -46,7 +51,8 @@ def whole(text: str) -> int:
 
 def double(text: str) -> float:
     """A float, ``NaN``, ``Infinity`` or ``-Infinity``."""
-    if text.isascii() and "_" not in text and text[:1] > " " and text[-1:] > " ":  # Python's float takes more than numbers
+    # Python's float takes more than numbers
+    if text.isascii() and "_" not in text and text[:1] > " " and text[-1:] > " ":
         try:
             number = float(text)
             if number - number == 0.0:  # neither infinite nor NaN
@@ -133,10 +139,13 @@ def timestamp(text: str) -> datetime.datetime:
 
 
 def instant(text: str) -> datetime.datetime | Instant:
-    """``2024-05-01 12:30:00.5+02:00`` as a datetime in UTC; an Instant if it has parts of microseconds."""
+    """``2024-05-01 12:30:00.5+02:00`` as a datetime in UTC; an Instant if it has parts of
+    microseconds."""
     moment, nanos, zone = _moment(text)
     if zone is None:
-        raise ValueError(f"{text!r:.80} has no zone, and an instant needs one; declare Types.SQL_TIMESTAMP()")
+        raise ValueError(
+            f"{text!r:.80} has no zone, and an instant needs one; declare Types.SQL_TIMESTAMP()"
+        )
     try:
         utc = moment.replace(tzinfo=datetime.timezone.utc) - _offset(zone)
     except OverflowError:
@@ -145,7 +154,8 @@ def instant(text: str) -> datetime.datetime | Instant:
 
 
 def utc_of(seconds: int, nanos: int) -> datetime.datetime | Instant:
-    """The instant as a datetime in UTC; as an Instant if it has parts of microseconds, or is not in Python's years."""
+    """The instant as a datetime in UTC; as an Instant if it has parts of microseconds, or is not in
+    Python's years."""
     try:
         moment = _EPOCH + datetime.timedelta(seconds=seconds, microseconds=nanos // 1000)
     except OverflowError:
@@ -158,7 +168,9 @@ def _moment(text: str) -> tuple[datetime.datetime, int, str | None]:
     if found is None:
         raise ValueError(f"{text!r:.80} is no datetime, such as 2024-05-01 12:30:00")
     year, month, day, hour, minute, second, fraction, zone = found.groups()
-    moment = datetime.datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
+    moment = datetime.datetime(
+        int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0)
+    )
     return moment, _nanos(fraction), zone
 
 
@@ -178,7 +190,8 @@ def _offset(zone: str) -> datetime.timedelta:
 
 
 def in_range(type_info: TypeInformation) -> Callable[[int], int]:
-    """What gives the number itself, or raises ValueError if it is outside the integers of the type."""
+    """What gives the number itself, or raises ValueError if it is outside the integers of the
+    type."""
     low, high = bounds(type_info)
     if low is None or high is None:
         return lambda number: number
@@ -186,7 +199,9 @@ def in_range(type_info: TypeInformation) -> Callable[[int], int]:
 
     def check(number: int) -> int:
         if number not in within:
-            raise ValueError(f"{number!r:.80} is outside {low} .. {high}, the numbers of {type_info!r}")
+            raise ValueError(
+                f"{number!r:.80} is outside {low} .. {high}, the numbers of {type_info!r}"
+            )
         return number
 
     return check
@@ -199,8 +214,17 @@ def bounds(type_info: TypeInformation) -> tuple[int | None, int | None]:
 
 
 _PARSERS: dict[str, Parse] = {
-    "STRING": str, "CHAR": str, "BOOLEAN": boolean, "BIG_INT": whole, "DOUBLE": double, "FLOAT": lambda text: short_float(double(text)),
-    "BIG_DEC": decimal, "SQL_DATE": date, "SQL_TIME": time_of_day, "SQL_TIMESTAMP": timestamp, "INSTANT": instant,
+    "STRING": str,
+    "CHAR": str,
+    "BOOLEAN": boolean,
+    "BIG_INT": whole,
+    "DOUBLE": double,
+    "FLOAT": lambda text: short_float(double(text)),
+    "BIG_DEC": decimal,
+    "SQL_DATE": date,
+    "SQL_TIME": time_of_day,
+    "SQL_TIMESTAMP": timestamp,
+    "INSTANT": instant,
 }
 
 

@@ -1,9 +1,9 @@
 """Messages as columns: what a source or a sink of messages needs to know of a format.
 
-A decoder makes a record batch of many messages at once, an encoder makes messages of a batch. They mean the same as
-the schema of rows with the same name: the rows of the decoded batch equal the rows that it gives. Both are made while
-the program is built, are pickled into each subtask, and keep nothing between two calls that matters.
-"""
+A decoder makes a record batch of many messages at once, an encoder makes messages of a batch. They
+mean the same as the schema of rows with the same name: the rows of the decoded batch equal the rows
+that it gives. Both are made while the program is built, are pickled into each subtask, and keep
+nothing between two calls that matters."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SHOWN_BYTES = 60
 
 
 class MalformedMessageError(BadRecordError, ValueError):
-    """A message cannot be decoded: says why, and shows how it begins. ``index`` is its place among the messages that
-    were decoded together; None for a message that was decoded by itself.
+    """A message cannot be decoded: says why, and shows how it begins. ``index`` is its place among
+    the messages that were decoded together; None for a message that was decoded by itself.
 
     >>> raise MalformedMessageError(3, "it ends within a text", b'{"a": "x')
     Traceback (most recent call last):
@@ -30,8 +30,12 @@ class MalformedMessageError(BadRecordError, ValueError):
     """
 
     def __init__(self, index: int | None, why: str, message: bytes | None = None) -> None:
-        super().__init__(index, why, None if message is None else bytes(message[: _SHOWN_BYTES + 1]))
-        self.index, self.why, self.beginning = index, why, self.args[2]
+        super().__init__(
+            index, why, None if message is None else bytes(message[: _SHOWN_BYTES + 1])
+        )
+        self.index = index
+        self.why = why
+        self.beginning = self.args[2]
 
     def at(self, index: int) -> MalformedMessageError:
         """The same error for a message at another place."""
@@ -50,7 +54,8 @@ def shown(message: bytes | None) -> str:
 
 
 class Decoded(NamedTuple):
-    """A batch with a row for each message that could be decoded, and an error for each other one, both in order."""
+    """A batch with a row for each message that could be decoded, and an error for each other one,
+    both in order."""
 
     batch: pa.RecordBatch
     malformed: Sequence[MalformedMessageError] = ()
@@ -59,9 +64,9 @@ class Decoded(NamedTuple):
 class ColumnarDecoder(ABC):
     """Makes a record batch of messages.
 
-    ``schema`` is that of every batch. Each message becomes one row, in order; None (a Kafka record without a value, a
-    tombstone) becomes a row of nulls, so a source that wants no such rows leaves these messages out.
-    """
+    ``schema`` is that of every batch. Each message becomes one row, in order; None (a Kafka record
+    without a value, a tombstone) becomes a row of nulls, so a source that wants no such rows leaves
+    these messages out."""
 
     schema: pa.Schema
 
@@ -70,7 +75,8 @@ class ColumnarDecoder(ABC):
         """The messages as a batch without the malformed ones, and an error for each of those."""
 
     def decode(self, messages: Sequence[bytes | None]) -> pa.RecordBatch:
-        """The messages as a batch. Raises MalformedMessageError for the first one that cannot be decoded."""
+        """The messages as a batch. Raises MalformedMessageError for the first one that cannot be
+        decoded."""
         batch, malformed = self.decode_well_formed(messages)
         if malformed:
             raise malformed[0]
@@ -82,13 +88,13 @@ class ColumnarEncoder(ABC):
 
     @abstractmethod
     def encode(self, batch: pa.RecordBatch) -> list[bytes]:
-        """The messages, in order. Raises ProgramError, which names the field, for a value that the format cannot
-        hold."""
+        """The messages, in order. Raises ProgramError, which names the field, for a value that the
+        format cannot hold."""
 
 
 class RegisteredSchema(NamedTuple):
-    """A schema as a schema registry keeps it: AVRO, JSON or PROTOBUF, its text, and the schemas that it refers to, by
-    the name that it has for each."""
+    """A schema as a schema registry keeps it: AVRO, JSON or PROTOBUF, its text, and the schemas
+    that it refers to, by the name that it has for each."""
 
     kind: str
     text: str
@@ -100,7 +106,8 @@ class RegisteredFormat:
 
     @property
     def places(self) -> list[int] | None:
-        """For Protobuf, where the schema defines the message; such messages say it behind their schema's number."""
+        """For Protobuf, where the schema defines the message; such messages say it behind their
+        schema's number."""
         return None
 
     def registered(self) -> RegisteredSchema:

@@ -23,7 +23,9 @@ class RawColumnarDecoder(ColumnarDecoder):
         self.schema = pa.schema([(field, pa.binary())])
 
     def decode_well_formed(self, messages: Sequence[bytes | None]) -> Decoded:
-        return Decoded(pa.RecordBatch.from_arrays([pa.array(messages, pa.binary())], schema=self.schema))
+        return Decoded(
+            pa.RecordBatch.from_arrays([pa.array(messages, pa.binary())], schema=self.schema)
+        )
 
 
 class StringColumnarDecoder(ColumnarDecoder):
@@ -45,19 +47,25 @@ class StringColumnarDecoder(ColumnarDecoder):
         return Decoded(pa.RecordBatch.from_arrays([texts], schema=self.schema), malformed)
 
 
-def _well_formed(messages: Sequence[bytes | None], malformed: list[MalformedMessageError]) -> list[str | None]:
+def _well_formed(
+    messages: Sequence[bytes | None], malformed: list[MalformedMessageError]
+) -> list[str | None]:
     texts: list[str | None] = []
     for index, message in enumerate(messages):
         try:
             texts.append(None if message is None else str(message, "utf-8"))
         except UnicodeDecodeError as error:
-            malformed.append(MalformedMessageError(index, f"it is no UTF-8 ({error.reason} at byte {error.start})", message))
+            malformed.append(
+                MalformedMessageError(
+                    index, f"it is no UTF-8 ({error.reason} at byte {error.start})", message
+                )
+            )
     return texts
 
 
 class RawColumnarEncoder(ColumnarEncoder):
-    """The only column, or the one of that name, as messages: bytes as they are, text in UTF-8. A null is a message of
-    no bytes.
+    """The only column, or the one of that name, as messages: bytes as they are, text in UTF-8. A
+    null is a message of no bytes.
 
     >>> RawColumnarEncoder().encode(pa.RecordBatch.from_pydict({"word": ["né", None]}))
     [b'n\\xc3\\xa9', b'']
@@ -71,17 +79,28 @@ class RawColumnarEncoder(ColumnarEncoder):
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            column = column.cast(pa.binary() if pa.types.is_string(column.type) else pa.large_binary())
+            column = column.cast(
+                pa.binary() if pa.types.is_string(column.type) else pa.large_binary()
+            )
         elif not is_of_bytes(column.type):
-            raise ProgramError(f"a raw message is bytes or text, and the column is {column.type}; cast it, or choose a format such as JSON")
+            raise ProgramError(
+                f"a raw message is bytes or text, and the column is {column.type}; cast it, "
+                "or choose a format such as JSON"
+            )
         return [b"" if each is None else each for each in column.to_pylist()]
 
     def _place(self, schema: pa.Schema) -> int:
         if self._field is not None:
             place: int = schema.get_field_index(self._field)
             if place < 0:
-                raise ProgramError(f"there is no column {self._field!r} to write as raw messages (there are {', '.join(schema.names)})")
+                raise ProgramError(
+                    f"there is no column {self._field!r} to write as raw messages (there are "
+                    f"{', '.join(schema.names)})"
+                )
             return place
         if len(schema) != 1:
-            raise ProgramError(f"a raw message is one column, and there are {len(schema)} ({', '.join(schema.names)}); name the one to write")
+            raise ProgramError(
+                f"a raw message is one column, and there are {len(schema)} "
+                f"({', '.join(schema.names)}); name the one to write"
+            )
         return 0

@@ -1,7 +1,6 @@
-"""Conversions for columns of text files whose values are written in another form: bytes as Base64, and times of day
-as text that Arrow's JSON reader does not parse. Also detects integers that were rounded because Arrow inferred a
-column of floats.
-"""
+"""Conversions for columns of text files whose values are written in another form: bytes as Base64,
+and times of day as text that Arrow's JSON reader does not parse. Also detects integers that were
+rounded because Arrow inferred a column of floats."""
 
 from __future__ import annotations
 
@@ -19,11 +18,20 @@ _ALL_FLOATS_BELOW = 1 << 53  # every integer up to here equals a float
 
 def is_of_bytes(kind: Any) -> bool:
     """Whether the type is one of bytes."""
-    return any(is_a(kind) for is_a in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view))
+    return any(
+        is_a(kind)
+        for is_a in (
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_fixed_size_binary,
+            pa.types.is_binary_view,
+        )
+    )
 
 
 def as_text(schema: Any, is_text: Callable[[Any], bool]) -> Any:
-    """The schema with text in place of the types that ``is_text`` selects, also inside structs and lists."""
+    """The schema with text in place of the types that ``is_text`` selects, also inside structs and
+    lists."""
     return changed(schema, lambda kind: pa.string() if is_text(kind) else kind)
 
 
@@ -42,14 +50,18 @@ def changed_type(kind: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def in_microseconds(kind: Any) -> Any:
-    """Files of text have moments with as many digits as their writer likes; Arrow reads no more of them than the type has, even if they are zeros. So
-    they are read in microseconds, and cast."""
-    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) and kind.unit in ("s", "ms") else kind
+    """Files of text have moments with as many digits as their writer likes; Arrow reads no more of
+    them than the type has, even if they are zeros. So they are read in microseconds, and cast."""
+    return (
+        pa.timestamp("us", kind.tz)
+        if pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")
+        else kind
+    )
 
 
 def decoded(batch: Any, schema: Any) -> Any:
-    """The record batch with text converted to the schema's types of bytes and times of day. Raises ArrowInvalid for
-    text that is neither."""
+    """The record batch with text converted to the schema's types of bytes and times of day. Raises
+    ArrowInvalid for text that is neither."""
     for at, field in enumerate(batch.schema):
         wanted = schema.field(field.name)
         if not wanted.type.equals(field.type):
@@ -67,7 +79,12 @@ def _column(column: Any, kind: Any) -> Any:
         parts = [_column(part, field.type) for part, field in zip(column.flatten(), kind)]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
     if pa.types.is_list(kind):
-        return pa.ListArray.from_arrays(column.offsets, _column(column.values, kind.value_type), type=kind, mask=column.is_null())
+        return pa.ListArray.from_arrays(
+            column.offsets,
+            _column(column.values, kind.value_type),
+            type=kind,
+            mask=column.is_null(),
+        )
     decode: Callable[[str], Any] = _time if pa.types.is_time(kind) else _bytes
     return pa.array([None if text is None else decode(text) for text in column.to_pylist()], kind)
 
@@ -76,7 +93,10 @@ def _bytes(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
-        raise ValueError(f"{text!r:.80} is no Base64, in which files of text hold bytes; read it as text and encode it") from None
+        raise ValueError(
+            f"{text!r:.80} is no Base64, in which files of text hold bytes; read it as text "
+            "and encode it"
+        ) from None
 
 
 def _time(text: str) -> datetime.time:
@@ -90,10 +110,13 @@ def _time(text: str) -> datetime.time:
 
 
 def nulls_in_required(columns: Any, schema: Any) -> str | None:
-    """Says which column of the schema has a null, though its field is not nullable; None if all are right."""
+    """Says which column of the schema has a null, though its field is not nullable; None if all are
+    right."""
     for field, column in zip(schema, columns):
         if not field.nullable and column.null_count:
-            return f"column {field.name!r} has a null, and its field in the schema has nullable=False"
+            return (
+                f"column {field.name!r} has a null, and its field in the schema has nullable=False"
+            )
     return None
 
 
@@ -103,17 +126,22 @@ def first_text(texts: Any) -> str:
 
 
 def csv_table(block: bytes, **options: Any) -> Any:
-    """The records of the block, with the options of ``pyarrow.csv.open_csv``; their block size is larger than this one.
+    """The records of the block, with the options of ``pyarrow.csv.open_csv``; their block size is
+    larger than this one.
 
-    ``read_csv`` would do the same, but on Python 3.10 each call of it looks through all objects of the process.
-    """
+    ``read_csv`` would do the same, but on Python 3.10 each call of it looks through all objects of
+    the process."""
     with csv.open_csv(pa.BufferReader(block), **options) as reader:
         return reader.read_all()
 
 
 def with_large_floats(batch: Any) -> list[str]:
     """The columns of floats with values so large that an integer may have been rounded."""
-    return [field.name for field, column in zip(batch.schema, batch.columns) if field.type == pa.float64() and _is_large(column)]
+    return [
+        field.name
+        for field, column in zip(batch.schema, batch.columns)
+        if field.type == pa.float64() and _is_large(column)
+    ]
 
 
 def _is_large(column: Any) -> bool:
@@ -136,4 +164,7 @@ def rounded(texts: Any) -> Iterator[str]:
 def refuse_rounded(texts: Any, name: str) -> None:
     """Raises ArrowInvalid if one of the texts is an integer that no float equals."""
     for text in rounded(texts):
-        raise pa.ArrowInvalid(f"column {name!r} holds {text}, which no float equals; give schema= with a decimal, a whole number or text for it")
+        raise pa.ArrowInvalid(
+            f"column {name!r} holds {text}, which no float equals; give schema= with a "
+            "decimal, a whole number or text for it"
+        )

@@ -1,9 +1,9 @@
 """Records for text formats: their fields, and their values as JSON and as text.
 
-Both formats write values as Flink and Spark do: bytes as Base64, decimals with all digits and without an exponent,
-datetimes with the offset of their zone. JSON has no NaN and no infinities; they become the texts ``"NaN"``,
-``"Infinity"`` and ``"-Infinity"``. Sets are refused, because they have no order.
-"""
+Both formats write values as Flink and Spark do: bytes as Base64, decimals with all digits and
+without an exponent, datetimes with the offset of their zone. JSON has no NaN and no infinities;
+they become the texts ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. Sets are refused, because they
+have no order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from flinkpy.common.types import Row
 from flinkpy.core.errors import ProgramError
 
 _MINUTE = datetime.timedelta(minutes=1)
-_SINGLE = {bytes, Decimal, datetime.date, datetime.time, datetime.datetime}  # without parts; a fast check
+# without parts; a fast check
+_SINGLE = {bytes, Decimal, datetime.date, datetime.time, datetime.datetime}
 
 
 def plain(value: Any) -> Any:
@@ -48,7 +49,8 @@ def fields_of(value: Any) -> Sequence[Any]:
 
 
 def json_text(record: Any) -> str:
-    """The record as JSON on one line. Raises ProgramError, with the field's name, for a value that JSON cannot hold.
+    """The record as JSON on one line. Raises ProgramError, with the field's name, for a value that
+    JSON cannot hold.
 
     >>> json_text({"at": datetime.datetime(2024, 5, 1, 12), "raw": b"abc", "rate": math.nan})
     '{"at": "2024-05-01 12:00:00", "raw": "YWJj", "rate": "NaN"}'
@@ -60,13 +62,18 @@ def json_text(record: Any) -> str:
 
 
 def json_value(value: Any) -> str:
-    """A value's JSON, as it stands in a record. Raises TypeError or ValueError for a value that JSON cannot hold."""
+    """A value's JSON, as it stands in a record. Raises TypeError or ValueError for a value that
+    JSON cannot hold."""
     try:
         return _ENCODER.encode(value)
     except ValueError as error:
         if "JSON compliant" not in str(error):
             raise
-        return json.dumps(_with_named_floats(value), default=lambda each: _with_named_floats(_known(each)), ensure_ascii=False)
+        return json.dumps(
+            _with_named_floats(value),
+            default=lambda each: _with_named_floats(_known(each)),
+            ensure_ascii=False,
+        )
 
 
 def _with_named_floats(value: Any) -> Any:
@@ -106,7 +113,8 @@ def _known(value: Any) -> Any:
 
 
 def single_text(value: Any) -> str:
-    """The text of a value without parts that JSON does not have. Raises TypeError for an object without a text form."""
+    """The text of a value without parts that JSON does not have. Raises TypeError for an object
+    without a text form."""
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -114,11 +122,19 @@ def single_text(value: Any) -> str:
     if isinstance(value, datetime.datetime):
         offset = value.utcoffset()
         # Readers do not accept offsets with seconds, so those become UTC.
-        return str(value.astimezone(datetime.timezone.utc) if offset is not None and offset % _MINUTE else value)
+        return str(
+            value.astimezone(datetime.timezone.utc)
+            if offset is not None and offset % _MINUTE
+            else value
+        )
     if isinstance(value, Instant):
         return f"{datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)}.{value.nanos:09}+00:00"
     if getattr(type(value), "__str__", None) is object.__str__:
-        what = "a set has no order: give sorted(...)" if isinstance(value, (set, frozenset)) else "it has no text: give a value of Python's own types"
+        what = (
+            "a set has no order: give sorted(...)"
+            if isinstance(value, (set, frozenset))
+            else "it has no text: give a value of Python's own types"
+        )
         raise TypeError(f"{value!r:.60} is a {type(value).__name__}, {what}")
     return str(value)
 

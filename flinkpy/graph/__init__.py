@@ -1,2 +1,2 @@
-"""The graphs that the client builds: transformations, StreamGraph, JobGraph; and the deployment descriptor of one
-subtask."""
+"""The graphs that the client builds: transformations, StreamGraph, JobGraph; and the deployment
+descriptor of one subtask."""

@@ -1,4 +1,5 @@
-"""The content of ``JobVertex.chain``: a chain's operators, and the targets of each operator's outputs."""
+"""The content of ``JobVertex.chain``: a chain's operators, and the targets of each operator's
+outputs."""
 
 from __future__ import annotations
 
@@ -28,12 +29,14 @@ class ChainedEdge:
 
 @dataclass(frozen=True)
 class NetworkEdge:
-    """An output to the network output of that index (``ResultPartitionDescriptor.output_index``)."""
+    """An output to the network output of that index
+    (``ResultPartitionDescriptor.output_index``)."""
 
     output_index: int
     partitioning: Partitioning
     side_tag: str | None = None
-    buffer_timeout_ms: int = 100  # -1: send only full batches, and when idle; 0: send after every batch
+    # -1: send only full batches, and when idle; 0: send after every batch
+    buffer_timeout_ms: int = 100
     type_info: Any = None  # the records' declared type (flinkpy.common.typeinfo), or None
 
 
@@ -48,8 +51,8 @@ class ChainedOperator:
 
 @dataclass(frozen=True)
 class ChainConfig:
-    """The operators of a chain, head first; an operator's chained successors come after it. ``inputs`` is the number
-    of inputs of the head: 0 for a source."""
+    """The operators of a chain, head first; an operator's chained successors come after it.
+    ``inputs`` is the number of inputs of the head: 0 for a source."""
 
     operators: tuple[ChainedOperator, ...]
     inputs: int = 0

@@ -1,18 +1,19 @@
-"""Whether a stream only adds records, or also brings updates: a new version of a key's row whenever its aggregate has
-changed.
+"""Whether a stream only adds records, or also brings updates: a new version of a key's row whenever
+its aggregate has changed.
 
-The number of updates depends on how records are grouped into batches, and only a key's last update is valid. So
-updates must not be aggregated, joined, or put into windows. Operators declare whether they accept them
-(``takes_updates``); other programs are refused. In BATCH there is only one row per key, so there are no updates.
+The number of updates depends on how records are grouped into batches, and only a key's last update
+is valid. So updates must not be aggregated, joined, or put into windows. Operators declare whether
+they accept them (``takes_updates``); other programs are refused. In BATCH there is only one row per
+key, so there are no updates.
 
-What is handed over as a table (``takes_last_results``) has the last row of each key. Behind an aggregate a ``select``
-may have dropped the key, and a ``filter`` may drop the last row and not the ones before it. So rows are not chosen
-where they are handed over: the aggregate itself emits only the last row of each key, as in BATCH, and what follows sees
-no other. That holds for all running results (``replaces_results``), also for those that count as records elsewhere:
-``reduce``, ``sum``, ``min`` and ``max``. Between them and the table there may be only what looks at one record at a
-time (``keeps_nothing``), or takes updates as such. The results of other operators, such as ``process``, are records of
-their own.
-"""
+What is handed over as a table (``takes_last_results``) has the last row of each key. Behind an
+aggregate a ``select`` may have dropped the key, and a ``filter`` may drop the last row and not the
+ones before it. So rows are not chosen where they are handed over: the aggregate itself emits only
+the last row of each key, as in BATCH, and what follows sees no other. That holds for all running
+results (``replaces_results``), also for those that count as records elsewhere: ``reduce``, ``sum``,
+``min`` and ``max``. Between them and the table there may be only what looks at one record at a time
+(``keeps_nothing``), or takes updates as such. The results of other operators, such as ``process``,
+are records of their own."""
 
 from __future__ import annotations
 
@@ -20,40 +21,62 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.graph.transformations import PartitionTransformation, SideOutputTransformation, Transformation, UnionTransformation
+from flinkpy.graph.transformations import (
+    PartitionTransformation,
+    SideOutputTransformation,
+    Transformation,
+    UnionTransformation,
+)
 
 
 def refuse_added_updates(transformation: Transformation) -> None:
     """Raises ProgramError for an operator that would aggregate updates."""
-    maker = next((each.updates_of for each in transformation.inputs if each.updates_of is not None), None)
-    if maker is not None and not getattr(getattr(transformation, "operator", None), "takes_updates", True):
+    maker = next(
+        (each.updates_of for each in transformation.inputs if each.updates_of is not None), None
+    )
+    if maker is not None and not getattr(
+        getattr(transformation, "operator", None), "takes_updates", True
+    ):
         raise ProgramError(
-            f"{transformation.label} cannot take what {maker.label} gives: that is a new row for a key whenever its aggregate has changed, and each "
-            "would count as one more record. Aggregate in windows there, keep the latest row of each key in a KeyedProcessFunction between, or, "
-            "where the input ends, call env.set_runtime_mode(RuntimeExecutionMode.BATCH) first, in which each key gives one row")
+            f"{transformation.label} cannot take what {maker.label} gives: that is a new "
+            "row for a key whenever its aggregate has changed, and each "
+            "would count as one more record. Aggregate in windows there, keep the latest "
+            "row of each key in a KeyedProcessFunction between, or, "
+            "where the input ends, call env.set_runtime_mode(RuntimeExecutionMode.BATCH) "
+            "first, in which each key gives one row"
+        )
 
 
 def makers_of_tables(order: Sequence[Transformation]) -> set[Transformation]:
-    """The operators that emit only the last result of each key, because a table wants them; ``order`` has all
-    transformations, inputs first.
+    """The operators that emit only the last result of each key, because a table wants them;
+    ``order`` has all transformations, inputs first.
 
     Raises ProgramError if another operator wants each of their results.
     """
     changing: set[Transformation] = set()  # what gives results that are replaced later
     for each in order:
-        if _says(each, "replaces_results") or any(_passes(each, reader) for reader in each.inputs if reader in changing):
+        if _says(each, "replaces_results") or any(
+            _passes(each, reader) for reader in each.inputs if reader in changing
+        ):
             changing.add(each)
     ends = [each for each in order if _says(each, "takes_last_results")]
     wanted = _leading_to(ends, changing)
     for each in order:
         taken = next((reader for reader in each.inputs if reader in wanted), None)
-        if isinstance(each, SideOutputTransformation) and taken is not None and _says(taken, "replaces_results"):
+        if (
+            isinstance(each, SideOutputTransformation)
+            and taken is not None
+            and _says(taken, "replaces_results")
+        ):
             continue  # what fails is told as it comes
         if taken is not None and each not in wanted and each not in ends:
             end = ends[0]
             raise ProgramError(
-                f"{end.label} takes the last result of each key of {taken.label}, and {each.label} takes every one: both cannot be in one job. "
-                "Call execute_and_collect(), which gives each result as it comes, or run them one after the other")
+                f"{end.label} takes the last result of each key of {taken.label}, and "
+                f"{each.label} takes every one: both cannot be in one job. "
+                "Call execute_and_collect(), which gives each result as it comes, or run "
+                "them one after the other"
+            )
     return {each for each in wanted if _says(each, "replaces_results")}
 
 
@@ -71,7 +94,9 @@ def is_changing(stream: Transformation) -> bool:
     return False
 
 
-def _leading_to(ends: Iterable[Transformation], changing: set[Transformation]) -> set[Transformation]:
+def _leading_to(
+    ends: Iterable[Transformation], changing: set[Transformation]
+) -> set[Transformation]:
     found: set[Transformation] = set()
     waiting = [reader for end in ends for reader in end.inputs if reader in changing]
     while waiting:
@@ -80,13 +105,17 @@ def _leading_to(ends: Iterable[Transformation], changing: set[Transformation]) -
             continue
         found.add(each)
         if not _says(each, "replaces_results"):
-            waiting += [reader for reader in each.inputs if reader in changing and _passes(each, reader)]
+            waiting += [
+                reader for reader in each.inputs if reader in changing and _passes(each, reader)
+            ]
     return found
 
 
 def _passes(transformation: Transformation, reader: Transformation) -> bool:
     """Whether a new version of a record of its input makes a new version of its results."""
-    if isinstance(transformation, (PartitionTransformation, UnionTransformation)) or _says(transformation, "keeps_nothing"):
+    if isinstance(transformation, (PartitionTransformation, UnionTransformation)) or _says(
+        transformation, "keeps_nothing"
+    ):
         return True
     return reader.updates_of is not None and transformation.updates_of is not None
 

@@ -1,8 +1,8 @@
 """What the JobMaster and a task tell each other about checkpoints.
 
-These travel where the events of source coordinators do: each once, and in one order with them. So a task has the splits that were assigned to it
-before a checkpoint, and none that were assigned behind, when it is told to begin.
-"""
+These travel where the events of source coordinators do: each once, and in one order with them. So a
+task has the splits that were assigned to it before a checkpoint, and none that were assigned
+behind, when it is told to begin."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ class CheckpointAborted:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointMetrics:
-    """How long a task's part in a checkpoint took, in milliseconds: from the checkpoint's trigger until the first barrier came; from there until the
-    barrier went on; to freeze the state, while the task does nothing else; and to write it. ``in_flight`` are bytes of records that the barrier
+    """How long a task's part in a checkpoint took, in milliseconds: from the checkpoint's trigger
+    until the first barrier came; from there until the barrier went on; to freeze the state, while
+    the task does nothing else; and to write it. ``in_flight`` are bytes of records that the barrier
     has overtaken."""
 
     start_delay_ms: int = 0
@@ -72,7 +73,8 @@ class SnapshotFailed:
 
 @dataclass(frozen=True)
 class FinalCheckpointAwaited:
-    """From a task: its input has ended, and it waits for a checkpoint to commit its last results."""
+    """From a task: its input has ended, and it waits for a checkpoint to commit its last
+    results."""
 
 
 ToTask: TypeAlias = BeginCheckpoint | CheckpointCompleted | CheckpointAborted

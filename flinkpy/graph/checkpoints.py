@@ -1,4 +1,5 @@
-"""What a checkpoint consists of, as it travels: from the tasks to the JobMaster, into the checkpoint's manifest, and to the tasks that start from it.
+"""What a checkpoint consists of, as it travels: from the tasks to the JobMaster, into the
+checkpoint's manifest, and to the tasks that start from it.
 
 The bytes of state themselves are elsewhere, or within a :class:`StateHandle` while they are few.
 """
@@ -11,13 +12,15 @@ from typing import NamedTuple
 
 from flinkpy.core.ids import IntermediateDataSetId, JobVertexId, OperatorId
 
-SHARED = "../shared/"  # what the path of a file begins with that several checkpoints of a job may use
+# what the path of a file begins with that several checkpoints of a job may use
+SHARED = "../shared/"
 
 
 @dataclass(frozen=True)
 class StateHandle:
-    """Where some bytes of state are: in the handle itself (``data``), or in a file (``path``) from ``offset`` on. Who reads them checks
-    ``length`` and ``checksum`` (CRC-32). They may be compressed: ``codec`` says how."""
+    """Where some bytes of state are: in the handle itself (``data``), or in a file (``path``) from
+    ``offset`` on. Who reads them checks ``length`` and ``checksum`` (CRC-32). They may be
+    compressed: ``codec`` says how."""
 
     length: int
     checksum: int
@@ -33,13 +36,18 @@ class StateHandle:
         >>> StateHandle(3, 0, path="../shared/17-c0ffee").shared_file, StateHandle(3, 0, path="0a-1-0").shared_file
         ('17-c0ffee', None)
         """
-        return self.path.removeprefix(SHARED) if self.path is not None and self.path.startswith(SHARED) else None
+        return (
+            self.path.removeprefix(SHARED)
+            if self.path is not None and self.path.startswith(SHARED)
+            else None
+        )
 
 
 @dataclass(frozen=True)
 class KeyedPieces:
-    """Keyed state that was saved in pieces, so that a later checkpoint writes only those which the one before does not have. ``form`` says how
-    state is made of them. The name of a piece stands for its bytes: if a subtask's state still has a piece of that name, it is the same."""
+    """Keyed state that was saved in pieces, so that a later checkpoint writes only those which the
+    one before does not have. ``form`` says how state is made of them. The name of a piece stands
+    for its bytes: if a subtask's state still has a piece of that name, it is the same."""
 
     form: str
     pieces: Mapping[str, StateHandle]
@@ -47,8 +55,9 @@ class KeyedPieces:
 
 @dataclass(frozen=True)
 class StateTable:
-    """One state of one subtask in the canonical form: a Parquet file, or no file for a state without entries. ``kind``, ``type`` and ``expires`` are
-    those of its meta (``flinkpy.state``); ``rows`` is how many keys, elements or entries it has."""
+    """One state of one subtask in the canonical form: a Parquet file, or no file for a state
+    without entries. ``kind``, ``type`` and ``expires`` are those of its meta (``flinkpy.state``);
+    ``rows`` is how many keys, elements or entries it has."""
 
     name: str
     keyed: bool
@@ -61,8 +70,9 @@ class StateTable:
 
 @dataclass(frozen=True)
 class OperatorSubtaskState:
-    """What one operator of one subtask saved: keyed state, operator state, or both; each in its own format (``flinkpy.state``). Where there are
-    ``pieces``, ``keyed`` has the keyed state that is not in them. In the canonical form all is in ``tables``, and there is nothing else."""
+    """What one operator of one subtask saved: keyed state, operator state, or both; each in its own
+    format (``flinkpy.state``). Where there are ``pieces``, ``keyed`` has the keyed state that is
+    not in them. In the canonical form all is in ``tables``, and there is nothing else."""
 
     keyed: StateHandle | None = None
     operator: StateHandle | None = None
@@ -72,7 +82,11 @@ class OperatorSubtaskState:
     @property
     def has_keys(self) -> bool:
         """Whether there is keyed state."""
-        return self.keyed is not None or self.pieces is not None or any(table.keyed for table in self.tables)
+        return (
+            self.keyed is not None
+            or self.pieces is not None
+            or any(table.keyed for table in self.tables)
+        )
 
     def handles(self) -> Iterator[StateHandle]:
         """Those there are."""
@@ -92,7 +106,8 @@ class ChannelKey(NamedTuple):
 
 @dataclass(frozen=True)
 class ChannelState:
-    """What was in flight in one channel when a barrier overtook it: at its consumer's end (``is_input``), or behind that at its producer's."""
+    """What was in flight in one channel when a barrier overtook it: at its consumer's end
+    (``is_input``), or behind that at its producer's."""
 
     channel: ChannelKey
     is_input: bool
@@ -101,7 +116,8 @@ class ChannelState:
 
 @dataclass(frozen=True)
 class DataSetState:
-    """What was in flight between two vertices that had so many subtasks. ``ship_strategy`` is the partitioner's name."""
+    """What was in flight between two vertices that had so many subtasks. ``ship_strategy`` is the
+    partitioner's name."""
 
     producers: int
     consumers: int
@@ -113,8 +129,8 @@ class DataSetState:
 
 @dataclass(frozen=True)
 class SubtaskSnapshot:
-    """What a subtask acknowledges a checkpoint with: the state of each operator of its chain that has some, and what was in flight in its channels
-    when the barrier overtook it."""
+    """What a subtask acknowledges a checkpoint with: the state of each operator of its chain that
+    has some, and what was in flight in its channels when the barrier overtook it."""
 
     operators: Mapping[OperatorId, OperatorSubtaskState] = field(default_factory=dict)
     channels: tuple[ChannelState, ...] = ()
@@ -128,9 +144,10 @@ class SubtaskSnapshot:
 
 @dataclass(frozen=True)
 class OperatorCheckpoint:
-    """One operator in a completed checkpoint: what each subtask saved, by its index (those without state are not there), the state of a
-    source's enumerator, and the subtasks that had finished before, which have no state any more. ``uid`` is the one that the program gave
-    it; ``key_kind`` is that of ``OperatorInfo``."""
+    """One operator in a completed checkpoint: what each subtask saved, by its index (those without
+    state are not there), the state of a source's enumerator, and the subtasks that had finished
+    before, which have no state any more. ``uid`` is the one that the program gave it; ``key_kind``
+    is that of ``OperatorInfo``."""
 
     name: str
     parallelism: int
@@ -160,7 +177,8 @@ class OperatorCheckpoint:
 
 @dataclass(frozen=True)
 class CompletedCheckpoint:
-    """A checkpoint that every subtask has acknowledged and whose manifest is stored. ``location`` is its folder, None in memory."""
+    """A checkpoint that every subtask has acknowledged and whose manifest is stored. ``location``
+    is its folder, None in memory."""
 
     checkpoint_id: int
     timestamp_ms: int
@@ -187,19 +205,22 @@ class CompletedCheckpoint:
 
 @dataclass(frozen=True)
 class OperatorRestore:
-    """What one subtask's operator starts from: the state of all old subtasks, in their order, but for keyed state of other key groups. The subtask
-    takes its share of it."""
+    """What one subtask's operator starts from: the state of all old subtasks, in their order, but
+    for keyed state of other key groups. The subtask takes its share of it."""
 
     subtasks: tuple[OperatorSubtaskState, ...]
 
 
 @dataclass(frozen=True)
 class OutputRestore:
-    """What was in flight behind one output of a vertex, which its subtasks send first: each channel's state through the same channel, or, when the
-    parallelism of either end or the partitioner has changed (``is_rescaled``), through the partitioner. Producers that are no more are shared out.
+    """What was in flight behind one output of a vertex, which its subtasks send first: each
+    channel's state through the same channel, or, when the parallelism of either end or the
+    partitioner has changed (``is_rescaled``), through the partitioner. Producers that are no more
+    are shared out.
 
-    ``is_barred``: a barrier with the id of the checkpoint follows, which the consumer aligns. Otherwise a newer record of a key might overtake an
-    older one that was in flight, because another subtask sends that one now."""
+    ``is_barred``: a barrier with the id of the checkpoint follows, which the consumer aligns.
+    Otherwise a newer record of a key might overtake an older one that was in flight, because
+    another subtask sends that one now."""
 
     output_index: int
     channels: tuple[ChannelState, ...]
@@ -207,15 +228,17 @@ class OutputRestore:
     is_barred: bool = False
 
     def share_of(self, subtask: int, parallelism: int) -> list[ChannelState]:
-        """Those that a subtask sends, in order: of each channel first what was further on its way."""
+        """Those that a subtask sends, in order: of each channel first what was further on its
+        way."""
         own = [state for state in self.channels if state.channel.producer % parallelism == subtask]
         return sorted(own, key=lambda state: (state.channel, not state.is_input))
 
 
 @dataclass(frozen=True)
 class TaskRestore:
-    """The checkpoint a task starts from, and what its operators find there, and its outputs. ``finished``: every subtask of all its operators had
-    finished, so the task ends as soon as it has started. ``stops``: the job has stopped with this savepoint, so the task has its sinks
+    """The checkpoint a task starts from, and what its operators find there, and its outputs.
+    ``finished``: every subtask of all its operators had finished, so the task ends as soon as it
+    has started. ``stops``: the job has stopped with this savepoint, so the task has its sinks
     commit what they had prepared, and ends."""
 
     checkpoint_id: int

@@ -1,4 +1,5 @@
-"""The deployment descriptor of one subtask: its code, its partitions, its gates and the locations of their producers."""
+"""The deployment descriptor of one subtask: its code, its partitions, its gates and the locations
+of their producers."""
 
 from __future__ import annotations
 
@@ -6,7 +7,16 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, IntermediateDataSetId, JobId, OperatorId, ResourceId, ResultPartitionId
+from flinkpy.core.ids import (
+    AllocationId,
+    ExecutionAttemptId,
+    FencingToken,
+    IntermediateDataSetId,
+    JobId,
+    OperatorId,
+    ResourceId,
+    ResultPartitionId,
+)
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.program.code import OutOfBand
 from flinkpy.graph.checkpoints import TaskRestore
@@ -34,8 +44,9 @@ class ShuffleDescriptor:
 
 
 class ShuffleDescriptors(tuple[ShuffleDescriptor, ...]):
-    """The producers of an edge with many of them, shared by all consumers and pickled once: a thousand TaskExecutors
-    get the same thousands of producers, and each message contains the same bytes."""
+    """The producers of an edge with many of them, shared by all consumers and pickled once: a
+    thousand TaskExecutors get the same thousands of producers, and each message contains the same
+    bytes."""
 
     _pickled: bytes | None = None
 
@@ -62,12 +73,11 @@ class ResultPartitionDescriptor:
 
 @dataclass(frozen=True)
 class InputGateDescriptor:
-    """One gate that this subtask reads: subpartition ``subpartition_index`` of each listed producer, with one channel
-    each.
+    """One gate that this subtask reads: subpartition ``subpartition_index`` of each listed
+    producer, with one channel each.
 
-    All consumers that read the same producers share one tuple of them, so a wide job costs producers + consumers, not
-    their product.
-    """
+    All consumers that read the same producers share one tuple of them, so a wide job costs
+    producers + consumers, not their product."""
 
     data_set_id: IntermediateDataSetId
     input_index: int
@@ -97,7 +107,9 @@ class TaskDeploymentDescriptor:
     def subtask_name(self) -> str:
         """``Map (2/4)#0``: name, subtask from 1, parallelism, attempt."""
         attempt = self.attempt_id
-        return f"{self.task_name} ({attempt.subtask_index + 1}/{self.parallelism})#{attempt.attempt}"
+        return (
+            f"{self.task_name} ({attempt.subtask_index + 1}/{self.parallelism})#{attempt.attempt}"
+        )
 
 
 @dataclass(frozen=True)
@@ -116,9 +128,8 @@ class TaskExecutionState:
 class TaskMetrics:
     """Counters of one task since its start, carried by heartbeats.
 
-    ``read_ms`` is the monotonic time at which the task's process read them; it orders two readings of one attempt.
-    ``accumulators`` comes from :class:`flinkpy.metrics.live.LiveAccumulators`.
-    """
+    ``read_ms`` is the monotonic time at which the task's process read them; it orders two readings
+    of one attempt. ``accumulators`` comes from :class:`flinkpy.metrics.live.LiveAccumulators`."""
 
     attempt_id: ExecutionAttemptId
     records_in: int = 0
@@ -153,7 +164,8 @@ class SlotStatus:
 
 @dataclass(frozen=True)
 class JobMasterRegistration:
-    """What a JobMaster says about itself when it registers with the ResourceManager and the TaskExecutors."""
+    """What a JobMaster says about itself when it registers with the ResourceManager and the
+    TaskExecutors."""
 
     job_id: JobId
     resource_id: ResourceId

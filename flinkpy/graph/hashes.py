@@ -1,18 +1,19 @@
-"""Operator ids: the same program has the same ids on every machine and in every run, so that state can be restored to its operator.
+"""Operator ids: the same program has the same ids on every machine and in every run, so that state
+can be restored to its operator.
 
-An id set by the user has precedence: ``uid`` is hashed, ``uid_hash`` is used as it is. Otherwise the id is computed
-from the operator's kind and, for each input, from the id of the operator that it reads, the input's number, and the
-side output. Operators for which all this is equal are told apart by their order in the program.
+An id set by the user has precedence: ``uid`` is hashed, ``uid_hash`` is used as it is. Otherwise
+the id is computed from the operator's kind and, for each input, from the id of the operator that it
+reads, the input's number, and the side output. Operators for which all this is equal are told apart
+by their order in the program.
 
-A source has no inputs. It is identified by its class and name and, if several sources of a program share both, by
-their configuration. So the sides of a union may change places. Only between equal sources does the order in the
-program decide. (Flink's own hash has neither rule.)
+A source has no inputs. It is identified by its class and name and, if several sources of a program
+share both, by their configuration. So the sides of a union may change places. Only between equal
+sources does the order in the program decide. (Flink's own hash has neither rule.)
 
-Deliberately left out are names and functions (so that renaming or editing a lambda keeps its state), parallelism and
-chaining (so that rescaling, or switching chaining off to debug, does too), and the position among unrelated operators
-(so that a branch added elsewhere changes nothing here; Flink's own hash counts the nodes visited before, so it does
-change).
-"""
+Deliberately left out are names and functions (so that renaming or editing a lambda keeps its
+state), parallelism and chaining (so that rescaling, or switching chaining off to debug, does too),
+and the position among unrelated operators (so that a branch added elsewhere changes nothing here;
+Flink's own hash counts the nodes visited before, so it does change)."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ _HASH = re.compile(r"[0-9a-f]{32}")
 
 
 def digest(*parts: str) -> str:
-    """A 128-bit hash of the parts. Each part is prefixed with its length, so that different lists of parts never have
-    the same bytes."""
+    """A 128-bit hash of the parts. Each part is prefixed with its length, so that different lists
+    of parts never have the same bytes."""
     hasher = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -40,8 +41,8 @@ def digest(*parts: str) -> str:
 
 
 def operator_ids(graph: StreamGraph) -> dict[int, OperatorId]:
-    """The operator id of every node. Raises ProgramError for a malformed ``uid_hash``, and if two operators get the
-    same id."""
+    """The operator id of every node. Raises ProgramError for a malformed ``uid_hash``, and if two
+    operators get the same id."""
     ids: dict[int, OperatorId] = {}
     owners: dict[str, StreamNode] = {}
     equals: dict[str, int] = {}
@@ -55,7 +56,10 @@ def operator_ids(graph: StreamGraph) -> dict[int, OperatorId]:
             found = digest("place", place, str(ordinal))
         other = owners.setdefault(found, node)
         if other is not node:
-            raise ProgramError(f"{other.label} and {node.label} have the same operator id {found}; give each its own uid")
+            raise ProgramError(
+                f"{other.label} and {node.label} have the same operator id {found}; give each "
+                "its own uid"
+            )
         ids[node.id] = OperatorId(found)
     return ids
 
@@ -68,15 +72,22 @@ def data_set_id(vertex: JobVertexId, output_index: int) -> IntermediateDataSetId
 def _given(node: StreamNode) -> str | None:
     if node.uid_hash is not None:
         if not _HASH.fullmatch(node.uid_hash):
-            raise ProgramError(f"the uid hash {node.uid_hash!r} of {node.label} is not made of 32 hexadecimal digits in lower case; "
-                               "to name the operator freely use uid()")
+            raise ProgramError(
+                f"the uid hash {node.uid_hash!r} of {node.label} is not made of 32 "
+                "hexadecimal digits in lower case; "
+                "to name the operator freely use uid()"
+            )
         return node.uid_hash
     return digest("uid", node.uid) if node.uid is not None else None
 
 
 def _place(node: StreamNode, graph: StreamGraph, ids: dict[int, OperatorId], source: str) -> str:
-    """A hash of the node's kind and inputs. Inputs are sorted, because a union reads its inputs in any order."""
-    inputs = sorted(f"{edge.input_index}:{ids[edge.source]}:{edge.side_tag!r}" for edge in _read_through_local_phases(node, graph))
+    """A hash of the node's kind and inputs. Inputs are sorted, because a union reads its inputs in
+    any order."""
+    inputs = sorted(
+        f"{edge.input_index}:{ids[edge.source]}:{edge.side_tag!r}"
+        for edge in _read_through_local_phases(node, graph)
+    )
     operator = node.operator
     while hasattr(operator, "wrapped"):  # an error policy changes no id
         operator = operator.wrapped
@@ -84,8 +95,8 @@ def _place(node: StreamNode, graph: StreamGraph, ids: dict[int, OperatorId], sou
 
 
 def _read_through_local_phases(node: StreamNode, graph: StreamGraph) -> Iterator[StreamEdge]:
-    """The node's inputs as the program defines them: local phases are skipped, because they depend on the
-    parallelism."""
+    """The node's inputs as the program defines them: local phases are skipped, because they depend
+    on the parallelism."""
     for edge in node.in_edges:
         source = graph.nodes[edge.source]
         yield source.in_edges[0] if source.is_local_phase else edge
@@ -97,7 +108,11 @@ def _sources(graph: StreamGraph) -> dict[int, str]:
     for node in graph.nodes.values():
         if node.kind is NodeKind.SOURCE and _given(node) is None:
             alike.setdefault(digest(type(_read_by(node)).__qualname__, node.name), []).append(node)
-    return {node.id: what if len(nodes) == 1 else digest(what, described(_read_by(node))) for what, nodes in alike.items() for node in nodes}
+    return {
+        node.id: what if len(nodes) == 1 else digest(what, described(_read_by(node)))
+        for what, nodes in alike.items()
+        for node in nodes
+    }
 
 
 def _read_by(node: StreamNode) -> Any:
@@ -110,8 +125,8 @@ def _read_by(node: StreamNode) -> Any:
 
 
 def _depth_then_program_order(graph: StreamGraph) -> Callable[[StreamNode], tuple[float, int]]:
-    """A sort key: inputs first; otherwise the order of the program, whichever sink was registered first. A local
-    phase changes nobody's position."""
+    """A sort key: inputs first; otherwise the order of the program, whichever sink was registered
+    first. A local phase changes nobody's position."""
     depth: dict[int, float] = {}
     for node in graph.nodes.values():
         deepest = max((int(depth[edge.source]) for edge in node.in_edges), default=-1)

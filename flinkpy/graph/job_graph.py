@@ -1,10 +1,11 @@
-"""The JobGraph, which the client submits: chained vertices, the data sets between them, and how these are distributed.
+"""The JobGraph, which the client submits: chained vertices, the data sets between them, and how
+these are distributed.
 
-Everything here can be pickled without the user's code. Functions travel as bytes in ``JobVertex.chain`` and
-``JobVertex.sources``; ``flinkpy.core.program.code.dumps`` makes these on the client, and they are unpickled only
-where they run. Tables and collections in the program's memory travel beside those bytes: by reference within the
-program's own process, and on Ray in the form that the cluster's client has prepared.
-"""
+Everything here can be pickled without the user's code. Functions travel as bytes in
+``JobVertex.chain`` and ``JobVertex.sources``; ``flinkpy.core.program.code.dumps`` makes these on
+the client, and they are unpickled only where they run. Tables and collections in the program's
+memory travel beside those bytes: by reference within the program's own process, and on Ray in the
+form that the cluster's client has prepared."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class DistributionPattern(Enum):
 
 
 class ResultPartitionType(Enum):
-    """PIPELINED passes records on as they are produced; with BLOCKING, consumers wait until all are produced."""
+    """PIPELINED passes records on as they are produced; with BLOCKING, consumers wait until all are
+    produced."""
 
     PIPELINED = "PIPELINED"
     BLOCKING = "BLOCKING"
@@ -39,7 +41,8 @@ class ResultPartitionType(Enum):
 
 @dataclass(frozen=True)
 class OperatorInfo:
-    """One operator of a chain. ``key_kind`` says which keys its state is of, if their types were declared."""
+    """One operator of a chain. ``key_kind`` says which keys its state is of, if their types were
+    declared."""
 
     operator_id: OperatorId
     name: str
@@ -59,13 +62,15 @@ class IntermediateDataSet:
 
 @dataclass(frozen=True)
 class JobEdge:
-    """An input of a vertex: the data set that it reads, how it is distributed, and which input of the head operator
-    it is."""
+    """An input of a vertex: the data set that it reads, how it is distributed, and which input of
+    the head operator it is."""
 
     data_set: IntermediateDataSet
     consumer: JobVertexId
     pattern: DistributionPattern
-    ship_strategy: str  # the partitioner's name: FORWARD, REBALANCE, HASH ...; it is shown, and stands in checkpoints with records in flight
+    # the partitioner's name: FORWARD, REBALANCE, HASH ...; it is shown, and stands in checkpoints
+    # with records in flight
+    ship_strategy: str
     input_index: int = 0  # the input of the head operator (0 or 1 for two-input operators)
 
 
@@ -86,8 +91,10 @@ class JobVertex:
     resources: ResourceProfile = ANY  # of its slot sharing group
     # Operator -> pickled Source, whose enumerator runs in the JobMaster
     sources: tuple[tuple[OperatorId, bytes], ...] = ()
-    out_of_band: tuple[OutOfBand, ...] = ()  # the program's data that the chain and sources refer to but do not contain
-    max_parallelism_is_set: bool = True  # by the program; if not, that of a checkpoint takes its place
+    # the program's data that the chain and sources refer to but do not contain
+    out_of_band: tuple[OutOfBand, ...] = ()
+    # by the program; if not, that of a checkpoint takes its place
+    max_parallelism_is_set: bool = True
 
     @property
     def is_source(self) -> bool:
@@ -110,13 +117,23 @@ class JobGraph:
 
     def edge_of(self, data_set_id: IntermediateDataSetId) -> JobEdge | None:
         """The edge that reads the data set."""
-        return next((edge for vertex in self.vertices for edge in vertex.inputs if edge.data_set.id == data_set_id), None)
+        return next(
+            (
+                edge
+                for vertex in self.vertices
+                for edge in vertex.inputs
+                if edge.data_set.id == data_set_id
+            ),
+            None,
+        )
 
     @property
     def slots_needed(self) -> int:
-        """The number of slots needed to run the whole job at once: the sum of each sharing group's largest
-        parallelism."""
+        """The number of slots needed to run the whole job at once: the sum of each sharing group's
+        largest parallelism."""
         widest: dict[str, int] = {}
         for vertex in self.vertices:
-            widest[vertex.slot_sharing_group] = max(widest.get(vertex.slot_sharing_group, 0), vertex.parallelism)
+            widest[vertex.slot_sharing_group] = max(
+                widest.get(vertex.slot_sharing_group, 0), vertex.parallelism
+            )
         return sum(widest.values())

@@ -1,8 +1,8 @@
-"""From StreamGraph to JobGraph: operators that can share a task are chained into one vertex; the other edges cross
-the network.
+"""From StreamGraph to JobGraph: operators that can share a task are chained into one vertex; the
+other edges cross the network.
 
-A chain is a tree: a chained operator has exactly one input, so every edge from outside the chain enters at its head.
-"""
+A chain is a tree: a chained operator has exactly one input, so every edge from outside the chain
+enters at its head."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import JobId, JobVertexId, OperatorId
 from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
 from flinkpy.core.program import code
-from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, ChainingStrategy, NetworkEdge
+from flinkpy.graph.chain_config import (
+    ChainConfig,
+    ChainedEdge,
+    ChainedOperator,
+    ChainingStrategy,
+    NetworkEdge,
+)
 from flinkpy.graph.hashes import data_set_id, operator_ids
 from flinkpy.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex, OperatorInfo
 from flinkpy.graph.partitioning import PartitioningKind
@@ -21,16 +27,18 @@ from flinkpy.graph.resources import ANY
 from flinkpy.graph.stream_graph import NodeKind, StreamEdge, StreamGraph, StreamNode
 
 LONGEST_CHAIN = 100
-"""The greatest number of operators in one chain, in succession. A watermark passes them in nested calls, about five
-per operator; Python allows a thousand, and the user's functions need some of them too. The next operator begins
-another chain."""
+"""The greatest number of operators in one chain, in succession. A watermark passes them in nested
+calls, about five per operator; Python allows a thousand, and the user's functions need some of them
+too. The next operator begins another chain."""
 
 _INPUTS = {NodeKind.SOURCE: 0, NodeKind.ONE_INPUT: 1, NodeKind.TWO_INPUT: 2}
 
 
-def build_job_graph(stream_graph: StreamGraph, job_id: JobId, configuration: Mapping[str, Any] | None = None) -> JobGraph:
-    """The JobGraph, with vertices in topological order and user code pickled. Raises ProgramError, which names the
-    operator, if one cannot be pickled."""
+def build_job_graph(
+    stream_graph: StreamGraph, job_id: JobId, configuration: Mapping[str, Any] | None = None
+) -> JobGraph:
+    """The JobGraph, with vertices in topological order and user code pickled. Raises ProgramError,
+    which names the operator, if one cannot be pickled."""
     chains = Chains(stream_graph)
     ids = operator_ids(stream_graph)
     vertices: dict[int, JobVertex] = {}
@@ -38,15 +46,28 @@ def build_job_graph(stream_graph: StreamGraph, job_id: JobId, configuration: Map
     for head in chains.heads:
         vertex = _vertex(stream_graph, chains, head, ids)
         for index, edge in enumerate(chains.network_edges(head)):
-            data_set = IntermediateDataSet(data_set_id(vertex.id, index), vertex.id, index, edge.partition_type)
+            data_set = IntermediateDataSet(
+                data_set_id(vertex.id, index), vertex.id, index, edge.partition_type
+            )
             vertex.outputs.append(data_set)
             data_sets[edge] = data_set
-        vertex.inputs.extend(JobEdge(data_sets[edge], vertex.id, edge.partitioning.pattern, edge.partitioning.kind.value, edge.input_index)
-                             for edge in stream_graph.nodes[head].in_edges)
+        vertex.inputs.extend(
+            JobEdge(
+                data_sets[edge],
+                vertex.id,
+                edge.partitioning.pattern,
+                edge.partitioning.kind.value,
+                edge.input_index,
+            )
+            for edge in stream_graph.nodes[head].in_edges
+        )
         vertices[head] = vertex
     _refuse_scattered_co_location(vertices.values())
-    values = {**(configuration or {}), RUNTIME_MODE.key: stream_graph.runtime_mode}  # AUTOMATIC has been resolved
-    return JobGraph(job_id, stream_graph.name, list(vertices.values()), values, stream_graph.is_bounded)
+    # AUTOMATIC has been resolved
+    values = {**(configuration or {}), RUNTIME_MODE.key: stream_graph.runtime_mode}
+    return JobGraph(
+        job_id, stream_graph.name, list(vertices.values()), values, stream_graph.is_bounded
+    )
 
 
 def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
@@ -66,11 +87,18 @@ def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
 
 
 def _would_only_store(graph: StreamGraph, edge: StreamEdge) -> bool:
-    """Whether the edge goes, in BATCH, by key from a single task to a single task that takes records as they come: an exchange would sort nothing
-    and store everything."""
-    is_of_single_tasks = graph.nodes[edge.source].parallelism == graph.nodes[edge.target].parallelism == 1
+    """Whether the edge goes, in BATCH, by key from a single task to a single task that takes
+    records as they come: an exchange would sort nothing and store everything."""
+    is_of_single_tasks = (
+        graph.nodes[edge.source].parallelism == graph.nodes[edge.target].parallelism == 1
+    )
     takes_as_they_come = getattr(graph.nodes[edge.target].operator, "chains_by_key", False)
-    return graph.runtime_mode is RuntimeMode.BATCH and edge.partitioning.kind is PartitioningKind.HASH and is_of_single_tasks and takes_as_they_come
+    return (
+        graph.runtime_mode is RuntimeMode.BATCH
+        and edge.partitioning.kind is PartitioningKind.HASH
+        and is_of_single_tasks
+        and takes_as_they_come
+    )
 
 
 class Chains:
@@ -86,7 +114,8 @@ class Chains:
         return edge in self._chained
 
     def members(self, head: int) -> list[StreamNode]:
-        """The chain's operators, head first: each before its chained successors, branch by branch."""
+        """The chain's operators, head first: each before its chained successors, branch by
+        branch."""
         found: list[StreamNode] = []
         stack = [head]
         while stack:
@@ -97,7 +126,12 @@ class Chains:
 
     def network_edges(self, head: int) -> list[StreamEdge]:
         """The edges that leave the chain; their positions are its output indices."""
-        return [edge for node in self.members(head) for edge in node.out_edges if edge not in self._chained]
+        return [
+            edge
+            for node in self.members(head)
+            for edge in node.out_edges
+            if edge not in self._chained
+        ]
 
     def name(self, head: int) -> str:
         """The chain's name in Flink's notation: ``Source: x -> Map -> (Filter, Sink: y)``."""
@@ -121,40 +155,67 @@ def _chained_edges(graph: StreamGraph) -> set[StreamEdge]:
     return chained
 
 
-def _vertex(graph: StreamGraph, chains: Chains, head: int, ids: Mapping[int, OperatorId]) -> JobVertex:
+def _vertex(
+    graph: StreamGraph, chains: Chains, head: int, ids: Mapping[int, OperatorId]
+) -> JobVertex:
     members = chains.members(head)
     first = members[0]
     out_of_band: list[code.OutOfBand] = []
     return JobVertex(
-        id=JobVertexId(ids[head]), name=chains.name(head), parallelism=first.parallelism, max_parallelism=first.max_parallelism,
-        operators=tuple(OperatorInfo(ids[node.id], node.name, node.uid, node.key_kind) for node in members),
+        id=JobVertexId(ids[head]),
+        name=chains.name(head),
+        parallelism=first.parallelism,
+        max_parallelism=first.max_parallelism,
+        operators=tuple(
+            OperatorInfo(ids[node.id], node.name, node.uid, node.key_kind) for node in members
+        ),
         chain=_pickled(_chain_config(chains, head, members, ids), members, out_of_band),
-        slot_sharing_group=first.slot_sharing_group, co_location_group=first.co_location_group,
+        slot_sharing_group=first.slot_sharing_group,
+        co_location_group=first.co_location_group,
         resources=graph.resources.get(first.slot_sharing_group, ANY),
-        sources=tuple((ids[node.id], code.dumps(node.source, f"the source {node.label}", out_of_band))
-                      for node in members if node.source is not None),
-        out_of_band=tuple(out_of_band), max_parallelism_is_set=any(node.max_parallelism_is_set for node in members),
+        sources=tuple(
+            (ids[node.id], code.dumps(node.source, f"the source {node.label}", out_of_band))
+            for node in members
+            if node.source is not None
+        ),
+        out_of_band=tuple(out_of_band),
+        max_parallelism_is_set=any(node.max_parallelism_is_set for node in members),
     )
 
 
-def _chain_config(chains: Chains, head: int, members: list[StreamNode], ids: Mapping[int, OperatorId]) -> ChainConfig:
+def _chain_config(
+    chains: Chains, head: int, members: list[StreamNode], ids: Mapping[int, OperatorId]
+) -> ChainConfig:
     positions = {node.id: position for position, node in enumerate(members)}
     outputs = {edge: index for index, edge in enumerate(chains.network_edges(head))}
 
     def edge_of(edge: StreamEdge) -> ChainedEdge | NetworkEdge:
         if chains.is_chained(edge):
             return ChainedEdge(positions[edge.target], edge.side_tag)
-        return NetworkEdge(outputs[edge], edge.partitioning, edge.side_tag, edge.buffer_timeout_ms, edge.type_info)
+        return NetworkEdge(
+            outputs[edge], edge.partitioning, edge.side_tag, edge.buffer_timeout_ms, edge.type_info
+        )
 
-    operators = tuple(ChainedOperator(ids[node.id], node.name, node.uid, node.operator, tuple(map(edge_of, node.out_edges))) for node in members)
+    operators = tuple(
+        ChainedOperator(
+            ids[node.id], node.name, node.uid, node.operator, tuple(map(edge_of, node.out_edges))
+        )
+        for node in members
+    )
     return ChainConfig(operators, _INPUTS[members[0].kind])
 
 
-def _pickled(chain: ChainConfig, members: list[StreamNode], out_of_band: list[code.OutOfBand]) -> bytes:
-    """Pickles the chain as a whole, so that objects shared by its operators stay shared. Only if that fails does it
-    try the operators one by one, to name the culprit."""
+def _pickled(
+    chain: ChainConfig, members: list[StreamNode], out_of_band: list[code.OutOfBand]
+) -> bytes:
+    """Pickles the chain as a whole, so that objects shared by its operators stay shared. Only if
+    that fails does it try the operators one by one, to name the culprit."""
     try:
-        return code.dumps(chain, "the operator " + members[0].label if len(members) == 1 else "the chain", out_of_band)
+        return code.dumps(
+            chain,
+            "the operator " + members[0].label if len(members) == 1 else "the chain",
+            out_of_band,
+        )
     except ProgramError:
         for node, operator in zip(members, chain.operators):
             code.dumps(operator, f"the operator {node.label}", out_of_band)
@@ -162,8 +223,8 @@ def _pickled(chain: ChainConfig, members: list[StreamNode], out_of_band: list[co
 
 
 def _refuse_scattered_co_location(vertices: Iterable[JobVertex]) -> None:
-    """Raises ProgramError if co-located vertices are in different slot sharing groups, because co-located subtasks
-    share a slot."""
+    """Raises ProgramError if co-located vertices are in different slot sharing groups, because
+    co-located subtasks share a slot."""
     groups: dict[str, JobVertex] = {}
     for vertex in vertices:
         if vertex.co_location_group is None:
@@ -171,5 +232,8 @@ def _refuse_scattered_co_location(vertices: Iterable[JobVertex]) -> None:
         other = groups.setdefault(vertex.co_location_group, vertex)
         if other.slot_sharing_group != vertex.slot_sharing_group:
             raise ProgramError(
-                f"{other.name!r} and {vertex.name!r} are in the co-location group {vertex.co_location_group!r} but in the slot sharing groups "
-                f"{other.slot_sharing_group!r} and {vertex.slot_sharing_group!r}; put them into the same slot sharing group")
+                f"{other.name!r} and {vertex.name!r} are in the co-location group "
+                f"{vertex.co_location_group!r} but in the slot sharing groups "
+                f"{other.slot_sharing_group!r} and {vertex.slot_sharing_group!r}; put "
+                "them into the same slot sharing group"
+            )

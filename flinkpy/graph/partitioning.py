@@ -1,4 +1,5 @@
-"""How a program distributes records over the channels of an edge; ``flinkpy.network.partitioning.partitioners`` implements it."""
+"""How a program distributes records over the channels of an edge;
+``flinkpy.network.partitioning.partitioners`` implements it."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ class PartitioningKind(Enum):
 
 @dataclass(frozen=True)
 class KeySpec:
-    """Where a record's key is: ``selector`` for rows, ``columns`` for column batches. A columnar keyed stream has both; its
-    selector takes a row of the batch as a tuple. ``kind`` says which keys can be equal to these, if types were declared."""
+    """Where a record's key is: ``selector`` for rows, ``columns`` for column batches. A columnar
+    keyed stream has both; its selector takes a row of the batch as a tuple. ``kind`` says which
+    keys can be equal to these, if types were declared."""
 
     selector: Callable[[Any], Any] | None = None
     columns: tuple[str, ...] | None = None

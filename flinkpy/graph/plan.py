@@ -1,4 +1,5 @@
-"""The plan of a program: Flink's execution plan as JSON for tools, and a drawing for the terminal."""
+"""The plan of a program: Flink's execution plan as JSON for tools, and a drawing for the
+terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +14,22 @@ _MIN_WIDTH = 24
 
 
 def plan_json(stream_graph: StreamGraph) -> str:
-    """The result of PyFlink's ``get_execution_plan()``: operators (not yet chained) and the streams between them."""
-    return json.dumps({"nodes": [_node_json(node) for node in sorted(stream_graph.nodes.values(), key=lambda node: node.id)]}, indent=2)
+    """The result of PyFlink's ``get_execution_plan()``: operators (not yet chained) and the streams
+    between them."""
+    return json.dumps(
+        {
+            "nodes": [
+                _node_json(node)
+                for node in sorted(stream_graph.nodes.values(), key=lambda node: node.id)
+            ]
+        },
+        indent=2,
+    )
 
 
 def draw_plan(stream_graph: StreamGraph) -> str:
-    """The job graph in the terminal: a box per task with its chained operators inside, and the streams that lead into it.
+    """The job graph in the terminal: a box per task with its chained operators inside, and the
+    streams that lead into it.
 
     ::
 
@@ -33,7 +44,11 @@ def draw_plan(stream_graph: StreamGraph) -> str:
         └─────────────────────────┘
     """
     chains = Chains(stream_graph)
-    numbers = {member.id: number for number, head in enumerate(chains.heads, 1) for member in chains.members(head)}
+    numbers = {
+        member.id: number
+        for number, head in enumerate(chains.heads, 1)
+        for member in chains.members(head)
+    }
     contents = {head: _tree(chains, stream_graph.nodes[head]) for head in chains.heads}
     width = max([_MIN_WIDTH, *(_width(line) + 2 for lines in contents.values() for line in lines)])
     lines: list[str] = []
@@ -44,17 +59,35 @@ def draw_plan(stream_graph: StreamGraph) -> str:
 
 
 def _node_json(node: StreamNode) -> dict[str, Any]:
-    pact = "Data Source" if node.kind is NodeKind.SOURCE else "Data Sink" if node.is_sink else "Operator"
+    pact = (
+        "Data Source"
+        if node.kind is NodeKind.SOURCE
+        else "Data Sink"
+        if node.is_sink
+        else "Operator"
+    )
     found: dict[str, Any] = {
-        "id": node.id, "type": node.name, "pact": pact, "contents": node.description or node.name, "parallelism": node.parallelism}
+        "id": node.id,
+        "type": node.name,
+        "pact": pact,
+        "contents": node.description or node.name,
+        "parallelism": node.parallelism,
+    }
     if node.in_edges:
         found["predecessors"] = [
-            {"id": edge.source, "ship_strategy": edge.partitioning.kind.value, "side": _side(node, edge)} for edge in node.in_edges]
+            {
+                "id": edge.source,
+                "ship_strategy": edge.partitioning.kind.value,
+                "side": _side(node, edge),
+            }
+            for edge in node.in_edges
+        ]
     return found
 
 
 def _side(node: StreamNode, edge: StreamEdge) -> str:
-    """Flink calls every input "second"; here the first input of an operator with two is called "first"."""
+    """Flink calls every input "second"; here the first input of an operator with two is called
+    "first"."""
     return "first" if node.kind is NodeKind.TWO_INPUT and edge.input_index == 0 else "second"
 
 
@@ -69,7 +102,14 @@ def _tree(chains: Chains, head: StreamNode) -> list[str]:
         for position, edge in reversed(list(enumerate(chained))):
             is_last = position == len(chained) - 1
             tag = f"[{edge.side_tag}] " if edge.side_tag is not None else ""
-            stack.append((chains.graph.nodes[edge.target], below, ("└─ " if is_last else "├─ ") + tag, below + ("   " if is_last else "│  ")))
+            stack.append(
+                (
+                    chains.graph.nodes[edge.target],
+                    below,
+                    ("└─ " if is_last else "├─ ") + tag,
+                    below + ("   " if is_last else "│  "),
+                )
+            )
     return lines
 
 
@@ -81,14 +121,21 @@ def _arrows(head: StreamNode, numbers: dict[int, int]) -> list[str]:
         side = f", side output {edge.side_tag!r}" if edge.side_tag is not None else ""
         which = f" (input {edge.input_index + 1})" if head.kind is NodeKind.TWO_INPUT else ""
         blocking = ", blocking" if edge.partition_type.is_blocking else ""
-        lines.append(f"    │ {edge.partitioning.kind.value} from {numbers[edge.source]}{side}{which}{blocking}")
+        lines.append(
+            f"    │ {edge.partitioning.kind.value} from "
+            f"{numbers[edge.source]}{side}{which}{blocking}"
+        )
     return [*lines, "    ▼"]
 
 
 def _box(head: StreamNode, number: int, contents: list[str], width: int) -> list[str]:
     left, right = f"─ {number} ", f" x{head.parallelism} ─"
     top = left + "─" * (width - len(left) - len(right)) + right
-    return [f"┌{top}┐", *(f"│ {line}{' ' * (width - 1 - _width(line))}│" for line in contents), f"└{'─' * width}┘"]
+    return [
+        f"┌{top}┐",
+        *(f"│ {line}{' ' * (width - 1 - _width(line))}│" for line in contents),
+        f"└{'─' * width}┘",
+    ]
 
 
 def _width(text: str) -> int:

@@ -1,5 +1,6 @@
-"""The identity of a source as text: its class and its configuration. It must be the same in every run, so it does not
-depend on memory addresses, on the order of a set, or on the code of a function."""
+"""The identity of a source as text: its class and its configuration. It must be the same in every
+run, so it does not depend on memory addresses, on the order of a set, or on the code of a
+function."""
 
 from __future__ import annotations
 
@@ -12,8 +13,23 @@ import uuid
 from collections.abc import Collection, Mapping, Set
 from typing import Any
 
-PLAIN = (type(None), bool, int, float, complex, str, bytes, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo,
-         pathlib.PurePath, uuid.UUID, range)
+PLAIN = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    decimal.Decimal,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    datetime.tzinfo,
+    pathlib.PurePath,
+    uuid.UUID,
+    range,
+)
 DEEPEST = 12
 MOST = 10_000  # values of a collection that are described; of the rest only the number counts
 
@@ -38,7 +54,9 @@ def described(value: Any, depth: int = 0) -> str:
     if isinstance(value, list | tuple | Set) and isinstance(value, Collection):
         found = [described(each, depth + 1) for each in list(value)[:MOST]]
         behind = [f"{len(value)} in all"] if len(value) > MOST else []
-        return f"{kind}[{', '.join([*(sorted(found) if isinstance(value, Set) else found), *behind])}]"
+        return (
+            f"{kind}[{', '.join([*(sorted(found) if isinstance(value, Set) else found), *behind])}]"
+        )
     told_apart_by = getattr(value, "told_apart_by", None)
     if callable(told_apart_by):
         return f"{kind}({described(told_apart_by(), depth + 1)})"

@@ -1,5 +1,5 @@
-"""Transformations: the program as the API records it, before a graph is built. Each refers to its inputs; the
-environment keeps the sinks."""
+"""Transformations: the program as the API records it, before a graph is built. Each refers to its
+inputs; the environment keeps the sinks."""
 
 from __future__ import annotations
 
@@ -29,11 +29,14 @@ class Transformation:
     chaining: ChainingStrategy | None = None  # overrides the operator's own
     output_type: Any = None  # a flinkpy.common.typeinfo.TypeInformation, or None
     where: str | None = None  # file:line of the user's program, for error messages
-    updates_of: Transformation | None = field(init=False, repr=False)  # the operator that makes its records updates (``flinkpy.graph.changes``)
+    # the operator that makes its records updates (``flinkpy.graph.changes``)
+    updates_of: Transformation | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         emits = getattr(getattr(self, "operator", None), "emits_updates", None)
-        inherited = next((each.updates_of for each in self.inputs if each.updates_of is not None), None)
+        inherited = next(
+            (each.updates_of for each in self.inputs if each.updates_of is not None), None
+        )
         self.updates_of = inherited if emits is None else self if emits else None
 
     @property
@@ -53,7 +56,8 @@ class Transformation:
 
 @dataclass(eq=False, kw_only=True)
 class SourceTransformation(Transformation):
-    """``operator`` is a SourceOperator; ``source`` the flinkpy.connectors.source_api.source.Source whose enumerator the JobMaster runs, or None."""
+    """``operator`` is a SourceOperator; ``source`` the flinkpy.connectors.source_api.source.Source
+    whose enumerator the JobMaster runs, or None."""
 
     operator: Any
     source: Any = None
@@ -62,8 +66,8 @@ class SourceTransformation(Transformation):
 
 @dataclass(eq=False, kw_only=True)
 class IterationHeadTransformation(SourceTransformation):
-    """The head of a loop, as a second source of the loop's body. The way back from ``tail`` is no edge: it is a
-    channel in memory."""
+    """The head of a loop, as a second source of the loop's body. The way back from ``tail`` is no
+    edge: it is a channel in memory."""
 
     entry: Transformation  # where the loop's input comes in
     tail: Transformation | None = None  # None until the loop is closed

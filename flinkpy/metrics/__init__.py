@@ -1,4 +1,5 @@
-"""Metrics of functions, under PyFlink's names: ``runtime_context.get_metrics_group().counter("late")``."""
+"""Metrics of functions, under PyFlink's names:
+``runtime_context.get_metrics_group().counter("late")``."""
 
 from flinkpy.metrics.metricbase import Counter, Distribution, Histogram, Meter, Metric, MetricGroup
 

@@ -22,7 +22,8 @@ class Rate:
         self._marks: deque[tuple[float, float]] = deque([(began_s, 0.0)])
 
     def per_second(self, now_s: float, count: float) -> float:
-        """How much the counter grows in a second, now that it stands at ``count``: since the latest reading that is ``SPAN_S`` old, or the oldest."""
+        """How much the counter grows in a second, now that it stands at ``count``: since the latest
+        reading that is ``SPAN_S`` old, or the oldest."""
         marks = self._marks
         while len(marks) > 1 and marks[1][0] <= now_s - SPAN_S:
             marks.popleft()

@@ -1,5 +1,5 @@
-"""Readings of the accumulators and metrics of a running task. They are read and pickled in the task's own thread, so
-a reading does not change later."""
+"""Readings of the accumulators and metrics of a running task. They are read and pickled in the
+task's own thread, so a reading does not change later."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from flinkpy.metrics.reported import reported
 LOG = engine_logger(__name__)
 
 APART_S = 0.2  # the least time between two readings
-SHARE = 0.05  # the greatest share of the thread's time that reading takes, however large the accumulators are
+# the greatest share of the thread's time that reading takes, however large the accumulators are
+SHARE = 0.05
 
 
 class LiveAccumulators:
-    """The accumulators of one task. ``last_reading`` is pickled; it is empty if there was no reading, or nothing to
-    read."""
+    """The accumulators of one task. ``last_reading`` is pickled; it is empty if there was no
+    reading, or nothing to read."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -29,8 +30,8 @@ class LiveAccumulators:
         self.last_reading = b""
 
     def read(self, accumulators: Mapping[str, Any]) -> bool:
-        """Reads them, in the task's thread, unless the last reading is recent. True if anything has changed. Values
-        that cannot be pickled are left out, and logged once."""
+        """Reads them, in the task's thread, unless the last reading is recent. True if anything has
+        changed. Values that cannot be pickled are left out, and logged once."""
         began = self._clock.monotonic()
         if not accumulators or began < self._next_s:
             return False
@@ -43,7 +44,9 @@ class LiveAccumulators:
         try:
             return dumps_any(values)  # accumulators may have classes of the program
         except Exception:  # a class's __reduce__ may raise anything
-            return dumps_any({name: value for name, value in values.items() if self._travels(name, value)})
+            return dumps_any(
+                {name: value for name, value in values.items() if self._travels(name, value)}
+            )
 
     def _travels(self, name: str, value: Any) -> bool:
         try:
@@ -51,7 +54,12 @@ class LiveAccumulators:
         except Exception as error:
             if not self._warned:
                 self._warned = True
-                LOG.warning("accumulator %s is not told while the task runs: %s: %s", name, type(error).__name__, error)
+                LOG.warning(
+                    "accumulator %s is not told while the task runs: %s: %s",
+                    name,
+                    type(error).__name__,
+                    error,
+                )
             return False
         return True
 
@@ -63,5 +71,7 @@ def opened(reading: bytes) -> dict[str, Any]:
     try:
         return cast("dict[str, Any]", pickle.loads(reading))
     except Exception as error:
-        LOG.warning("accumulators of a running task cannot be read: %s: %s", type(error).__name__, error)
+        LOG.warning(
+            "accumulators of a running task cannot be read: %s: %s", type(error).__name__, error
+        )
         return {}

@@ -1,5 +1,5 @@
-"""Metrics, and the groups that name them. All calls, including those that read values, must come from the task's
-thread."""
+"""Metrics, and the groups that name them. All calls, including those that read values, must come
+from the task's thread."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ from flinkpy.core.program.coroutines import refuse_coroutines
 
 M = TypeVar("M", bound="Metric")
 
-QUANTILES = {"median": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p98": 0.98, "p99": 0.99, "p999": 0.999}
+QUANTILES = {
+    "median": 0.5,
+    "p75": 0.75,
+    "p90": 0.9,
+    "p95": 0.95,
+    "p98": 0.98,
+    "p99": 0.99,
+    "p999": 0.999,
+}
 
 
 class Place(NamedTuple):
-    """Where a metric is registered: its operator, the groups below that, and its name. ``logical`` are the groups without the values of groups with
-    a key; ``labels`` are those keys and values."""
+    """Where a metric is registered: its operator, the groups below that, and its name. ``logical``
+    are the groups without the values of groups with a key; ``labels`` are those keys and values."""
 
     operator: str
     groups: tuple[str, ...]
@@ -63,12 +71,18 @@ class Counter(Metric):
 
 
 class Meter(Metric):
-    """Counts events, and measures how many there were per second over the last ``time_span_in_seconds``. Raises
-    ProgramError for a time span below 1."""
+    """Counts events, and measures how many there were per second over the last
+    ``time_span_in_seconds``. Raises ProgramError for a time span below 1."""
 
     def __init__(self, clock: Clock, time_span_in_seconds: int = 60) -> None:
-        if isinstance(time_span_in_seconds, bool) or not isinstance(time_span_in_seconds, int) or time_span_in_seconds < 1:
-            raise ProgramError(f"a meter's time span is in seconds from 1 on, this is {time_span_in_seconds!r}")
+        if (
+            isinstance(time_span_in_seconds, bool)
+            or not isinstance(time_span_in_seconds, int)
+            or time_span_in_seconds < 1
+        ):
+            raise ProgramError(
+                f"a meter's time span is in seconds from 1 on, this is {time_span_in_seconds!r}"
+            )
         self._clock, self._span = clock, time_span_in_seconds
         self._count = 0
         self._marks: deque[tuple[int, int]] = deque()  # second, events in it
@@ -117,12 +131,17 @@ class Distribution(Metric):
         self._max = value if self._max is None or value > self._max else self._max
 
     def value(self) -> dict[str, float | None]:
-        return {"count": self._count, "min": self._min, "max": self._max, "mean": self._sum / self._count if self._count else None}
+        return {
+            "count": self._count,
+            "min": self._min,
+            "max": self._max,
+            "mean": self._sum / self._count if self._count else None,
+        }
 
 
 class Histogram(Metric):
-    """The distribution of a number, with Flink's statistics: the count and the extremes of all values; mean, standard deviation and quantiles of the
-    last ``HISTORY``.
+    """The distribution of a number, with Flink's statistics: the count and the extremes of all
+    values; mean, standard deviation and quantiles of the last ``HISTORY``.
 
     >>> ages = Histogram()
     >>> for age in (4, 1, 2, 3): ages.update(age)
@@ -151,8 +170,18 @@ class Histogram(Metric):
         last = sorted(self._last)
         if not last:
             return {"count": 0}
-        quantiles = {name: last[min(len(last) - 1, int(len(last) * quantile))] for name, quantile in QUANTILES.items()}
-        return {"count": self._count, "min": self._min, "max": self._max, "mean": fmean(last), "stddev": pstdev(last), **quantiles}
+        quantiles = {
+            name: last[min(len(last) - 1, int(len(last) * quantile))]
+            for name, quantile in QUANTILES.items()
+        }
+        return {
+            "count": self._count,
+            "min": self._min,
+            "max": self._max,
+            "mean": fmean(last),
+            "stddev": pstdev(last),
+            **quantiles,
+        }
 
 
 class Gauge(Metric):
@@ -166,8 +195,9 @@ class Gauge(Metric):
 
 
 class MetricGroup:
-    """Names metrics: by operator and subtask, and by what ``add_group`` adds. Each name stands for one metric: asking
-    again returns the same metric, and raises ProgramError if it is of another kind.
+    """Names metrics: by operator and subtask, and by what ``add_group`` adds. Each name stands for
+    one metric: asking again returns the same metric, and raises ProgramError if it is of another
+    kind.
 
     >>> from flinkpy.core.clock import SYSTEM_CLOCK
     >>> group = MetricGroup({}, ("Map", "0"), SYSTEM_CLOCK).add_group("cache")
@@ -176,31 +206,54 @@ class MetricGroup:
     """
 
     def __init__(
-        self, metrics: dict[str, Metric], scope: tuple[str, ...], clock: Clock, variables: Mapping[str, str] | None = None,
-        operator: str = "", groups: tuple[str, ...] = (), logical: tuple[str, ...] = (),
+        self,
+        metrics: dict[str, Metric],
+        scope: tuple[str, ...],
+        clock: Clock,
+        variables: Mapping[str, str] | None = None,
+        operator: str = "",
+        groups: tuple[str, ...] = (),
+        logical: tuple[str, ...] = (),
     ) -> None:
-        self._metrics, self._scope, self._clock, self._variables = metrics, scope, clock, dict(variables or {})
-        self._operator, self._groups, self._logical = operator, groups, logical
+        self._metrics = metrics
+        self._scope = scope
+        self._clock = clock
+        self._variables = dict(variables or {})
+        self._operator = operator
+        self._groups = groups
+        self._logical = logical
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """A group below this one. With ``extra`` it is two levels below, named by a key and its value, which also
-        become a variable of the group. Raises ProgramError unless they are text that is not empty."""
+        """A group below this one. With ``extra`` it is two levels below, named by a key and its
+        value, which also become a variable of the group. Raises ProgramError unless they are text
+        that is not empty."""
         below = (name,) if extra is None else (name, extra)
         for each in below:
             if not isinstance(each, str) or not each:
-                raise ProgramError(f"a group of metrics is named by text that is not empty, this is {each!r:.80}")
+                raise ProgramError(
+                    f"a group of metrics is named by text that is not empty, this is {each!r:.80}"
+                )
         variables = self._variables if extra is None else {**self._variables, f"<{name}>": extra}
-        return MetricGroup(self._metrics, (*self._scope, *below), self._clock, variables, self._operator, (*self._groups, *below),
-                           (*self._logical, name))
+        return MetricGroup(
+            self._metrics,
+            (*self._scope, *below),
+            self._clock,
+            variables,
+            self._operator,
+            (*self._groups, *below),
+            (*self._logical, name),
+        )
 
     def counter(self, name: str) -> Counter:
         return self._register(name, Counter, Counter)
 
     def gauge(self, name: str, obj: Callable[[], Any]) -> None:
-        """Adds a gauge, whose value is ``obj()``; the function should be quick. Raises ProgramError unless it can be
-        called."""
+        """Adds a gauge, whose value is ``obj()``; the function should be quick. Raises ProgramError
+        unless it can be called."""
         if not callable(obj):
-            raise ProgramError(f"gauge {name!r} takes a function without arguments, this is {obj!r:.80}")
+            raise ProgramError(
+                f"gauge {name!r} takes a function without arguments, this is {obj!r:.80}"
+            )
         refuse_coroutines(obj, f"gauge {name!r}")
         self._register(name, Gauge, lambda: Gauge(obj))
 
@@ -237,5 +290,8 @@ class MetricGroup:
             found.place = Place(self._operator, self._groups, name, self._logical, labels)
             self._metrics[identifier] = found
         if not isinstance(found, kind):
-            raise ProgramError(f"metric {identifier!r} is a {type(found).__name__} already; give the {kind.__name__} another name")
+            raise ProgramError(
+                f"metric {identifier!r} is a {type(found).__name__} already; give the "
+                f"{kind.__name__} another name"
+            )
         return found

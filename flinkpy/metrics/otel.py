@@ -1,4 +1,5 @@
-"""Sends metrics to an OpenTelemetry collector, over OTLP and HTTP. Needs ``pip install 'flinkpy[otel]'``."""
+"""Sends metrics to an OpenTelemetry collector, over OTLP and HTTP. Needs ``pip install
+'flinkpy[otel]'``."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from flinkpy.metrics.samples import Sample, numbers
 
 
 class OtelExport:
-    """Each call sends all of them. Names have dots, as Flink's: ``flink.taskmanager.job.task.numRecordsIn``. The engine's counters are sums from the
-    beginning of their attempt; everything else is a gauge, and a histogram one for each of its statistics."""
+    """Each call sends all of them. Names have dots, as Flink's:
+    ``flink.taskmanager.job.task.numRecordsIn``. The engine's counters are sums from the beginning
+    of their attempt; everything else is a gauge, and a histogram one for each of its statistics."""
 
     def __init__(self, endpoint: str, service: str) -> None:
         try:
@@ -28,7 +30,10 @@ class OtelExport:
         """Raises FlinkpyError if the collector does not take them."""
         from opentelemetry.sdk.metrics.export import MetricExportResult
 
-        if self._exporter.export(metrics_data(samples, self._service, time_ns())) is not MetricExportResult.SUCCESS:
+        if (
+            self._exporter.export(metrics_data(samples, self._service, time_ns()))
+            is not MetricExportResult.SUCCESS
+        ):
             raise FlinkpyError(f"the collector at {self._endpoint} does not take metrics")
 
 
@@ -57,11 +62,30 @@ def metrics_data(samples: Iterable[Sample], service: str, now_ns: int) -> Any:
     for sample, statistic, number in numbers(samples):
         name = otel_name(sample, statistic)
         points.setdefault((name, sample.kind is Kind.COUNTER and bool(sample.meaning)), []).append(
-            NumberDataPoint(attributes=dict(sample.labels), start_time_unix_nano=0, time_unix_nano=now_ns, value=number))
+            NumberDataPoint(
+                attributes=dict(sample.labels),
+                start_time_unix_nano=0,
+                time_unix_nano=now_ns,
+                value=number,
+            )
+        )
         meanings[name] = sample.meaning
     metrics = [
-        Metric(name, meanings[name], "", Sum(found, AggregationTemporality.CUMULATIVE, is_monotonic=True) if is_sum else Gauge(found))
+        Metric(
+            name,
+            meanings[name],
+            "",
+            Sum(found, AggregationTemporality.CUMULATIVE, is_monotonic=True)
+            if is_sum
+            else Gauge(found),
+        )
         for (name, is_sum), found in points.items()
     ]
     resource = Resource({"service.name": service})
-    return MetricsData([ResourceMetrics(resource, [ScopeMetrics(InstrumentationScope("flinkpy"), metrics, "")], "")])
+    return MetricsData(
+        [
+            ResourceMetrics(
+                resource, [ScopeMetrics(InstrumentationScope("flinkpy"), metrics, "")], ""
+            )
+        ]
+    )

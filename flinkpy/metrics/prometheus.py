@@ -1,7 +1,7 @@
 """Prometheus's text format, with the names and labels of Flink's reporter.
 
-As there, counters and meters are gauges: a program's counter may go down, and what is called ``…PerSecond`` is a rate. Histograms are summaries.
-"""
+As there, counters and meters are gauges: a program's counter may go down, and what is called
+``…PerSecond`` is a rate. Histograms are summaries."""
 
 from __future__ import annotations
 
@@ -41,18 +41,23 @@ class _Collected(Collector):
     def collect(self) -> Iterator[Metric]:
         families: dict[str, Metric] = {}
         for sample in self._samples:
-            name, kind = metric_name(sample), "summary" if sample.kind is Kind.HISTOGRAM else "gauge"
+            name = metric_name(sample)
+            kind = "summary" if sample.kind is Kind.HISTOGRAM else "gauge"
             family = families.get(name)
             if family is None:
                 family = families[name] = Metric(name, sample.meaning or "Of the program.", kind)
-            if family.type == kind:  # else two programs have given one name to two kinds: the first one counts
+            # else two programs have given one name to two kinds: the first one counts
+            if family.type == kind:
                 _add(family, name, sample)
         yield from families.values()
 
 
 def _add(family: Metric, name: str, sample: Sample) -> None:
     # A name may hold what UTF-8 has no bytes for
-    labels = {_ODD_IN_LABEL.sub("_", key): value.encode("utf-8", "replace").decode() for key, value in sample.labels.items()}
+    labels = {
+        _ODD_IN_LABEL.sub("_", key): value.encode("utf-8", "replace").decode()
+        for key, value in sample.labels.items()
+    }
     value = sample.value
     if not isinstance(value, Mapping):
         family.add_sample(name, labels, float(value))
@@ -61,5 +66,7 @@ def _add(family: Metric, name: str, sample: Sample) -> None:
     else:
         for statistic, quantile in QUANTILES.items():
             if statistic in value:
-                family.add_sample(name, {**labels, "quantile": f"{quantile:g}"}, float(value[statistic]))
+                family.add_sample(
+                    name, {**labels, "quantile": f"{quantile:g}"}, float(value[statistic])
+                )
         family.add_sample(f"{name}_count", labels, float(value.get("count", 0)))

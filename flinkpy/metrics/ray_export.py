@@ -12,7 +12,8 @@ _ODD = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class RayExport:
-    """Each call sets gauges of Ray to what the samples say now. Ray keeps a series for a while after its last value."""
+    """Each call sets gauges of Ray to what the samples say now. Ray keeps a series for a while
+    after its last value."""
 
     def __init__(self) -> None:
         self._gauges: dict[tuple[str, tuple[str, ...]], Any] = {}

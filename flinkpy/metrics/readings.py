@@ -1,4 +1,5 @@
-"""What is read of metrics, at one moment: frozen values, numbers and texts, that travel to the JobManager."""
+"""What is read of metrics, at one moment: frozen values, numbers and texts, that travel to the
+JobManager."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ Statistics = Mapping[str, float]  # of a histogram or distribution: count, min, 
 
 
 class OwnReading(NamedTuple):
-    """One metric of the program. ``name`` has the groups, ``cache.region.eu.hits``; ``logical`` is without the values of groups with a key,
-    ``("cache", "region", "hits")``, which are the ``labels``."""
+    """One metric of the program. ``name`` has the groups, ``cache.region.eu.hits``; ``logical`` is
+    without the values of groups with a key, ``("cache", "region", "hits")``, which are the
+    ``labels``."""
 
     name: str
     logical: tuple[str, ...]
@@ -50,7 +52,11 @@ class TaskReading:
         """The task's own, as numbers: a histogram has one for each of its statistics."""
         found: dict[str, float] = {}
         for name, value in self.values.items():
-            found |= {f"{name}_{statistic}": number for statistic, number in value.items()} if isinstance(value, Mapping) else {name: value}
+            found |= (
+                {f"{name}_{statistic}": number for statistic, number in value.items()}
+                if isinstance(value, Mapping)
+                else {name: value}
+            )
         return found
 
 
@@ -63,22 +69,38 @@ class ProcessReading:
 
 
 def without_rates(reading: TaskReading) -> TaskReading:
-    """Of a task that has ended: what it has counted, and how it stood. It does nothing per second any more."""
-    operators = tuple(replace(each, values=_lasting(each.values), own=tuple(own for own in each.own if own.kind is not Kind.METER))
-                      for each in reading.operators)
+    """Of a task that has ended: what it has counted, and how it stood. It does nothing per second
+    any more."""
+    operators = tuple(
+        replace(
+            each,
+            values=_lasting(each.values),
+            own=tuple(own for own in each.own if own.kind is not Kind.METER),
+        )
+        for each in reading.operators
+    )
     return replace(reading, values=_lasting(reading.values), operators=operators)
 
 
 def _lasting(values: Mapping[str, V]) -> dict[str, V]:
-    return {name: value for name, value in values.items() if not name.endswith(("PerSecond", "Rate"))}
+    return {
+        name: value for name, value in values.items() if not name.endswith(("PerSecond", "Rate"))
+    }
 
 
 def read_own(metric: Metric) -> OwnReading | None:
-    """The metric's value now; None of one that was not registered in a group. Raises what a gauge raises."""
+    """The metric's value now; None of one that was not registered in a group. Raises what a gauge
+    raises."""
     place = metric.place
     if place is None:
         return None
-    return OwnReading(".".join((*place.groups, place.name)), (*place.logical, place.name), place.labels, _kind(metric), _travelling(metric.value()))
+    return OwnReading(
+        ".".join((*place.groups, place.name)),
+        (*place.logical, place.name),
+        place.labels,
+        _kind(metric),
+        _travelling(metric.value()),
+    )
 
 
 def _kind(metric: Metric) -> Kind:
@@ -90,9 +112,14 @@ def _kind(metric: Metric) -> Kind:
 
 
 def _travelling(value: Any) -> Value | Statistics:
-    """A number, the numbers of a mapping, or text: the program's own classes stay in its process."""
+    """A number, the numbers of a mapping, or text: the program's own classes stay in its
+    process."""
     if isinstance(value, Mapping):
-        return {str(name): float(number) for name, number in value.items() if isinstance(number, (int, float))}
+        return {
+            str(name): float(number)
+            for name, number in value.items()
+            if isinstance(number, (int, float))
+        }
     try:
         number = float(value)  # numpy's numbers, too
     except (TypeError, ValueError, OverflowError):  # an int may be larger than all floats
@@ -101,7 +128,8 @@ def _travelling(value: Any) -> Value | Statistics:
 
 
 def flat(name: str, kind: Kind, value: Value | Statistics) -> Iterator[tuple[str, Value]]:
-    """The metric under Flink's names: a meter is its rate, and a histogram has a name for each of its statistics.
+    """The metric under Flink's names: a meter is its rate, and a histogram has a name for each of
+    its statistics.
 
     >>> list(flat("sizes", Kind.HISTOGRAM, {"min": 1, "p99": 7}))
     [('sizes_min', 1), ('sizes_p99', 7)]

@@ -1,4 +1,5 @@
-"""How a task's metrics reach the job's result: as one accumulator of the engine, which is read when the task ends."""
+"""How a task's metrics reach the job's result: as one accumulator of the engine, which is read when
+the task ends."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ def metrics_of(accumulators: dict[str, Any]) -> dict[str, Metric]:
 
 
 def reported(accumulators: Mapping[str, Any]) -> dict[str, Any]:
-    """The accumulators as they are sent, with the metrics as values. A gauge that raises is left out, because a
-    metric must not fail a task."""
+    """The accumulators as they are sent, with the metrics as values. A gauge that raises is left
+    out, because a metric must not fail a task."""
     sent = dict(accumulators)
     metrics = sent.pop(ACCUMULATOR, None)
     if metrics is None:

@@ -12,7 +12,8 @@ Labels = dict[str, str]
 
 
 class Sample(NamedTuple):
-    """``path`` are the groups and the name: ``("Shuffle", "Netty", "Input", "Buffers", "inPoolUsage")``."""
+    """``path`` are the groups and the name: ``("Shuffle", "Netty", "Input", "Buffers",
+    "inPoolUsage")``."""
 
     scope: Scope
     path: tuple[str, ...]
@@ -22,12 +23,16 @@ class Sample(NamedTuple):
     meaning: str = ""
 
 
-def of_engine(scope: Scope, values: Mapping[str, float | Statistics], labels: Labels) -> Iterator[Sample]:
+def of_engine(
+    scope: Scope, values: Mapping[str, float | Statistics], labels: Labels
+) -> Iterator[Sample]:
     """The engine's own metrics of one thing; those that the table does not have are left out."""
     for name, value in values.items():
         definition = BY_NAME.get((scope, name))
         if definition is not None:
-            yield Sample(scope, tuple(name.split(".")), definition.kind, value, labels, definition.meaning)
+            yield Sample(
+                scope, tuple(name.split(".")), definition.kind, value, labels, definition.meaning
+            )
 
 
 def of_process(tm_id: str, host: str, reading: ProcessReading) -> Iterator[Sample]:
@@ -41,12 +46,21 @@ def of_process(tm_id: str, host: str, reading: ProcessReading) -> Iterator[Sampl
 def _of_task(task: TaskReading, process: Labels) -> Iterator[Sample]:
     job_id, vertex_id, subtask, attempt = task.attempt_id
     labels = {
-        **process, "job_id": job_id, "job_name": task.job_name, "task_id": vertex_id, "task_name": task.task_name,
-        "task_attempt_id": f"{vertex_id}_{subtask}_{attempt}", "task_attempt_num": str(attempt), "subtask_index": str(subtask),
+        **process,
+        "job_id": job_id,
+        "job_name": task.job_name,
+        "task_id": vertex_id,
+        "task_name": task.task_name,
+        "task_attempt_id": f"{vertex_id}_{subtask}_{attempt}",
+        "task_attempt_num": str(attempt),
+        "subtask_index": str(subtask),
     }
     yield from of_engine(Scope.TASK, task.values, labels)
     for operator in task.operators:
-        yield from _of_operator(operator, {**labels, "operator_id": operator.operator_id, "operator_name": operator.name})
+        yield from _of_operator(
+            operator,
+            {**labels, "operator_id": operator.operator_id, "operator_name": operator.name},
+        )
 
 
 def _of_operator(operator: OperatorReading, labels: Labels) -> Iterator[Sample]:
@@ -56,15 +70,23 @@ def _of_operator(operator: OperatorReading, labels: Labels) -> Iterator[Sample]:
         if isinstance(value, str):  # texts are for REST
             continue
         all_labels = {**labels, **dict(own.labels)}
-        if own.kind is Kind.GAUGE and isinstance(value, Mapping):  # a distribution, or a gauge with several numbers
+        # a distribution, or a gauge with several numbers
+        if own.kind is Kind.GAUGE and isinstance(value, Mapping):
             for name, number in value.items():
-                yield Sample(Scope.OPERATOR, (*own.logical[:-1], f"{own.logical[-1]}_{name}"), Kind.GAUGE, number, all_labels)
+                yield Sample(
+                    Scope.OPERATOR,
+                    (*own.logical[:-1], f"{own.logical[-1]}_{name}"),
+                    Kind.GAUGE,
+                    number,
+                    all_labels,
+                )
         else:
             yield Sample(Scope.OPERATOR, own.logical, own.kind, value, all_labels)
 
 
 def numbers(samples: Iterable[Sample]) -> Iterator[tuple[Sample, str, float]]:
-    """Each sample as plain numbers, with the end of its name: a meter is its rate, a histogram a number for each statistic."""
+    """Each sample as plain numbers, with the end of its name: a meter is its rate, a histogram a
+    number for each statistic."""
     for sample in samples:
         value = sample.value
         if not isinstance(value, Mapping):

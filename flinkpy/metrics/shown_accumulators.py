@@ -10,7 +10,8 @@ from flinkpy.metrics.reported import without_metrics
 
 LONGEST = 10_000  # characters of a value; what is longer is cut
 _CONTAINERS = (list, tuple, set, frozenset, dict)
-_REPR = reprlib.Repr()  # of a container its beginning: one of a million elements costs no more than one of a hundred
+# of a container its beginning: one of a million elements costs no more than one of a hundred
+_REPR = reprlib.Repr()
 _REPR.maxlist = _REPR.maxtuple = _REPR.maxset = _REPR.maxfrozenset = _REPR.maxdict = 100
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 1000
 
@@ -31,7 +32,10 @@ def shown(accumulators: Mapping[str, Any]) -> Shown:
     (ShownAccumulator(name='seen', kind='int', text='3'), ShownAccumulator(name='words', kind='list', text="['a', 'b']"))
     """
     own, _ = without_metrics(accumulators)
-    return tuple(ShownAccumulator(str(name), type(value).__name__, _text(value)) for name, value in own.items())
+    return tuple(
+        ShownAccumulator(str(name), type(value).__name__, _text(value))
+        for name, value in own.items()
+    )
 
 
 def _text(value: Any) -> str:

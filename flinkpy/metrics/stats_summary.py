@@ -11,7 +11,8 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 
 @dataclass(frozen=True)
 class StatsSummary:
-    """The least, the greatest and the mean of some numbers, and their ``QUANTILES``; all 0 if there are none."""
+    """The least, the greatest and the mean of some numbers, and their ``QUANTILES``; all 0 if there
+    are none."""
 
     least: int = 0
     greatest: int = 0
@@ -27,7 +28,12 @@ class StatsSummary:
         ordered = sorted(numbers)
         if not ordered:
             return StatsSummary()
-        return StatsSummary(ordered[0], ordered[-1], sum(ordered) // len(ordered), tuple(_quantile(ordered, each) for each in QUANTILES))
+        return StatsSummary(
+            ordered[0],
+            ordered[-1],
+            sum(ordered) // len(ordered),
+            tuple(_quantile(ordered, each) for each in QUANTILES),
+        )
 
 
 def _quantile(ordered: list[int], share: float) -> float:
@@ -42,7 +48,8 @@ def _quantile(ordered: list[int], share: float) -> float:
 
 
 class RunningStats:
-    """Of numbers that come one by one. The quantiles are those of the latest ``WINDOW``, all else is of all."""
+    """Of numbers that come one by one. The quantiles are those of the latest ``WINDOW``, all else
+    is of all."""
 
     WINDOW = 1000
 
@@ -60,4 +67,9 @@ class RunningStats:
     def summary(self) -> StatsSummary:
         if not self._count:
             return StatsSummary()
-        return StatsSummary(self._least, self._greatest, self._sum // self._count, StatsSummary.of(self._latest).quantiles)
+        return StatsSummary(
+            self._least,
+            self._greatest,
+            self._sum // self._count,
+            StatsSummary.of(self._latest).quantiles,
+        )

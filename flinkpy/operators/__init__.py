@@ -1,1 +1,2 @@
-"""Operators: their lifecycle, the chain that runs them, and the stateless, keyed and source operators themselves."""
+"""Operators: their lifecycle, the chain that runs them, and the stateless, keyed and source
+operators themselves."""

@@ -1,7 +1,7 @@
 """What an operator is: the lifecycle every one goes through.
 
-An operator is built on the client holding only its configuration and the user's function, travels pickled, and comes to life
-in the task, in this order (docs/ARCHITECTURE.md, "A task's life")::
+An operator is built on the client holding only its configuration and the user's function, travels
+pickled, and comes to life in the task, in this order (docs/ARCHITECTURE.md, "A task's life")::
 
     setup → initialize_state → open → process… → finish → close
 
@@ -16,7 +16,14 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, LatencyMarker, Watermark, WatermarkStatus
+from flinkpy.core.elements import (
+    MAX_TIMESTAMP,
+    Batch,
+    CheckpointBarrier,
+    LatencyMarker,
+    Watermark,
+    WatermarkStatus,
+)
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.graph.two_phases import TwoPhases
@@ -25,7 +32,8 @@ from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.event_time.latency import record_latency
 from flinkpy.state.saved_state import FrozenState, SavedState
 
-Work: TypeAlias = Generator[None, None, None]  # what is left of a call: each step does a bounded part of it
+# what is left of a call: each step does a bounded part of it
+Work: TypeAlias = Generator[None, None, None]
 
 
 def run_to_end(work: Work) -> None:
@@ -35,13 +43,22 @@ def run_to_end(work: Work) -> None:
 
 
 class BatchForm(Enum):
-    """How an operator runs in a batch job; ``flinkpy.operators.batch.batch_forms`` carries it out."""
+    """How an operator runs in a batch job; ``flinkpy.operators.batch.batch_forms`` carries it
+    out."""
 
     AS_IN_STREAM = "as in a stream"
-    BY_KEY = "one key after the other, its records sorted by time; the operator has ``key``, or with two inputs ``keys``"
+    BY_KEY = (
+        "one key after the other, its records sorted by time; the operator has ``key``, or "
+        "with two inputs ``keys``"
+    )
     LAST_RESULT_OF_KEY = "the same, and only the last result of each key goes out"
-    LAST_ROW_OF_KEY = "as in a stream, over columns, but only the last row of each key goes out; the operator has ``keys``"
-    BROADCAST_FIRST = "the second input before the first; the first by key, if the operator has ``key``"
+    LAST_ROW_OF_KEY = (
+        "as in a stream, over columns, but only the last row of each key goes out; the "
+        "operator has ``keys``"
+    )
+    BROADCAST_FIRST = (
+        "the second input before the first; the first by key, if the operator has ``key``"
+    )
     AT_END_OF_TIME = "records as they come, while time stands still until the end of the input"
 
 
@@ -50,34 +67,50 @@ class Guarding(Enum):
 
     NONE = "it takes none"
     BY_RECORD = "it is given one record at a time"
-    BY_ROW = "it is given the columns of a batch; if they fail, half of them, down to the row at fault"
+    BY_ROW = (
+        "it is given the columns of a batch; if they fail, half of them, down to the row at fault"
+    )
     BY_ITSELF = "it has a method ``set_error_policy``"
 
 
 class StreamOperator(ABC):
-    """The lifecycle. Subclasses add how they take input: :class:`OneInputOperator`, :class:`TwoInputOperator`, :class:`SourceOperator`."""
+    """The lifecycle. Subclasses add how they take input: :class:`OneInputOperator`,
+    :class:`TwoInputOperator`, :class:`SourceOperator`."""
 
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     batch_form: BatchForm  # each kind of operator says it
-    declared_type: TypeInformation | None = None  # of the main output, where what the user's function gives is still to be brought into it
-    takes_updates: bool = True  # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would count twice
+    # of the main output, where what the user's function gives is still to be brought into it
+    declared_type: TypeInformation | None = None
+    # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would
+    # count twice
+    takes_updates: bool = True
     emits_updates: bool | None = None  # None: where its input has some
-    replaces_results: bool = False  # whether each result takes the place of its key's earlier one; then it has ``last_results``
+    # whether each result takes the place of its key's earlier one; then it has ``last_results``
+    replaces_results: bool = False
     keeps_nothing: bool = False  # whether what it makes of a record depends on that record only
-    takes_last_results: bool = False  # whether it holds a table, in which only the last result of each key counts
-    has_window_phases: bool = False  # whether ``flinkpy.windowing.slices.phases`` says what of it can run before an exchange
-    keeps_timestamps: bool = False  # whether its results have the timestamps of its records, and none where those have none
-    chains_by_key: bool = False  # whether in BATCH it runs in the chain of its only sender, because it takes records as they come and keeps none
-    parks: bool = False  # whether calls give back work that is still to be done, for which the chain parks the operator (``process.parking``)
+    # whether it holds a table, in which only the last result of each key counts
+    takes_last_results: bool = False
+    # whether ``flinkpy.windowing.slices.phases`` says what of it can run before an exchange
+    has_window_phases: bool = False
+    # whether its results have the timestamps of its records, and none where those have none
+    keeps_timestamps: bool = False
+    # whether in BATCH it runs in the chain of its only sender, because it takes records as they
+    # come and keeps none
+    chains_by_key: bool = False
+    # whether calls give back work that is still to be done, for which the chain parks the operator
+    # (``process.parking``)
+    parks: bool = False
     guarding: Guarding = Guarding.NONE
     takes_no_policy: str = "calls none"  # why, if ``guarding`` is NONE
     is_sink: bool = False  # whether records leave the job here
-    do: Callable[[Work], None] = staticmethod(run_to_end)  # for work that begins in the operator itself, at a timer; a chain sets it
+    # for work that begins in the operator itself, at a timer; a chain sets it
+    do: Callable[[Work], None] = staticmethod(run_to_end)
     context: OperatorContext
     output: Output
 
     def in_two_phases(self) -> TwoPhases | None:
-        """On the client: what of it can run before an exchange; None if nothing, or if it ``has_window_phases``."""
+        """On the client: what of it can run before an exchange; None if nothing, or if it
+        ``has_window_phases``."""
         return None
 
     def setup(self, context: OperatorContext, output: Output) -> None:
@@ -96,7 +129,8 @@ class StreamOperator(ABC):
         """Third call, the last operator of the chain first: after it, input may come."""
 
     def finish(self) -> None:
-        """All input was processed: emit what is held back. The first operator of the chain first."""
+        """All input was processed: emit what is held back. The first operator of the chain
+        first."""
 
     def close(self) -> None:
         """Gives back what was taken. Called exactly once, whatever happened."""
@@ -108,41 +142,49 @@ class StreamOperator(ABC):
 
     @property
     def available(self) -> bool:
-        """Whether more input is welcome. False (a sink whose peer is slow) holds the task back like a full network output does."""
+        """Whether more input is welcome. False (a sink whose peer is slow) holds the task back like
+        a full network output does."""
         return True
 
     @property
     def has_enough(self) -> bool:
-        """Whether it would drop all further input. If all that a source gives goes to such operators of its chain, the source ends."""
+        """Whether it would drop all further input. If all that a source gives goes to such
+        operators of its chain, the source ends."""
         return False
 
     @property
     def drained(self) -> bool:
-        """Asked after ``finish``: whether all that was taken has been emitted. While it says False the task waits, without holding anybody
-        up, and asks again when the listener is called; only then the operators behind this one finish."""
+        """Asked after ``finish``: whether all that was taken has been emitted. While it says False
+        the task waits, without holding anybody up, and asks again when the listener is called; only
+        then the operators behind this one finish."""
         return True
 
     @property
     def flushed(self) -> bool:
-        """Asked after ``prepare_snapshot_pre_barrier``: whether that is done. While it says False the barrier waits here, without holding anybody
-        up, and asks again when the listener is called. An operator that says so is not ``available`` meanwhile."""
+        """Asked after ``prepare_snapshot_pre_barrier``: whether that is done. While it says False
+        the barrier waits here, without holding anybody up, and asks again when the listener is
+        called. An operator that says so is not ``available`` meanwhile."""
         return True
 
     @property
     def waits_for_final_checkpoint(self) -> bool:
-        """Asked after ``finish``: whether ``notify_checkpoint_complete`` of one more checkpoint has work to do here, so that the task stays."""
+        """Asked after ``finish``: whether ``notify_checkpoint_complete`` of one more checkpoint has
+        work to do here, so that the task stays."""
         return False
 
     @property
     def has_rest(self) -> bool:
-        """Asked after ``finish``: whether ``emit_rest`` is to be called (again). Then only the operators behind this one finish."""
+        """Asked after ``finish``: whether ``emit_rest`` is to be called (again). Then only the
+        operators behind this one finish."""
         return False
 
     def emit_rest(self) -> None:
-        """Emits a bounded part of what is left after ``finish``: for operators whose work begins when the input ends."""
+        """Emits a bounded part of what is left after ``finish``: for operators whose work begins
+        when the input ends."""
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """Set by the task before ``open``: called in its thread when ``available`` turns true again, or ``drained`` after ``finish``."""
+        """Set by the task before ``open``: called in its thread when ``available`` turns true
+        again, or ``drained`` after ``finish``."""
 
     @property
     def fired_timers(self) -> int:
@@ -150,7 +192,8 @@ class StreamOperator(ABC):
         return 0
 
     def measures(self, now_ms: int) -> dict[str, float]:
-        """What the operator tells of itself, by the names of the table of metrics. Called in the task's thread when somebody reads metrics."""
+        """What the operator tells of itself, by the names of the table of metrics. Called in the
+        task's thread when somebody reads metrics."""
         return {}
 
     def process_watermark(self, watermark: Watermark) -> Work | None:
@@ -164,16 +207,27 @@ class StreamOperator(ABC):
         """Keeps how long it took to come here, and passes it on."""
         context = self.context
         record_latency(
-            marker, context.timers.now_ms(), str(context.operator_id), context.name, context.task.subtask_index, context.accumulators)
+            marker,
+            context.timers.now_ms(),
+            str(context.operator_id),
+            context.name,
+            context.task.subtask_index,
+            context.accumulators,
+        )
         self.output.emit_control(marker)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """Before the barrier is passed on: emit what must not be part of the state."""
 
     def freeze_state(self, barrier: CheckpointBarrier) -> FrozenState:
-        """The state at the barrier, which does not change any more. Operators have no code of their own for this: their state is in the backends,
-        or registered there. Here: operator state, with what functions add to it now."""
-        return FrozenState(operator=self.context.operator_state.snapshot(barrier.checkpoint_id, barrier.timestamp_ms))
+        """The state at the barrier, which does not change any more. Operators have no code of their
+        own for this: their state is in the backends, or registered there. Here: operator state,
+        with what functions add to it now."""
+        return FrozenState(
+            operator=self.context.operator_state.snapshot(
+                barrier.checkpoint_id, barrier.timestamp_ms
+            )
+        )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is durable."""
@@ -191,7 +245,8 @@ class OneInputOperator(StreamOperator):
 
     @abstractmethod
     def process_batch(self, batch: Batch) -> Work | None:
-        """Processes a batch (never empty) and emits the results through ``self.output``; gives back what is left to do, if it ``parks``."""
+        """Processes a batch (never empty) and emits the results through ``self.output``; gives back
+        what is left to do, if it ``parks``."""
 
 
 class TwoInputOperator(StreamOperator):
@@ -211,7 +266,8 @@ class InputStatus(Enum):
     """What a source says after it was asked for a batch."""
 
     MORE_AVAILABLE = "MORE_AVAILABLE"
-    NOTHING_AVAILABLE = "NOTHING_AVAILABLE"  # it will call ``wake_up`` of its task when that changes
+    # it will call ``wake_up`` of its task when that changes
+    NOTHING_AVAILABLE = "NOTHING_AVAILABLE"
     END_OF_INPUT = "END_OF_INPUT"
 
 
@@ -222,7 +278,9 @@ class SourceOperator(StreamOperator):
     batch_form = BatchForm.AS_IN_STREAM
     wake_up: Callable[[], None]  # set by the task; thread-safe: ask again, something is available
     is_columnar: bool = False
-    batch_size: int = 4096  # set by the task: the most records of one batch; less if the chain is slow with rows, or makes many records of each
+    # set by the task: the most records of one batch; less if the chain is slow with rows, or makes
+    # many records of each
+    batch_size: int = 4096
     rows_emitted: int = 0  # so far; columns do not count
 
     @abstractmethod
@@ -230,17 +288,23 @@ class SourceOperator(StreamOperator):
         """Emits at most one batch, and says whether to ask again."""
 
     def end_event_time(self) -> None:
-        """The source gives no more records: it has ended, or is drained. Emits the last watermark, as an active
-        source: a source that was idle at its end ends event time too. Nothing that tells of time may follow."""
+        """The source gives no more records: it has ended, or is drained. Emits the last watermark,
+        as an active source: a source that was idle at its end ends event time too. Nothing that
+        tells of time may follow."""
         self.output.emit_control(WatermarkStatus(idle=False))
         self.output.emit_control(Watermark(MAX_TIMESTAMP))
 
     def set_error_policy(self, policy: Any, name: str) -> None:
-        """Says what happens to records that the source cannot read; ``name`` is how the program calls it. Raises ProgramError for a source that takes
-        no such policy."""
-        raise ProgramError(f"on_error() is not for a source, and {name!r} is one: the operator behind it can have a policy. Let the source give its "
-                           "records as they are, and parse them in a map(); for a timestamp assigner use assign_timestamps_and_watermarks(...)")
+        """Says what happens to records that the source cannot read; ``name`` is how the program
+        calls it. Raises ProgramError for a source that takes no such policy."""
+        raise ProgramError(
+            f"on_error() is not for a source, and {name!r} is one: the operator behind it can "
+            "have a policy. Let the source give its "
+            "records as they are, and parse them in a map(); for a "
+            "timestamp assigner use assign_timestamps_and_watermarks(...)"
+        )
 
     def position(self) -> str | None:
-        """Where the last batch came from (split and offset), for error messages of the chain; None if unknown."""
+        """Where the last batch came from (split and offset), for error messages of the chain; None
+        if unknown."""
         return None

@@ -1,8 +1,7 @@
 """CheckpointedFunction: how a user function keeps state that belongs to no key, in any operator.
 
-``initialize_state`` is called before ``open``, ``snapshot_state`` at the start of each checkpoint, both in the task's
-thread.
-"""
+``initialize_state`` is called before ``open``, ``snapshot_state`` at the start of each checkpoint,
+both in the task's thread."""
 
 from __future__ import annotations
 
@@ -30,7 +29,8 @@ class FunctionInitializationContext:
         return self._context.operator_state
 
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """State per key, as the runtime context gives it; on a stream without keys its calls raise ProgramError."""
+        """State per key, as the runtime context gives it; on a stream without keys its calls raise
+        ProgramError."""
         return self._keyed_state_store
 
 
@@ -49,7 +49,8 @@ class FunctionSnapshotContext:
 
 
 class CheckpointedFunction(ABC):
-    """A second base class for a function that keeps state which belongs to no key (Flink's CheckpointedFunction).
+    """A second base class for a function that keeps state which belongs to no key (Flink's
+    CheckpointedFunction).
 
     >>> from flinkpy.common import Types
     >>> from flinkpy.datastream.functions import CheckpointedFunction, SinkFunction
@@ -70,12 +71,15 @@ class CheckpointedFunction(ABC):
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Called at the start of a checkpoint: bring the states up to date. A source's is called while none of its
-        records is under way."""
+        """Called at the start of a checkpoint: bring the states up to date. A source's is called
+        while none of its records is under way."""
 
 
-def initialize_function(function: Any, context: OperatorContext, keyed_state_store: KeyedStateStore) -> None:
-    """Calls the function's ``initialize_state``, and registers its ``snapshot_state``. Other functions are left alone.
+def initialize_function(
+    function: Any, context: OperatorContext, keyed_state_store: KeyedStateStore
+) -> None:
+    """Calls the function's ``initialize_state``, and registers its ``snapshot_state``. Other
+    functions are left alone.
 
     The engine's wrappers have the user's function as ``wrapped_function``.
     """

@@ -1,4 +1,5 @@
-"""What a task gives an operator in ``setup``: where it runs, its task's services, and the output for its results."""
+"""What a task gives an operator in ``setup``: where it runs, its task's services, and the output
+for its results."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from flinkpy.state.operator_backend import OperatorStateBackend
 
 
 class Output(ABC):
-    """Where an operator's results go: the next operator of the chain, the network, or several of them."""
+    """Where an operator's results go: the next operator of the chain, the network, or several of
+    them."""
 
     @abstractmethod
     def emit(self, batch: Batch) -> None:
@@ -45,7 +47,10 @@ class TaskInfo:
 
     @property
     def subtask_name(self) -> str:
-        return f"{self.task_name} ({self.subtask_index + 1}/{self.parallelism})#{self.attempt_id.attempt}"
+        return (
+            f"{self.task_name} "
+            f"({self.subtask_index + 1}/{self.parallelism})#{self.attempt_id.attempt}"
+        )
 
 
 class TimerHandle(Protocol):
@@ -76,7 +81,11 @@ class OperatorContext:
     configuration: dict[str, Any] = field(default_factory=dict)
     accumulators: dict[str, Any] = field(default_factory=dict)
     object_reuse: bool = False
-    explains_errors: bool = True  # whether errors of functions carry the exception itself and the whole traceback, which takes a millisecond
+    # whether errors of functions carry the exception itself and the whole traceback, which takes a
+    # millisecond
+    explains_errors: bool = True
     batch_records: int = 4096
-    operator_state: OperatorStateBackend = field(default_factory=OperatorStateBackend)  # state of the operator that belongs to no key
-    cached_file: Callable[[str], str] | None = None  # the path of a registered file; None where the program's own is meant
+    # state of the operator that belongs to no key
+    operator_state: OperatorStateBackend = field(default_factory=OperatorStateBackend)
+    # the path of a registered file; None where the program's own is meant
+    cached_file: Callable[[str], str] | None = None

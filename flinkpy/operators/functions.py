@@ -1,9 +1,9 @@
-"""User functions: the classes that a program derives from when a lambda is not enough, with PyFlink's names and
-signatures.
+"""User functions: the classes that a program derives from when a lambda is not enough, with
+PyFlink's names and signatures.
 
-flinkpy calls ``open(runtime_context)`` of every function before its first record and ``close()`` at the end, also
-after a failure. What cannot be pickled (connections, locks, models) belongs in ``open``.
-"""
+flinkpy calls ``open(runtime_context)`` of every function before its first record and ``close()`` at
+the end, also after a failure. What cannot be pickled (connections, locks, models) belongs in
+``open``."""
 
 from __future__ import annotations
 
@@ -24,24 +24,27 @@ from flinkpy.operators.keyed_state_store import KeyedStateStore, S
 from flinkpy.operators.no_key import NoKey
 from flinkpy.operators.sinks.sink_context import SinkContext
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
-from flinkpy.state.descriptors import (
-    StateDescriptor,
-)
+from flinkpy.state.descriptors import StateDescriptor
 
 
 class RuntimeContext(KeyedStateStore):
-    """Where a function runs: its subtask, the parallelism, the job's parameters; on a keyed stream also its state."""
+    """Where a function runs: its subtask, the parallelism, the job's parameters; on a keyed stream
+    also its state."""
 
     def __init__(self, context: OperatorContext, backend: KeyedStateBackend | None = None) -> None:
         self._context, self._backend = context, backend
 
-    def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
+    def _state(
+        self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str
+    ) -> S:
         if not isinstance(descriptor, wanted):
             raise refuse(f"{call} takes a {wanted.__name__}, this is {descriptor!r:.80}")
         if self._backend is None:
             raise refuse(
-                f"state {descriptor.name!r}: {call} keeps state per key, but {self._context.name} runs on a stream without keys; "
-                "call key_by(...) before it")
+                f"state {descriptor.name!r}: {call} keeps state per key, but "
+                f"{self._context.name} runs on a stream without keys; "
+                "call key_by(...) before it"
+            )
         try:
             return cast("S", self._backend.state(descriptor))
         except ProgramError as error:
@@ -72,17 +75,19 @@ class RuntimeContext(KeyedStateStore):
         return self._context.task.attempt_id.attempt
 
     def get_job_parameter(self, key: str, default_value: Any = None) -> Any:
-        """A value of the job's configuration: an option of the engine, or one of the program's own, with or without
-        ``user.`` before its key."""
+        """A value of the job's configuration: an option of the engine, or one of the program's own,
+        with or without ``user.`` before its key."""
         values = self._context.configuration
         return values.get(key, values.get(f"user.{key}", default_value))
 
     def add_accumulator(self, name: str, accumulator: Any) -> None:
-        """Adds an accumulator: any mutable object that can be pickled. The job's result has its last value, merged
-        over all subtasks with ``merge(other)``. Raises ProgramError if the task already has an accumulator of that
-        name."""
+        """Adds an accumulator: any mutable object that can be pickled. The job's result has its
+        last value, merged over all subtasks with ``merge(other)``. Raises ProgramError if the task
+        already has an accumulator of that name."""
         if name in self._context.accumulators:
-            raise ProgramError(f"accumulator {name!r} exists already in this task: give each one a name of its own")
+            raise ProgramError(
+                f"accumulator {name!r} exists already in this task: give each one a name of its own"
+            )
         self._context.accumulators[name] = accumulator
 
     def get_accumulator(self, name: str) -> Any:
@@ -90,10 +95,11 @@ class RuntimeContext(KeyedStateStore):
         return self._context.accumulators.get(name)
 
     def get_cached_file(self, name: str) -> str:
-        """The path of a file or folder that the program registered with ``env.register_cached_file(path, name)``, as
-        it was when the job was submitted. Waits until it is on this worker, where it is once for all subtasks, which
-        must not change it. Raises ProgramError if there is none of that name, ResourceUnavailableError if it cannot be
-        brought here. Flink: ``getDistributedCache().getFile(name)``.
+        """The path of a file or folder that the program registered with
+        ``env.register_cached_file(path, name)``, as it was when the job was submitted. Waits until
+        it is on this worker, where it is once for all subtasks, which must not change it. Raises
+        ProgramError if there is none of that name, ResourceUnavailableError if it cannot be brought
+        here. Flink: ``getDistributedCache().getFile(name)``.
 
         >>> model = Path(runtime_context.get_cached_file("model")).read_bytes()  # doctest: +SKIP
         """
@@ -102,16 +108,23 @@ class RuntimeContext(KeyedStateStore):
         for registered, path, _ in registered_files(self._context.configuration):
             if registered == name:
                 return path
-        raise ProgramError(f"there is no cached file {name!r}; give it to env.register_cached_file(path, {name!r})")
+        raise ProgramError(
+            f"there is no cached file {name!r}; give it to env.register_cached_file(path, {name!r})"
+        )
 
     def get_metrics_group(self) -> MetricGroup:
-        """The group of this function's metrics, named by operator and subtask. The job's result has their last values
-        (``get_metrics()``).
+        """The group of this function's metrics, named by operator and subtask. The job's result has
+        their last values (``get_metrics()``).
 
         >>> self.late = runtime_context.get_metrics_group().counter("late")  # doctest: +SKIP
         """
         scope = (self._context.name, str(self._context.task.subtask_index))
-        return MetricGroup(metrics_of(self._context.accumulators), scope, self._context.clock, operator=str(self._context.operator_id))
+        return MetricGroup(
+            metrics_of(self._context.accumulators),
+            scope,
+            self._context.clock,
+            operator=str(self._context.operator_id),
+        )
 
     def __repr__(self) -> str:
         return f"<RuntimeContext of {self._context.name} in {self.get_task_name_with_subtasks()}>"
@@ -121,8 +134,8 @@ class Function(ABC):  # noqa: B024  # abstract: subclasses have the abstract met
     """The base class of all user functions."""
 
     def __class_getitem__(cls, parameters: Any) -> Any:
-        """The class itself: PyFlink programs may write type parameters, as in ``ProcessWindowFunction[tuple, tuple,
-        str, TimeWindow]``."""
+        """The class itself: PyFlink programs may write type parameters, as in
+        ``ProcessWindowFunction[tuple, tuple, str, TimeWindow]``."""
         return cls
 
     def open(self, runtime_context: RuntimeContext) -> None:
@@ -133,7 +146,8 @@ class Function(ABC):  # noqa: B024  # abstract: subclasses have the abstract met
 
 
 class MapFunction(Function):
-    """Turns each value into one value. Unlike a lambda it may have ``open`` and, on a keyed stream, state."""
+    """Turns each value into one value. Unlike a lambda it may have ``open`` and, on a keyed stream,
+    state."""
 
     @abstractmethod
     def map(self, value: Any) -> Any:
@@ -165,8 +179,8 @@ class ReduceFunction(Function):
 
 
 class AggregateFunction(Function):
-    """Gathers values in an accumulator, and makes a result from it. ``add`` may change the accumulator in place and
-    return it."""
+    """Gathers values in an accumulator, and makes a result from it. ``add`` may change the
+    accumulator in place and return it."""
 
     @abstractmethod
     def create_accumulator(self) -> Any:
@@ -197,7 +211,8 @@ class KeySelector(Function):
 
 
 class Partitioner(Function):
-    """Decides which channel a key goes to: ``stream.partition_custom(partitioner, key_selector)``."""
+    """Decides which channel a key goes to: ``stream.partition_custom(partitioner,
+    key_selector)``."""
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
@@ -215,7 +230,8 @@ class CoMapFunction(Function):
 
 
 class CoFlatMapFunction(Function):
-    """Turns each value of two connected streams into any number of values; each stream has its own method."""
+    """Turns each value of two connected streams into any number of values; each stream has its own
+    method."""
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any] | None: ...
@@ -224,25 +240,27 @@ class CoFlatMapFunction(Function):
     def flat_map2(self, value: Any) -> Iterable[Any] | None: ...
 
 
-# -- process functions ---------------------------------------------------------------------------------------------------
+# -- process functions -----------------------------------------------------------------------------
 
 
 class TimerService(Protocol):
-    """Gives the time, and sets timers for the current key (timers only in keyed process functions)."""
+    """Gives the time, and sets timers for the current key (timers only in keyed process
+    functions)."""
 
     def current_processing_time(self) -> int:
         """Milliseconds since 1970-01-01 UTC, by the machine's clock."""
 
     def current_watermark(self) -> int:
-        """The current watermark: how far event time has advanced, in milliseconds since 1970-01-01 UTC."""
+        """The current watermark: how far event time has advanced, in milliseconds since 1970-01-01
+        UTC."""
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Has ``on_timer`` called when the machine's clock passes ``timestamp``. Registering the same timer again has
-        no effect."""
+        """Has ``on_timer`` called when the machine's clock passes ``timestamp``. Registering the
+        same timer again has no effect."""
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Has ``on_timer`` called when the watermark reaches ``timestamp``. Registering the same timer again has no
-        effect."""
+        """Has ``on_timer`` called when the watermark reaches ``timestamp``. Registering the same
+        timer again has no effect."""
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Deletes the timer; does nothing if there is none."""
@@ -252,7 +270,8 @@ class TimerService(Protocol):
 
 
 class ProcessContext:
-    """What a process function can ask about the current record. One object serves all records: do not keep it."""
+    """What a process function can ask about the current record. One object serves all records: do
+    not keep it."""
 
     __slots__ = ("_timer_service", "_timestamp")
 
@@ -303,7 +322,8 @@ class TimerContext(KeyedProcessContext):
 
 
 class ProcessFunction(Function):
-    """Sees each value with its context. Results are yielded; ``yield output_tag, value`` sends to a side output."""
+    """Sees each value with its context. Results are yielded; ``yield output_tag, value`` sends to a
+    side output."""
 
     Context: TypeAlias = ProcessContext
 
@@ -312,8 +332,8 @@ class ProcessFunction(Function):
 
 
 class KeyedProcessFunction(Function):
-    """Sees each value of a keyed stream with its context: time, key, state, timers. ``yield output_tag, value`` sends
-    to a side output."""
+    """Sees each value of a keyed stream with its context: time, key, state, timers. ``yield
+    output_tag, value`` sends to a side output."""
 
     Context: TypeAlias = KeyedProcessContext
     OnTimerContext: TypeAlias = TimerContext
@@ -322,8 +342,8 @@ class KeyedProcessFunction(Function):
     def process_element(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None: ...
 
     def on_timer(self, timestamp: int, ctx: TimerContext) -> Iterable[Any] | None:
-        """Called when a timer registered with ``ctx.timer_service()`` fires; the key is the one it was registered
-        for."""
+        """Called when a timer registered with ``ctx.timer_service()`` fires; the key is the one it
+        was registered for."""
 
 
 class CoProcessFunction(Function):
@@ -339,8 +359,8 @@ class CoProcessFunction(Function):
 
 
 class KeyedCoProcessFunction(Function):
-    """Sees each value of two connected keyed streams with its context. Both sides share the state and the timers of a
-    key."""
+    """Sees each value of two connected keyed streams with its context. Both sides share the state
+    and the timers of a key."""
 
     Context: TypeAlias = KeyedProcessContext
     OnTimerContext: TypeAlias = TimerContext
@@ -352,11 +372,11 @@ class KeyedCoProcessFunction(Function):
     def process_element2(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None: ...
 
     def on_timer(self, timestamp: int, ctx: TimerContext) -> Iterable[Any] | None:
-        """Called when a timer registered with ``ctx.timer_service()`` fires; the key is the one it was registered
-        for."""
+        """Called when a timer registered with ``ctx.timer_service()`` fires; the key is the one it
+        was registered for."""
 
 
-# -- sources and sinks of the older kind ------------------------------------------------------------------------------------
+# -- sources and sinks of the older kind -----------------------------------------------------------
 
 
 class SourceContext(Protocol):
@@ -372,13 +392,14 @@ class SourceContext(Protocol):
     def mark_as_temporarily_idle(self) -> None: ...
 
     def get_checkpoint_lock(self) -> Any:
-        """A lock for a source that is a CheckpointedFunction. Hold it (``with ctx.get_checkpoint_lock():``) over
-        ``collect`` and the change of state that belongs to it, so that no barrier comes between the two."""
+        """A lock for a source that is a CheckpointedFunction. Hold it (``with
+        ctx.get_checkpoint_lock():``) over ``collect`` and the change of state that belongs to it,
+        so that no barrier comes between the two."""
 
 
 class SourceFunction(Function):
-    """A source that may block. ``run`` has a thread of its own, and returns when there is no more to read, or after
-    ``cancel``."""
+    """A source that may block. ``run`` has a thread of its own, and returns when there is no more
+    to read, or after ``cancel``."""
 
     @abstractmethod
     def run(self, ctx: SourceContext) -> None: ...
@@ -395,31 +416,42 @@ class SinkFunction(Function):
 
     @abstractmethod
     def invoke(self, value: Any, context: Any = None) -> None:
-        """Writes one value. An ``invoke`` with a second parameter gets a context, which knows the value's event time,
-        the watermark and the processing time."""
+        """Writes one value. An ``invoke`` with a second parameter gets a context, which knows the
+        value's event time, the watermark and the processing time."""
 
 
-# -- how operators hold functions ------------------------------------------------------------------------------------------
+# -- how operators hold functions ------------------------------------------------------------------
 
 
 def method_of(function: Any, name: str) -> Callable[..., Any]:
-    """The method ``name`` of a function object, or else the callable itself; raises ProgramError for anything else."""
+    """The method ``name`` of a function object, or else the callable itself; raises ProgramError
+    for anything else."""
     method = getattr(function, name, None)
     if isinstance(function, type) and issubclass(function, Function):
-        raise ProgramError(f"a function object is needed, not its class: write {function.__name__}()")
+        raise ProgramError(
+            f"a function object is needed, not its class: write {function.__name__}()"
+        )
     if method is not None and (isinstance(function, Function) or not callable(function)):
         return cast("Callable[..., Any]", method)
     if callable(function):
         return cast("Callable[..., Any]", function)
-    raise ProgramError(f"{function!r:.80} can be neither called nor does it have {name}(): pass a function, a lambda, or an object with {name}()")
+    raise ProgramError(
+        f"{function!r:.80} can be neither called nor does it have {name}(): pass a function, "
+        f"a lambda, or an object with {name}()"
+    )
 
 
-_BEFORE_RECORDS = NoKey("there is no record yet, and so no key: open() takes the state, the methods that get records read and write it")
+_BEFORE_RECORDS = NoKey(
+    "there is no record yet, and so no key: open() takes the state, the methods that get "
+    "records read and write it"
+)
 
 
-def open_function(function: Any, context: OperatorContext, backend: KeyedStateBackend | None = None) -> None:
-    """Calls ``open`` of a function object, after a CheckpointedFunction got its state back. On keyed streams ``open``
-    may ask for state. Plain callables have no ``open``."""
+def open_function(
+    function: Any, context: OperatorContext, backend: KeyedStateBackend | None = None
+) -> None:
+    """Calls ``open`` of a function object, after a CheckpointedFunction got its state back. On
+    keyed streams ``open`` may ask for state. Plain callables have no ``open``."""
     if isinstance(backend, KeyedStateBackend):
         backend.current.key = _BEFORE_RECORDS
     runtime_context = RuntimeContext(context, backend)

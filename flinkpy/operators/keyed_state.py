@@ -1,4 +1,5 @@
-"""What operators with keyed state share: they create, snapshot, restore and close a backend for their key groups."""
+"""What operators with keyed state share: they create, snapshot, restore and close a backend for
+their key groups."""
 
 from __future__ import annotations
 
@@ -29,16 +30,22 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
         from flinkpy.state.rocksdb.database import RocksDBConfig
         from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
 
-        return RocksDBKeyedStateBackend(task.max_parallelism, groups, context.clock, RocksDBConfig.of(context.configuration))
+        return RocksDBKeyedStateBackend(
+            task.max_parallelism, groups, context.clock, RocksDBConfig.of(context.configuration)
+        )
     incremental = read(context.configuration, CHECKPOINT_INCREMENTAL)
-    return HeapKeyedStateBackend(task.max_parallelism, groups, context.clock, incremental=incremental)
+    return HeapKeyedStateBackend(
+        task.max_parallelism, groups, context.clock, incremental=incremental
+    )
 
 
 def may_ask_for_state(function: Any) -> bool:
-    """Whether the function may ask for state while it processes records, because it may have kept its runtime
-    context."""
+    """Whether the function may ask for state while it processes records, because it may have kept
+    its runtime context."""
     function = getattr(function, "wrapped_function", function)
-    return isinstance(function, CheckpointedFunction) or (isinstance(function, Function) and type(function).open is not Function.open)
+    return isinstance(function, CheckpointedFunction) or (
+        isinstance(function, Function) and type(function).open is not Function.open
+    )
 
 
 class KeyedStateOperator(StreamOperator):
@@ -57,12 +64,16 @@ class KeyedStateOperator(StreamOperator):
             self.backend.restore(restored.keyed)
 
     def freeze_state(self, barrier: CheckpointBarrier) -> FrozenState:
-        operator = super().freeze_state(barrier).operator  # first: functions called for it may write keyed state
+        # first: functions called for it may write keyed state
+        operator = super().freeze_state(barrier).operator
         in_pieces = not barrier.options.snapshot_type.is_savepoint
-        return FrozenState(self.backend.freeze(in_pieces) if self.backend.has_states else None, operator)
+        return FrozenState(
+            self.backend.freeze(in_pieces) if self.backend.has_states else None, operator
+        )
 
     def entries_held(self) -> int | None:
-        """How many entries of keyed state the operator holds in a form of its own; None of one that leaves it all to the backend."""
+        """How many entries of keyed state the operator holds in a form of its own; None of one that
+        leaves it all to the backend."""
         return None
 
     def measures(self, now_ms: int) -> dict[str, float]:
@@ -83,5 +94,5 @@ class EndsKeys(KeyedStateOperator):
 
     @abstractmethod
     def end_key(self) -> Work | None:
-        """Fires the current key's timers, event time first. Timers that these set are dropped, as in Flink, because a
-        timer that sets itself again would never end."""
+        """Fires the current key's timers, event time first. Timers that these set are dropped, as
+        in Flink, because a timer that sets itself again would never end."""

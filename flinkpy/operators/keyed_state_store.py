@@ -1,12 +1,19 @@
-"""The calls with which a function asks for state per key; the runtime context and the contexts of windows implement
-them."""
+"""The calls with which a function asks for state per key; the runtime context and the contexts of
+windows implement them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any, TypeVar
 
-from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
+from flinkpy.state.api import (
+    AggregatingState,
+    ListState,
+    MapState,
+    ReducingState,
+    State,
+    ValueState,
+)
 from flinkpy.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -20,10 +27,13 @@ S = TypeVar("S", bound=State)
 
 
 class KeyedStateStore(ABC):
-    """Gives access to state per key. Each name stands for one state: asking again returns the same state."""
+    """Gives access to state per key. Each name stands for one state: asking again returns the same
+    state."""
 
     @abstractmethod
-    def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
+    def _state(
+        self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str
+    ) -> S:
         """The state of that descriptor."""
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
@@ -43,8 +53,17 @@ class KeyedStateStore(ABC):
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         """State that reduces all values of a key to one."""
-        return self._state(state_descriptor, ReducingStateDescriptor, ReducingState, "get_reducing_state()")
+        return self._state(
+            state_descriptor, ReducingStateDescriptor, ReducingState, "get_reducing_state()"
+        )
 
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor
+    ) -> AggregatingState[Any, Any]:
         """State that gathers all values of a key in an accumulator."""
-        return self._state(state_descriptor, AggregatingStateDescriptor, AggregatingState, "get_aggregating_state()")
+        return self._state(
+            state_descriptor,
+            AggregatingStateDescriptor,
+            AggregatingState,
+            "get_aggregating_state()",
+        )

@@ -1,8 +1,9 @@
-"""The last result of each key of an operator whose results replace each other, in a stream that ends.
+"""The last result of each key of an operator whose results replace each other, in a stream that
+ends.
 
-A running aggregate emits a new result for a key whenever it has changed. Whoever takes the results as a table wants the
-last one of each key. These are in the operator's state when its input has ended, so nothing else is kept, and a
-restart finds them there. Results before the end are dropped.
+A running aggregate emits a new result for a key whenever it has changed. Whoever takes the results
+as a table wants the last one of each key. These are in the operator's state when its input has
+ended, so nothing else is kept, and a restart finds them there. Results before the end are dropped.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from flinkpy.operators.wrapping import WrappingOperator, bare
 
 
 class LastResultsOperator(WrappingOperator, OneInputOperator):
-    """Wraps an operator that ``replaces_results``. Emits one result for each key when the input has ended."""
+    """Wraps an operator that ``replaces_results``. Emits one result for each key when the input has
+    ended."""
 
     def __init__(self, wrapped: Any) -> None:
         super().__init__(wrapped)

@@ -13,8 +13,9 @@ _PASSED = f"{RESERVED}passed"
 
 
 class LocalLimitOperator(OneInputOperator):
-    """Passes on as many records, and drops all others. In each sender of a ``LimitOperator`` it keeps back what that
-    would drop, so that sources can end. It has no state, so after a failure it passes on as many again."""
+    """Passes on as many records, and drops all others. In each sender of a ``LimitOperator`` it
+    keeps back what that would drop, so that sources can end. It has no state, so after a failure it
+    passes on as many again."""
 
     batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = True
@@ -44,17 +45,22 @@ class LimitOperator(LocalLimitOperator):
     """The same, over failures too: the count is in its state. One subtask must see all records."""
 
     def in_two_phases(self) -> TwoPhases:
-        return TwoPhases(LocalLimitOperator(self.limit), self, None, pays_within_process=True, in_batch=True)
+        return TwoPhases(
+            LocalLimitOperator(self.limit), self, None, pays_within_process=True, in_batch=True
+        )
 
     def open(self) -> None:
         state = self.context.operator_state
         passed = state.engine_list(_PASSED)
         self._left = self.limit - sum(passed.get())
-        state.before_snapshot(lambda checkpoint_id, timestamp_ms: passed.update([self.limit - self._left]))
+        state.before_snapshot(
+            lambda checkpoint_id, timestamp_ms: passed.update([self.limit - self._left])
+        )
 
 
 def _first(batch: Batch, count: int) -> Batch:
     stamps = None if batch.timestamps is None else batch.timestamps[:count]
     if isinstance(batch, ColumnBatch):
-        return ColumnBatch(batch.data.slice(0, count), stamps)  # type: ignore[arg-type]  # the stamps of columns
+        # the stamps of columns
+        return ColumnBatch(batch.data.slice(0, count), stamps)  # type: ignore[arg-type]
     return RowBatch(batch.values[:count], stamps)  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""The current key where there is none: before the first record, and while a broadcast element is processed."""
+"""The current key where there is none: before the first record, and while a broadcast element is
+processed."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from flinkpy.core.program.program_line import refuse
 
 
 class NoKey:
-    """Raises when it is hashed. All keyed state hashes its key, so no check per access is needed."""
+    """Raises when it is hashed. All keyed state hashes its key, so no check per access is
+    needed."""
 
     def __init__(self, why: str) -> None:
         self._why = why

@@ -8,19 +8,19 @@ from flinkpy.operators.context import ProcessingTimeService, TimerHandle
 
 
 class WakeUp:
-    """Is set for the earliest moment it is given, and calls ``due`` with the last millisecond that is over: that
-    moment or a later one.
+    """Is set for the earliest moment it is given, and calls ``due`` with the last millisecond that
+    is over: that moment or a later one.
 
-    As in Flink, a moment is due when its millisecond is over: what is processed within that millisecond still belongs
-    to it.
-    """
+    As in Flink, a moment is due when its millisecond is over: what is processed within that
+    millisecond still belongs to it."""
 
     def __init__(self, time: ProcessingTimeService, due: Callable[[int], None]) -> None:
         self._time, self._due = time, due
         self._set: tuple[int, TimerHandle] | None = None
 
     def at(self, moment: int | None) -> None:
-        """Wakes up no later than when ``moment`` is over; None means that there is nothing to wait for."""
+        """Wakes up no later than when ``moment`` is over; None means that there is nothing to wait
+        for."""
         if moment is None or (self._set is not None and self._set[0] <= moment):
             return
         self.cancel()

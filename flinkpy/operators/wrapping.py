@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flinkpy.core.elements import Batch, CheckpointBarrier, LatencyMarker, Watermark, WatermarkStatus
+from flinkpy.core.elements import (
+    Batch,
+    CheckpointBarrier,
+    LatencyMarker,
+    Watermark,
+    WatermarkStatus,
+)
 from flinkpy.operators.base import BatchForm, StreamOperator, Work
 from flinkpy.state.saved_state import FrozenState, SavedState
 
@@ -13,18 +19,21 @@ Process = Callable[[Batch], "Work | None"]  # a method of the wrapped operator t
 
 
 class WrappingOperator(StreamOperator):
-    """``wrapped`` is the operator. The graph finds its state by its class, so wrapping it changes no operator id. Subclasses call its ``setup``,
-    and give it its input.
+    """``wrapped`` is the operator. The graph finds its state by its class, so wrapping it changes
+    no operator id. Subclasses call its ``setup``, and give it its input.
 
-    What only sources, sinks, asynchronous functions and loops have is not passed on, as nobody wraps these: ``available``, ``drained``,
-    ``has_rest``, the final checkpoint, ``prepare_snapshot_pre_barrier``, and events of coordinators."""
+    What only sources, sinks, asynchronous functions and loops have is not passed on, as nobody
+    wraps these: ``available``, ``drained``, ``has_rest``, the final checkpoint,
+    ``prepare_snapshot_pre_barrier``, and events of coordinators."""
 
     batch_form = BatchForm.AS_IN_STREAM  # of an object: that of the operator it wraps
 
     def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped
         self.chaining, self.batch_form = wrapped.chaining, wrapped.batch_form
-        self.takes_updates, self.emits_updates, self.keeps_timestamps = wrapped.takes_updates, wrapped.emits_updates, wrapped.keeps_timestamps
+        self.takes_updates = wrapped.takes_updates
+        self.emits_updates = wrapped.emits_updates
+        self.keeps_timestamps = wrapped.keeps_timestamps
         self.replaces_results, self.keeps_nothing = wrapped.replaces_results, wrapped.keeps_nothing
 
     def initialize_state(self, restored: SavedState | None) -> None:

@@ -1,8 +1,9 @@
-"""From the gates of a task to the head of its chain: batches go straight in, control elements are first combined over all channels.
+"""From the gates of a task to the head of its chain: batches go straight in, control elements are
+first combined over all channels.
 
-The channels of all gates are numbered consecutively. Each gate feeds one input of the head; several gates may feed the same one (union).
-A batch with more rows than the task takes at a time is processed in parts.
-"""
+The channels of all gates are numbered consecutively. Each gate feeds one input of the head; several
+gates may feed the same one (union). A batch with more rows than the task takes at a time is
+processed in parts."""
 
 from __future__ import annotations
 
@@ -36,25 +37,44 @@ NANOS_PER_MS = 1_000_000
 
 
 class StreamInputs:
-    """All inputs of one task. ``input_indices`` stand beside ``gates``. ``pass_barrier`` gets each barrier when it has come from all channels, or
-    has overtaken what is in them, and that; while ``may_overtake`` is False none does."""
+    """All inputs of one task. ``input_indices`` stand beside ``gates``. ``pass_barrier`` gets each
+    barrier when it has come from all channels, or has overtaken what is in them, and that; while
+    ``may_overtake`` is False none does."""
 
     def __init__(
-        self, gates: Sequence[InputGate], input_indices: Sequence[int], chain: OperatorChain, batch_size: AdaptiveBatchSize,
-        pass_barrier: PassBarrier, timing: TaskTiming, may_overtake: Callable[[], bool],
+        self,
+        gates: Sequence[InputGate],
+        input_indices: Sequence[int],
+        chain: OperatorChain,
+        batch_size: AdaptiveBatchSize,
+        pass_barrier: PassBarrier,
+        timing: TaskTiming,
+        may_overtake: Callable[[], bool],
     ) -> None:
         self._batch_size = batch_size
-        self._parts: Parts | None = None  # the rest of a batch, which is processed before anything else
+        # the rest of a batch, which is processed before anything else
+        self._parts: Parts | None = None
         self._parts_input = self._parts_channel = 0
-        self._gates, self._input_indices, self._chain = list(gates), list(input_indices), chain
+        self._gates = list(gates)
+        self._input_indices = list(input_indices)
+        self._chain = chain
         self._processes = chain.batch_inputs()
         if any(index >= len(self._processes) for index in input_indices):
-            raise EngineError(f"a gate feeds input {max(input_indices)}, but {chain.head!r} has {len(self._processes)}")
-        self._offsets = [sum(gate.channels for gate in self._gates[:number]) for number in range(len(self._gates))]
+            raise EngineError(
+                f"a gate feeds input {max(input_indices)}, but {chain.head!r} has "
+                f"{len(self._processes)}"
+            )
+        self._offsets = [
+            sum(gate.channels for gate in self._gates[:number])
+            for number in range(len(self._gates))
+        ]
         total = sum(gate.channels for gate in self._gates)
         self._valve = WatermarkValve(total)
         self._barriers = InputBarriers(self._gates, timing, pass_barrier, self._rest, may_overtake)
-        self._with_data = [sum(gate.channels for gate, index in zip(gates, input_indices) if index == n) for n in range(len(self._processes))]
+        self._with_data = [
+            sum(gate.channels for gate, index in zip(gates, input_indices) if index == n)
+            for n in range(len(self._processes))
+        ]
         self._data_ended = [False] * total
         self._drain = True
         self._left = False
@@ -68,9 +88,16 @@ class StreamInputs:
     def event_time_and_barriers(self) -> dict[str, float]:
         """The task's metrics of these. May be called from any thread."""
         times = self._barriers.times
-        found = {"currentInputWatermark": self._valve.watermark, "checkpointAlignmentTime": times.alignment_ms,
-                 "checkpointStartDelayNanos": times.start_delay_ms}
-        return {name: value if name == "currentInputWatermark" else value * NANOS_PER_MS for name, value in found.items() if value is not None}
+        found = {
+            "currentInputWatermark": self._valve.watermark,
+            "checkpointAlignmentTime": times.alignment_ms,
+            "checkpointStartDelayNanos": times.start_delay_ms,
+        }
+        return {
+            name: value if name == "currentInputWatermark" else value * NANOS_PER_MS
+            for name, value in found.items()
+            if value is not None
+        }
 
     @property
     def end_of_data(self) -> EndOfData:
@@ -91,7 +118,9 @@ class StreamInputs:
                 if type(element) is RowBatch:
                     index, count = self._input_indices[number], len(element.values)
                     if count > limit:
-                        self._parts, self._parts_input, self._parts_channel = Parts(element), index, self._offsets[number] + channel
+                        self._parts = Parts(element)
+                        self._parts_input = index
+                        self._parts_channel = self._offsets[number] + channel
                         self._process_part(limit)
                     else:
                         self._processes[index](element)
@@ -100,12 +129,16 @@ class StreamInputs:
                     self._processes[self._input_indices[number]](element)
                     columns += len(element)
                 else:
-                    self._control(number, channel, element)  # type: ignore[arg-type]  # batches went the other way
+                    # batches went the other way
+                    self._control(number, channel, element)  # type: ignore[arg-type]
                     if self.ended:
                         return InputStatus.END_OF_INPUT
                     if type(element) is CheckpointBarrier:
                         break  # the checkpoint it triggers comes first
-            if self._batch_size.rows_taken - rows_before >= limit or columns >= COLUMN_RECORDS_PER_STEP:
+            if (
+                self._batch_size.rows_taken - rows_before >= limit
+                or columns >= COLUMN_RECORDS_PER_STEP
+            ):
                 break
             if self._chain.parked_work.pending() or not self._chain.available:
                 break
@@ -132,15 +165,20 @@ class StreamInputs:
         self._barriers.barrier_at_end(barrier)
 
     def leave(self) -> None:
-        """The task stops at a savepoint: for whoever goes on from there, what still comes has not come."""
+        """The task stops at a savepoint: for whoever goes on from there, what still comes has not
+        come."""
         self._left = True
 
     def drain(self) -> bool:
-        """After the end of the data: reads what still comes, which may be barriers. True when every channel has given its last element."""
+        """After the end of the data: reads what still comes, which may be barriers. True when every
+        channel has given its last element."""
         while (polled := self._poll()) is not None:
             number, channel, element = polled
             if isinstance(element, (RowBatch, ColumnBatch)):
-                raise EngineError(f"{element!r} came behind EndOfData on channel {channel} of {self._gates[number]!r}")
+                raise EngineError(
+                    f"{element!r} came behind EndOfData on channel {channel} of "
+                    f"{self._gates[number]!r}"
+                )
             if isinstance(element, (CheckpointBarrier, EndOfPartition)) and not self._left:
                 self._control(number, channel, element)
         return all(gate.finished for gate in self._gates)
@@ -193,4 +231,7 @@ class StreamInputs:
         self._barriers.close()
 
     def __repr__(self) -> str:
-        return f"<StreamInputs: {len(self._gates)} gates, {sum(self._with_data)} channels with data, {self._valve!r}>"
+        return (
+            f"<StreamInputs: {len(self._gates)} gates, {sum(self._with_data)} channels with "
+            f"data, {self._valve!r}>"
+        )

@@ -10,8 +10,8 @@ from flinkpy.operators.context import OperatorContext
 
 
 class LatencyMarkers:
-    """Sends one behind the head's output every ``metrics.latency.interval``; none with 0, and none while the output is full, where they would
-    pile up."""
+    """Sends one behind the head's output every ``metrics.latency.interval``; none with 0, and none
+    while the output is full, where they would pile up."""
 
     def __init__(self, chain: OperatorChain, context: OperatorContext) -> None:
         self._chain, self._context = chain, context
@@ -25,5 +25,9 @@ class LatencyMarkers:
     def _send(self) -> None:
         if self._chain.available:
             context = self._context
-            self._chain.emit_from_head(LatencyMarker(context.timers.now_ms(), str(context.operator_id), context.task.subtask_index))
+            self._chain.emit_from_head(
+                LatencyMarker(
+                    context.timers.now_ms(), str(context.operator_id), context.task.subtask_index
+                )
+            )
         self.start()

@@ -1,4 +1,5 @@
-"""The folders of a worker's own disk that options name: a job's first tasks find out whether they can be used."""
+"""The folders of a worker's own disk that options name: a job's first tasks find out whether they
+can be used."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def check_local_folders(values: Mapping[str, Any], *, has_run: bool) -> None:
                 kind = ConfigurationError if is_option_wrong else ResourceUnavailableError
                 reason = error.strerror or error
                 where = f"{folder} on this worker"
-                raise kind(f"option {option.key}: nothing can be written to {where}: {reason}") from None
+                raise kind(
+                    f"option {option.key}: nothing can be written to {where}: {reason}"
+                ) from None
 
 
 def _used(values: Mapping[str, Any]) -> Iterator[Option[Any]]:

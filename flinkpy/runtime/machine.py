@@ -1,7 +1,8 @@
-"""What a TaskExecutor's runner takes from its machine: loops, threads for files, connections, and places that keep files.
+"""What a TaskExecutor's runner takes from its machine: loops, threads for files, connections, and
+places that keep files.
 
-The machine is real (``Machine()``), or simulated: then loops and threads are events in virtual time, and the rest fails as a seed decides.
-"""
+The machine is real (``Machine()``), or simulated: then loops and threads are events in virtual
+time, and the rest fails as a seed decides."""
 
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 @dataclass(frozen=True)
 class Machine:
-    """``make_loop`` gives a loop of that name, ``make_file_threads`` the threads for files of a TaskExecutor with so many slots, ``file_stores`` the
-    store that a location is in,
-    ``backup_folder`` a new folder of this machine for the local backups of a job with this configuration.
-    ``has_task_threads``: tasks may have threads of their own."""
+    """``make_loop`` gives a loop of that name, ``make_file_threads`` the threads for files of a
+    TaskExecutor with so many slots, ``file_stores`` the store that a location is in,
+    ``backup_folder`` a new folder of this machine for the local backups of a job with this
+    configuration. ``has_task_threads``: tasks may have threads of their own."""
 
     make_loop: Callable[[str, Clock], Loop] = SlotLoop
     make_file_threads: Callable[[str, int], FileThreads] = StateIO.for_slots

@@ -19,7 +19,9 @@ class TaskReporter(Protocol):
 
     def state_changed(self, state: TaskExecutionState) -> None: ...
 
-    def operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None: ...
+    def operator_event(
+        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
+    ) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class RunnerStatistics:
 
 
 class TaskRunner(Protocol):
-    """Runs tasks in slots. Started by who makes it; all other calls come from the TaskExecutor's main thread and return at once."""
+    """Runs tasks in slots. Started by who makes it; all other calls come from the TaskExecutor's
+    main thread and return at once."""
 
     @property
     def data_address(self) -> tuple[str, int]:
@@ -44,30 +47,38 @@ class TaskRunner(Protocol):
         """Opens the data port. ResourceUnavailableError where that cannot be had."""
         ...
 
-    def submit(self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> None:
-        """Starts the task; from then on every state it reaches is reported, ending with exactly one terminal one."""
+    def submit(
+        self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter
+    ) -> None:
+        """Starts the task; from then on every state it reaches is reported, ending with exactly one
+        terminal one."""
         ...
 
     def cancel(self, attempt_id: ExecutionAttemptId) -> float:
-        """Cancels it; unknown or ended attempts are ignored. Returns the seconds that it may take (``task.cancellation.timeout``); 0.0: no limit."""
+        """Cancels it; unknown or ended attempts are ignored. Returns the seconds that it may take
+        (``task.cancellation.timeout``); 0.0: no limit."""
         ...
 
     def overdue(self) -> str | None:
-        """What hinders a cancellation that is past its time (``task.cancellation.timeout``): a function that does not return. None in general."""
+        """What hinders a cancellation that is past its time (``task.cancellation.timeout``): a
+        function that does not return. None in general."""
         ...
 
     def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
         """Fails it from outside (a lost JobMaster); unknown or ended attempts are ignored."""
         ...
 
-    def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None: ...
+    def deliver_operator_event(
+        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
+    ) -> None: ...
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
         """Drops the blocking results these attempts left behind; unknown ones are ignored."""
         ...
 
     def leave_job(self, job_id: JobId) -> None:
-        """The job has no slots and no results here any more: drops what was kept so that its tasks could restart."""
+        """The job has no slots and no results here any more: drops what was kept so that its tasks
+        could restart."""
         ...
 
     def metrics(self) -> list[TaskMetrics]:
@@ -75,8 +86,8 @@ class TaskRunner(Protocol):
         ...
 
     def read_accumulators(self, then: Callable[[], object]) -> None:
-        """Has the accumulators of what runs read in the tasks' threads, when they come to it; if they changed, ``then`` is called there, for
-        each thread."""
+        """Has the accumulators of what runs read in the tasks' threads, when they come to it; if
+        they changed, ``then`` is called there, for each thread."""
         ...
 
     def reading(self) -> ProcessReading:
@@ -84,14 +95,16 @@ class TaskRunner(Protocol):
         ...
 
     def read_functions(self, then: Callable[[], object]) -> None:
-        """Has the metrics of functions read in the tasks' threads, when they come to it; ``then`` is called when those of all tasks were read.
-        That may take as long as a function does not return. From any thread."""
+        """Has the metrics of functions read in the tasks' threads, when they come to it; ``then``
+        is called when those of all tasks were read. That may take as long as a function does not
+        return. From any thread."""
         ...
 
     def statistics(self) -> RunnerStatistics: ...
 
     def glance(self) -> list[tuple[int, ExecutionAttemptId | None]]:
-        """From any thread: the ids of the threads in which tasks run, each with the attempt that has its turn there. Old at once."""
+        """From any thread: the ids of the threads in which tasks run, each with the attempt that
+        has its turn there. Old at once."""
         ...
 
     def stop(self) -> None:

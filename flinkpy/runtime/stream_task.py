@@ -1,11 +1,13 @@
-"""What runs inside a task: the operator chain and its input, brought to life, driven and taken down in Flink's order.
+"""What runs inside a task: the operator chain and its input, brought to life, driven and taken down
+in Flink's order.
 
-A task that ends well goes through the phases of :class:`Phase` in their order. A cancelled or failed one jumps from wherever it is to
-QUIESCE_TIMERS → CLOSE_OPERATORS → CLEAN_UP. In RUN the mailbox alternates mail and the default action, which processes input.
+A task that ends well goes through the phases of :class:`Phase` in their order. A cancelled or
+failed one jumps from wherever it is to QUIESCE_TIMERS → CLOSE_OPERATORS → CLEAN_UP. In RUN the
+mailbox alternates mail and the default action, which processes input.
 
-Everything happens in the task's thread, one bounded step at a time. While a function waits, so does its task; the others go on
-(``flinkpy.runtime.loop.task_home``). Many calls at a time are what async I/O is for.
-"""
+Everything happens in the task's thread, one bounded step at a time. While a function waits, so does
+its task; the others go on (``flinkpy.runtime.loop.task_home``). Many calls at a time are what async
+I/O is for."""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
-from flinkpy.core.elements import MAX_TIMESTAMP, CheckpointBarrier, EndOfData, EndOfPartition, Watermark
+from flinkpy.core.elements import (
+    MAX_TIMESTAMP,
+    CheckpointBarrier,
+    EndOfData,
+    EndOfPartition,
+    Watermark,
+)
 from flinkpy.core.errors import EngineError, FlinkpyError, UserCodeError
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.mailbox import Mailbox, MailboxProcessor
@@ -45,11 +53,14 @@ from flinkpy.state.checkpoints.local_backup import LocalBackup
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 from flinkpy.state.saved_state import SavedState
 
-INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the poller in between
+# an input that has one batch and no more is flushed in the same step, without a round of the poller
+# in between
+INPUTS_PER_STEP = 2
 
 
 class Phase(Enum):
-    """What a task does as it comes to life, runs and ends. Each is entered just before it is done."""
+    """What a task does as it comes to life, runs and ends. Each is entered just before it is
+    done."""
 
     CREATE_CHAIN = "create the operator chain"
     SETUP = "give every operator its context and output"
@@ -59,7 +70,10 @@ class Phase(Enum):
     RUN = "process mail and input"
     FINISH = "let the operators emit what they hold back"
     QUIESCE_TIMERS = "cancel the timers and take no more"
-    AWAIT_CHECKPOINT = "with checkpoints: wait for the producers to end, and for a checkpoint to commit the last results"
+    AWAIT_CHECKPOINT = (
+        "with checkpoints: wait for the producers to end, and for a checkpoint to commit the "
+        "last results"
+    )
     FLUSH_OUTPUTS = "end the partitions, and wait until the consumers have read them"
     CLOSE_OPERATORS = "close the operators"
     CLEAN_UP = "close the mailbox"
@@ -86,15 +100,18 @@ class TaskInput(Protocol):
         ...
 
     def end_event_time(self) -> None:
-        """The input has ended, and the operators have not finished yet: event time ends, unless a producer has said so."""
+        """The input has ended, and the operators have not finished yet: event time ends, unless a
+        producer has said so."""
         ...
 
     def leave(self) -> None:
-        """The task stops here, though its data has not ended: ``drain`` reads what still comes, and nothing is made of it."""
+        """The task stops here, though its data has not ended: ``drain`` reads what still comes, and
+        nothing is made of it."""
         ...
 
     def drain(self) -> bool:
-        """The data has ended: reads what still comes. True when there is no more, so that the producers can go."""
+        """The data has ended: reads what still comes. True when there is no more, so that the
+        producers can go."""
         ...
 
 
@@ -107,29 +124,48 @@ class StreamTaskConfig:
     input_indices: tuple[int, ...] = ()  # beside the gates
     configuration: dict[str, Any] = field(default_factory=dict)
     restored: Mapping[OperatorId, SavedState] | None = None
-    bases: Mapping[int, Base] = field(default_factory=dict)  # the checkpoint it starts from, if later ones may build on it
-    sent_first: SentFirst | None = None  # what was on its way to the consumers, in the checkpoint it starts from
-    had_finished: bool = False  # all subtasks of all operators, in the checkpoint it starts from: nothing is left to do
-    stops: bool = False  # the job has stopped with the savepoint it starts from: nothing is left but to commit, which sinks do as they open
+    # the checkpoint it starts from, if later ones may build on it
+    bases: Mapping[int, Base] = field(default_factory=dict)
+    # what was on its way to the consumers, in the checkpoint it starts from
+    sent_first: SentFirst | None = None
+    # all subtasks of all operators, in the checkpoint it starts from: nothing is left to do
+    had_finished: bool = False
+    # the job has stopped with the savepoint it starts from: nothing is left but to commit, which
+    # sinks do as they open
+    stops: bool = False
     has_checkpoints: bool = False  # or may be asked for savepoints
     fusion: bool = True
     object_reuse: bool = False
     batch_records: int = 4096
-    cached_file: Callable[[str], str] | None = None  # of the job's registered files: its path, by its name
+    # of the job's registered files: its path, by its name
+    cached_file: Callable[[str], str] | None = None
 
 
 class StreamTask:
-    """Runs a chain over its input. ``wake`` makes the loop run a step, and may be called from any thread. ``run_io`` runs an action off the loop;
-    ``send_event(None, message)`` tells the JobMaster itself, and no coordinator; ``backup`` is what its worker keeps of the job's files."""
+    """Runs a chain over its input. ``wake`` makes the loop run a step, and may be called from any
+    thread. ``run_io`` runs an action off the loop; ``send_event(None, message)`` tells the
+    JobMaster itself, and no coordinator; ``backup`` is what its worker keeps of the job's files."""
 
     def __init__(
-        self, config: StreamTaskConfig, writers: Sequence[RecordWriter], gates: Sequence[InputGate], reactor: Reactor,
-        wake: Callable[[], None], send_event: Callable[[OperatorId | None, Any], None],
+        self,
+        config: StreamTaskConfig,
+        writers: Sequence[RecordWriter],
+        gates: Sequence[InputGate],
+        reactor: Reactor,
+        wake: Callable[[], None],
+        send_event: Callable[[OperatorId | None, Any], None],
         run_io: Callable[[Callable[[], None]], None] = lambda action: action(),
-        file_stores: Callable[[str], FileStore] = file_store_of, backup: LocalBackup | None = None,
+        file_stores: Callable[[str], FileStore] = file_store_of,
+        backup: LocalBackup | None = None,
     ) -> None:
-        self.config, self._writers, self.gates, self._reactor = config, list(writers), list(gates), reactor
-        self._send_event, self._run_io, self._file_stores, self._backup = send_event, run_io, file_stores, backup
+        self.config = config
+        self._writers = list(writers)
+        self.gates = list(gates)
+        self._reactor = reactor
+        self._send_event = send_event
+        self._run_io = run_io
+        self._file_stores = file_stores
+        self._backup = backup
         self.mailbox = Mailbox(config.info.subtask_name, wake)
         self.processor = MailboxProcessor(self.mailbox, self._process)
         self.timers = TaskTimers(reactor, lambda action: self.mailbox.put(action, "timer"))
@@ -146,14 +182,18 @@ class StreamTask:
         self.step_s = 0.0  # what its last step took
         self.done = False
 
-    # -- coming to life ----------------------------------------------------------------------------------------------------
+    # -- coming to life ----------------------------------------------------------------------------
 
     def restore(self) -> None:
         """Everything before the mailbox loop. Raises what the user's ``open`` raises."""
         self.processor.adopt_thread()
         self.phases.append(Phase.CREATE_CHAIN)
         chain = OperatorChain(
-            self.config.chain, self._writers, self._context_of, fusion=self.config.fusion, object_reuse=self.config.object_reuse,
+            self.config.chain,
+            self._writers,
+            self._context_of,
+            fusion=self.config.fusion,
+            object_reuse=self.config.object_reuse,
         )
         self.phases.append(Phase.SETUP)
         self.chain = chain
@@ -161,14 +201,34 @@ class StreamTask:
         self.phases.append(Phase.CONNECT_INPUT)
         info, configuration = self.config.info, self.config.configuration
         stop = SavepointStop(
-            self.processor, lambda: self.checkpoints, self._process, is_source=not self.config.chain.inputs, end_input=self._end_input,
-            pass_barrier=lambda barrier: self.input.begin_checkpoint(barrier), rest=partial(self._suspend, Waiting.INPUT), leave=self._leave_input)
+            self.processor,
+            lambda: self.checkpoints,
+            self._process,
+            is_source=not self.config.chain.inputs,
+            end_input=self._end_input,
+            pass_barrier=lambda barrier: self.input.begin_checkpoint(barrier),
+            rest=partial(self._suspend, Waiting.INPUT),
+            leave=self._leave_input,
+        )
         self.checkpoints = SubtaskCheckpoints(
-            info, chain, lambda: CheckpointStorage.of(configuration, info.attempt_id.job_id, self._file_stores, self._backup), self._run_io,
-            lambda message: self._send_event(None, message), stop.begin, self.resume, stop.stop, self.config.bases,
+            info,
+            chain,
+            lambda: CheckpointStorage.of(
+                configuration, info.attempt_id.job_id, self._file_stores, self._backup
+            ),
+            self._run_io,
+            lambda message: self._send_event(None, message),
+            stop.begin,
+            self.resume,
+            stop.stop,
+            self.config.bases,
             outputs=OutputBarriers(self._writers, self._timing),
-            restored_id=None if self.config.sent_first is None else self.config.sent_first.checkpoint_id, backup=self._backup,
-            clock=self._reactor.clock)
+            restored_id=None
+            if self.config.sent_first is None
+            else self.config.sent_first.checkpoint_id,
+            backup=self._backup,
+            clock=self._reactor.clock,
+        )
         self.input = self._connect_input(chain)
         chain.set_listener(self._output_available)
         chain.parked_work.set_listener(self.resume)
@@ -189,42 +249,64 @@ class StreamTask:
     def _connect_input(self, chain: OperatorChain) -> TaskInput:
         if not self.config.chain.inputs:
             source = SourceInput(
-                chain, self.batch_size, self.config.batch_records, lambda: self.run_in_task(self.input_available),
-                self.checkpoints.pass_barrier)
+                chain,
+                self.batch_size,
+                self.config.batch_records,
+                lambda: self.run_in_task(self.input_available),
+                self.checkpoints.pass_barrier,
+            )
             LatencyMarkers(chain, chain.head.context).start()
             return source
         for gate in self.gates:
             gate.set_listener(self.input_available)
         inputs = StreamInputs(
-            self.gates, self.config.input_indices, chain, self.batch_size, self.checkpoints.pass_barrier, self._timing,
-            lambda: self.checkpoints.may_overtake)
+            self.gates,
+            self.config.input_indices,
+            chain,
+            self.batch_size,
+            self.checkpoints.pass_barrier,
+            self._timing,
+            lambda: self.checkpoints.may_overtake,
+        )
         self._close_input = inputs.close
         return inputs
 
     def _context_of(self, operator: ChainedOperator) -> OperatorContext:
         return OperatorContext(
-            operator.operator_id, operator.name, operator.uid, self.config.info, self._reactor.clock, self.timers,
-            run_in_task=self.run_in_task, send_operator_event=lambda event: self._send_event(operator.operator_id, event),
-            configuration=self.config.configuration, accumulators=self.accumulators,
-            object_reuse=self.config.object_reuse, batch_records=self.config.batch_records,
+            operator.operator_id,
+            operator.name,
+            operator.uid,
+            self.config.info,
+            self._reactor.clock,
+            self.timers,
+            run_in_task=self.run_in_task,
+            send_operator_event=lambda event: self._send_event(operator.operator_id, event),
+            configuration=self.config.configuration,
+            accumulators=self.accumulators,
+            object_reuse=self.config.object_reuse,
+            batch_records=self.config.batch_records,
             cached_file=self.config.cached_file,
         )
 
     def run_in_task(self, action: Callable[[], None]) -> None:
-        """From any thread: runs the action in a step of this task; not at all, once the task has ended."""
+        """From any thread: runs the action in a step of this task; not at all, once the task has
+        ended."""
         self.mailbox.put(action, "run_in_task")
 
-    # -- running ------------------------------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
 
     def run_step(self) -> bool:
-        """One step of the mailbox loop; True while there is more to do now. After the last one, ``done`` is True."""
+        """One step of the mailbox loop; True while there is more to do now. After the last one,
+        ``done`` is True."""
         processor = self.processor
         mails, rows = processor.mails_processed, self.batch_size.rows_taken
         self.time.step_begins()
         try:
             more = processor.run_step()
             if not more and mails != processor.mails_processed and self.chain is not None:
-                self.chain.flush()  # mail may have emitted (a timer, an asynchronous result), and no input will follow soon
+                # mail may have emitted (a timer, an asynchronous result), and no input will follow
+                # soon
+                self.chain.flush()
         except FlinkpyError as error:
             _add_origin(error, self.chain)
             raise
@@ -288,7 +370,10 @@ class StreamTask:
         """An event of a coordinator, as mail."""
         operator = self._alive.operator_of(operator_id)
         if operator is None:
-            raise EngineError(f"{self.config.info.subtask_name} has no operator {operator_id}, but got {event!r:.80} for it")
+            raise EngineError(
+                f"{self.config.info.subtask_name} has no operator {operator_id}, but got "
+                f"{event!r:.80} for it"
+            )
         try:
             operator.handle_operator_event(event)
         except FlinkpyError:
@@ -296,7 +381,7 @@ class StreamTask:
         except Exception as error:
             raise user_code_error(error, operator.context) from error
 
-    # -- ending well ----------------------------------------------------------------------------------------------------------
+    # -- ending well -------------------------------------------------------------------------------
 
     def _end_input(self) -> None:
         self.resume()
@@ -307,7 +392,8 @@ class StreamTask:
         self._end_event_time()
 
     def _end_event_time(self) -> None:
-        """The default action until what the timers began is done: the last watermark comes behind it."""
+        """The default action until what the timers began is done: the last watermark comes behind
+        it."""
         chain = self._alive
         if chain.may_pause and not chain.available:
             self._suspend(Waiting.OUTPUT)
@@ -321,7 +407,8 @@ class StreamTask:
         self._finish()
 
     def _leave_input(self) -> None:
-        """The task stops with a savepoint: its operators do not finish, and event time does not end."""
+        """The task stops with a savepoint: its operators do not finish, and event time does not
+        end."""
         self.phases.append(Phase.QUIESCE_TIMERS)
         self.timers.quiesce()
         self.input.leave()
@@ -329,7 +416,8 @@ class StreamTask:
         self._end_partitions()
 
     def _finish(self) -> None:
-        """The default action until every operator has emitted everything; one may still wait for something, or for room in the outputs."""
+        """The default action until every operator has emitted everything; one may still wait for
+        something, or for room in the outputs."""
         chain = self._alive
         if chain.has_rest and not chain.available:
             self._suspend(Waiting.OUTPUT)
@@ -364,10 +452,15 @@ class StreamTask:
         self._await_checkpoint()
 
     def _await_checkpoint(self) -> None:
-        """The default action until no barrier can come any more, and the last results are committed."""
+        """The default action until no barrier can come any more, and the last results are
+        committed."""
         chain = self._alive
         chain.flush()
-        if not self.input.drain() or chain.waits_for_final_checkpoint or self.checkpoints.awaits_stop:
+        if (
+            not self.input.drain()
+            or chain.waits_for_final_checkpoint
+            or self.checkpoints.awaits_stop
+        ):
             self._suspend(Waiting.INPUT)
             return
         self._end_partitions()
@@ -380,7 +473,8 @@ class StreamTask:
         self._drain()
 
     def _drain(self) -> None:
-        """The default action until the consumers have taken all output and all input was read: an ended task leaves nothing behind."""
+        """The default action until the consumers have taken all output and all input was read: an
+        ended task leaves nothing behind."""
         chain = self._alive
         chain.flush()
         if not self.input.drain() or not chain.consumed:
@@ -392,16 +486,21 @@ class StreamTask:
         self._clean_up()
         self.done = True
 
-    # -- ending otherwise -------------------------------------------------------------------------------------------------------
+    # -- ending otherwise --------------------------------------------------------------------------
 
     def abort(self) -> list[BaseException]:
-        """Takes everything down from wherever it is; gives back what that raised. May be called again."""
+        """Takes everything down from wherever it is; gives back what that raised. May be called
+        again."""
         if Phase.CLEAN_UP in self.phases:
             return []
         if Phase.QUIESCE_TIMERS not in self.phases:
             self.phases.append(Phase.QUIESCE_TIMERS)
             self.timers.quiesce()
-        errors = [] if self.chain is None or Phase.CLOSE_OPERATORS in self.phases else self._close_operators(self.chain)
+        errors = (
+            []
+            if self.chain is None or Phase.CLOSE_OPERATORS in self.phases
+            else self._close_operators(self.chain)
+        )
         self._clean_up()
         return errors
 
@@ -418,11 +517,20 @@ class StreamTask:
         self.mailbox.close()
 
     def __repr__(self) -> str:
-        return f"<StreamTask {self.config.info.subtask_name}: {self.phases[-1].name if self.phases else 'new'}>"
+        return (
+            f"<StreamTask {self.config.info.subtask_name}: "
+            f"{self.phases[-1].name if self.phases else 'new'}>"
+        )
 
 
 def _add_origin(error: FlinkpyError, chain: OperatorChain | None) -> None:
-    """Says which split and offset the failing batch came from, where the task reads the source itself: the record may be any of the batch."""
-    if isinstance(error, UserCodeError) and error.origin is None and chain is not None and isinstance(chain.head, SourceOperator):
+    """Says which split and offset the failing batch came from, where the task reads the source
+    itself: the record may be any of the batch."""
+    if (
+        isinstance(error, UserCodeError)
+        and error.origin is None
+        and chain is not None
+        and isinstance(chain.head, SourceOperator)
+    ):
         position = chain.head.position()
         error.origin = f"{position} or later" if position is not None else None

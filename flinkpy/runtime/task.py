@@ -1,10 +1,11 @@
-"""A task: one attempt's life, from its descriptor to its terminal report, including the release of everything it acquired.
+"""A task: one attempt's life, from its descriptor to its terminal report, including the release of
+everything it acquired.
 
     CREATED → DEPLOYING → INITIALIZING → RUNNING → FINISHED | CANCELED | FAILED
 
-Each state is reported once, in order; the terminal one comes last, after partitions, gates, operators and timers were released.
-All methods belong to the task's thread (``flinkpy.runtime.loop.task_home``), but for those that say otherwise.
-"""
+Each state is reported once, in order; the terminal one comes last, after partitions, gates,
+operators and timers were released. All methods belong to the task's thread
+(``flinkpy.runtime.loop.task_home``), but for those that say otherwise."""
 
 from __future__ import annotations
 
@@ -32,7 +33,12 @@ from flinkpy.core.program.code import loads
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
 from flinkpy.graph.checkpoints import TaskRestore
-from flinkpy.graph.deployment import ResultPartitionDescriptor, TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.graph.deployment import (
+    ResultPartitionDescriptor,
+    TaskDeploymentDescriptor,
+    TaskExecutionState,
+    TaskMetrics,
+)
 from flinkpy.graph.partitioning import Partitioning, PartitioningKind
 from flinkpy.metrics.live import LiveAccumulators
 from flinkpy.metrics.reported import reported
@@ -60,27 +66,42 @@ _S = ExecutionState
 
 
 class Task:
-    """Runs one attempt. ``on_end`` is called with it after the terminal report. Where ``may_have_thread``, a task that waits gets a thread of its
-    own."""
+    """Runs one attempt. ``on_end`` is called with it after the terminal report. Where
+    ``may_have_thread``, a task that waits gets a thread of its own."""
 
     def __init__(
-        self, descriptor: TaskDeploymentDescriptor, shuffle: ShuffleEnvironment, loop: Loop, reporter: TaskReporter,
-        on_end: Callable[[Task], None], files: WorkerFiles | None = None, *, may_have_thread: bool = False,
+        self,
+        descriptor: TaskDeploymentDescriptor,
+        shuffle: ShuffleEnvironment,
+        loop: Loop,
+        reporter: TaskReporter,
+        on_end: Callable[[Task], None],
+        files: WorkerFiles | None = None,
+        *,
+        may_have_thread: bool = False,
     ) -> None:
-        self.descriptor, self._shuffle, self._loop, self._reporter, self._on_end = descriptor, shuffle, loop, reporter, on_end
+        self.descriptor = descriptor
+        self._shuffle = shuffle
+        self._loop = loop
+        self._reporter = reporter
+        self._on_end = on_end
         self._machine = StateMachine(TASK, descriptor.subtask_name)
         self.stream_task: StreamTask | None = None
         self._live = LiveAccumulators(loop.clock)
         self.measures: TaskMeasures | None = None  # from RUNNING on
         self._began_s = 0.0
         self._files = files or WorkerFiles()
-        self._early: list[tuple[OperatorId | None, Any]] = []  # events that came before the task had started
+        # events that came before the task had started
+        self._early: list[tuple[OperatorId | None, Any]] = []
         self.home = TaskHome(loop, self, descriptor.subtask_name)
         self._may_have_thread = may_have_thread
         self._loaded: StreamTaskConfig | None = None  # it can run now
-        self.is_to_end = False  # it was cancelled: what its functions raise from now on is nobody's failure. Set from any thread
+        # it was cancelled: what its functions raise from now on is nobody's failure. Set from any
+        # thread
+        self.is_to_end = False
         self.scheduled = False  # kept by the loop
-        self.wake: Callable[[], None] = partial(loop.schedule_threadsafe, self)  # from any thread: the task has something to do
+        # from any thread: the task has something to do
+        self.wake: Callable[[], None] = partial(loop.schedule_threadsafe, self)
 
     @property
     def attempt_id(self) -> ExecutionAttemptId:
@@ -90,14 +111,15 @@ class Task:
     def state(self) -> ExecutionState:
         return self._machine.state
 
-    # -- the loop's calls -----------------------------------------------------------------------------------------------------
+    # -- the loop's calls --------------------------------------------------------------------------
 
     def step(self) -> bool:
         """In the loop's thread: it is the task's turn."""
         return self._step() if self.home.is_plain else self.home.step(self._step)
 
     def _step(self) -> bool:
-        """The first step loads the task, the second one opens it; every other one is a step of its mailbox loop."""
+        """The first step loads the task, the second one opens it; every other one is a step of its
+        mailbox loop."""
         if self._machine.is_terminal:
             return False
         try:
@@ -116,18 +138,24 @@ class Task:
             return False
 
     def crashed(self, error: BaseException) -> None:
-        """User code raised something that is not an Exception, such as SystemExit or KeyboardInterrupt."""
+        """User code raised something that is not an Exception, such as SystemExit or
+        KeyboardInterrupt."""
         if self.is_to_end:
             return
         where = "".join(f"\n{frame}" for frame in user_frames(error.__traceback__))
-        self.fail(ProgramError(
-            f"a function of {self.descriptor.subtask_name} raised {format_error(error)}, which ends programs; raise an Exception instead{where}"))
+        self.fail(
+            ProgramError(
+                f"a function of {self.descriptor.subtask_name} raised {format_error(error)}, "
+                f"which ends programs; raise an Exception instead{where}"
+            )
+        )
 
-    # -- life -------------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def _start(self) -> bool:
-        """True when it can run. While its state is being read it is not scheduled. What the code sets up for its thread, as its modules are
-        imported, holds for all threads that tasks get from here on."""
+        """True when it can run. While its state is being read it is not scheduled. What the code
+        sets up for its thread, as its modules are imported, holds for all threads that tasks get
+        from here on."""
         self._began_s = self._loop.clock.monotonic()
         self._move(_S.DEPLOYING)
         check_local_folders(self.descriptor.configuration, has_run=self.attempt_id.attempt > 0)
@@ -144,10 +172,17 @@ class Task:
     def _read_state(self, config: StreamTaskConfig, restore: TaskRestore) -> None:
         """In the thread for files."""
         try:
-            storage = CheckpointStorage.of(self.descriptor.configuration, self.attempt_id.job_id, self._files.file_stores, self._files.backup)
+            storage = CheckpointStorage.of(
+                self.descriptor.configuration,
+                self.attempt_id.job_id,
+                self._files.file_stores,
+                self._files.backup,
+            )
             if not restore.finished:
                 restored = read_states(storage, restore, config.info, self.descriptor.configuration)
-                config = replace(config, restored=restored.states, bases={restore.checkpoint_id: restored.base})
+                config = replace(
+                    config, restored=restored.states, bases={restore.checkpoint_id: restored.base}
+                )
             found = replace(config, sent_first=read_in_flight(storage, restore, config.info))
         except Exception as read_error:
             error = read_error
@@ -157,9 +192,14 @@ class Task:
             self.wake()
 
     def _choose_thread(self, config: StreamTaskConfig) -> None:
-        """A task begins in a thread of its own, as opening it may wait, and moves to the loop's when its steps are short. If its functions may hold
-        what belongs to a thread, it keeps the one in which they are opened."""
-        wanted = read(self.descriptor.configuration, TASK_THREAD) if self._may_have_thread else TaskThreadUse.NEVER
+        """A task begins in a thread of its own, as opening it may wait, and moves to the loop's
+        when its steps are short. If its functions may hold what belongs to a thread, it keeps the
+        one in which they are opened."""
+        wanted = (
+            read(self.descriptor.configuration, TASK_THREAD)
+            if self._may_have_thread
+            else TaskThreadUse.NEVER
+        )
         if wanted is not TaskThreadUse.NEVER:
             moves = wanted is TaskThreadUse.AUTO and not holds_what_is_opened(config.chain)
             self.home.begin(has_thread=True, moves=moves)
@@ -169,10 +209,24 @@ class Task:
         writers = self._create_writers(config.chain)
         gates = self._create_gates()
         self.stream_task = StreamTask(
-            config, writers, gates, self.home, self.wake, self._send_event, self._files.run_io, self._files.file_stores, self._files.backup)
+            config,
+            writers,
+            gates,
+            self.home,
+            self.wake,
+            self._send_event,
+            self._files.run_io,
+            self._files.file_stores,
+            self._files.backup,
+        )
         self.stream_task.restore()
         clock = self._loop.clock
-        self.measures = TaskMeasures(self.descriptor, self.stream_task, clock, round((clock.monotonic() - self._began_s) * 1000))
+        self.measures = TaskMeasures(
+            self.descriptor,
+            self.stream_task,
+            clock,
+            round((clock.monotonic() - self._began_s) * 1000),
+        )
         self._move(_S.RUNNING)
         early, self._early = self._early, []
         for operator_id, event in early:
@@ -181,14 +235,26 @@ class Task:
 
     def _config(self) -> StreamTaskConfig:
         descriptor = self.descriptor
-        info = TaskInfo(descriptor.job_name, descriptor.task_name, descriptor.attempt_id, descriptor.parallelism, descriptor.max_parallelism)
+        info = TaskInfo(
+            descriptor.job_name,
+            descriptor.task_name,
+            descriptor.attempt_id,
+            descriptor.parallelism,
+            descriptor.max_parallelism,
+        )
         values, restore = descriptor.configuration, descriptor.restore
         return StreamTaskConfig(
-            info, self._load_chain(), tuple(gate.input_index for gate in descriptor.gates), values,
+            info,
+            self._load_chain(),
+            tuple(gate.input_index for gate in descriptor.gates),
+            values,
             sent_first=None if restore is None else SentFirst(restore.checkpoint_id),
-            had_finished=restore is not None and restore.finished, stops=restore is not None and restore.stops,
+            had_finished=restore is not None and restore.finished,
+            stops=restore is not None and restore.stops,
             has_checkpoints=read(values, RUNTIME_MODE) is not RuntimeMode.BATCH,
-            fusion=read(values, OPERATOR_FUSION), object_reuse=read(values, OBJECT_REUSE), batch_records=read(values, BATCH_RECORDS),
+            fusion=read(values, OPERATOR_FUSION),
+            object_reuse=read(values, OBJECT_REUSE),
+            batch_records=read(values, BATCH_RECORDS),
             cached_file=self._files.cached_file,
         )
 
@@ -199,27 +265,48 @@ class Task:
             chain = loads(self.descriptor.chain, self.descriptor.out_of_band)
         except Exception as error:
             raise ProgramError(
-                f"the code of {self.descriptor.task_name} cannot be loaded on this worker: {type(error).__name__}: {error}; "
+                f"the code of {self.descriptor.task_name} cannot be loaded on this "
+                f"worker: {type(error).__name__}: {error}; "
                 "modules that do not lie beside the program must be installed on every worker"
             ) from error
         if not isinstance(chain, ChainConfig):
-            raise EngineError(f"{self.descriptor.task_name} carries {chain!r:.80} instead of a ChainConfig")
+            raise EngineError(
+                f"{self.descriptor.task_name} carries {chain!r:.80} instead of a ChainConfig"
+            )
         return with_own_functions(chain)
 
     def _create_writers(self, chain: ChainConfig) -> list[RecordWriter]:
-        edges = {edge.output_index: edge for operator in chain.operators for edge in operator.edges if isinstance(edge, NetworkEdge)}
-        partitions = sorted(self.descriptor.partitions, key=lambda partition: partition.output_index)
+        edges = {
+            edge.output_index: edge
+            for operator in chain.operators
+            for edge in operator.edges
+            if isinstance(edge, NetworkEdge)
+        }
+        partitions = sorted(
+            self.descriptor.partitions, key=lambda partition: partition.output_index
+        )
         if [partition.output_index for partition in partitions] != sorted(edges):
-            raise EngineError(f"{self.descriptor.task_name} has partitions {partitions}, but network edges {sorted(edges)}")
+            raise EngineError(
+                f"{self.descriptor.task_name} has partitions {partitions}, but network edges "
+                f"{sorted(edges)}"
+            )
         if not partitions:
             return []
         chosen = [edges[partition.output_index] for partition in partitions]
         partitionings = [_partitioning(*each) for each in zip(chosen, partitions)]
         timeouts = [edge.buffer_timeout_ms for edge in chosen]
-        return self._shuffle.create_writers(self.attempt_id, partitions, partitionings, timeouts, self._fail_soon, self.home)
+        return self._shuffle.create_writers(
+            self.attempt_id, partitions, partitionings, timeouts, self._fail_soon, self.home
+        )
 
     def _create_gates(self) -> list[InputGate]:
-        return self._shuffle.create_gates(self.attempt_id, self.descriptor.gates, self._fail_soon, self.home) if self.descriptor.gates else []
+        return (
+            self._shuffle.create_gates(
+                self.attempt_id, self.descriptor.gates, self._fail_soon, self.home
+            )
+            if self.descriptor.gates
+            else []
+        )
 
     def _finish(self) -> None:
         self._shuffle.finish_partitions(self.attempt_id)
@@ -242,11 +329,13 @@ class Task:
         self._end(_S.FAILED, _as_sent(error))
 
     def _fail_soon(self, error: BaseException) -> None:
-        """Called by the network in any thread, perhaps in the middle of a step: fails the task after the step."""
+        """Called by the network in any thread, perhaps in the middle of a step: fails the task
+        after the step."""
         self.home.run(lambda: self.fail(error))
 
     def _release_resources(self, cause: BaseException | None) -> None:
-        """Releases everything the task acquired. What goes wrong on the way is logged and does not stop the rest."""
+        """Releases everything the task acquired. What goes wrong on the way is logged and does not
+        stop the rest."""
         if self.stream_task is not None:
             for error in self.stream_task.abort():
                 told = error if isinstance(error, FlinkpyError) else format_error(error)
@@ -254,14 +343,20 @@ class Task:
         try:
             self._shuffle.release(self.attempt_id, cause)
         except Exception:
-            LOG.exception("%s: its partitions and gates could not be released", self.descriptor.subtask_name)
+            LOG.exception(
+                "%s: its partitions and gates could not be released", self.descriptor.subtask_name
+            )
 
     def _end(self, state: ExecutionState, error: BaseException | None) -> None:
         self._machine.move(state)
-        accumulators = reported(self.stream_task.accumulators) if self.stream_task is not None else {}
+        accumulators = (
+            reported(self.stream_task.accumulators) if self.stream_task is not None else {}
+        )
         if self.measures is not None:
             self.measures.read_functions()
-        self._reporter.state_changed(TaskExecutionState(self.attempt_id, state, error, accumulators, self.metrics()))
+        self._reporter.state_changed(
+            TaskExecutionState(self.attempt_id, state, error, accumulators, self.metrics())
+        )
         self._on_end(self)
         self.home.leave()
 
@@ -269,24 +364,29 @@ class Task:
         self._machine.move(state)
         self._reporter.state_changed(TaskExecutionState(self.attempt_id, state))
 
-    # -- operator events -----------------------------------------------------------------------------------------------------------
+    # -- operator events ---------------------------------------------------------------------------
 
     def _send_event(self, operator_id: OperatorId | None, event: Any) -> None:
         self._reporter.operator_event(self.attempt_id, operator_id, event)
 
     def deliver_operator_event(self, operator_id: OperatorId | None, event: Any) -> None:
-        """Puts an event of the coordinator, or of the JobMaster itself (None), into the mailbox. A task that has ended ignores it."""
+        """Puts an event of the coordinator, or of the JobMaster itself (None), into the mailbox. A
+        task that has ended ignores it."""
         if self._machine.is_terminal:
             return
         stream_task = self.stream_task
         if stream_task is None:
             self._early.append((operator_id, event))
         elif operator_id is None:
-            stream_task.mailbox.put(lambda: stream_task.checkpoints.handle_message(event), CHECKPOINT_MAIL)
+            stream_task.mailbox.put(
+                lambda: stream_task.checkpoints.handle_message(event), CHECKPOINT_MAIL
+            )
         else:
-            stream_task.mailbox.put(lambda: stream_task.deliver_operator_event(operator_id, event), "operator event")
+            stream_task.mailbox.put(
+                lambda: stream_task.deliver_operator_event(operator_id, event), "operator event"
+            )
 
-    # -- metrics ---------------------------------------------------------------------------------------------------------------------
+    # -- metrics -----------------------------------------------------------------------------------
 
     def metrics(self) -> TaskMetrics:
         """Counters so far; may be read from any thread."""
@@ -295,13 +395,21 @@ class Task:
             return TaskMetrics(self.attempt_id, read_ms=now_ms)
         chain, time = task.chain, task.time
         return TaskMetrics(
-            self.attempt_id, chain.metrics.records_in, chain.metrics.records_out, int(time.busy * 1000), int(time.waited(Waiting.OUTPUT) * 1000),
-            int(time.waited(Waiting.INPUT) * 1000), chain.metrics.of_operators(), now_ms, self._live.last_reading,
+            self.attempt_id,
+            chain.metrics.records_in,
+            chain.metrics.records_out,
+            int(time.busy * 1000),
+            int(time.waited(Waiting.OUTPUT) * 1000),
+            int(time.waited(Waiting.INPUT) * 1000),
+            chain.metrics.of_operators(),
+            now_ms,
+            self._live.last_reading,
             None if self.measures is None else self.measures.read(),
         )
 
     def read_accumulators(self) -> bool:
-        """Reads the functions' accumulators and metrics; True if ``metrics`` reports something new from now on."""
+        """Reads the functions' accumulators and metrics; True if ``metrics`` reports something new
+        from now on."""
         return self.stream_task is not None and self._live.read(self.stream_task.accumulators)
 
     def __repr__(self) -> str:
@@ -309,14 +417,16 @@ class Task:
 
 
 def _partitioning(edge: NetworkEdge, partition: ResultPartitionDescriptor) -> Partitioning:
-    """As the program has it, over the key groups that the consumer has now: those of the checkpoint that it started from."""
+    """As the program has it, over the key groups that the consumer has now: those of the checkpoint
+    that it started from."""
     if edge.partitioning.kind is not PartitioningKind.HASH or partition.key_groups is None:
         return edge.partitioning
     return replace(edge.partitioning, max_parallelism=partition.key_groups)
 
 
 def _as_sent(error: BaseException) -> BaseException:
-    """The error as it is sent to the JobMaster: an error of the engine itself, which can be pickled; for others a description."""
+    """The error as it is sent to the JobMaster: an error of the engine itself, which can be
+    pickled; for others a description."""
     if isinstance(error, FlinkpyError):
         error.__cause__ = error.__context__ = None
         return error.with_traceback(None)

@@ -1,8 +1,9 @@
-"""Reads the metrics of one task. Nothing is computed before somebody asks: the counters are those that the data path keeps anyway.
+"""Reads the metrics of one task. Nothing is computed before somebody asks: the counters are those
+that the data path keeps anyway.
 
-The engine's own counters are read from any thread, also while a function does not return. What the program's functions count, and what operators
-and connectors tell of themselves, is read in the task's thread, and told as it was last read.
-"""
+The engine's own counters are read from any thread, also while a function does not return. What the
+program's functions count, and what operators and connectors tell of themselves, is read in the
+task's thread, and told as it was last read."""
 
 from __future__ import annotations
 
@@ -26,17 +27,33 @@ from flinkpy.runtime.stream_task import StreamTask
 
 LOG = engine_logger(__name__)
 
-_RATES = {scope: [(each.name, each.rate_of) for each in of_scope(scope) if each.rate_of] for scope in (Scope.TASK, Scope.OPERATOR)}
-_TIMES = {"busyTimeMsPerSecond": "accumulateBusyTimeMs", "idleTimeMsPerSecond": "accumulateIdleTimeMs",
-          "backPressuredTimeMsPerSecond": "accumulateBackPressuredTimeMs", "softBackPressuredTimeMsPerSecond": "accumulateBackPressuredTimeMs"}
+_RATES = {
+    scope: [(each.name, each.rate_of) for each in of_scope(scope) if each.rate_of]
+    for scope in (Scope.TASK, Scope.OPERATOR)
+}
+_TIMES = {
+    "busyTimeMsPerSecond": "accumulateBusyTimeMs",
+    "idleTimeMsPerSecond": "accumulateIdleTimeMs",
+    "backPressuredTimeMsPerSecond": "accumulateBackPressuredTimeMs",
+    "softBackPressuredTimeMsPerSecond": "accumulateBackPressuredTimeMs",
+}
 MAILS = "mailboxMails"  # a counter that is told as a rate only
 
 
 class TaskMeasures:
     """Of one attempt whose task runs. ``initialization_ms`` is how long it took to come to that."""
 
-    def __init__(self, descriptor: TaskDeploymentDescriptor, task: StreamTask, clock: Clock, initialization_ms: int) -> None:
-        self._descriptor, self._task, self._clock, self._initialization_ms = descriptor, task, clock, initialization_ms
+    def __init__(
+        self,
+        descriptor: TaskDeploymentDescriptor,
+        task: StreamTask,
+        clock: Clock,
+        initialization_ms: int,
+    ) -> None:
+        self._descriptor = descriptor
+        self._task = task
+        self._clock = clock
+        self._initialization_ms = initialization_ms
         self._began_s = clock.monotonic()
         self._rates: dict[tuple[OperatorId | None, str], Rate] = {}
         self._lock = threading.Lock()  # of the rates: two who ask at once
@@ -46,10 +63,11 @@ class TaskMeasures:
         self._mail_sent_s: float | None = None
         self._warned: set[str] = set()
 
-    # -- in the task's thread -----------------------------------------------------------------------------------------------
+    # -- in the task's thread ----------------------------------------------------------------------
 
     def read_in_task(self) -> None:
-        """Reads what only the task's thread may: the functions' metrics, and what operators tell of themselves."""
+        """Reads what only the task's thread may: the functions' metrics, and what operators tell of
+        themselves."""
         chain = self._task.chain
         assert chain is not None
         now_ms = self._clock.time_ms()
@@ -79,7 +97,8 @@ class TaskMeasures:
             LOG.warning("metric %s is not told: %s: %s", name, type(error).__name__, error)
 
     def send_mail(self) -> None:
-        """Finds out how long a mail waits for the task's thread, unless one is on its way. From any thread."""
+        """Finds out how long a mail waits for the task's thread, unless one is on its way. From any
+        thread."""
         if self._mail_sent_s is None:
             sent = self._mail_sent_s = self._clock.monotonic()
             self._task.run_in_task(lambda: self._mail_came(sent))
@@ -88,51 +107,91 @@ class TaskMeasures:
         self._latency.update(round((self._clock.monotonic() - sent_s) * 1000, 3))
         self._mail_sent_s = None
 
-    # -- from any thread ----------------------------------------------------------------------------------------------------
+    # -- from any thread ---------------------------------------------------------------------------
 
     def read(self) -> TaskReading:
         descriptor, chain = self._descriptor, self._task.chain
         assert chain is not None
         with self._lock:
             now_s = self._clock.monotonic()
-            return TaskReading(descriptor.attempt_id, descriptor.job_name, descriptor.task_name, self._of_task(chain, now_s),
-                               tuple(self._of_operators(chain, now_s)))
+            return TaskReading(
+                descriptor.attempt_id,
+                descriptor.job_name,
+                descriptor.task_name,
+                self._of_task(chain, now_s),
+                tuple(self._of_operators(chain, now_s)),
+            )
 
     def _of_task(self, chain: OperatorChain, now_s: float) -> dict[str, float | Statistics]:
         task, time = self._task, self._task.time
-        came, written = sum((gate.traffic() for gate in task.gates), Traffic()), chain.metrics.traffic_out()
+        came = sum((gate.traffic() for gate in task.gates), Traffic())
+        written = chain.metrics.traffic_out()
         counted: dict[str, float] = {
-            "numRecordsIn": chain.metrics.records_in, "numRecordsOut": chain.metrics.records_out,
-            "numBytesIn": came.local_bytes + came.remote_bytes, "numBytesInLocal": came.local_bytes, "numBytesInRemote": came.remote_bytes,
-            "numBytesOut": written.local_bytes, "numBuffersInLocal": came.local_batches, "numBuffersInRemote": came.remote_batches,
-            "numBuffersOut": written.local_batches, "accumulateBusyTimeMs": int(time.busy * 1000),
+            "numRecordsIn": chain.metrics.records_in,
+            "numRecordsOut": chain.metrics.records_out,
+            "numBytesIn": came.local_bytes + came.remote_bytes,
+            "numBytesInLocal": came.local_bytes,
+            "numBytesInRemote": came.remote_bytes,
+            "numBytesOut": written.local_bytes,
+            "numBuffersInLocal": came.local_batches,
+            "numBuffersInRemote": came.remote_batches,
+            "numBuffersOut": written.local_batches,
+            "accumulateBusyTimeMs": int(time.busy * 1000),
             "accumulateIdleTimeMs": int(time.waited(Waiting.INPUT) * 1000),
-            "accumulateBackPressuredTimeMs": int(time.waited(Waiting.OUTPUT) * 1000), MAILS: task.processor.mails_processed,
+            "accumulateBackPressuredTimeMs": int(time.waited(Waiting.OUTPUT) * 1000),
+            MAILS: task.processor.mails_processed,
         }
-        rates = {name: self._rate(None, name, counted[of], now_s) for name, of in _RATES[Scope.TASK]}
-        shares = {name: min(1000, round(self._rate(None, name, counted[of], now_s))) for name, of in _TIMES.items()}
+        rates = {
+            name: self._rate(None, name, counted[of], now_s) for name, of in _RATES[Scope.TASK]
+        }
+        shares = {
+            name: min(1000, round(self._rate(None, name, counted[of], now_s)))
+            for name, of in _TIMES.items()
+        }
         counted.pop(MAILS)
         return {
-            **counted, **rates, **shares, "hardBackPressuredTimeMsPerSecond": 0, "isBackPressured": int(time.reason is Waiting.OUTPUT),
-            "initializationTime": self._initialization_ms, "mailboxLatencyMs": self._latency.value(), "mailboxQueueSize": len(task.mailbox),
-            "numFiredTimers": sum(operator.fired_timers for operator in chain.operators), **_buffers(IN, "in", "input", came),
-            **_buffers(OUT, "out", "output", written), **task.input.event_time_and_barriers(),
+            **counted,
+            **rates,
+            **shares,
+            "hardBackPressuredTimeMsPerSecond": 0,
+            "isBackPressured": int(time.reason is Waiting.OUTPUT),
+            "initializationTime": self._initialization_ms,
+            "mailboxLatencyMs": self._latency.value(),
+            "mailboxQueueSize": len(task.mailbox),
+            "numFiredTimers": sum(operator.fired_timers for operator in chain.operators),
+            **_buffers(IN, "in", "input", came),
+            **_buffers(OUT, "out", "output", written),
+            **task.input.event_time_and_barriers(),
         }
 
     def _of_operators(self, chain: OperatorChain, now_s: float) -> list[OperatorReading]:
         found: list[OperatorReading] = []
         now_ms = self._clock.time_ms()
         counted, watermarks = chain.metrics.of_operators(), chain.metrics.watermarks()
-        for operator, (operator_id, records_in, records_out), (came, went) in zip(chain.operators, counted, watermarks):
-            values: dict[str, float] = {"numRecordsIn": records_in, "numRecordsOut": records_out, **self._told.get(operator_id, {})}
+        for operator, (operator_id, records_in, records_out), (came, went) in zip(
+            chain.operators, counted, watermarks
+        ):
+            values: dict[str, float] = {
+                "numRecordsIn": records_in,
+                "numRecordsOut": records_out,
+                **self._told.get(operator_id, {}),
+            }
             if operator.is_sink:
                 values["numRecordsSend"] = records_in
             if "numLateRecordsDropped" in values and came != MIN_TIMESTAMP:
                 values["watermarkLatency"] = max(0, now_ms - came)
             reached = {"currentInputWatermark": came, "currentOutputWatermark": went}
-            values |= {name: watermark for name, watermark in reached.items() if watermark != MIN_TIMESTAMP}
-            values |= {name: self._rate(operator_id, name, values[of], now_s) for name, of in _RATES[Scope.OPERATOR] if of in values}
-            own = tuple(each for each in self._own.get(str(operator_id), ()) if each.name not in values)
+            values |= {
+                name: watermark for name, watermark in reached.items() if watermark != MIN_TIMESTAMP
+            }
+            values |= {
+                name: self._rate(operator_id, name, values[of], now_s)
+                for name, of in _RATES[Scope.OPERATOR]
+                if of in values
+            }
+            own = tuple(
+                each for each in self._own.get(str(operator_id), ()) if each.name not in values
+            )
             found.append(OperatorReading(operator_id, operator.context.name, values, own))
         return found
 
@@ -144,5 +203,9 @@ class TaskMeasures:
 
 
 def _buffers(scope: str, pool: str, queue: str, traffic: Traffic) -> dict[str, float]:
-    return {f"{scope}Buffers.{pool}PoolUsage": round(traffic.segments_in_use / traffic.segments, 4) if traffic.segments else 0.0,
-            f"{scope}Buffers.{queue}QueueLength": traffic.queued}
+    return {
+        f"{scope}Buffers.{pool}PoolUsage": round(traffic.segments_in_use / traffic.segments, 4)
+        if traffic.segments
+        else 0.0,
+        f"{scope}Buffers.{queue}QueueLength": traffic.queued,
+    }

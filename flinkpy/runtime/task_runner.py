@@ -1,6 +1,7 @@
-"""The runner of a TaskExecutor: one slot loop for all its slots, one shuffle environment, and the tasks in them; and beside it a loop in which
-connections are made, so that nobody waits for a slow function before the first record. What happens to a task happens in its thread, which is
-the slot loop's or one of its own (``flinkpy.runtime.loop.task_home``)."""
+"""The runner of a TaskExecutor: one slot loop for all its slots, one shuffle environment, and the
+tasks in them; and beside it a loop in which connections are made, so that nobody waits for a slow
+function before the first record. What happens to a task happens in its thread, which is the slot
+loop's or one of its own (``flinkpy.runtime.loop.task_home``)."""
 
 from __future__ import annotations
 
@@ -42,18 +43,26 @@ INTERRUPTED_EACH_S = 1.0  # functions that do not return when the TaskExecutor s
 class SlotTaskRunner:
     """Implements ``flinkpy.runtime.runner_port.TaskRunner``.
 
-    Calls come from the TaskExecutor's thread and are carried out in the tasks'; what the tasks say goes from there to the reporter.
-    ``machine`` is a simulated one in the simulation; ``slots`` is how many the TaskExecutor has. With ``show_output`` what tasks
-    print is sent to who waits for their job.
-    """
+    Calls come from the TaskExecutor's thread and are carried out in the tasks'; what the tasks say
+    goes from there to the reporter. ``machine`` is a simulated one in the simulation; ``slots`` is
+    how many the TaskExecutor has. With ``show_output`` what tasks print is sent to who waits for
+    their job."""
 
     def __init__(
-        self, config: NetworkConfig, secret: bytes, resource_id: ResourceId, clock: Clock = SYSTEM_CLOCK, *,
-        machine: Machine | None = None, slots: int = 1, show_output: bool = False,
+        self,
+        config: NetworkConfig,
+        secret: bytes,
+        resource_id: ResourceId,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        machine: Machine | None = None,
+        slots: int = 1,
+        show_output: bool = False,
     ) -> None:
         self._machine = machine = machine or Machine()
         self._loop = machine.make_loop(f"slots of {resource_id}", clock)
-        self._acceptor = machine.make_loop(f"data port of {resource_id}", clock)  # without tasks: nothing of the user's ever runs there
+        # without tasks: nothing of the user's ever runs there
+        self._acceptor = machine.make_loop(f"data port of {resource_id}", clock)
         self._interruptions = Interruptions(self._acceptor)
         self._shuffle = _shuffle_service(config, secret, resource_id, machine.transport)
         self._segment_size = config.segment_size
@@ -79,7 +88,8 @@ class SlotTaskRunner:
         return None if task is None else task.descriptor
 
     def is_calling(self) -> bool:
-        """Whether the caller is a function of one of its tasks: the task stands still until that returns."""
+        """Whether the caller is a function of one of its tasks: the task stands still until that
+        returns."""
         return self._calling_task() is not None
 
     @property
@@ -90,7 +100,8 @@ class SlotTaskRunner:
         if self._running:
             raise EngineError(f"{self!r} was started already")
         try:
-            self._shuffle.start(self._loop, self._acceptor)  # before the loops have their threads, so there is nobody to hand this over to yet
+            # before the loops have their threads, so there is nobody to hand this over to yet
+            self._shuffle.start(self._loop, self._acceptor)
         except BaseException:
             self._loop.stop()
             self._acceptor.stop()
@@ -99,18 +110,36 @@ class SlotTaskRunner:
         self._loop.start()
         self._acceptor.start()
 
-    def submit(self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> None:
+    def submit(
+        self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter
+    ) -> None:
         if not self._running:
-            error = EngineError(f"{descriptor.subtask_name} was submitted to a runner that does not run")
-            reporter.state_changed(TaskExecutionState(descriptor.attempt_id, ExecutionState.FAILED, error))
+            error = EngineError(
+                f"{descriptor.subtask_name} was submitted to a runner that does not run"
+            )
+            reporter.state_changed(
+                TaskExecutionState(descriptor.attempt_id, ExecutionState.FAILED, error)
+            )
             return
         if self._output is not None:
             reporter = self._output.deployed(descriptor, reporter)
         job_id, values = descriptor.attempt_id.job_id, descriptor.configuration
         self._cached_files.join(job_id, cached_files_of(descriptor.out_of_band), values)
-        files = WorkerFiles(self._files.lane().run, self._machine.file_stores, self._backups.of_job(job_id, values),
-                            partial(self._cached_files.path, job_id))
-        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, files, may_have_thread=self._machine.has_task_threads)
+        files = WorkerFiles(
+            self._files.lane().run,
+            self._machine.file_stores,
+            self._backups.of_job(job_id, values),
+            partial(self._cached_files.path, job_id),
+        )
+        task = Task(
+            descriptor,
+            self._shuffle,
+            self._loop,
+            reporter,
+            self._forget,
+            files,
+            may_have_thread=self._machine.has_task_threads,
+        )
         self._tasks[descriptor.attempt_id] = task
         self._loop.schedule_threadsafe(task)
 
@@ -133,12 +162,15 @@ class SlotTaskRunner:
         task.home.run(carry_out)
         interval: timedelta = read(task.descriptor.configuration, CANCELLATION_INTERVAL)
         if self._machine.has_task_threads and interval > timedelta():
-            self._interruptions.begin(task.home, interval.total_seconds(), lambda: attempt_id in self._cancel_asked)
+            self._interruptions.begin(
+                task.home, interval.total_seconds(), lambda: attempt_id in self._cancel_asked
+            )
         patience: timedelta = read(task.descriptor.configuration, CANCELLATION_TIMEOUT)
         return patience.total_seconds()
 
     def stuck_for_s(self) -> float:
-        """For how long a cancellation has not been carried out, as a function of a task does not return; 0.0 in general."""
+        """For how long a cancellation has not been carried out, as a function of a task does not
+        return; 0.0 in general."""
         oldest = min(list(self._cancel_asked.values()), default=None)
         return 0.0 if oldest is None else self._clock.monotonic() - oldest
 
@@ -146,15 +178,24 @@ class SlotTaskRunner:
         now = self._clock.monotonic()
         for attempt_id, asked in list(self._cancel_asked.items()):
             task = self._tasks.get(attempt_id)
-            patience: timedelta = read(task.descriptor.configuration, CANCELLATION_TIMEOUT) if task is not None else timedelta()
+            patience: timedelta = (
+                read(task.descriptor.configuration, CANCELLATION_TIMEOUT)
+                if task is not None
+                else timedelta()
+            )
             if task is not None and timedelta() < patience <= timedelta(seconds=now - asked):
-                return f"{task.descriptor.subtask_name} was cancelled {now - asked:.0f} s ago, and a function in this process does not return"
+                return (
+                    f"{task.descriptor.subtask_name} was cancelled {now - asked:.0f} s ago, "
+                    "and a function in this process does not return"
+                )
         return None
 
     def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
         self._with_task(attempt_id, lambda task: task.fail(error))
 
-    def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
+    def deliver_operator_event(
+        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
+    ) -> None:
         self._with_task(attempt_id, lambda task: task.deliver_operator_event(operator_id, event))
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
@@ -207,7 +248,9 @@ class SlotTaskRunner:
         stepping, found = self._loop.stepping, list[tuple[int, ExecutionAttemptId | None]]()
         is_shared = not isinstance(stepping, Task) or stepping.home.own_thread_id is None
         if self._loop.thread_id is not None and is_shared:
-            found.append((self._loop.thread_id, stepping.attempt_id if isinstance(stepping, Task) else None))
+            found.append(
+                (self._loop.thread_id, stepping.attempt_id if isinstance(stepping, Task) else None)
+            )
         for task in self._tasks_with_threads():
             thread = task.home.stepping_thread_id
             if thread is not None:
@@ -216,11 +259,20 @@ class SlotTaskRunner:
 
     def reading(self) -> ProcessReading:
         tasks = list(self._tasks.values())
-        values = {**_network_values(self._shuffle.statistics(), self._segment_size), "numRunningTasks": len(tasks)}
-        return ProcessReading(values, tuple(task.measures.read() for task in tasks if task.measures is not None))
+        values = {
+            **_network_values(self._shuffle.statistics(), self._segment_size),
+            "numRunningTasks": len(tasks),
+        }
+        return ProcessReading(
+            values, tuple(task.measures.read() for task in tasks if task.measures is not None)
+        )
 
     def read_functions(self, then: Callable[[], object]) -> None:
-        asked = [(task, task.measures) for task in list(self._tasks.values()) if task.measures is not None]
+        asked = [
+            (task, task.measures)
+            for task in list(self._tasks.values())
+            if task.measures is not None
+        ]
         told = itertools.count(1)
 
         def read(measures: TaskMeasures) -> None:
@@ -238,7 +290,9 @@ class SlotTaskRunner:
 
     def statistics(self) -> RunnerStatistics:
         shuffle = self._shuffle.statistics()
-        return RunnerStatistics(len(self._tasks), shuffle.partitions, shuffle.gates, shuffle.segments_in_use)
+        return RunnerStatistics(
+            len(self._tasks), shuffle.partitions, shuffle.gates, shuffle.segments_in_use
+        )
 
     def stop(self) -> None:
         if not self._running:
@@ -248,22 +302,32 @@ class SlotTaskRunner:
         self._end_tasks_with_threads()
         self._loop.call_soon_threadsafe(self._stop_all)
         if not self._loop.stop(STOP_TIMEOUT_S):
-            LOG.error("%r did not end within %s s: user code blocks it in %s", self, STOP_TIMEOUT_S, list(self._tasks.values()))
+            LOG.error(
+                "%r did not end within %s s: user code blocks it in %s",
+                self,
+                STOP_TIMEOUT_S,
+                list(self._tasks.values()),
+            )
 
     def _delete_files(self) -> None:
         self._backups.close()
         self._cached_files.close()
 
     def _end_tasks_with_threads(self) -> None:
-        """While the loop still turns, as their steps may wait for it. Functions that do not return are interrupted."""
+        """While the loop still turns, as their steps may wait for it. Functions that do not return
+        are interrupted."""
         tasks, deadline = self._tasks_with_threads(), self._clock.monotonic() + STOP_TIMEOUT_S
         for task in tasks:
             task.is_to_end = True
             task.home.run(partial(self._stop_task, task))
-            self._interruptions.begin(task.home, INTERRUPTED_EACH_S, partial(self._is_to_stop, task))
+            self._interruptions.begin(
+                task.home, INTERRUPTED_EACH_S, partial(self._is_to_stop, task)
+            )
         for task in tasks:
             if not task.home.join(max(0.0, deadline - self._clock.monotonic())):
-                LOG.error("%r did not end within %s s: user code blocks its thread", task, STOP_TIMEOUT_S)
+                LOG.error(
+                    "%r did not end within %s s: user code blocks its thread", task, STOP_TIMEOUT_S
+                )
 
     def _is_to_stop(self, task: Task) -> bool:
         return task.attempt_id in self._tasks
@@ -284,15 +348,25 @@ class SlotTaskRunner:
 
 
 def _network_values(network: ShuffleStatistics, segment_size: int) -> dict[str, float]:
-    segments = {"Total": network.segments_total, "Available": network.segments_total - network.segments_in_use, "Used": network.segments_in_use}
+    segments = {
+        "Total": network.segments_total,
+        "Available": network.segments_total - network.segments_in_use,
+        "Used": network.segments_in_use,
+    }
     return {
         **{f"Status.Shuffle.Netty.{what}MemorySegments": count for what, count in segments.items()},
-        **{f"Status.Shuffle.Netty.{what}Memory": count * segment_size for what, count in segments.items()},
-        "Status.Network.bytesSent": network.bytes_sent, "Status.Network.bytesReceived": network.bytes_received,
+        **{
+            f"Status.Shuffle.Netty.{what}Memory": count * segment_size
+            for what, count in segments.items()
+        },
+        "Status.Network.bytesSent": network.bytes_sent,
+        "Status.Network.bytesReceived": network.bytes_received,
     }
 
 
-def _shuffle_service(config: NetworkConfig, secret: bytes, resource_id: ResourceId, transport: Transport) -> ShuffleEnvironment:
+def _shuffle_service(
+    config: NetworkConfig, secret: bytes, resource_id: ResourceId, transport: Transport
+) -> ShuffleEnvironment:
     from flinkpy.network.shuffle import ShuffleService
 
     service: ShuffleEnvironment = ShuffleService(config, secret, resource_id, transport)

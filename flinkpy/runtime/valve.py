@@ -1,17 +1,18 @@
 """The watermark valve, purely: one watermark and one status out of those of many channels.
 
-The combined watermark is the least over the active channels; it never goes back. A channel that is idle or has ended holds nothing back. When
-all channels that have not ended are idle, so is the output; then the greatest watermark seen goes out first, as no one can hold it back
-(unless the last one to fall silent was still catching up: it had nothing to hold back).
-A channel that comes back from idleness counts again once its watermark has caught up with the output's.
+The combined watermark is the least over the active channels; it never goes back. A channel that is
+idle or has ended holds nothing back. When all channels that have not ended are idle, so is the
+output; then the greatest watermark seen goes out first, as no one can hold it back (unless the last
+one to fall silent was still catching up: it had nothing to hold back). A channel that comes back
+from idleness counts again once its watermark has caught up with the output's.
 
-MAX_TIMESTAMP is no progress but the end of a channel's event time. It counts from an idle channel too, and it goes out
-when it has come from every channel that still has data: not while one of them is idle, because its next records would
-all be late. (In Flink it does go out then.) It does not go out if a producer stopped without a drain, because whoever
-starts from that savepoint goes on.
+MAX_TIMESTAMP is no progress but the end of a channel's event time. It counts from an idle channel
+too, and it goes out when it has come from every channel that still has data: not while one of them
+is idle, because its next records would all be late. (In Flink it does go out then.) It does not go
+out if a producer stopped without a drain, because whoever starts from that savepoint goes on.
 
-The least is at the top of a heap, in which what has been overtaken stays until it comes up: a task may have thousands of channels.
-"""
+The least is at the top of a heap, in which what has been overtaken stays until it comes up: a task
+may have thousands of channels."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, Water
 Outcome = list[Watermark | WatermarkStatus]
 
 
-_SPARE = 4  # entries of the heap for each channel, beyond which those that were overtaken are cleared out
+# entries of the heap for each channel, beyond which those that were overtaken are cleared out
+_SPARE = 4
 
 
 class _Channel:
@@ -41,7 +43,8 @@ class WatermarkValve:
     def __init__(self, channels: int) -> None:
         self._channels = [_Channel(number) for number in range(channels)]
         self._heap = [(MIN_TIMESTAMP, number) for number in range(channels)]
-        self._open = self._active = channels  # those that have not ended; those of them that are not idle
+        # those that have not ended; those of them that are not idle
+        self._open = self._active = channels
         self._emitted = MIN_TIMESTAMP
         self._idle = False
         self._time_ended = False  # whether a channel has said so
@@ -83,7 +86,8 @@ class WatermarkValve:
         return []
 
     def ended(self, channel: int, *, drained: bool = True) -> Outcome:
-        """A channel gave its last record. ``drained`` is False if its producer stopped without a drain."""
+        """A channel gave its last record. ``drained`` is False if its producer stopped without a
+        drain."""
         self._stopped = self._stopped or not drained
         state = self._channels[channel]
         if state.ended:
@@ -100,7 +104,11 @@ class WatermarkValve:
             return self._end() if self._time_ended and not self._stopped else []
         if self._active:
             return self._advance(self._least())
-        outcome = self._advance(max(channel.watermark for channel in self._channels)) if gone.watermark >= self._emitted else []
+        outcome = (
+            self._advance(max(channel.watermark for channel in self._channels))
+            if gone.watermark >= self._emitted
+            else []
+        )
         if not self._idle:
             self._idle = True
             outcome.append(WatermarkStatus(idle=True))
@@ -116,7 +124,9 @@ class WatermarkValve:
         state.aligned = True
         heapq.heappush(self._heap, (state.watermark, state.number))
         if len(self._heap) > _SPARE * len(self._channels):
-            self._heap = sorted((channel.watermark, channel.number) for channel in self._channels if channel.aligned)
+            self._heap = sorted(
+                (channel.watermark, channel.number) for channel in self._channels if channel.aligned
+            )
 
     def _least(self) -> int:
         heap = self._heap
@@ -135,4 +145,7 @@ class WatermarkValve:
         return [Watermark(timestamp)]
 
     def __repr__(self) -> str:
-        return f"<WatermarkValve at {self._emitted}{', idle' if self._idle else ''}, {len(self._channels)} channels>"
+        return (
+            f"<WatermarkValve at {self._emitted}{', idle' if self._idle else ''}, "
+            f"{len(self._channels)} channels>"
+        )

@@ -1,5 +1,5 @@
-"""``python -m flinkpy.spark``: puts a Java on the path of this environment, for a Ray node that is then started in
-it."""
+"""``python -m flinkpy.spark``: puts a Java on the path of this environment, for a Ray node that is
+then started in it."""
 
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.spark.java import link_java, version_of

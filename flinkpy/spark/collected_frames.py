@@ -1,4 +1,5 @@
-"""A Spark DataFrame as one Arrow table in this process. Any Spark session will do, also one that is not on Ray."""
+"""A Spark DataFrame as one Arrow table in this process. Any Spark session will do, also one that is
+not on Ray."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Spark DataFrames as Arrow blocks in Ray's object store, and blocks as DataFrames; types map both ways.
+"""Spark DataFrames as Arrow blocks in Ray's object store, and blocks as DataFrames; types map both
+ways.
 
-From Spark, each partition becomes a block (``flinkpy.spark.hand_over``). Into Spark, each block becomes one
-partition, which an executor reads by itself.
-"""
+From Spark, each partition becomes a block (``flinkpy.spark.hand_over``). Into Spark, each block
+becomes one partition, which an executor reads by itself."""
 
 from __future__ import annotations
 
@@ -28,15 +28,20 @@ _EXACT = b"flinkpy.schema"
 DECIMAL_DIGITS = 38  # Spark's limit
 BATCH_ROWS = 1 << 16  # how many an executor has in memory at a time
 
-_UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
+_UNSIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
 
 
 def hand_over(frame: DataFrame) -> tuple[str, int, pa.Schema, Callable[[], None]]:
-    """Begins to copy the DataFrame's partitions into the store. Returns the keeper of the blocks, their number, their
-    schema, and a function to call when nobody needs them any more.
+    """Begins to copy the DataFrame's partitions into the store. Returns the keeper of the blocks,
+    their number, their schema, and a function to call when nobody needs them any more.
 
-    Raises ProgramError for a type that Arrow does not have, ResourceUnavailableError when Spark or Ray is gone.
-    """
+    Raises ProgramError for a type that Arrow does not have, ResourceUnavailableError when Spark or
+    Ray is gone."""
     require_on_ray(frame.sparkSession, "from_spark()")
     schema = _arrow_schema(frame)
     computation = Computation(frame)
@@ -49,16 +54,26 @@ def hand_over(frame: DataFrame) -> tuple[str, int, pa.Schema, Callable[[], None]
 
 
 def require_on_ray(spark: SparkSession, call: str) -> None:
-    """Refuses a session that was stopped, or that does not run on Ray, and a session whose Ray is gone."""
+    """Refuses a session that was stopped, or that does not run on Ray, and a session whose Ray is
+    gone."""
     if not ray.is_initialized():
-        raise ResourceUnavailableError(f"{call}: this program's connection to Ray has ended, and Spark with it: begin again with stop_spark() and "
-                                       "spark_session()")
+        raise ResourceUnavailableError(
+            f"{call}: this program's connection to Ray has ended, and Spark with it: begin "
+            "again with stop_spark() and "
+            "spark_session()"
+        )
     if spark.sparkContext._jsc is None:
-        raise ProgramError(f"{call}: this Spark session has been stopped: make a new one with flinkpy.spark.spark_session()")
+        raise ProgramError(
+            f"{call}: this Spark session has been stopped: make a new one with "
+            "flinkpy.spark.spark_session()"
+        )
     master = spark.sparkContext.master
     if not master.startswith("ray://"):
-        raise ProgramError(f"{call}: this Spark session runs on {master}, not on Ray, so Ray cannot reach its data: make it with "
-                           "flinkpy.spark.spark_session()")
+        raise ProgramError(
+            f"{call}: this Spark session runs on {master}, not on Ray, so Ray cannot reach "
+            "its data: make it with "
+            "flinkpy.spark.spark_session()"
+        )
 
 
 def _arrow_schema(frame: DataFrame) -> pa.Schema:
@@ -66,12 +81,18 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
     names = [name for name, _ in kinds]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ProgramError(f"the DataFrame has several columns named {', '.join(map(repr, twice))}: rename or drop the others, as after a join")
-    return pa.schema([_arrow_field(frame.sparkSession, name, described) for name, described in kinds])
+        raise ProgramError(
+            f"the DataFrame has several columns named {', '.join(map(repr, twice))}: rename "
+            "or drop the others, as after a join"
+        )
+    return pa.schema(
+        [_arrow_field(frame.sparkSession, name, described) for name, described in kinds]
+    )
 
 
 def _kinds(frame: DataFrame) -> list[tuple[str, dict[str, Any]]]:
-    """Returns name and JSON description of each column, from Spark itself: PySpark does not know all of its types."""
+    """Returns name and JSON description of each column, from Spark itself: PySpark does not know
+    all of its types."""
     return [(field["name"], field) for field in json.loads(frame._jdf.schema().json())["fields"]]
 
 
@@ -85,16 +106,28 @@ def _arrow_field(spark: SparkSession, name: str, described: dict[str, Any]) -> p
             raise TypeError("what it is made of would come back, not the type")
         return pa.field(name, to_arrow_type(field.dataType), field.nullable)
     except Exception as error:
-        kind = spark._jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(described["type"])).simpleString()
-        raise ProgramError(f"column {name!r} of the DataFrame is {kind}, which cannot be handed over: leave it out, or cast it, for example "
-                           f".withColumn({name!r}, col({name!r}).cast('string'))") from error
+        kind = spark._jvm.org.apache.spark.sql.types.DataType.fromJson(
+            json.dumps(described["type"])
+        ).simpleString()
+        raise ProgramError(
+            f"column {name!r} of the DataFrame is {kind}, which cannot be handed over: leave "
+            "it out, or cast it, for example "
+            f".withColumn({name!r}, col({name!r}).cast('string'))"
+        ) from error
 
 
 def stream_bytes(table: pa.Table) -> bytes:
-    """Returns a block in the form that Spark's executors read: the bytes of an Arrow stream, with Spark's own types."""
-    exact, into = spark_schema(table.schema), io.BytesIO()  # BytesIO returns its bytes without a copy
-    given = conformed(table, pa.schema([pa.field(field.name, nullable(field.type)) for field in exact]))
-    with pa.ipc.new_stream(into, given.schema.with_metadata({_EXACT: exact.serialize().to_pybytes()})) as stream:
+    """Returns a block in the form that Spark's executors read: the bytes of an Arrow stream, with
+    Spark's own types."""
+    # BytesIO returns its bytes without a copy
+    exact = spark_schema(table.schema)
+    into = io.BytesIO()
+    given = conformed(
+        table, pa.schema([pa.field(field.name, nullable(field.type)) for field in exact])
+    )
+    with pa.ipc.new_stream(
+        into, given.schema.with_metadata({_EXACT: exact.serialize().to_pybytes()})
+    ) as stream:
         stream.write_table(given, max_chunksize=BATCH_ROWS)
     return into.getvalue()
 
@@ -106,12 +139,17 @@ def schema_of(block: Any) -> pa.Schema:
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
     """Returns the schema in Spark's types. Raises ProgramError for a column without such a type."""
-    return pa.schema([pa.field(field.name, spark_type(field.type, field.name), field.nullable) for field in schema])
+    return pa.schema(
+        [
+            pa.field(field.name, spark_type(field.type, field.name), field.nullable)
+            for field in schema
+        ]
+    )
 
 
 def dataframe_of(spark: SparkSession, blocks: list[Any], schema: pa.Schema) -> DataFrame:
-    """Returns a DataFrame of these blocks (``stream_bytes``), one partition each. Spark's executors read them without
-    Python."""
+    """Returns a DataFrame of these blocks (``stream_bytes``), one partition each. Spark's executors
+    read them without Python."""
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
@@ -121,8 +159,15 @@ def dataframe_of(spark: SparkSession, blocks: list[Any], schema: pa.Schema) -> D
         return spark.createDataFrame([], kinds)
     owner_of = ray.worker.global_worker.core_worker.get_owner_address
     jvm: Any = spark.sparkContext._jvm
-    partitions = jvm.org.apache.spark.rdd.RayDatasetRDD(spark._jsc, [block.binary() for block in blocks], [owner_of(block) for block in blocks])
-    return DataFrame(jvm.org.apache.spark.sql.raydp.ObjectStoreReader.RayDatasetToDataFrame(spark._jsparkSession, partitions, kinds.json()), spark)
+    partitions = jvm.org.apache.spark.rdd.RayDatasetRDD(
+        spark._jsc, [block.binary() for block in blocks], [owner_of(block) for block in blocks]
+    )
+    return DataFrame(
+        jvm.org.apache.spark.sql.raydp.ObjectStoreReader.RayDatasetToDataFrame(
+            spark._jsparkSession, partitions, kinds.json()
+        ),
+        spark,
+    )
 
 
 def _spark_field(field: pa.Field) -> Any:
@@ -132,7 +177,8 @@ def _spark_field(field: pa.Field) -> Any:
 
 
 def _spark_data_type(kind: pa.DataType) -> Any:
-    """Returns Spark's type, including what may be null inside it, which PySpark's own mapping drops."""
+    """Returns Spark's type, including what may be null inside it, which PySpark's own mapping
+    drops."""
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import ArrayType, MapType, StructType
 
@@ -141,13 +187,17 @@ def _spark_data_type(kind: pa.DataType) -> Any:
     if pa.types.is_list(kind):
         return ArrayType(_spark_data_type(kind.value_type), kind.value_field.nullable)
     if pa.types.is_map(kind):
-        return MapType(_spark_data_type(kind.key_type), _spark_data_type(kind.item_type), kind.item_field.nullable)
+        return MapType(
+            _spark_data_type(kind.key_type),
+            _spark_data_type(kind.item_type),
+            kind.item_field.nullable,
+        )
     return from_arrow_type(kind, prefer_timestamp_ntz=True)
 
 
 def spark_type(kind: pa.DataType, column: str) -> pa.DataType:
-    """Returns an Arrow type that Spark reads and that holds every value of ``kind``. Raises ProgramError if there is
-    none.
+    """Returns an Arrow type that Spark reads and that holds every value of ``kind``. Raises
+    ProgramError if there is none.
 
     >>> spark_type(pa.timestamp("ms"), "t"), spark_type(pa.dictionary(pa.int32(), pa.large_string()), "s")
     (TimestampType(timestamp[us]), DataType(string))
@@ -171,13 +221,19 @@ def spark_type(kind: pa.DataType, column: str) -> pa.DataType:
         return pa.date32()
     if types.is_decimal(kind) and kind.bit_width == 256:
         if kind.precision > DECIMAL_DIGITS:
-            raise ProgramError(f"column {column!r} is {kind}, and Spark's decimals have {DECIMAL_DIGITS} digits: cast it before to_spark(), to "
-                               "Types.DOUBLE() or Types.STRING(), or leave it out")
+            raise ProgramError(
+                f"column {column!r} is {kind}, and Spark's decimals have {DECIMAL_DIGITS} "
+                "digits: cast it before to_spark(), to "
+                "Types.DOUBLE() or Types.STRING(), or leave it out"
+            )
         return pa.decimal128(kind.precision, kind.scale)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return pa.list_(kind.value_field.with_type(spark_type(kind.value_type, column)))
     if types.is_map(kind):
-        return pa.map_(spark_type(kind.key_type, column), kind.item_field.with_type(spark_type(kind.item_type, column)))
+        return pa.map_(
+            spark_type(kind.key_type, column),
+            kind.item_field.with_type(spark_type(kind.item_type, column)),
+        )
     if types.is_struct(kind):
         return pa.struct([field.with_type(spark_type(field.type, column)) for field in kind])
     return _known(kind, column)
@@ -189,5 +245,8 @@ def _known(kind: pa.DataType, column: str) -> pa.DataType:
     try:
         from_arrow_type(kind, prefer_timestamp_ntz=True)
     except Exception as error:
-        raise ProgramError(f"column {column!r} is {kind}, which Spark has no type for: leave it out, or convert it before to_spark()") from error
+        raise ProgramError(
+            f"column {column!r} is {kind}, which Spark has no type for: leave it out, or "
+            "convert it before to_spark()"
+        ) from error
     return kind

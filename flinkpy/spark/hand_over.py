@@ -1,9 +1,8 @@
-"""Copies a DataFrame from Spark into Ray's object store while the program runs: each partition is fetched as soon as
-Spark has computed it.
+"""Copies a DataFrame from Spark into Ray's object store while the program runs: each partition is
+fetched as soon as Spark has computed it.
 
-A thread of the program tells the keeper of the blocks (``flinkpy.connectors.ray.block_keeper``) which partitions
-Spark has; jobs ask the keeper.
-"""
+A thread of the program tells the keeper of the blocks (``flinkpy.connectors.ray.block_keeper``)
+which partitions Spark has; jobs ask the keeper."""
 
 from __future__ import annotations
 
@@ -17,7 +16,9 @@ from flinkpy.core.clock import SystemClock
 from flinkpy.spark.computation import Computation
 
 PAUSE_S = 0.03  # at least, between two calls to Spark
-PAUSE_PER_LOOK, LONGEST_PAUSE_S = 5, 0.5  # the pause in multiples of the time that a call takes, and at most
+# the pause in multiples of the time that a call takes, and at most
+PAUSE_PER_LOOK = 5
+LONGEST_PAUSE_S = 0.5
 WAIT_S = 0.2
 EXIT_TIMEOUT_S = 3.0
 
@@ -25,7 +26,8 @@ _under_way: set[HandOver] = set()  # those of this program
 
 
 class HandOver:
-    """Ends when all blocks are in the store, when Spark has failed, or when no job and no stream can ask for them any more."""
+    """Ends when all blocks are in the store, when Spark has failed, or when no job and no stream
+    can ask for them any more."""
 
     def __init__(self, computation: Computation, store: Store) -> None:
         self._computation, self._store = computation, store
@@ -35,8 +37,8 @@ class HandOver:
         self._thread = threading.Thread(target=self._run, name="from_spark", daemon=True)
 
     def start(self) -> None:
-        """Starts the hand-over, and returns. Spark computes under the job description and with the settings of the
-        calling thread."""
+        """Starts the hand-over, and returns. Spark computes under the job description and with the
+        settings of the calling thread."""
         self._computation.begin()
         _under_way.add(self)
         atexit.unregister(_give_up_all)
@@ -47,10 +49,12 @@ class HandOver:
     def wait(self) -> None:
         """Returns when the hand-over has ended or failed. Ctrl-C ends the wait."""
         while self._thread.is_alive():
-            self._thread.join(WAIT_S)  # without a bound, a signal that another thread receives would go unnoticed
+            # without a bound, a signal that another thread receives would go unnoticed
+            self._thread.join(WAIT_S)
 
     def forget(self) -> None:
-        """The program has dropped the stream: Spark drops its partitions once no job can need them."""
+        """The program has dropped the stream: Spark drops its partitions once no job can need
+        them."""
         with self._lock:
             self._is_forgotten = True
             is_over = self._is_over
@@ -79,7 +83,10 @@ class HandOver:
         clock = SystemClock()
         while True:
             began = clock.monotonic()
-            if self._store.gather_blocks(self._computation.found()) == self._computation.partitions.count:
+            if (
+                self._store.gather_blocks(self._computation.found())
+                == self._computation.partitions.count
+            ):
                 return
             look = clock.monotonic() - began
             if self._is_given_up.wait(min(max(PAUSE_S, PAUSE_PER_LOOK * look), LONGEST_PAUSE_S)):

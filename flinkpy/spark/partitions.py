@@ -1,9 +1,9 @@
 """The partitions of a Spark DataFrame as blocks in Ray's object store.
 
-Spark computes them once and keeps them, as Arrow bytes, in its executors (RayDP's recoverable way does the same); a
-call to the executor puts the bytes of a partition into the store. So a block that is lost with its node is fetched
-again, and computed again if Spark has lost it too, as long as Spark runs and somebody needs it.
-"""
+Spark computes them once and keeps them, as Arrow bytes, in its executors (RayDP's recoverable way
+does the same); a call to the executor puts the bytes of a partition into the store. So a block that
+is lost with its node is fetched again, and computed again if Spark has lost it too, as long as
+Spark runs and somebody needs it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from typing import Any
 
 import ray
 
-# At once: RayDP's executors carry out two while the others wait, so that small partitions need no pause
+# At once: RayDP's executors carry out two while the others wait, so that small partitions need no
+# pause
 CALLS_PER_EXECUTOR = 8
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """The partitions that Spark keeps, as a ``flinkpy.connectors.ray.block_keeper.Recipe``. A place is the id that an
-    executor was started with."""
+    """The partitions that Spark keeps, as a ``flinkpy.connectors.ray.block_keeper.Recipe``. A place
+    is the id that an executor was started with."""
 
     rdd: int
     count: int

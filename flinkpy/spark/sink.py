@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-BLOCK_BYTES = 16 << 20  # an executor, and the worker that makes a block, have it in memory several times
+# an executor, and the worker that makes a block, have it in memory several times
+BLOCK_BYTES = 16 << 20
 
 
 class SparkSink(RayBlockSink):
-    """Takes a stream of columns; ``dataframe`` returns the records that are committed. The blocks stay as long as this
-    program runs."""
+    """Takes a stream of columns; ``dataframe`` returns the records that are committed. The blocks
+    stay as long as this program runs."""
 
     def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
         super().__init__(keeper, block_bytes)
@@ -29,18 +30,25 @@ class SparkSink(RayBlockSink):
         return stream_bytes(table)
 
     def dataframe(self, spark: SparkSession, schema: Any = None) -> DataFrame:
-        """Returns the records as a DataFrame: all of a job that has ended well; of a job with checkpoints also those
-        that its completed checkpoints have so far, each once. ``schema`` (a ``pyarrow.Schema``) is needed only if
-        there are no records. Raises ProgramError if nothing is committed yet."""
+        """Returns the records as a DataFrame: all of a job that has ended well; of a job with
+        checkpoints also those that its completed checkpoints have so far, each once. ``schema`` (a
+        ``pyarrow.Schema``) is needed only if there are no records. Raises ProgramError if nothing
+        is committed yet."""
         store = Store(self.keeper)
         blocks = store.committed_blocks()
         if not blocks and not store.is_complete():
-            raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), then ask for the frame; "
-                               "a job with checkpoints shows what each has when it is complete")
+            raise ProgramError(
+                "no job has ended that wrote to this spark_sink(): run it first, "
+                "env.execute(), then ask for the frame; "
+                "a job with checkpoints shows what each has when it is complete"
+            )
         if blocks:
             schema = schema_of(stored(blocks[0]))
         if schema is None:
-            raise ProgramError("the stream gave no record, and so no columns: say them, dataframe(spark, schema=pyarrow.schema([...]))")
+            raise ProgramError(
+                "the stream gave no record, and so no columns: say them, dataframe(spark, "
+                "schema=pyarrow.schema([...]))"
+            )
         return dataframe_of(spark, blocks, schema)
 
 

@@ -1,5 +1,5 @@
-"""Spark on the same Ray cluster as the streams, through RayDP, with all settings that Java 17 needs, so that users
-need not know them."""
+"""Spark on the same Ray cluster as the streams, through RayDP, with all settings that Java 17
+needs, so that users need not know them."""
 
 from __future__ import annotations
 
@@ -30,29 +30,60 @@ ENDS_WITHIN_S, LOOK_S = 15.0, 0.05
 _MASTER = "RAY_APP_MASTER"
 EXTRA = "Spark is not installed: `pip install 'flinkpy[spark]'` brings pyspark, raydp and a Java"
 # Java 17 hides these packages, which RayDP and Spark access.
-_OPENED = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent",
-           "java.util.concurrent.atomic", "java.math", "java.text", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar")
-_JVMS = ("spark.ray.raydp_app_master.extraJavaOptions", "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-_BY_DEFAULT = {"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}  # throughput matters here, not short pauses
-_DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC",
-             "spark.sql.execution.arrow.pyspark.enabled": "true"}
+_OPENED = (
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "java.math",
+    "java.text",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+)
+_JVMS = (
+    "spark.ray.raydp_app_master.extraJavaOptions",
+    "spark.driver.extraJavaOptions",
+    "spark.executor.extraJavaOptions",
+)
+# throughput matters here, not short pauses
+_BY_DEFAULT = {"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}
+_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
 
 _began = threading.Event()  # in this program, at least once
 
 
 def spark_session(
-    app_name: str = "flinkpy", *, executors: int | None = None, cores: int | None = None, memory: str = "1g", stream_cpus: float | None = None,
+    app_name: str = "flinkpy",
+    *,
+    executors: int | None = None,
+    cores: int | None = None,
+    memory: str = "1g",
+    stream_cpus: float | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Starts Spark, with executors that are actors of this program's Ray cluster; without a cluster, one is started
-    on this machine.
+    """Starts Spark, with executors that are actors of this program's Ray cluster; without a
+    cluster, one is started on this machine.
 
-    There are ``executors`` of ``cores`` cores and ``memory`` each. By default they take what the streams leave, which
-    are assumed to need ``stream_cpus`` CPUs (default: the default parallelism times the CPUs per slot). ``configs``
-    are Spark's own options. The session's time zone is UTC unless they set another one.
+    There are ``executors`` of ``cores`` cores and ``memory`` each. By default they take what the
+    streams leave, which are assumed to need ``stream_cpus`` CPUs (default: the default parallelism
+    times the CPUs per slot). ``configs`` are Spark's own options. The session's time zone is UTC
+    unless they set another one.
 
-    Raises ResourceUnavailableError when the cluster is too small for Spark and the streams together, or has no Java
-    that Spark runs on; ProgramError when the program has a session already.
+    Raises ResourceUnavailableError when the cluster is too small for Spark and the streams
+    together, or has no Java that Spark runs on; ProgramError when the program has a session
+    already.
 
     >>> spark = spark_session(executors=1, cores=1)  # doctest: +SKIP
     """
@@ -61,11 +92,18 @@ def spark_session(
     from pyspark.sql import SparkSession as Session
 
     if Session.getActiveSession() is not None:
-        raise ProgramError("there is a Spark session in this program already: use it, or end it with stop_spark() first")
+        raise ProgramError(
+            "there is a Spark session in this program already: use it, or end it with "
+            "stop_spark() first"
+        )
     settings = program_settings()
     use_java()
     connect_ray(settings, start=True)
-    needed = read(settings, PARALLELISM) * read(settings, TASK_CPUS) if stream_cpus is None else stream_cpus
+    needed = (
+        read(settings, PARALLELISM) * read(settings, TASK_CPUS)
+        if stream_cpus is None
+        else stream_cpus
+    )
     _forget_stopped()
     _refuse_two_in_one_namespace()
     size = _size(needed, executors, cores)
@@ -74,15 +112,20 @@ def spark_session(
     options = spark_configs(configs or {})
     _began.set()
     try:
-        return raydp.init_spark(f"{app_name}-{IdFactory().hex(6)}", size.executors, size.cores, memory, configs=options)
+        return raydp.init_spark(
+            f"{app_name}-{IdFactory().hex(6)}", size.executors, size.cores, memory, configs=options
+        )
     except Exception as error:
-        cause = getattr(error, "cause", None) or error  # Ray's own text describes the failed call, not the reason
-        raise ResourceUnavailableError(f"Spark did not start on Ray: {reason_of(str(cause)) or type(cause).__name__}") from error
+        # Ray's own text describes the failed call, not the reason
+        cause = getattr(error, "cause", None) or error
+        raise ResourceUnavailableError(
+            f"Spark did not start on Ray: {reason_of(str(cause)) or type(cause).__name__}"
+        ) from error
 
 
 def stop_spark() -> None:
-    """Ends Spark and returns its CPUs. A DataFrame handed over to a stream stays until that stream has ended; if
-    Spark still computes it, this waits for that."""
+    """Ends Spark and returns its CPUs. A DataFrame handed over to a stream stays until that stream
+    has ended; if Spark still computes it, this waits for that."""
     _require_packages()
     import raydp
 
@@ -111,12 +154,16 @@ def _refuse_two_in_one_namespace() -> None:
         if SYSTEM_CLOCK.monotonic() < deadline:  # this program's last one is about to end
             threading.Event().wait(LOOK_S)
             continue
-        raise ResourceUnavailableError(f"another program's Spark runs in the Ray namespace {own!r}, and there can be one in each: give ray.init() "
-                                       "another namespace, or none")
+        raise ResourceUnavailableError(
+            f"another program's Spark runs in the Ray namespace {own!r}, and there can be one "
+            "in each: give ray.init() "
+            "another namespace, or none"
+        )
 
 
 def _stop_without_ray() -> None:
-    """Stops the session when Ray is gone, and the executors with it; RayDP would start another Ray to stop them."""
+    """Stops the session when Ray is gone, and the executors with it; RayDP would start another Ray
+    to stop them."""
     from pyspark.sql import SparkSession as Session
     from raydp import context
 
@@ -127,8 +174,8 @@ def _stop_without_ray() -> None:
 
 
 def spark_configs(own: Mapping[str, str]) -> dict[str, str]:
-    """Returns Spark's options: flinkpy's, then the user's. The modules that Java must open come before the user's own
-    Java options."""
+    """Returns Spark's options: flinkpy's, then the user's. The modules that Java must open come
+    before the user's own Java options."""
     opened = " ".join(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
     merged = {**_DEFAULTS, **own}
     for key in _JVMS:
@@ -155,7 +202,13 @@ def _check_nodes() -> None:
 
     check: Any = ray.remote(trouble_on_node)
     nodes = [node for node in ray.nodes() if node["Alive"]]
-    asked = [check.options(num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote() for node in nodes]
+    asked = [
+        check.options(
+            num_cpus=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+        ).remote()
+        for node in nodes
+    ]
     for node, trouble in zip(nodes, ray.get(asked)):
         if trouble is not None:
             raise ResourceUnavailableError(f"on node {node['NodeManagerHostname']}: {trouble}")

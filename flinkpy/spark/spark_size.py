@@ -22,10 +22,15 @@ class SparkSize:
         return self.executors * self.cores
 
 
-def fit(node_cpus: list[float], stream_cpus: float, executors: int | None = None, cores: int | None = None) -> SparkSize:
+def fit(
+    node_cpus: list[float],
+    stream_cpus: float,
+    executors: int | None = None,
+    cores: int | None = None,
+) -> SparkSize:
     """Returns the size asked for, or all that the stream leaves, one executor on each node. Raises
-    ResourceUnavailableError, with the numbers and what to change, when Spark and the stream's slots do not fit side
-    by side.
+    ResourceUnavailableError, with the numbers and what to change, when Spark and the stream's slots
+    do not fit side by side.
 
     >>> fit([4.0], stream_cpus=2)
     SparkSize(executors=1, cores=2)
@@ -34,17 +39,33 @@ def fit(node_cpus: list[float], stream_cpus: float, executors: int | None = None
     """
     for name, number in (("executors", executors), ("cores", cores)):
         if number is not None and number < 1:
-            raise ResourceUnavailableError(f"spark_session({name}={number}): Spark needs at least 1")
+            raise ResourceUnavailableError(
+                f"spark_session({name}={number}): Spark needs at least 1"
+            )
     total = sum(node_cpus)
     size = SparkSize(executors or _default_executors(node_cpus, stream_cpus), cores or 1)
     if cores is None:
-        size = SparkSize(size.executors, max(1, min(_largest_fit(node_cpus, size.executors), int((total - stream_cpus) // size.executors))))
+        size = SparkSize(
+            size.executors,
+            max(
+                1,
+                min(
+                    _largest_fit(node_cpus, size.executors),
+                    int((total - stream_cpus) // size.executors),
+                ),
+            ),
+        )
     if size.cpus + stream_cpus > total + 1e-6 or _places(node_cpus, size.cores) < size.executors:
         raise ResourceUnavailableError(
-            f"Spark asks for {size.executors} executor{'s' if size.executors != 1 else ''} of {size.cores} core{'s' if size.cores != 1 else ''}, and "
+            f"Spark asks for {size.executors} "
+            f"executor{'s' if size.executors != 1 else ''} of {size.cores} "
+            f"core{'s' if size.cores != 1 else ''}, and "
             f"the stream's slots for {stream_cpus:g} CPUs; this Ray cluster has {total:g} in all"
-            + (f" on {len(node_cpus)} nodes" if len(node_cpus) > 1 else "") + ": lower executors= or cores= of spark_session(), "
-            f"the stream's parallelism (stream_cpus=), or let a slot take less with -D {TASK_CPUS.key}=0.5")
+            + (f" on {len(node_cpus)} nodes" if len(node_cpus) > 1 else "")
+            + ": lower executors= or cores= of spark_session(), "
+            "the stream's parallelism (stream_cpus=), or let a slot take less with -D "
+            f"{TASK_CPUS.key}=0.5"
+        )
     return size
 
 

@@ -1,1 +1,2 @@
-"""State: what a program keeps per key or per subtask, the backends that hold it, and its snapshots."""
+"""State: what a program keeps per key or per subtask, the backends that hold it, and its
+snapshots."""

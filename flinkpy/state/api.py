@@ -1,7 +1,8 @@
-"""The kinds of state as user functions see them, with PyFlink's names. Keyed state belongs to the key of the current record or timer.
+"""The kinds of state as user functions see them, with PyFlink's names. Keyed state belongs to the
+key of the current record or timer.
 
-What a state returns is a private copy: changing it changes nothing in the state until it is written back.
-"""
+What a state returns is a private copy: changing it changes nothing in the state until it is written
+back."""
 
 from __future__ import annotations
 
@@ -142,7 +143,8 @@ class BroadcastState(WritableMap[K, V], ReadOnlyBroadcastState[K, V]):
 
 
 class MapState(WritableMap[K, V]):
-    """A mapping for each key of the stream. The state may be changed while iterating over ``items``, ``keys`` or ``values``."""
+    """A mapping for each key of the stream. The state may be changed while iterating over
+    ``items``, ``keys`` or ``values``."""
 
 
 class OperatorStateStore(ABC):
@@ -150,18 +152,21 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list of this subtask. Restored with another parallelism, the elements of all subtasks are divided anew among them.
+        """A list of this subtask. Restored with another parallelism, the elements of all subtasks
+        are divided anew among them.
 
         >>> saved = context.get_operator_state_store().get_list_state(ListStateDescriptor("buffer", Types.STRING()))  # doctest: +SKIP
         """
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """The same, but when restored every subtask gets all elements of all subtasks, and picks its own."""
+        """The same, but when restored every subtask gets all elements of all subtasks, and picks
+        its own."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """A mapping that the program keeps the same in all subtasks, so any subtask can be restored from any other's."""
+        """A mapping that the program keeps the same in all subtasks, so any subtask can be restored
+        from any other's."""
 
 
 def pairs_of(entries: Mapping[K, V] | Iterable[tuple[K, V]]) -> Iterable[tuple[K, V]]:
@@ -175,4 +180,6 @@ def pairs_of(entries: Mapping[K, V] | Iterable[tuple[K, V]]) -> Iterable[tuple[K
     try:
         return [(key, value) for key, value in entries]
     except (TypeError, ValueError):
-        raise refuse(f"put_all() takes a dict or pairs of key and value, this is {entries!r:.80}") from None
+        raise refuse(
+            f"put_all() takes a dict or pairs of key and value, this is {entries!r:.80}"
+        ) from None

@@ -1,8 +1,8 @@
 """The port between operators and a keyed state backend.
 
-An operator sets ``backend.current.key`` before every record and timer, which is all a record costs here; each state reads the key from there. The key
-group of a key matters only when state moves, so it is computed for snapshots and not before.
-"""
+An operator sets ``backend.current.key`` before every record and timer, which is all a record costs
+here; each state reads the key from there. The key group of a key matters only when state moves, so
+it is computed for snapshots and not before."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ RegionEntries: TypeAlias = Callable[[], FrozenRegion]
 class CurrentKey:
     """The key that keyed state and timers of an operator refer to.
 
-    ``now_ns`` is the time of the current record if the operator's loop has read the clock for it; if it is None, state that expires reads the clock.
-    """
+    ``now_ns`` is the time of the current record if the operator's loop has read the clock for it;
+    if it is None, state that expires reads the clock."""
 
     __slots__ = ("key", "now_ns")
 
@@ -51,21 +51,27 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def state(self, descriptor: StateDescriptor) -> State:
-        """The state of that name, made at the first call. Raises ProgramError if the name stands for another kind, type or time to live."""
+        """The state of that name, made at the first call. Raises ProgramError if the name stands
+        for another kind, type or time to live."""
 
     @abstractmethod
     def engine_values(self, name: str) -> MutableMapping[Any, Any]:
-        """One value per key for the engine's own loops. Values are not copied and do not expire; they are part of snapshots."""
+        """One value per key for the engine's own loops. Values are not copied and do not expire;
+        they are part of snapshots."""
 
-    def layer_engine_values(self, name: str, rebind: Callable[[dict[Any, Any]], None], copy: Callable[[Any], Any]) -> None:
-        """From now on a freeze copies none of these engine values, if ``engine_values`` gave a dict. ``rebind`` is called with the dict to read and
-        write from then on: at a freeze, and in ``after_records``. Values are changed in place only after they were looked up there.
+    def layer_engine_values(
+        self, name: str, rebind: Callable[[dict[Any, Any]], None], copy: Callable[[Any], Any]
+    ) -> None:
+        """From now on a freeze copies none of these engine values, if ``engine_values`` gave a
+        dict. ``rebind`` is called with the dict to read and write from then on: at a freeze, and in
+        ``after_records``. Values are changed in place only after they were looked up there.
         ``copy`` gives a copy of a value that shares nothing changeable with it."""
 
     @abstractmethod
     def register_region(self, name: str, entries: RegionEntries) -> Mapping[Any, Any]:
-        """Registers keyed state that the operator holds in a form of its own: timers, slices, columns. ``entries`` is called at each barrier
-        and gives it as one value per key, which nobody changes afterwards; or it gives a function that is called when the state is written,
+        """Registers keyed state that the operator holds in a form of its own: timers, slices,
+        columns. ``entries`` is called at each barrier and gives it as one value per key, which
+        nobody changes afterwards; or it gives a function that is called when the state is written,
         in another thread. Returns what was restored under the name, in the same form."""
 
     @abstractmethod
@@ -83,11 +89,13 @@ class KeyedStateBackend(ABC):
         """Whether ``after_records`` has anything to do."""
 
     def between_batches(self) -> None:
-        """Called between two batches, by whoever does not call ``after_records`` once per batch: some of what a freeze has left to do."""
+        """Called between two batches, by whoever does not call ``after_records`` once per batch:
+        some of what a freeze has left to do."""
 
     @abstractmethod
     def after_records(self, count: int) -> None:
-        """Called once per batch, after ``count`` records: does what has to be done for each record."""
+        """Called once per batch, after ``count`` records: does what has to be done for each
+        record."""
 
     @property
     @abstractmethod
@@ -96,15 +104,17 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def freeze(self, in_pieces: bool = False) -> FrozenKeyedState:
-        """All state as it is now; with ``in_pieces`` in a form that can be written in pieces, if the backend has one. Raises ProgramError for a
-        value that cannot be copied."""
+        """All state as it is now; with ``in_pieces`` in a form that can be written in pieces, if
+        the backend has one. Raises ProgramError for a value that cannot be copied."""
 
     @abstractmethod
     def restore(self, snapshot: bytes) -> None:
-        """Loads the key groups of this subtask from the snapshot. Called before the first ``state``."""
+        """Loads the key groups of this subtask from the snapshot. Called before the first
+        ``state``."""
 
     def restore_pieces(self, prepared: PreparedPieces) -> None:
-        """Takes over what was made of saved pieces for this kind of backend. Called before ``restore``."""
+        """Takes over what was made of saved pieces for this kind of backend. Called before
+        ``restore``."""
         raise EngineError(f"{type(self).__name__} has no pieces, and got {prepared!r}")
 
     @property
@@ -113,7 +123,8 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def measures(self) -> dict[str, float]:
-        """How large the state is, by the names of the table of metrics: what is known without reading it."""
+        """How large the state is, by the names of the table of metrics: what is known without
+        reading it."""
 
     @abstractmethod
     def close(self) -> None:

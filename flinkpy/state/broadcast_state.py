@@ -1,7 +1,7 @@
 """Broadcast state, and the same where it may only be read.
 
-Reading is one look into a dict; what could be changed in place was copied when it was put, and is copied again when it is given out.
-"""
+Reading is one look into a dict; what could be changed in place was copied when it was put, and is
+copied again when it is given out."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ class HeapBroadcastState(_Reading, BroadcastState[Any, Any]):
 
 
 class HeapReadOnlyBroadcastState(_Reading, ReadOnlyBroadcastState[Any, Any]):
-    """Broadcast state for the elements' side and for timers. They differ between subtasks, so what they wrote would not be the same in all."""
+    """Broadcast state for the elements' side and for timers. They differ between subtasks, so what
+    they wrote would not be the same in all."""
 
     __slots__ = ("_name",)
 
@@ -78,6 +79,8 @@ class HeapReadOnlyBroadcastState(_Reading, ReadOnlyBroadcastState[Any, Any]):
 
     def _refuse(self, *arguments: Any) -> NoReturn:
         raise ProgramError(
-            f"broadcast state {self._name!r} is read-only here: it is written in process_broadcast_element(), so that it is the same in all subtasks")
+            f"broadcast state {self._name!r} is read-only here: it is written in "
+            "process_broadcast_element(), so that it is the same in all subtasks"
+        )
 
     put = put_all = remove = clear = __setitem__ = __delitem__ = _refuse

@@ -56,13 +56,20 @@ class StateDescriptor:
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
         """Values expire as the configuration says."""
         if not isinstance(ttl_config, StateTtlConfig):
-            raise refuse(f"state {self.name!r}: a StateTtlConfig is needed, end the builder with build(); this is {ttl_config!r:.80}")
+            raise refuse(
+                f"state {self.name!r}: a StateTtlConfig is needed, end the builder with "
+                f"build(); this is {ttl_config!r:.80}"
+            )
         self.ttl_config = ttl_config
 
     @property
     def ttl(self) -> StateTtlConfig | None:
         """The time to live, if it is enabled."""
-        return self.ttl_config if self.ttl_config is not None and self.ttl_config.is_enabled() else None
+        return (
+            self.ttl_config
+            if self.ttl_config is not None and self.ttl_config.is_enabled()
+            else None
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} of {self.type_info!r}>"
@@ -103,12 +110,20 @@ class MapStateDescriptor(StateDescriptor):
 
     kind = StateKind.MAP
 
-    def __init__(self, name: str, key_type_info: TypeInformation | None = None, value_type_info: TypeInformation | None = None) -> None:
-        super().__init__(name, Types.MAP(_known(name, key_type_info), _known(name, value_type_info)))
+    def __init__(
+        self,
+        name: str,
+        key_type_info: TypeInformation | None = None,
+        value_type_info: TypeInformation | None = None,
+    ) -> None:
+        super().__init__(
+            name, Types.MAP(_known(name, key_type_info), _known(name, value_type_info))
+        )
 
 
 class ReducingStateDescriptor(StateDescriptor):
-    """All values of a key reduced to one by a ReduceFunction or a function of two values: ``get_reducing_state``.
+    """All values of a key reduced to one by a ReduceFunction or a function of two values:
+    ``get_reducing_state``.
 
     >>> ReducingStateDescriptor("largest", max, Types.LONG())
     <ReducingStateDescriptor 'largest' of Types.LONG()>
@@ -116,11 +131,16 @@ class ReducingStateDescriptor(StateDescriptor):
 
     kind = StateKind.REDUCING
 
-    def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation | None = None) -> None:
+    def __init__(
+        self, name: str, reduce_function: Any, type_info: TypeInformation | None = None
+    ) -> None:
         super().__init__(name, _checked(name, type_info))
         self.reduce: Callable[[Any, Any], Any] = getattr(reduce_function, "reduce", reduce_function)
         if not callable(self.reduce) or isinstance(reduce_function, type):
-            raise refuse(f"state {name!r}: a ReduceFunction or a function of two values is needed, this is {reduce_function!r:.80}")
+            raise refuse(
+                f"state {name!r}: a ReduceFunction or a function of two values is needed, "
+                f"this is {reduce_function!r:.80}"
+            )
         refuse_coroutines(reduce_function, f"state {name!r}")
         self._reduce_function = reduce_function
 
@@ -146,10 +166,15 @@ class AggregatingStateDescriptor(StateDescriptor):
 
     kind = StateKind.AGGREGATING
 
-    def __init__(self, name: str, agg_function: Aggregate, state_type_info: TypeInformation | None = None) -> None:
+    def __init__(
+        self, name: str, agg_function: Aggregate, state_type_info: TypeInformation | None = None
+    ) -> None:
         super().__init__(name, _checked(name, state_type_info))
         if isinstance(agg_function, type) or not isinstance(agg_function, Aggregate):
-            raise refuse(f"state {name!r}: an AggregateFunction object is needed, this is {agg_function!r:.80}")
+            raise refuse(
+                f"state {name!r}: an AggregateFunction object is needed, this is "
+                f"{agg_function!r:.80}"
+            )
         refuse_coroutines(agg_function, f"state {name!r}")
         self._agg_function = agg_function
 
@@ -159,7 +184,9 @@ class AggregatingStateDescriptor(StateDescriptor):
 
 def _checked(name: str, type_info: Any) -> TypeInformation | None:
     if type_info is not None and not isinstance(type_info, TypeInformation):
-        raise refuse(f"state {name!r}: {type_info!r:.80} is no type; use one of Types, such as Types.LONG()")
+        raise refuse(
+            f"state {name!r}: {type_info!r:.80} is no type; use one of Types, such as Types.LONG()"
+        )
     return type_info
 
 

@@ -1,4 +1,5 @@
-"""Keyed state as it was at a barrier. It is divided by key group and pickled when it is written, which may be in another thread."""
+"""Keyed state as it was at a barrier. It is divided by key group and pickled when it is written,
+which may be in another thread."""
 
 from __future__ import annotations
 
@@ -30,15 +31,22 @@ class FrozenTable(ABC):
 
     @abstractmethod
     def pairs_of(self, group: int, turns: Turns) -> list[tuple[Any, Any]]:
-        """The (key, value) pairs of a key group, as they stand in snapshots. Groups are asked for in rising order, and may
-        be large: it gives way between parts of them."""
+        """The (key, value) pairs of a key group, as they stand in snapshots. Groups are asked for
+        in rising order, and may be large: it gives way between parts of them."""
 
 
 class FrozenTables:
     """A FrozenKeyedState: the states of one backend, by name, with what they are."""
 
-    def __init__(self, max_parallelism: int, groups: range, tables: Mapping[str, tuple[StateMeta, FrozenTable]]) -> None:
-        self._max_parallelism, self._groups, self._tables = max_parallelism, groups, tables
+    def __init__(
+        self,
+        max_parallelism: int,
+        groups: range,
+        tables: Mapping[str, tuple[StateMeta, FrozenTable]],
+    ) -> None:
+        self._max_parallelism = max_parallelism
+        self._groups = groups
+        self._tables = tables
 
     def write(self) -> bytes:
         return b"".join(self.chunks())
@@ -53,7 +61,11 @@ class FrozenTables:
 
     def _by_group(self, turns: Turns) -> Iterator[tuple[int, Group]]:
         for number in self._groups:
-            group = {name: pairs for name, (_, table) in self._tables.items() if (pairs := table.pairs_of(number, turns))}
+            group = {
+                name: pairs
+                for name, (_, table) in self._tables.items()
+                if (pairs := table.pairs_of(number, turns))
+            }
             if group:
                 yield number, group
 
@@ -66,11 +78,13 @@ class GroupsOfKeys:
         self._known: dict[Any, int] = {}
 
     def divide(self, parts: deque[Part], remember: bool, turns: Turns) -> list[Part]:
-        """The keys and values of each group. EngineError if a key is in no group of this subtask."""
+        """The keys and values of each group. EngineError if a key is in no group of this
+        subtask."""
         divided: list[Part] = [([], []) for _ in range(self._max_parallelism)]
         appends = [(keys.append, values.append) for keys, values in divided]
         while parts:
-            keys, values = parts.popleft()  # to free all of them at once would hold up other threads
+            # to free all of them at once would hold up other threads
+            keys, values = parts.popleft()
             groups = self._remembered(keys) if remember else key_groups(keys, self._max_parallelism)
             for key, value, group in zip(keys, values, groups):
                 append_key, append_value = appends[group]
@@ -100,25 +114,36 @@ def refuse_strays(found: Any, groups: range) -> None:
     """EngineError if one of these groups is not the subtask's."""
     strays = [group for group in found if group not in groups]
     if strays:
-        raise EngineError(f"keyed state holds a key of group {strays[0]}, but this subtask owns {groups}: it was not partitioned by it")
+        raise EngineError(
+            f"keyed state holds a key of group {strays[0]}, but this subtask owns {groups}: "
+            "it was not partitioned by it"
+        )
 
 
 class FrozenEntries(FrozenTable):
-    """Entries in memory, or a function that gives them. They are copied when they are written, and not needed any more from then
-    on. ``private`` gives a copy of a value that could be changed in place; ``pairs`` makes pairs of a snapshot of those in
-    memory, or leaves some out."""
+    """Entries in memory, or a function that gives them. They are copied when they are written, and
+    not needed any more from then on. ``private`` gives a copy of a value that could be changed in
+    place; ``pairs`` makes pairs of a snapshot of those in memory, or leaves some out."""
 
     def __init__(
-        self, entries: FrozenRegion, private: Callable[[Any], Any] | None, pairs: Callable[[Pairs], Pairs],
-        groups_of_keys: GroupsOfKeys, shares_keys: bool,
+        self,
+        entries: FrozenRegion,
+        private: Callable[[Any], Any] | None,
+        pairs: Callable[[Pairs], Pairs],
+        groups_of_keys: GroupsOfKeys,
+        shares_keys: bool,
     ) -> None:
-        self._entries, self._private, self._pairs = entries, private, pairs
+        self._entries = entries
+        self._private = private
+        self._pairs = pairs
         self._groups_of_keys, self._shares_keys = groups_of_keys, shares_keys
         self._divided: list[Part] | None = None
 
     def pairs_of(self, group: int, turns: Turns) -> list[tuple[Any, Any]]:
         if self._divided is None:
-            self._divided = self._groups_of_keys.divide(self._copied(turns), self._shares_keys, turns)
+            self._divided = self._groups_of_keys.divide(
+                self._copied(turns), self._shares_keys, turns
+            )
         (keys, values), self._divided[group] = self._divided[group], ([], [])
         found: list[tuple[Any, Any]] = []
         for start in range(0, len(keys), _AT_ONCE):
@@ -131,7 +156,9 @@ class FrozenEntries(FrozenTable):
         private, copied = self._private, deque[Part]()
         entries = self._entries(turns) if callable(self._entries) else self._entries
         for keys, values in parts_of_entries(entries, _AT_ONCE):
-            copied.append((keys, values if private is None else [private(value) for value in values]))
+            copied.append(
+                (keys, values if private is None else [private(value) for value in values])
+            )
             turns.give_way()
         if isinstance(entries, View):
             entries.check()

@@ -1,8 +1,9 @@
-"""Isolation of state: nobody else can change a stored value. A value that can be changed in place is copied when it is written and when it is read.
+"""Isolation of state: nobody else can change a stored value. A value that can be changed in place
+is copied when it is written and when it is read.
 
-Whether a value can be changed is found out once, when it is written. If it can, it is stored inside a :class:`PrivateCopy`, so reading needs
-one check of a type, and numbers, text and tuples of these are never copied.
-"""
+Whether a value can be changed is found out once, when it is written. If it can, it is stored inside
+a :class:`PrivateCopy`, so reading needs one check of a type, and numbers, text and tuples of these
+are never copied."""
 
 from __future__ import annotations
 
@@ -33,11 +34,15 @@ def protect(value: Any) -> Any:
     try:
         return PrivateCopy(private_copy(value))
     except (TypeError, PicklingError) as error:
-        raise TypeError(f"a {type(value).__name__} cannot be kept in state: {error}; keep what it is made of, and make it in open()") from None
+        raise TypeError(
+            f"a {type(value).__name__} cannot be kept in state: {error}; keep what it is made "
+            "of, and make it in open()"
+        ) from None
 
 
 def adopt(value: Any) -> Any:
-    """The value as state stores it, without a copy: for a value that nobody else has, as it was just unpickled or made for this state."""
+    """The value as state stores it, without a copy: for a value that nobody else has, as it was
+    just unpickled or made for this state."""
     return value if is_safe(value) else PrivateCopy(value)
 
 
@@ -52,8 +57,8 @@ def reveal(stored: Any) -> Any:
 
 
 def settled(name: str, values: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """The values of a state so that nobody changes them any more: copies, where they could be changed in place. Raises ProgramError for one that
-    cannot be copied."""
+    """The values of a state so that nobody changes them any more: copies, where they could be
+    changed in place. Raises ProgramError for one that cannot be copied."""
     if not could_be_mutated(values.values()):
         return values
     try:

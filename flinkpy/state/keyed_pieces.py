@@ -1,13 +1,13 @@
 """Keyed state in pieces by key group, of which a checkpoint writes only those that have changed.
 
-A piece is the snapshot of one key group, or of some neighbouring ones where there are many, and its name has a digest of its bytes.
-So whether a group has changed is seen when it has been pickled, whatever has changed it: nothing is noted while records are
-processed, and a value that was changed in place cannot be missed. Pieces that an earlier checkpoint has are referred to where they
-are; the others are written together into one file.
+A piece is the snapshot of one key group, or of some neighbouring ones where there are many, and its
+name has a digest of its bytes. So whether a group has changed is seen when it has been pickled,
+whatever has changed it: nothing is noted while records are processed, and a value that was changed
+in place cannot be missed. Pieces that an earlier checkpoint has are referred to where they are; the
+others are written together into one file.
 
-A file stays while any checkpoint refers to a piece in it. So that little of much is not kept for long, a checkpoint refers to few
-earlier files: what it has in others is written anew.
-"""
+A file stays while any checkpoint refers to a piece in it. So that little of much is not kept for
+long, a checkpoint refers to few earlier files: what it has in others is written anew."""
 
 from __future__ import annotations
 
@@ -44,10 +44,14 @@ class FrozenGroups(FrozenInPieces):
     def entries(self) -> KeyedEntries:
         return self._frozen.entries()
 
-    def write_pieces(self, base: KeyedPieces | None, writer: StateWriter) -> tuple[bytes, KeyedPieces]:
+    def write_pieces(
+        self, base: KeyedPieces | None, writer: StateWriter
+    ) -> tuple[bytes, KeyedPieces]:
         turns = Turns()
         entries = self._frozen.entries(turns)
-        snapshot = KeyedSnapshot(entries.max_parallelism, entries.states, dump_groups(entries.groups, turns))
+        snapshot = KeyedSnapshot(
+            entries.max_parallelism, entries.states, dump_groups(entries.groups, turns)
+        )
         made = {_name(first, chunks): chunks for first, chunks in _pieces(snapshot)}
         kept = _kept(base.pieces if base is not None and base.form == FORM else {}, made)
         new = [name for name in made if name not in kept]
@@ -56,8 +60,11 @@ class FrozenGroups(FrozenInPieces):
         return without_groups.to_bytes(), KeyedPieces(FORM, {**kept, **written})
 
 
-def read_keyed(state: OperatorSubtaskState, reader: StateReader, max_parallelism: int, groups: range) -> bytes | None:
-    """What the subtask saved of the keyed state of these groups, or of more; None if that is nothing, or if only its backend can read it."""
+def read_keyed(
+    state: OperatorSubtaskState, reader: StateReader, max_parallelism: int, groups: range
+) -> bytes | None:
+    """What the subtask saved of the keyed state of these groups, or of more; None if that is
+    nothing, or if only its backend can read it."""
     if not groups or state.keyed is None:
         return None
     keyed = reader.read(state.keyed)
@@ -65,8 +72,11 @@ def read_keyed(state: OperatorSubtaskState, reader: StateReader, max_parallelism
         return keyed
     assert state.pieces is not None
     length = _length(max_parallelism)
-    pieces = [reader.read(handle) for name, handle in sorted(state.pieces.pieces.items())
-              if (first := _first_group(name)) < groups.stop and groups.start < first + length]
+    pieces = [
+        reader.read(handle)
+        for name, handle in sorted(state.pieces.pieces.items())
+        if (first := _first_group(name)) < groups.stop and groups.start < first + length
+    ]
     return redistribute([keyed, *pieces], groups)
 
 
@@ -79,7 +89,11 @@ def _pieces(snapshot: KeyedSnapshot) -> Iterator[tuple[int, list[bytes]]]:
     """The first group that each piece is for, and its bytes."""
     length = _length(snapshot.max_parallelism)
     for number, groups in groupby(sorted(snapshot.groups), lambda group: group // length):
-        piece = KeyedSnapshot(snapshot.max_parallelism, snapshot.states, {group: snapshot.groups[group] for group in groups})
+        piece = KeyedSnapshot(
+            snapshot.max_parallelism,
+            snapshot.states,
+            {group: snapshot.groups[group] for group in groups},
+        )
         yield number * length, piece.chunks()
 
 
@@ -100,7 +114,8 @@ def _first_group(name: str) -> int:
 
 
 def _kept(known: Mapping[str, StateHandle], wanted: Iterable[str]) -> dict[str, StateHandle]:
-    """Those of the known pieces that are wanted still, without those in files which have few of them."""
+    """Those of the known pieces that are wanted still, without those in files which have few of
+    them."""
     found = {name: known[name] for name in wanted if name in known}
     used = Counter[str]()
     for handle in found.values():

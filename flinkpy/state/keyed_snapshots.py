@@ -1,13 +1,14 @@
-"""Keyed snapshots: bytes divided by key group, so a job can be rescaled by moving groups without unpickling any of them.
+"""Keyed snapshots: bytes divided by key group, so a job can be rescaled by moving groups without
+unpickling any of them.
 
 ::
 
     "FKS" | version (1 byte) | length of header (4 bytes) | header (msgpack) | one pickle per key group, back to back
 
-The header names the states (kind, type, whether they expire) and gives the length of each group. A group is a dict from the state's name to its
-(key, value) pairs in a form that does not depend on the backend: expiring values stand as ``(value, last touched in ms)``, list and map states as
-lists and dicts of these.
-"""
+The header names the states (kind, type, whether they expire) and gives the length of each group. A
+group is a dict from the state's name to its (key, value) pairs in a form that does not depend on
+the backend: expiring values stand as ``(value, last touched in ms)``, list and map states as lists
+and dicts of these."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class StateMeta:
 
 
 class KeyedEntries(NamedTuple):
-    """All keyed state of one operator in one subtask: its states, and their entries by key group, in rising order, as they stand in a group."""
+    """All keyed state of one operator in one subtask: its states, and their entries by key group,
+    in rising order, as they stand in a group."""
 
     max_parallelism: int
     states: Mapping[str, StateMeta]
@@ -53,7 +55,9 @@ class KeyedEntries(NamedTuple):
 
     def chunks(self, turns: Turns) -> list[bytes]:
         """The bytes of the snapshot."""
-        return KeyedSnapshot(self.max_parallelism, self.states, dump_groups(self.groups, turns)).chunks()
+        return KeyedSnapshot(
+            self.max_parallelism, self.states, dump_groups(self.groups, turns)
+        ).chunks()
 
 
 @dataclass(frozen=True)
@@ -72,20 +76,32 @@ class KeyedSnapshot:
         order = sorted(self.groups)
         import msgpack
 
-        header = msgpack.packb({
-            "max_parallelism": self.max_parallelism,
-            "states": {name: [meta.kind, meta.type, meta.expires] for name, meta in self.states.items()},
-            "groups": [[group, len(self.groups[group])] for group in order],
-        })
-        return [MAGIC + bytes([VERSION]) + len(header).to_bytes(4, "big") + header, *(self.groups[group] for group in order)]
+        header = msgpack.packb(
+            {
+                "max_parallelism": self.max_parallelism,
+                "states": {
+                    name: [meta.kind, meta.type, meta.expires] for name, meta in self.states.items()
+                },
+                "groups": [[group, len(self.groups[group])] for group in order],
+            }
+        )
+        return [
+            MAGIC + bytes([VERSION]) + len(header).to_bytes(4, "big") + header,
+            *(self.groups[group] for group in order),
+        ]
 
     @staticmethod
     def from_bytes(data: bytes) -> KeyedSnapshot:
         """Raises ProgramError if the bytes are no snapshot, or one of an unknown version."""
         if len(data) < _PREFIX or data[: len(MAGIC)] != MAGIC:
-            raise ProgramError(f"these {len(data)} bytes are no keyed state: they do not begin with {MAGIC!r}")
+            raise ProgramError(
+                f"these {len(data)} bytes are no keyed state: they do not begin with {MAGIC!r}"
+            )
         if data[len(MAGIC)] != VERSION:
-            raise ProgramError(f"keyed state of version {data[len(MAGIC)]} cannot be read, only version {VERSION}: use the flinkpy that wrote it")
+            raise ProgramError(
+                f"keyed state of version {data[len(MAGIC)]} cannot be read, only version "
+                f"{VERSION}: use the flinkpy that wrote it"
+            )
         import msgpack
 
         start = _PREFIX + int.from_bytes(data[len(MAGIC) + 1 : _PREFIX], "big")
@@ -95,7 +111,10 @@ class KeyedSnapshot:
         except (ValueError, KeyError, TypeError, msgpack.UnpackException) as error:
             raise ProgramError(f"the header of keyed state is damaged: {error!r}") from error
         if start + sum(length for _, length in lengths) != len(data):
-            raise ProgramError(f"keyed state is cut short or damaged: its {len(data)} bytes are not what its header says")
+            raise ProgramError(
+                f"keyed state is cut short or damaged: its {len(data)} bytes are not what its "
+                "header says"
+            )
         groups = {}
         for group, length in lengths:
             groups[group] = data[start : start + length]
@@ -105,22 +124,33 @@ class KeyedSnapshot:
 
     def entries(self) -> KeyedEntries:
         """What is in it, unpickled group by group."""
-        return KeyedEntries(self.max_parallelism, self.states, ((number, load_group(data)) for number, data in sorted(self.groups.items())))
+        return KeyedEntries(
+            self.max_parallelism,
+            self.states,
+            ((number, load_group(data)) for number, data in sorted(self.groups.items())),
+        )
 
     def within(self, groups: range) -> KeyedSnapshot:
         """The snapshot with only these groups."""
-        return KeyedSnapshot(self.max_parallelism, self.states, {group: data for group, data in self.groups.items() if group in groups})
+        return KeyedSnapshot(
+            self.max_parallelism,
+            self.states,
+            {group: data for group, data in self.groups.items() if group in groups},
+        )
 
 
 def check_max_parallelism(saved: int, declared: int) -> None:
     """ProgramError if the state was saved with another max parallelism than the program has."""
     if saved != declared:
-        raise ProgramError(f"the state was saved with max parallelism {saved}, the program has {declared}: "
-                           f"call set_max_parallelism({saved}), it cannot change")
+        raise ProgramError(
+            f"the state was saved with max parallelism {saved}, the program has {declared}: "
+            f"call set_max_parallelism({saved}), it cannot change"
+        )
 
 
 def redistribute(snapshots: Iterable[bytes], groups: range) -> bytes:
-    """The snapshot for a new subtask that owns ``groups``, made of those of all old subtasks. Nothing is unpickled."""
+    """The snapshot for a new subtask that owns ``groups``, made of those of all old subtasks.
+    Nothing is unpickled."""
     opened = [KeyedSnapshot.from_bytes(snapshot).within(groups) for snapshot in snapshots]
     if not opened:
         raise ProgramError("there is no keyed state to share out")
@@ -128,10 +158,15 @@ def redistribute(snapshots: Iterable[bytes], groups: range) -> bytes:
     merged: dict[int, bytes] = {}
     for part in opened:
         if part.max_parallelism != opened[0].max_parallelism:
-            raise ProgramError(f"keyed state of max parallelism {part.max_parallelism} and of {opened[0].max_parallelism} do not belong together")
+            raise ProgramError(
+                f"keyed state of max parallelism {part.max_parallelism} and of "
+                f"{opened[0].max_parallelism} do not belong together"
+            )
         for name, meta in part.states.items():
             if states.setdefault(name, meta) != meta:
-                raise ProgramError(f"state {name!r} is a {states[name]} in one subtask and a {meta} in another")
+                raise ProgramError(
+                    f"state {name!r} is a {states[name]} in one subtask and a {meta} in another"
+                )
         twice = merged.keys() & part.groups.keys()
         if twice:
             raise ProgramError(f"key group {min(twice)} is in two of the snapshots")
@@ -140,13 +175,17 @@ def redistribute(snapshots: Iterable[bytes], groups: range) -> bytes:
 
 
 def dump_groups(groups: Iterable[tuple[int, Group]], turns: Turns) -> dict[int, bytes]:
-    """Pickles each group, by its number; with cloudpickle if it holds classes that cannot be imported. Raises ProgramError for what cannot be
-    saved. Gives way between parts of a large group."""
+    """Pickles each group, by its number; with cloudpickle if it holds classes that cannot be
+    imported. Raises ProgramError for what cannot be saved. Gives way between parts of a large
+    group."""
     dumped: dict[int, bytes] = {}
     by_name = True
     for number, pairs_of_states in groups:
         turns.give_way()
-        group = {name: pairs if len(pairs) < _LARGE else _InTurns(pairs, turns) for name, pairs in pairs_of_states.items()}
+        group = {
+            name: pairs if len(pairs) < _LARGE else _InTurns(pairs, turns)
+            for name, pairs in pairs_of_states.items()
+        }
         if by_name:
             try:
                 dumped[number] = pickle.dumps(group, 5)

@@ -1,4 +1,5 @@
-"""Engine values in memory that are frozen without a copy. The operator reads and writes a mapping, which is another one after a freeze."""
+"""Engine values in memory that are frozen without a copy. The operator reads and writes a mapping,
+which is another one after a freeze."""
 
 from __future__ import annotations
 
@@ -16,11 +17,17 @@ COPIED_AT_ONCE = 1 << 10  # keys, up to which a freeze copies all of them
 
 
 class LayeredValues:
-    """The values of the state ``name``. ``rebind`` is called with the dict to read and write. ``copy`` gives a copy of a value, as the engine changes
-    values in place."""
+    """The values of the state ``name``. ``rebind`` is called with the dict to read and write.
+    ``copy`` gives a copy of a value, as the engine changes values in place."""
 
-    def __init__(self, name: str, values: dict[Any, Any], rebind: Callable[[dict[Any, Any]], None], copy: Callable[[Any], Any],
-                 copied_at_once: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        values: dict[Any, Any],
+        rebind: Callable[[dict[Any, Any]], None],
+        copy: Callable[[Any], Any],
+        copied_at_once: int,
+    ) -> None:
         self._name, self._copy = name, copy
         self._layers = Layers(name, values, rebind, copy, copied_at_once)
 

@@ -1,7 +1,8 @@
-"""Operator state: state of a subtask and not of a key. There are lists, whose elements may move to other subtasks, and broadcast state.
+"""Operator state: state of a subtask and not of a key. There are lists, whose elements may move to
+other subtasks, and broadcast state.
 
-All of it is in this process's memory, as in Flink. Restored state that the program does not ask for is kept, and saved again.
-"""
+All of it is in this process's memory, as in Flink. Restored state that the program does not ask for
+is kept, and saved again."""
 
 from __future__ import annotations
 
@@ -13,10 +14,22 @@ from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.state.api import ListState, OperatorStateStore
 from flinkpy.state.broadcast_state import HeapBroadcastState
-from flinkpy.state.descriptors import RESERVED, ListStateDescriptor, MapStateDescriptor, StateDescriptor, StateKind
+from flinkpy.state.descriptors import (
+    RESERVED,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    StateDescriptor,
+    StateKind,
+)
 from flinkpy.state.heap.heap_states import refuse_none
 from flinkpy.state.isolation import adopt, protect, release, reveal
-from flinkpy.state.operator_snapshots import OperatorSnapshot, OperatorStateMeta, Sharing, dump_pieces, load_piece
+from flinkpy.state.operator_snapshots import (
+    OperatorSnapshot,
+    OperatorStateMeta,
+    Sharing,
+    dump_pieces,
+    load_piece,
+)
 from flinkpy.state.type_changes import RULE, carried_out, changed_elements, changed_entries
 
 SnapshotHook = Callable[[int, int], None]  # checkpoint id, its timestamp in milliseconds
@@ -67,54 +80,73 @@ class OperatorStateStatistics:
 
 
 class OperatorStateBackend(OperatorStateStore):
-    """The operator state of one operator in one subtask, which ``get_operator_state_store()`` returns.
+    """The operator state of one operator in one subtask, which ``get_operator_state_store()``
+    returns.
 
-    One name is one state, whatever its kind. The actions of ``before_snapshot`` run first when a snapshot is made, so that functions can bring
-    their state up to date.
-    """
+    One name is one state, whatever its kind. The actions of ``before_snapshot`` run first when a
+    snapshot is made, so that functions can bring their state up to date."""
 
     def __init__(self) -> None:
         self._tables: dict[str, _Table] = {}
         self._hooks: list[SnapshotHook] = []
         self.restored = False
 
-    # -- states ------------------------------------------------------------------------------------------------------------
+    # -- states ------------------------------------------------------------------------------------
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        table = self._table(state_descriptor, ListStateDescriptor, Sharing.SPLIT, "get_list_state()")
+        table = self._table(
+            state_descriptor, ListStateDescriptor, Sharing.SPLIT, "get_list_state()"
+        )
         return OperatorListState(table.elements)
 
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        table = self._table(state_descriptor, ListStateDescriptor, Sharing.UNION, "get_union_list_state()")
+        table = self._table(
+            state_descriptor, ListStateDescriptor, Sharing.UNION, "get_union_list_state()"
+        )
         return OperatorListState(table.elements)
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> HeapBroadcastState:
-        table = self._table(state_descriptor, MapStateDescriptor, Sharing.BROADCAST, "get_broadcast_state()")
+        table = self._table(
+            state_descriptor, MapStateDescriptor, Sharing.BROADCAST, "get_broadcast_state()"
+        )
         return HeapBroadcastState(table.entries)
 
     def engine_list(self, name: str) -> ListState[Any]:
-        """A list of the operator itself, beside those of its function. Its name begins as no name of a program may."""
+        """A list of the operator itself, beside those of its function. Its name begins as no name
+        of a program may."""
         if not name.startswith(RESERVED):
-            raise EngineError(f"operator state of the engine is called {RESERVED}something, not {name!r}")
-        return OperatorListState(self._table_of(name, OperatorStateMeta(Sharing.SPLIT, StateKind.ENGINE.value)).elements)
+            raise EngineError(
+                f"operator state of the engine is called {RESERVED}something, not {name!r}"
+            )
+        return OperatorListState(
+            self._table_of(name, OperatorStateMeta(Sharing.SPLIT, StateKind.ENGINE.value)).elements
+        )
 
-    def _table(self, descriptor: Any, wanted: type[StateDescriptor], sharing: Sharing, call: str) -> _Table:
+    def _table(
+        self, descriptor: Any, wanted: type[StateDescriptor], sharing: Sharing, call: str
+    ) -> _Table:
         if not isinstance(descriptor, wanted):
             raise ProgramError(f"{call} takes a {wanted.__name__}, this is {descriptor!r:.80}")
         name = descriptor.name
         if descriptor.ttl is not None:
-            raise ProgramError(f"state {name!r}: a time to live is for keyed state, {sharing.value} does not expire")
+            raise ProgramError(
+                f"state {name!r}: a time to live is for keyed state, {sharing.value} does not "
+                "expire"
+            )
         return self._table_of(name, OperatorStateMeta(sharing, repr(descriptor.type_info)))
 
     def _table_of(self, name: str, meta: OperatorStateMeta) -> _Table:
         table = self._tables.setdefault(name, _Table(meta))
         if table.meta != meta and not _takes_over(name, table, meta):
             origin = "is" if table.asked_for else "was saved as"
-            raise ProgramError(f"state {name!r} {origin} a {table.meta}, and cannot be a {meta} too: give one of them another name")
+            raise ProgramError(
+                f"state {name!r} {origin} a {table.meta}, and cannot be a {meta} too: give "
+                "one of them another name"
+            )
         table.asked_for = True
         return table
 
-    # -- snapshots -----------------------------------------------------------------------------------------------------------
+    # -- snapshots ---------------------------------------------------------------------------------
 
     def before_snapshot(self, hook: SnapshotHook) -> None:
         """Adds an action to run at the beginning of each snapshot."""
@@ -129,13 +161,18 @@ class OperatorStateBackend(OperatorStateStore):
         pieces: dict[str, list[bytes]] = {}
         for name, table in self._tables.items():
             if table.meta.sharing is Sharing.BROADCAST:
-                pieces[name] = dump_pieces(name, [{key: reveal(stored) for key, stored in table.entries.items()}])
+                pieces[name] = dump_pieces(
+                    name, [{key: reveal(stored) for key, stored in table.entries.items()}]
+                )
             else:
                 pieces[name] = dump_pieces(name, map(reveal, table.elements))
-        return OperatorSnapshot({name: table.meta for name, table in self._tables.items()}, pieces).to_bytes()
+        return OperatorSnapshot(
+            {name: table.meta for name, table in self._tables.items()}, pieces
+        ).to_bytes()
 
     def restore(self, snapshot: bytes | None) -> None:
-        """Loads a snapshot, before the first state is asked for. None: the operator starts from a snapshot that has no operator state."""
+        """Loads a snapshot, before the first state is asked for. None: the operator starts from a
+        snapshot that has no operator state."""
         self.restored = True
         if snapshot is None:
             return
@@ -145,15 +182,19 @@ class OperatorStateBackend(OperatorStateStore):
             loaded = [load_piece(piece) for piece in opened.pieces[name]]
             if meta.sharing is Sharing.BROADCAST:
                 for entries in loaded:
-                    table.entries.update((canonical_key(key), adopt(value)) for key, value in entries.items())
+                    table.entries.update(
+                        (canonical_key(key), adopt(value)) for key, value in entries.items()
+                    )
             else:
                 table.elements.extend(map(adopt, loaded))
 
-    # -- about ---------------------------------------------------------------------------------------------------------------
+    # -- about -------------------------------------------------------------------------------------
 
     @property
     def statistics(self) -> OperatorStateStatistics:
-        return OperatorStateStatistics({name: len(table.elements) + len(table.entries) for name, table in self._tables.items()})
+        return OperatorStateStatistics(
+            {name: len(table.elements) + len(table.entries) for name, table in self._tables.items()}
+        )
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {size}" for name, size in self.statistics.sizes.items())
@@ -161,13 +202,20 @@ class OperatorStateBackend(OperatorStateStore):
 
 
 def _takes_over(name: str, table: _Table, meta: OperatorStateMeta) -> bool:
-    """Brings what was saved into the type that the program declares now, if that is the only difference. ProgramError if it cannot be done."""
+    """Brings what was saved into the type that the program declares now, if that is the only
+    difference. ProgramError if it cannot be done."""
     if table.asked_for or table.meta.sharing is not meta.sharing:
         return False
-    change = (changed_entries if meta.sharing is Sharing.BROADCAST else changed_elements)(table.meta.type, meta.type)
+    change = (changed_entries if meta.sharing is Sharing.BROADCAST else changed_elements)(
+        table.meta.type, meta.type
+    )
     if change is None:
-        raise ProgramError(f"state {name!r} was saved as a {table.meta}, and the program declares a {meta}: {RULE}")
+        raise ProgramError(
+            f"state {name!r} was saved as a {table.meta}, and the program declares a {meta}: {RULE}"
+        )
     table.elements[:] = [adopt(carried_out(change, reveal(each), name)) for each in table.elements]
-    table.entries.update({key: adopt(carried_out(change, reveal(each), name)) for key, each in table.entries.items()})
+    table.entries.update(
+        {key: adopt(carried_out(change, reveal(each), name)) for key, each in table.entries.items()}
+    )
     table.meta = meta
     return True

@@ -1,7 +1,8 @@
-"""For each kind of state: how its stored form becomes the form in snapshots and back, and how expired parts are removed from it.
+"""For each kind of state: how its stored form becomes the form in snapshots and back, and how
+expired parts are removed from it.
 
-A value has expired if it was last touched at or before a deadline: the present less the time to live.
-"""
+A value has expired if it was last touched at or before a deadline: the present less the time to
+live."""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ class Swept(NamedTuple):
 class Form(NamedTuple):
     """``dump`` returns the form in a snapshot, ``load`` the stored form again.
 
-    ``alive(stored, deadline)`` returns the stored form without expired parts, or None if nothing is left; it does not change ``stored``.
-    ``sweep(entries, keys, deadline)`` removes what has expired at these keys. ``private`` gives a copy of a stored form that may be changed in
-    place, and the stored form itself if it may not; it is None where stored forms are only replaced.
-    """
+    ``alive(stored, deadline)`` returns the stored form without expired parts, or None if nothing is
+    left; it does not change ``stored``. ``sweep(entries, keys, deadline)`` removes what has expired
+    at these keys. ``private`` gives a copy of a stored form that may be changed in place, and the
+    stored form itself if it may not; it is None where stored forms are only replaced."""
 
     dump: Callable[[Any], Any]
     load: Callable[[Any], Any]
@@ -47,13 +48,20 @@ def form_of(kind: StateKind, expires: bool) -> Form:
     dump, load = (_dump_stamped, _load_stamped) if expires else (reveal, adopt)
     if kind is StateKind.LIST:
         return Form(
-            lambda stored: [dump(each) for each in stored], lambda saved: [load(each) for each in saved], _alive_list, _sweep_many(_alive_list),
-            list.copy)
+            lambda stored: [dump(each) for each in stored],
+            lambda saved: [load(each) for each in saved],
+            _alive_list,
+            _sweep_many(_alive_list),
+            list.copy,
+        )
     if kind is StateKind.MAP:
         return Form(
             lambda stored: {key: dump(each) for key, each in stored.items()},
-            lambda saved: {canonical_key(key): load(each) for key, each in saved.items()},  # pickled, a NaN is another one
-            _alive_map, _sweep_many(_alive_map), dict.copy,
+            # pickled, a NaN is another one
+            lambda saved: {canonical_key(key): load(each) for key, each in saved.items()},
+            _alive_map,
+            _sweep_many(_alive_map),
+            dict.copy,
         )
     if kind is StateKind.VALUE:
         return Form(dump, load, _alive_single, _sweep_single, None)
@@ -113,7 +121,9 @@ def _sweep_single(entries: dict[Any, Stamped], keys: Iterable[Any], deadline: in
     return Swept(len(gone), earliest)
 
 
-def _sweep_many(alive: Callable[[Any, int], Any]) -> Callable[[dict[Any, Any], Iterable[Any], int], Swept]:
+def _sweep_many(
+    alive: Callable[[Any, int], Any],
+) -> Callable[[dict[Any, Any], Iterable[Any], int], Swept]:
     def sweep(entries: dict[Any, Any], keys: Iterable[Any], deadline: int) -> Swept:
         get, removed, earliest = looking_at(entries), 0, NEVER
         for key in keys:
@@ -127,7 +137,10 @@ def _sweep_many(alive: Callable[[Any, int], Any]) -> Callable[[dict[Any, Any], I
                 continue
             if len(left) < len(stored):
                 entries[key] = left
-            earliest = min(earliest, min([each[1] for each in (left.values() if isinstance(left, dict) else left)]))
+            earliest = min(
+                earliest,
+                min([each[1] for each in (left.values() if isinstance(left, dict) else left)]),
+            )
         return Swept(removed, earliest)
 
     return sweep

@@ -1,8 +1,8 @@
-"""What the backends share: one table for each state, found by its name, saved and restored by key group.
+"""What the backends share: one table for each state, found by its name, saved and restored by key
+group.
 
-A backend decides what the entries of a table are (a dict, or a view of a database), which state classes read and write them, and how expired entries
-are removed.
-"""
+A backend decides what the entries of a table are (a dict, or a view of a database), which state
+classes read and write them, and how expired entries are removed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,26 @@ from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend, RegionEntries
-from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
-from flinkpy.state.frozen_tables import REGION, FrozenEntries, FrozenRegion, FrozenTable, FrozenTables, GroupsOfKeys
-from flinkpy.state.keyed_snapshots import KeyedSnapshot, StateMeta, check_max_parallelism, load_group
+from flinkpy.state.descriptors import (
+    AggregatingStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    StateKind,
+)
+from flinkpy.state.frozen_tables import (
+    REGION,
+    FrozenEntries,
+    FrozenRegion,
+    FrozenTable,
+    FrozenTables,
+    GroupsOfKeys,
+)
+from flinkpy.state.keyed_snapshots import (
+    KeyedSnapshot,
+    StateMeta,
+    check_max_parallelism,
+    load_group,
+)
 from flinkpy.state.layered_values import COPIED_AT_ONCE, LayeredValues
 from flinkpy.state.saved_state import FrozenKeyedState
 from flinkpy.state.stored_forms import Form, form_of, same
@@ -35,7 +52,8 @@ Frozen: TypeAlias = "dict[str, tuple[StateMeta, FrozenTable]]"  # by name
 
 @dataclass
 class Table:
-    """One state, for all keys. A restored table has no ``state`` until the program asks for it, and is saved again even if it never does."""
+    """One state, for all keys. A restored table has no ``state`` until the program asks for it, and
+    is saved again even if it never does."""
 
     kind: StateKind
     meta: StateMeta
@@ -50,7 +68,13 @@ class Table:
     def __post_init__(self) -> None:
         self.form: Form = form_of(self.kind, self.meta.expires)
 
-    def make_layered(self, name: str, rebind: Callable[[dict[Any, Any]], None], copy: Callable[[Any], Any], copied_at_once: int) -> None:
+    def make_layered(
+        self,
+        name: str,
+        rebind: Callable[[dict[Any, Any]], None],
+        copy: Callable[[Any], Any],
+        copied_at_once: int,
+    ) -> None:
         """From now on its entries, a dict, are frozen without a copy."""
 
         def rebind_both(entries: dict[Any, Any]) -> None:
@@ -60,15 +84,19 @@ class Table:
         self.layered = LayeredValues(name, self.entries, rebind_both, copy, copied_at_once)
 
     def keeps(self) -> Callable[[Pairs], Pairs]:
-        """What leaves out the pairs that do not go into a snapshot of this moment: those that have expired, if the program wants that."""
+        """What leaves out the pairs that do not go into a snapshot of this moment: those that have
+        expired, if the program wants that."""
         if self.rules is None or not self.full_snapshot:
             return lambda pairs: pairs
         deadline, alive = self.rules.deadline(), self.form.alive
-        return lambda pairs: ((key, left) for key, stored in pairs if (left := alive(stored, deadline)) is not None)
+        return lambda pairs: (
+            (key, left) for key, stored in pairs if (left := alive(stored, deadline)) is not None
+        )
 
 
 class TableBackend(KeyedStateBackend):
-    """States by name. ``lasting`` and ``expiring``: the class of each kind of state, without and with a time to live."""
+    """States by name. ``lasting`` and ``expiring``: the class of each kind of state, without and
+    with a time to live."""
 
     lasting: ClassVar[Mapping[StateKind, Any]]
     expiring: ClassVar[Mapping[StateKind, Any]]
@@ -76,10 +104,13 @@ class TableBackend(KeyedStateBackend):
 
     def __init__(self, max_parallelism: int, groups: range, clock: Clock) -> None:
         self.current = CurrentKey()
-        self._max_parallelism, self._groups, self._clock = max_parallelism, groups, clock
+        self._max_parallelism = max_parallelism
+        self._groups = groups
+        self._clock = clock
         self._tables: dict[str, Table] = {}
         self._regions: dict[str, RegionEntries] = {}
-        self._unclaimed: dict[str, dict[Any, Any]] = {}  # regions that were restored and not registered yet
+        # regions that were restored and not registered yet
+        self._unclaimed: dict[str, dict[Any, Any]] = {}
 
     @abstractmethod
     def _new_entries(self, name: str, kind: StateKind, expires: bool) -> Any:
@@ -96,7 +127,9 @@ class TableBackend(KeyedStateBackend):
         if table.rules is None:
             made = self.lasting[descriptor.kind](table.entries, self.current, *function)
         else:
-            made = self.expiring[descriptor.kind](table.entries, self.current, table.rules, table.cleanup, *function)
+            made = self.expiring[descriptor.kind](
+                table.entries, self.current, table.rules, table.cleanup, *function
+            )
         return made
 
     @abstractmethod
@@ -105,7 +138,11 @@ class TableBackend(KeyedStateBackend):
 
     def state(self, descriptor: StateDescriptor) -> State:
         ttl = descriptor.ttl
-        table = self._table(descriptor.name, descriptor.kind, StateMeta(descriptor.kind.value, repr(descriptor.type_info), ttl is not None))
+        table = self._table(
+            descriptor.name,
+            descriptor.kind,
+            StateMeta(descriptor.kind.value, repr(descriptor.type_info), ttl is not None),
+        )
         if table.state is None:
             if ttl is not None:
                 self._make_expire(table, ttl)
@@ -113,10 +150,14 @@ class TableBackend(KeyedStateBackend):
         return table.state
 
     def engine_values(self, name: str) -> MutableMapping[Any, Any]:
-        entries: MutableMapping[Any, Any] = self._table(name, StateKind.ENGINE, StateMeta(StateKind.ENGINE.value, "", False)).entries
+        entries: MutableMapping[Any, Any] = self._table(
+            name, StateKind.ENGINE, StateMeta(StateKind.ENGINE.value, "", False)
+        ).entries
         return entries
 
-    def layer_engine_values(self, name: str, rebind: Callable[[dict[Any, Any]], None], copy: Callable[[Any], Any]) -> None:
+    def layer_engine_values(
+        self, name: str, rebind: Callable[[dict[Any, Any]], None], copy: Callable[[Any], Any]
+    ) -> None:
         table = self._tables[name]
         if type(table.entries) is dict:
             table.make_layered(name, rebind, copy, self.layered_from)
@@ -130,19 +171,31 @@ class TableBackend(KeyedStateBackend):
     def _table(self, name: str, kind: StateKind, meta: StateMeta) -> Table:
         table = self._tables.get(name)
         if table is None:
-            table = self._tables[name] = Table(kind, meta, self._new_entries(name, kind, meta.expires))
+            table = self._tables[name] = Table(
+                kind, meta, self._new_entries(name, kind, meta.expires)
+            )
         elif table.meta != meta and not self._takes_over(name, table, meta):
             origin = "is" if table.state is not None else "was saved as"
-            raise ProgramError(f"state {name!r} {origin} a {table.meta}, and cannot be a {meta} too: give one of them another name")
+            raise ProgramError(
+                f"state {name!r} {origin} a {table.meta}, and cannot be a {meta} too: give "
+                "one of them another name"
+            )
         return table
 
     def _takes_over(self, name: str, table: Table, meta: StateMeta) -> bool:
-        """Brings what was saved into the type that the program declares now, if that is the only difference. ProgramError if it cannot be done."""
-        if table.state is not None or (table.meta.kind, table.meta.expires) != (meta.kind, meta.expires):
+        """Brings what was saved into the type that the program declares now, if that is the only
+        difference. ProgramError if it cannot be done."""
+        if table.state is not None or (table.meta.kind, table.meta.expires) != (
+            meta.kind,
+            meta.expires,
+        ):
             return False
         change = changed_values(table.kind, meta.expires, table.meta.type, meta.type)
         if change is None:
-            raise ProgramError(f"state {name!r} was saved as a {table.meta}, and the program declares a {meta}: {RULE}")
+            raise ProgramError(
+                f"state {name!r} was saved as a {table.meta}, and the program declares a "
+                f"{meta}: {RULE}"
+            )
         dump, load = table.form.dump, table.form.load
         for key, stored in list(table.entries.items()):
             table.entries[key] = load(carried_out(change, dump(stored), name))
@@ -151,8 +204,10 @@ class TableBackend(KeyedStateBackend):
 
     def _make_expire(self, table: Table, ttl: StateTtlConfig) -> None:
         table.rules = rules = TtlRules(
-            to_milliseconds(ttl.get_ttl()) * NS_PER_MS, ttl.get_update_type() is UpdateType.OnReadAndWrite,
-            ttl.get_state_visibility() is StateVisibility.ReturnExpiredIfNotCleanedUp, self._clock,
+            to_milliseconds(ttl.get_ttl()) * NS_PER_MS,
+            ttl.get_update_type() is UpdateType.OnReadAndWrite,
+            ttl.get_state_visibility() is StateVisibility.ReturnExpiredIfNotCleanedUp,
+            self._clock,
         )
         strategies = ttl.get_cleanup_strategies()
         table.full_snapshot = strategies.in_full_snapshot()
@@ -184,7 +239,7 @@ class TableBackend(KeyedStateBackend):
             if table.layered is not None:
                 table.layered.after_batch()
 
-    # -- snapshots -----------------------------------------------------------------------------------------------------------
+    # -- snapshots ---------------------------------------------------------------------------------
 
     @property
     def has_states(self) -> bool:
@@ -199,13 +254,25 @@ class TableBackend(KeyedStateBackend):
         tables: Frozen = {}
         for name, table in self._tables.items():
             layered = table.layered
-            tables[name] = table.meta, self._frozen(name, table, groups_of_keys) if layered is None else layered.freeze(groups_of_keys, shares_keys)
-        return FrozenTables(self._max_parallelism, self._groups, tables | self._frozen_regions(groups_of_keys))
+            tables[name] = (
+                table.meta,
+                self._frozen(name, table, groups_of_keys)
+                if layered is None
+                else layered.freeze(groups_of_keys, shares_keys),
+            )
+        return FrozenTables(
+            self._max_parallelism, self._groups, tables | self._frozen_regions(groups_of_keys)
+        )
 
     def _frozen_regions(self, groups_of_keys: GroupsOfKeys) -> Frozen:
         """What operators hold in forms of their own."""
-        held: dict[str, FrozenRegion] = {name: entries() for name, entries in self._regions.items()} | self._unclaimed
-        return {name: (REGION, FrozenEntries(entries, None, same, groups_of_keys, True)) for name, entries in held.items()}
+        held: dict[str, FrozenRegion] = {
+            name: entries() for name, entries in self._regions.items()
+        } | self._unclaimed
+        return {
+            name: (REGION, FrozenEntries(entries, None, same, groups_of_keys, True))
+            for name, entries in held.items()
+        }
 
     @abstractmethod
     def _frozen(self, name: str, table: Table, groups_of_keys: GroupsOfKeys) -> FrozenTable:
@@ -224,7 +291,9 @@ class TableBackend(KeyedStateBackend):
         for data in opened.within(self._groups).groups.values():
             for name, pairs in load_group(data).items():
                 if name in self._unclaimed:
-                    self._unclaimed[name].update((canonical_key(key), saved) for key, saved in pairs)
+                    self._unclaimed[name].update(
+                        (canonical_key(key), saved) for key, saved in pairs
+                    )
                     continue
                 table = self._tables[name]
                 load = table.form.load
@@ -236,4 +305,7 @@ class TableBackend(KeyedStateBackend):
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}: {count}" for name, count in self.statistics.keys.items())
-        return f"<{type(self).__name__} of key groups {self._groups.start}-{self._groups.stop - 1}: {counts or 'empty'}>"
+        return (
+            f"<{type(self).__name__} of key groups "
+            f"{self._groups.start}-{self._groups.stop - 1}: {counts or 'empty'}>"
+        )

@@ -11,7 +11,8 @@ from flinkpy.state.backend import CurrentKey
 
 
 class BootstrapContext:
-    """What ``process_element`` of a KeyedStateBootstrapFunction gets: the current key, and timers for it."""
+    """What ``process_element`` of a KeyedStateBootstrapFunction gets: the current key, and timers
+    for it."""
 
     def __init__(self, current: CurrentKey) -> None:
         self._current = current
@@ -23,7 +24,8 @@ class BootstrapContext:
         return self._current.key
 
     def timer_service(self) -> BootstrapContext:
-        """Registers timers for the current key, which fire in the job; those of a process function."""
+        """Registers timers for the current key, which fire in the job; those of a process
+        function."""
         return self
 
     def register_event_time_timer(self, timestamp: int) -> None:
@@ -36,7 +38,8 @@ class BootstrapContext:
 
 
 class KeyedStateBootstrapFunction(Function):
-    """Fills keyed state: ``open`` asks for the states under the names and types that the job's function uses.
+    """Fills keyed state: ``open`` asks for the states under the names and types that the job's
+    function uses.
 
     >>> from flinkpy.common import Types
     >>> from flinkpy.datastream.state import ValueStateDescriptor
@@ -71,7 +74,8 @@ class StateBootstrapFunction(Function):
         """Asks for the states, under the names and types that the job's function uses."""
 
     def open(self, runtime_context: Any) -> None:
-        """Called after that, with None: for what the function needs beside its states. ``close`` is called at the end."""
+        """Called after that, with None: for what the function needs beside its states. ``close`` is
+        called at the end."""
 
     @abstractmethod
     def process_element(self, value: Any) -> None:

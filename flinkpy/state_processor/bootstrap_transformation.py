@@ -1,5 +1,5 @@
-"""From records to the state of one operator: where they come from, which key they have, and which function takes
-them. """
+"""From records to the state of one operator: where they come from, which key they have, and which
+function takes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from flinkpy.operators.process.process_operators import EVENT_TIMERS, PROCESSING
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.operator_backend import OperatorStateBackend
 from flinkpy.state.saved_state import FrozenState
-from flinkpy.state_processor.bootstrap_functions import BootstrapContext, KeyedStateBootstrapFunction, StateBootstrapFunction
+from flinkpy.state_processor.bootstrap_functions import (
+    BootstrapContext,
+    KeyedStateBootstrapFunction,
+    StateBootstrapFunction,
+)
 from flinkpy.state_processor.savepoint_reader import BackendStates
 
 
@@ -28,8 +32,8 @@ class OperatorTransformation:
 
     @staticmethod
     def bootstrap_with(data: Any) -> OneInputOperatorTransformation:
-        """With these records: an iterable of values; a pyarrow Table or RecordBatch, a DataFrame of pandas, Polars or Spark, whose
-        records are Rows."""
+        """With these records: an iterable of values; a pyarrow Table or RecordBatch, a DataFrame of
+        pandas, Polars or Spark, whose records are Rows."""
         return OneInputOperatorTransformation(data)
 
 
@@ -40,23 +44,31 @@ class OneInputOperatorTransformation:
         self._data = data
 
     def key_by(self, *key: Callable[[Any], Any] | str | int) -> KeyedOperatorTransformation:
-        """By a function, or by fields: the same key that the job uses, as one function and one field give the key itself, and several fields a
-        tuple."""
+        """By a function, or by fields: the same key that the job uses, as one function and one
+        field give the key itself, and several fields a tuple."""
         if not key:
             raise ProgramError("key_by() takes a function, or the names or positions of fields")
         if len(key) == 1 and callable(key[0]):
             return KeyedOperatorTransformation(self._data, key[0])
         fields = tuple(each for each in key if isinstance(each, (str, int)))
         if len(fields) < len(key):
-            raise ProgramError(f"key_by() takes one function, or the names or positions of fields; this is {key!r:.80}")
+            raise ProgramError(
+                "key_by() takes one function, or the names or positions of fields; this is "
+                f"{key!r:.80}"
+            )
         return KeyedOperatorTransformation(self._data, FieldKey(fields))
 
     def transform(self, function: StateBootstrapFunction) -> StateBootstrapTransformation:
         """Operator state: all of it in the first subtask, which the job shares out."""
         if not isinstance(function, StateBootstrapFunction):
-            raise ProgramError("transform() takes a StateBootstrapFunction, or after key_by() a KeyedStateBootstrapFunction; this is "
-                               f"{function!r:.80}")
-        return StateBootstrapTransformation(lambda max_parallelism, parallelism: _operator_state(self._data, function, parallelism))
+            raise ProgramError(
+                "transform() takes a StateBootstrapFunction, or after key_by() a "
+                "KeyedStateBootstrapFunction; this is "
+                f"{function!r:.80}"
+            )
+        return StateBootstrapTransformation(
+            lambda max_parallelism, parallelism: _operator_state(self._data, function, parallelism)
+        )
 
 
 class KeyedOperatorTransformation:
@@ -68,9 +80,15 @@ class KeyedOperatorTransformation:
     def transform(self, function: KeyedStateBootstrapFunction) -> StateBootstrapTransformation:
         """Keyed state."""
         if not isinstance(function, KeyedStateBootstrapFunction):
-            raise ProgramError(f"after key_by() transform() takes a KeyedStateBootstrapFunction, this is {function!r:.80}")
+            raise ProgramError(
+                "after key_by() transform() takes a KeyedStateBootstrapFunction, this is "
+                f"{function!r:.80}"
+            )
         return StateBootstrapTransformation(
-            lambda max_parallelism, parallelism: _keyed_state(self._data, self._key, function, max_parallelism, parallelism))
+            lambda max_parallelism, parallelism: _keyed_state(
+                self._data, self._key, function, max_parallelism, parallelism
+            )
+        )
 
     def __repr__(self) -> str:
         return f"<KeyedOperatorTransformation by {self._key!r}>"
@@ -94,7 +112,10 @@ def records_of(data: Any) -> Iterator[Any]:
 
         data = arrow_table_of(data)
     elif type(data).__name__ in ("Series", "LazyFrame"):
-        raise ProgramError(f"state is made of records, this is a {type(data).__name__}: give a DataFrame, whose rows are the records, or a list")
+        raise ProgramError(
+            f"state is made of records, this is a {type(data).__name__}: give a DataFrame, "
+            "whose rows are the records, or a list"
+        )
     elif type(data).__module__.partition(".")[0] == "pandas":
         import pyarrow as pa
 
@@ -111,18 +132,34 @@ def records_of(data: Any) -> Iterator[Any]:
     elif isinstance(data, Iterable):
         yield from data
     else:
-        raise ProgramError(f"state is made of records: an iterable, Arrow data or a DataFrame; this is {data!r:.80}")
+        raise ProgramError(
+            "state is made of records: an iterable, Arrow data or a DataFrame; this is "
+            f"{data!r:.80}"
+        )
 
 
-def _keyed_state(data: Any, key_of: Callable[[Any], Any], function: KeyedStateBootstrapFunction, max_parallelism: int,
-                 parallelism: int) -> list[FrozenState]:
+def _keyed_state(
+    data: Any,
+    key_of: Callable[[Any], Any],
+    function: KeyedStateBootstrapFunction,
+    max_parallelism: int,
+    parallelism: int,
+) -> list[FrozenState]:
     """One backend for all key groups; each subtask's share of it is what it saves."""
-    backends = [HeapKeyedStateBackend(max_parallelism, key_group_range(subtask, max_parallelism, parallelism), SYSTEM_CLOCK)
-                for subtask in range(parallelism)]
+    backends = [
+        HeapKeyedStateBackend(
+            max_parallelism, key_group_range(subtask, max_parallelism, parallelism), SYSTEM_CLOCK
+        )
+        for subtask in range(parallelism)
+    ]
     opened = [_Opened(backend, function) for backend in backends]
     for record in records_of(data):
         key = canonical_key(key_of(record))
-        subtask = channel_of_key_group(key_group(key, max_parallelism), max_parallelism, parallelism) if parallelism > 1 else 0
+        subtask = (
+            channel_of_key_group(key_group(key, max_parallelism), max_parallelism, parallelism)
+            if parallelism > 1
+            else 0
+        )
         opened[subtask].process(key, record)
     for each in opened:
         each.function.close()
@@ -130,12 +167,23 @@ def _keyed_state(data: Any, key_of: Callable[[Any], Any], function: KeyedStateBo
 
 
 class _Opened:
-    """A function with its states in one backend. A function keeps its states in itself, so each backend has a copy."""
+    """A function with its states in one backend. A function keeps its states in itself, so each
+    backend has a copy."""
 
-    def __init__(self, backend: HeapKeyedStateBackend, function: KeyedStateBootstrapFunction) -> None:
-        self.backend, self.function, self._context = backend, copy.copy(function), BootstrapContext(backend.current)
-        for name, timers in ((EVENT_TIMERS, self._context.event_timers), (PROCESSING_TIMERS, self._context.processing_timers)):
-            backend.register_region(name, lambda timers=timers: {key: sorted(each) for key, each in timers.items()})  # type: ignore[misc]
+    def __init__(
+        self, backend: HeapKeyedStateBackend, function: KeyedStateBootstrapFunction
+    ) -> None:
+        self.backend = backend
+        self.function = copy.copy(function)
+        self._context = BootstrapContext(backend.current)
+        for name, timers in (
+            (EVENT_TIMERS, self._context.event_timers),
+            (PROCESSING_TIMERS, self._context.processing_timers),
+        ):
+            backend.register_region(
+                name,
+                lambda timers=timers: {key: sorted(each) for key, each in timers.items()},  # type: ignore[misc]
+            )
         self.function.open(BackendStates(backend))
 
     def process(self, key: Any, record: Any) -> None:
@@ -143,11 +191,16 @@ class _Opened:
         self.function.process_element(record, self._context)
 
 
-def _operator_state(data: Any, function: StateBootstrapFunction, parallelism: int) -> list[FrozenState]:
+def _operator_state(
+    data: Any, function: StateBootstrapFunction, parallelism: int
+) -> list[FrozenState]:
     held = OperatorStateBackend()
     function.initialize_state(held)
     function.open(None)
     for record in records_of(data):
         function.process_element(record)
     function.close()
-    return [FrozenState(operator=held.snapshot(1, SYSTEM_CLOCK.time_ms())), *(FrozenState() for _ in range(parallelism - 1))]
+    return [
+        FrozenState(operator=held.snapshot(1, SYSTEM_CLOCK.time_ms())),
+        *(FrozenState() for _ in range(parallelism - 1)),
+    ]

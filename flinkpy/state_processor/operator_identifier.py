@@ -33,12 +33,20 @@ class OperatorIdentifier:
 
     @staticmethod
     def for_uid_hash(uid_hash: str) -> OperatorIdentifier:
-        """The operator with this id, which ``flinkpy checkpoints inspect`` shows: for operators without a uid. ProgramError if it is none."""
+        """The operator with this id, which ``flinkpy checkpoints inspect`` shows: for operators
+        without a uid. ProgramError if it is none."""
         if not isinstance(uid_hash, str) or not _ID.fullmatch(uid_hash):
-            raise ProgramError(f"an operator's id has 32 hexadecimal digits in lower case, this is {uid_hash!r:.80}")
+            raise ProgramError(
+                "an operator's id has 32 hexadecimal digits in lower case, this is "
+                f"{uid_hash!r:.80}"
+            )
         return OperatorIdentifier(OperatorId(uid_hash), uid_hash)
 
     @staticmethod
     def of(operator: str | OperatorIdentifier) -> OperatorIdentifier:
         """An identifier, or that of a uid."""
-        return operator if isinstance(operator, OperatorIdentifier) else OperatorIdentifier.for_uid(operator)
+        return (
+            operator
+            if isinstance(operator, OperatorIdentifier)
+            else OperatorIdentifier.for_uid(operator)
+        )

@@ -1,4 +1,5 @@
-"""One state of one operator, as it is read from a savepoint: entry by entry, or all of it as a table."""
+"""One state of one operator, as it is read from a savepoint: entry by entry, or all of it as a
+table."""
 
 from __future__ import annotations
 
@@ -23,23 +24,37 @@ class KeyedEntry(NamedTuple):
 
 
 class ReadState(Generic[T]):
-    """Iterates over the state's entries, each time from the beginning. ``to_arrow`` and ``to_pandas`` give columns, which need a common type of all
-    values: the declared one, or one that fits."""
+    """Iterates over the state's entries, each time from the beginning. ``to_arrow`` and
+    ``to_pandas`` give columns, which need a common type of all values: the declared one, or one
+    that fits."""
 
-    def __init__(self, name: str, entries: Callable[[], Iterator[T]], types: dict[str, TypeInformation | None]) -> None:
-        self._name, self._entries, self._types = name, entries, types
+    def __init__(
+        self,
+        name: str,
+        entries: Callable[[], Iterator[T]],
+        types: dict[str, TypeInformation | None],
+    ) -> None:
+        self._name = name
+        self._entries = entries
+        self._types = types
 
     def __iter__(self) -> Iterator[T]:
         return self._entries()
 
     def to_arrow(self) -> pa.Table:
-        """A table: ``key`` and ``value`` of keyed and of broadcast state, ``value`` of lists. ProgramError if values have no common type; then
-        iterate."""
+        """A table: ``key`` and ``value`` of keyed and of broadcast state, ``value`` of lists.
+        ProgramError if values have no common type; then iterate."""
         import pyarrow as pa
 
         entries: list[Any] = list(self)
-        columns = zip(*entries) if len(self._types) > 1 and entries else [entries if len(self._types) == 1 else [] for _ in self._types]
-        return pa.table({name: self._column(name, list(values)) for name, values in zip(self._types, columns)})
+        columns = (
+            zip(*entries)
+            if len(self._types) > 1 and entries
+            else [entries if len(self._types) == 1 else [] for _ in self._types]
+        )
+        return pa.table(
+            {name: self._column(name, list(values)) for name, values in zip(self._types, columns)}
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """The same as a DataFrame. Raises ProgramError if pandas is not installed."""
@@ -60,7 +75,9 @@ class ReadState(Generic[T]):
         try:
             return array_of(values, inferred_type(values, name), name)
         except (ValueError, LookupError, TypeError, ArithmeticError) as error:
-            raise ProgramError(f"state {self._name!r} is no table: {error}; iterate over its entries instead") from error
+            raise ProgramError(
+                f"state {self._name!r} is no table: {error}; iterate over its entries instead"
+            ) from error
 
     def __repr__(self) -> str:
         return f"<ReadState {self._name!r}>"

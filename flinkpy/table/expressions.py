@@ -22,5 +22,25 @@ from flinkpy.columns.expressions import (
 )
 from flinkpy.columns.units import TimeIntervalUnit, TimePointUnit
 
-__all__ = ["TimeIntervalUnit", "TimePointUnit", "and_", "coalesce", "col", "concat", "concat_ws", "date_format", "greatest", "if_then_else", "least",
-           "lit", "not_", "null_of", "or_", "timestamp_diff", "to_date", "to_timestamp", "to_timestamp_ltz", "when"]
+__all__ = [
+    "TimeIntervalUnit",
+    "TimePointUnit",
+    "and_",
+    "coalesce",
+    "col",
+    "concat",
+    "concat_ws",
+    "date_format",
+    "greatest",
+    "if_then_else",
+    "least",
+    "lit",
+    "not_",
+    "null_of",
+    "or_",
+    "timestamp_diff",
+    "to_date",
+    "to_timestamp",
+    "to_timestamp_ltz",
+    "when",
+]

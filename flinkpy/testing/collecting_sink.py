@@ -1,4 +1,5 @@
-"""A sink whose records the test can read during and after the job, as long as both run in one process."""
+"""A sink whose records the test can read during and after the job, as long as both run in one
+process."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ _here: weakref.WeakValueDictionary[str, _Collected] = weakref.WeakValueDictionar
 
 
 class CollectingSink(Sink):
-    """Keeps the records of all subtasks in the order of arrival. For embedded jobs: on Ray the records are in another
-    process.
+    """Keeps the records of all subtasks in the order of arrival. For embedded jobs: on Ray the
+    records are in another process.
 
     >>> from flinkpy.testing import embedded_environment
     >>> env, sink = embedded_environment(), CollectingSink()
@@ -58,7 +59,9 @@ class CollectingSink(Sink):
         collected = _here.get(self._id)
         if collected is None:
             raise ProgramError(
-                "a CollectingSink collects in the process that made it: run the job with execution.target: embedded, and keep the sink")
+                "a CollectingSink collects in the process that made it: run the job with "
+                "execution.target: embedded, and keep the sink"
+            )
         return _CollectingWriter(collected)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -74,6 +77,10 @@ class _CollectingWriter(SinkWriter):
 
     def write_batch(self, batch: Batch) -> None:
         rows = batch.values if isinstance(batch, RowBatch) else batch.data.to_pylist()
-        stamps = [None] * len(rows) if batch.timestamps is None else [int(stamp) for stamp in batch.timestamps]
+        stamps = (
+            [None] * len(rows)
+            if batch.timestamps is None
+            else [int(stamp) for stamp in batch.timestamps]
+        )
         with self._collected.lock:
             self._collected.stamped.extend(zip(rows, stamps))

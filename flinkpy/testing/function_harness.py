@@ -23,15 +23,23 @@ from flinkpy.testing.harness import OperatorHarness, pickled
 from flinkpy.testing.wiring import Origin, Piece
 
 _METHODS: dict[type, str] = {
-    f.MapFunction: "map", f.FlatMapFunction: "flat_map", f.FilterFunction: "filter", f.ReduceFunction: "reduce", f.ProcessFunction: "process",
-    f.KeyedProcessFunction: "process", f.CoMapFunction: "map", f.CoFlatMapFunction: "flat_map", f.CoProcessFunction: "process",
+    f.MapFunction: "map",
+    f.FlatMapFunction: "flat_map",
+    f.FilterFunction: "filter",
+    f.ReduceFunction: "reduce",
+    f.ProcessFunction: "process",
+    f.KeyedProcessFunction: "process",
+    f.CoMapFunction: "map",
+    f.CoFlatMapFunction: "flat_map",
+    f.CoProcessFunction: "process",
     f.KeyedCoProcessFunction: "process",
 }
 _KEYED = (f.KeyedProcessFunction, f.KeyedCoProcessFunction, f.ReduceFunction)
 
 
 class OneInputHarness(OperatorHarness):
-    """Runs a function of one stream: a MapFunction, FlatMapFunction, FilterFunction or ProcessFunction.
+    """Runs a function of one stream: a MapFunction, FlatMapFunction, FilterFunction or
+    ProcessFunction.
 
     >>> from flinkpy.datastream import MapFunction
     >>> class Double(MapFunction):
@@ -49,7 +57,9 @@ class OneInputHarness(OperatorHarness):
     """
 
     def __init__(self, function: Any, **options: Any) -> None:
-        super().__init__(_recipe(1, lambda stream: _applied(stream, function, keyed=False)), **options)
+        super().__init__(
+            _recipe(1, lambda stream: _applied(stream, function, keyed=False)), **options
+        )
 
     @classmethod
     def of(cls, build: Callable[[DataStream], DataStream], **options: Any) -> OneInputHarness:
@@ -73,14 +83,14 @@ class OneInputHarness(OperatorHarness):
         self._push(0, values, timestamps)
 
     def push_watermark(self, timestamp: int) -> None:
-        """Pushes a watermark: no element with this event time (in milliseconds) or an earlier one follows. Raises
-        ValueError if it goes back."""
+        """Pushes a watermark: no element with this event time (in milliseconds) or an earlier one
+        follows. Raises ValueError if it goes back."""
         self._push_watermark(0, timestamp)
 
 
 class KeyedOneInputHarness(OneInputHarness):
-    """Runs a function of a keyed stream, with state and timers: a KeyedProcessFunction, ReduceFunction or one of the
-    others.
+    """Runs a function of a keyed stream, with state and timers: a KeyedProcessFunction,
+    ReduceFunction or one of the others.
 
     >>> from flinkpy.datastream import KeyedProcessFunction
     >>> class Remind(KeyedProcessFunction):
@@ -97,11 +107,16 @@ class KeyedOneInputHarness(OneInputHarness):
     """
 
     def __init__(self, function: Any, key_selector: Any, **options: Any) -> None:
-        OperatorHarness.__init__(self, _recipe(1, lambda stream: _applied(stream.key_by(key_selector), function)), **options)
+        OperatorHarness.__init__(
+            self,
+            _recipe(1, lambda stream: _applied(stream.key_by(key_selector), function)),
+            **options,
+        )
 
 
 class TwoInputHarness(OperatorHarness):
-    """Runs a function of two connected streams: a CoMapFunction, CoFlatMapFunction or CoProcessFunction.
+    """Runs a function of two connected streams: a CoMapFunction, CoFlatMapFunction or
+    CoProcessFunction.
 
     >>> from flinkpy.datastream import CoMapFunction
     >>> class Names(CoMapFunction):
@@ -119,12 +134,17 @@ class TwoInputHarness(OperatorHarness):
     _number_of_inputs = 2
 
     def __init__(self, function: Any, **options: Any) -> None:
-        super().__init__(_recipe(2, lambda left, right: _applied(left.connect(right), function, keyed=False)), **options)
+        super().__init__(
+            _recipe(2, lambda left, right: _applied(left.connect(right), function, keyed=False)),
+            **options,
+        )
 
     @classmethod
-    def of(cls, build: Callable[[DataStream, DataStream], DataStream], **options: Any) -> TwoInputHarness:
-        """Makes a harness of a piece of stream: ``build`` gets both inputs and returns the output. For joins,
-        co-groups, unions and broadcast state.
+    def of(
+        cls, build: Callable[[DataStream, DataStream], DataStream], **options: Any
+    ) -> TwoInputHarness:
+        """Makes a harness of a piece of stream: ``build`` gets both inputs and returns the output.
+        For joins, co-groups, unions and broadcast state.
 
         >>> with TwoInputHarness.of(lambda left, right: left.map(str).union(right)) as harness:
         ...     harness.push1(1)
@@ -145,7 +165,8 @@ class TwoInputHarness(OperatorHarness):
         self._push(1, [value], None if timestamp is None else [timestamp])
 
     def push_watermark1(self, timestamp: int) -> None:
-        """Pushes a watermark into the first input. The operator sees the lower watermark of both inputs."""
+        """Pushes a watermark into the first input. The operator sees the lower watermark of both
+        inputs."""
         self._push_watermark(0, timestamp)
 
     def push_watermark2(self, timestamp: int) -> None:
@@ -154,8 +175,8 @@ class TwoInputHarness(OperatorHarness):
 
 
 class KeyedTwoInputHarness(TwoInputHarness):
-    """Runs a function of two keyed streams, which share state and timers: a KeyedCoProcessFunction, CoMapFunction or
-    CoFlatMapFunction.
+    """Runs a function of two keyed streams, which share state and timers: a KeyedCoProcessFunction,
+    CoMapFunction or CoFlatMapFunction.
 
     >>> from flinkpy.datastream import CoMapFunction
     >>> class Tell(CoMapFunction):
@@ -170,29 +191,58 @@ class KeyedTwoInputHarness(TwoInputHarness):
     [('number', 1), ('text', 'a')]
     """
 
-    def __init__(self, function: Any, key_selector1: Any, key_selector2: Any, **options: Any) -> None:
+    def __init__(
+        self, function: Any, key_selector1: Any, key_selector2: Any, **options: Any
+    ) -> None:
         OperatorHarness.__init__(
-            self, _recipe(2, lambda left, right: _applied(left.connect(right).key_by(key_selector1, key_selector2), function)), **options)
+            self,
+            _recipe(
+                2,
+                lambda left, right: _applied(
+                    left.connect(right).key_by(key_selector1, key_selector2), function
+                ),
+            ),
+            **options,
+        )
 
 
 def _applied(stream: Any, function: Any, *, keyed: bool = True) -> DataStream:
     """Calls the stream's method for functions of that class with the function."""
-    method = next((name for kind, name in _METHODS.items() if isinstance(function, kind) and hasattr(stream, name)), None)
+    method = next(
+        (
+            name
+            for kind, name in _METHODS.items()
+            if isinstance(function, kind) and hasattr(stream, name)
+        ),
+        None,
+    )
     if isinstance(function, _KEYED) and not keyed:
-        raise ProgramError(f"{type(function).__name__} is a function of a keyed stream: use the Keyed… harness, with a key selector")
+        raise ProgramError(
+            f"{type(function).__name__} is a function of a keyed stream: use the Keyed… "
+            "harness, with a key selector"
+        )
     if method is None and isinstance(function, type):
-        raise ProgramError(f"a harness takes a function object, not a class: write {function.__name__}()")
+        raise ProgramError(
+            f"a harness takes a function object, not a class: write {function.__name__}()"
+        )
     if method is None:
         raise ProgramError(
-            f"a {type(function).__name__} cannot be run by this harness: pass an object of a function class of flinkpy.datastream, "
-            "or use OneInputHarness.of(lambda stream: stream.map(...))")
+            f"a {type(function).__name__} cannot be run by this harness: pass an object "
+            "of a function class of flinkpy.datastream, "
+            "or use OneInputHarness.of(lambda stream: stream.map(...))"
+        )
     made: DataStream = getattr(stream, method)(function)
     return made
 
 
 def _recipe(inputs: int, build: Callable[..., DataStream]) -> bytes:
     env = StreamExecutionEnvironment.get_execution_environment()
-    starts = [SourceTransformation(id=-1 - number, name=f"input {number + 1} of the harness", operator=None) for number in range(inputs)]
+    starts = [
+        SourceTransformation(
+            id=-1 - number, name=f"input {number + 1} of the harness", operator=None
+        )
+        for number in range(inputs)
+    ]
     has_others = is_pending()
     built = build(*(DataStream(env, RowStream(env.program, start)) for start in starts))
     if not has_others:
@@ -203,10 +253,13 @@ def _recipe(inputs: int, build: Callable[..., DataStream]) -> bytes:
 
 
 class _Gathered:
-    """Collects the operators between the harness's inputs and the end of a stream, each after those it reads from."""
+    """Collects the operators between the harness's inputs and the end of a stream, each after those
+    it reads from."""
 
     def __init__(self, starts: Sequence[Transformation]) -> None:
-        self._origins: dict[Transformation, tuple[Origin, ...]] = {start: (Origin(-1 - number),) for number, start in enumerate(starts)}
+        self._origins: dict[Transformation, tuple[Origin, ...]] = {
+            start: (Origin(-1 - number),) for number, start in enumerate(starts)
+        }
         self._piece = Piece([], [], ())
 
     def piece(self, end: Transformation) -> Piece:
@@ -231,5 +284,8 @@ class _Gathered:
         if isinstance(here, SideOutputTransformation):
             return tuple(origin._replace(tag_id=here.tag_id) for origin in origins[0])
         if not isinstance(here, (PartitionTransformation, UnionTransformation)):
-            raise ProgramError(f"a harness has no sources but its own inputs; {here.name!r} is a {type(here).__name__}: run it in a job")
+            raise ProgramError(
+                f"a harness has no sources but its own inputs; {here.name!r} is a "
+                f"{type(here).__name__}: run it in a job"
+            )
         return tuple(origin for of_input in origins for origin in of_input)

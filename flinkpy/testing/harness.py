@@ -1,10 +1,9 @@
 """Harnesses: they run a user function, or a short piece of a stream, without a job.
 
-The test pushes elements and watermarks in and sets the time, which otherwise stands still; the harness records all
-output. The operators are those of a job, built by the same calls of the DataStream API, and the function is copied
-into the harness as it would be to a worker. So the test must look at the output, or at ``harness.function``, not at
-the function that it passed.
-"""
+The test pushes elements and watermarks in and sets the time, which otherwise stands still; the
+harness records all output. The operators are those of a job, built by the same calls of the
+DataStream API, and the function is copied into the harness as it would be to a worker. So the test
+must look at the output, or at ``harness.function``, not at the function that it passed."""
 
 from __future__ import annotations
 
@@ -14,7 +13,13 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from flinkpy.common.side_outputs import OutputTag
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.elements import (
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    CheckpointBarrier,
+    RowBatch,
+    Watermark,
+)
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.program.code import dumps, loads
@@ -33,16 +38,25 @@ _BATCH_RECORDS = 4096
 
 
 class OperatorHarness:
-    """What all harnesses share. It is created from a pickled piece of stream; the other harnesses are created from a
-    function or a stream."""
+    """What all harnesses share. It is created from a pickled piece of stream; the other harnesses
+    are created from a function or a stream."""
 
     _number_of_inputs = 1
 
     def __init__(
-        self, recipe: bytes, *, snapshots: Sequence[bytes] = (), parallelism: int = 1, subtask_index: int = 0,
-        max_parallelism: int = MAX_PARALLELISM, configuration: Mapping[str, Any] | None = None, start_ms: int = 0,
+        self,
+        recipe: bytes,
+        *,
+        snapshots: Sequence[bytes] = (),
+        parallelism: int = 1,
+        subtask_index: int = 0,
+        max_parallelism: int = MAX_PARALLELISM,
+        configuration: Mapping[str, Any] | None = None,
+        start_ms: int = 0,
     ) -> None:
-        self._recipe, self._max_parallelism, self._configuration = recipe, max_parallelism, dict(configuration or {})
+        self._recipe = recipe
+        self._max_parallelism = max_parallelism
+        self._configuration = dict(configuration or {})
         attempt = ExecutionAttemptId(JobId("test"), JobVertexId("harness"), subtask_index, 0)
         self._task = TaskInfo("test", "harness", attempt, parallelism, max_parallelism)
         self.clock = ManualClock(start_ms)
@@ -66,46 +80,69 @@ class OperatorHarness:
     def _context(self, position: int) -> OperatorContext:
         name = type(self._operators[position]).__name__
         return OperatorContext(
-            OperatorId(f"operator-{position}"), name, None, self._task, self.clock, self._timers, run_in_task=self._mail.put,
-            send_operator_event=lambda event: None, configuration=self._configuration, batch_records=_BATCH_RECORDS,
+            OperatorId(f"operator-{position}"),
+            name,
+            None,
+            self._task,
+            self.clock,
+            self._timers,
+            run_in_task=self._mail.put,
+            send_operator_event=lambda event: None,
+            configuration=self._configuration,
+            batch_records=_BATCH_RECORDS,
         )
 
     def _start(self, snapshots: Sequence[bytes]) -> None:
         saved = [[SavedState(*each) for each in pickle.loads(snapshot)] for snapshot in snapshots]
         if any(len(each) != len(self._operators) for each in saved):
             raise ProgramError(
-                f"the snapshot is one of {len(saved[0])} operators, this harness has {len(self._operators)}: restore what it saved itself")
+                f"the snapshot is one of {len(saved[0])} operators, this harness has "
+                f"{len(self._operators)}: restore what it saved itself"
+            )
         for position in reversed(range(len(self._operators))):
             of_operator = [each[position] for each in saved]
-            restored = share_of(of_operator, self._max_parallelism, self._task.parallelism, self._task.subtask_index) if saved else None
+            restored = (
+                share_of(
+                    of_operator,
+                    self._max_parallelism,
+                    self._task.parallelism,
+                    self._task.subtask_index,
+                )
+                if saved
+                else None
+            )
             self._operators[position].initialize_state(restored)
         for operator in reversed(self._operators):
             operator.open()
 
-    # -- pushing ------------------------------------------------------------------------------------------------------------------
+    # -- pushing -----------------------------------------------------------------------------------
 
     def _push(self, index: int, values: Sequence[Any], timestamps: Sequence[int] | None) -> None:
         self._mail.run_all()
         if values:
-            self._inputs[index].emit(RowBatch(list(values), None if timestamps is None else list(timestamps)))
+            self._inputs[index].emit(
+                RowBatch(list(values), None if timestamps is None else list(timestamps))
+            )
 
     def _push_watermark(self, index: int, timestamp: int) -> None:
         if timestamp < self._watermarks[index]:
-            raise ValueError(f"a watermark does not go back (from {self._watermarks[index]} to {timestamp})")
+            raise ValueError(
+                f"a watermark does not go back (from {self._watermarks[index]} to {timestamp})"
+            )
         self._mail.run_all()
         if timestamp > self._watermarks[index]:
             self._watermarks[index] = timestamp
             self._inputs[index].emit_control(Watermark(timestamp))
 
     def set_processing_time(self, now_ms: int) -> None:
-        """Sets the processing time, in milliseconds, and fires the timers whose millisecond is over: a timer for 1000
-        fires at 1001."""
+        """Sets the processing time, in milliseconds, and fires the timers whose millisecond is
+        over: a timer for 1000 fires at 1001."""
         self._mail.run_all()
         self._timers.set_ms(now_ms)
 
     def end_input(self) -> None:
-        """Ends the input and event time: the operators emit the rest of their results. Waits for asynchronous
-        functions."""
+        """Ends the input and event time: the operators emit the rest of their results. Waits for
+        asynchronous functions."""
         for index in range(len(self._inputs)):
             self._push_watermark(index, MAX_TIMESTAMP)
         for operator in self._operators:
@@ -115,7 +152,7 @@ class OperatorHarness:
             while not operator.drained:
                 self._mail.wait_and_run(operator.context.name)
 
-    # -- what came out --------------------------------------------------------------------------------------------------------------
+    # -- what came out -----------------------------------------------------------------------------
 
     @property
     def output(self) -> list[Any]:
@@ -148,7 +185,7 @@ class OperatorHarness:
         self._recorder.elements.clear()
         self._recorder.sides.clear()
 
-    # -- state ----------------------------------------------------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------
 
     @property
     def function(self) -> Any:
@@ -156,9 +193,19 @@ class OperatorHarness:
         return getattr(self._operators[-1], "function", None)
 
     def num_keyed_state_entries(self, name: str | None = None) -> int:
-        """Returns how many keys have a value, in the state of that name or in all states together."""
-        counts = [backend.statistics.keys for operator in self._operators if (backend := getattr(operator, "backend", None)) is not None]
-        return sum(count for of_operator in counts for state, count in of_operator.items() if name is None or state == name)
+        """Returns how many keys have a value, in the state of that name or in all states
+        together."""
+        counts = [
+            backend.statistics.keys
+            for operator in self._operators
+            if (backend := getattr(operator, "backend", None)) is not None
+        ]
+        return sum(
+            count
+            for of_operator in counts
+            for state, count in of_operator.items()
+            if name is None or state == name
+        )
 
     @property
     def num_event_time_timers(self) -> int:
@@ -173,24 +220,39 @@ class OperatorHarness:
         for operator in self._operators:
             operator.prepare_snapshot_pre_barrier(checkpoint_id)
         barrier = CheckpointBarrier(checkpoint_id, self.clock.time_ms())
-        return pickle.dumps([tuple(operator.freeze_state(barrier).write()) for operator in self._operators])
+        return pickle.dumps(
+            [tuple(operator.freeze_state(barrier).write()) for operator in self._operators]
+        )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Tells the operators that the checkpoint is complete."""
         for operator in self._operators:
             operator.notify_checkpoint_complete(checkpoint_id)
 
-    def restore(self: H, *snapshots: bytes, parallelism: int = 1, subtask_index: int = 0, configuration: Mapping[str, Any] | None = None) -> H:
-        """Returns a new harness that continues from ``snapshots``, those of all former subtasks, as one of
-        ``parallelism`` subtasks. Its clock starts at this harness's time. ``configuration`` replaces this harness's,
-        for example to use another state backend."""
+    def restore(
+        self: H,
+        *snapshots: bytes,
+        parallelism: int = 1,
+        subtask_index: int = 0,
+        configuration: Mapping[str, Any] | None = None,
+    ) -> H:
+        """Returns a new harness that continues from ``snapshots``, those of all former subtasks, as
+        one of ``parallelism`` subtasks. Its clock starts at this harness's time. ``configuration``
+        replaces this harness's, for example to use another state backend."""
         made = object.__new__(type(self))
         OperatorHarness.__init__(
-            made, self._recipe, snapshots=snapshots, parallelism=parallelism, subtask_index=subtask_index, max_parallelism=self._max_parallelism,
-            configuration=self._configuration if configuration is None else configuration, start_ms=self.clock.time_ms())
+            made,
+            self._recipe,
+            snapshots=snapshots,
+            parallelism=parallelism,
+            subtask_index=subtask_index,
+            max_parallelism=self._max_parallelism,
+            configuration=self._configuration if configuration is None else configuration,
+            start_ms=self.clock.time_ms(),
+        )
         return made
 
-    # -- end ------------------------------------------------------------------------------------------------------------------------
+    # -- end ---------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Closes the operators. A second call does nothing."""
@@ -202,7 +264,12 @@ class OperatorHarness:
     def __enter__(self: H) -> H:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:

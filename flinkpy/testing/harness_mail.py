@@ -23,10 +23,13 @@ class HarnessMail:
             self._queue.get()()
 
     def wait_and_run(self, operator: str) -> None:
-        """Waits for one action and runs it. Raises ProgramError, with the operator's name, if none arrives."""
+        """Waits for one action and runs it. Raises ProgramError, with the operator's name, if none
+        arrives."""
         try:
             self._queue.get(timeout=PATIENCE_S)()
         except Empty:
             raise ProgramError(
-                f"{operator} has not ended {PATIENCE_S} s after its input: a call of its function takes longer, or it waits for a time "
-                "that set_processing_time() has yet to set") from None
+                f"{operator} has not ended {PATIENCE_S} s after its input: a call of its "
+                "function takes longer, or it waits for a time "
+                "that set_processing_time() has yet to set"
+            ) from None

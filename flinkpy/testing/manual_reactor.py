@@ -23,15 +23,17 @@ from flinkpy.core.reactor import P, Pollable
 
 class ManualTimer:
     def __init__(self, due: float, action: Callable[[], None]) -> None:
-        self.due, self.action, self.cancelled = due, action, False
+        self.due = due
+        self.action = action
+        self.cancelled = False
 
     def cancel(self) -> None:
         self.cancelled = True
 
 
 class ManualReactor:
-    """Implements ``flinkpy.core.reactor.Reactor``. With a ManualClock, timers run once the test has advanced the
-    clock."""
+    """Implements ``flinkpy.core.reactor.Reactor``. With a ManualClock, timers run once the test has
+    advanced the clock."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self.clock = clock
@@ -79,8 +81,8 @@ class ManualReactor:
         self._waker.send(b"w")
 
     def step(self, timeout_s: float = 0.0) -> None:
-        """Runs one round: the actions of ``call_soon``, due timers, then sockets, for which it waits at most
-        ``timeout_s``."""
+        """Runs one round: the actions of ``call_soon``, due timers, then sockets, for which it
+        waits at most ``timeout_s``."""
         for _ in range(len(self._soon)):
             self._soon.popleft()()
         while self._timers and self._timers[0][0] <= self.clock.monotonic():
@@ -93,8 +95,11 @@ class ManualReactor:
                 if events & event and callback is not None:
                     callback()
 
-    def run_until(self, condition: Callable[[], bool], timeout_s: float = 10.0, what: str = "the condition") -> None:
-        """Steps until the condition holds. Raises AssertionError after ``timeout_s`` of real time."""
+    def run_until(
+        self, condition: Callable[[], bool], timeout_s: float = 10.0, what: str = "the condition"
+    ) -> None:
+        """Steps until the condition holds. Raises AssertionError after ``timeout_s`` of real
+        time."""
         deadline = SYSTEM_CLOCK.monotonic() + timeout_s
         while not condition():
             self.step(0.001)
@@ -122,7 +127,12 @@ class ManualReactor:
     def __enter__(self) -> ManualReactor:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _set(self, stream: Pollable, event: int, callback: Callable[[], None] | None) -> None:

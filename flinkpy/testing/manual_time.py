@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_ROUNDING_MS = 1e-6  # a delay in seconds is not always a whole number of milliseconds in floating point
+# a delay in seconds is not always a whole number of milliseconds in floating point
+_ROUNDING_MS = 1e-6
 
 
 class ManualClock:
@@ -37,7 +38,8 @@ class ManualClock:
 
 
 class ManualTimers:
-    """The processing-time timers of operators under test: they fire, in order, when the time is set."""
+    """The processing-time timers of operators under test: they fire, in order, when the time is
+    set."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -52,7 +54,8 @@ class ManualTimers:
         return timer
 
     def set_ms(self, now_ms: int) -> None:
-        """Sets the time; fires the timers that are due, and those that they add if these are due too."""
+        """Sets the time; fires the timers that are due, and those that they add if these are due
+        too."""
         self.clock.set_ms(now_ms)
         while self.pending:
             timer = min(self.pending, key=lambda timer: timer.due_ms)
@@ -66,7 +69,9 @@ class ManualTimer:
     """One processing-time timer."""
 
     def __init__(self, timers: ManualTimers, due_ms: float, action: Callable[[], None]) -> None:
-        self._timers, self.due_ms, self.action = timers, due_ms, action
+        self._timers = timers
+        self.due_ms = due_ms
+        self.action = action
 
     def cancel(self) -> None:
         if self in self._timers.pending:

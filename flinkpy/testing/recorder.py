@@ -16,11 +16,17 @@ class Recorder:
 
     def take(self, batch: Batch) -> None:
         rows = batch.values if isinstance(batch, RowBatch) else batch.data.to_pylist()
-        stamps = [None] * len(rows) if batch.timestamps is None else [int(stamp) for stamp in batch.timestamps]
+        stamps = (
+            [None] * len(rows)
+            if batch.timestamps is None
+            else [int(stamp) for stamp in batch.timestamps]
+        )
         self.elements.extend(zip(rows, stamps))
 
     def take_side(self, tag_id: str, batch: Batch) -> None:
-        self.sides.setdefault(tag_id, []).extend(batch.values if isinstance(batch, RowBatch) else batch.data.to_pylist())
+        self.sides.setdefault(tag_id, []).extend(
+            batch.values if isinstance(batch, RowBatch) else batch.data.to_pylist()
+        )
 
     @property
     def stamped(self) -> list[tuple[Any, int | None]]:

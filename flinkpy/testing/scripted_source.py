@@ -1,5 +1,5 @@
-"""A source that plays a script: a list of values, times, watermarks, idleness and failures, in the order in which
-they happen."""
+"""A source that plays a script: a list of values, times, watermarks, idleness and failures, in the
+order in which they happen."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ from flinkpy.operators.event_time.valid_times import milliseconds
 IDLE = WatermarkStatus(True)
 ACTIVE = WatermarkStatus(False)
 
-_failed: dict[str, int] = {}  # by the id of the Fail: how often the source failed there in this process
+# by the id of the Fail: how often the source failed there in this process
+_failed: dict[str, int] = {}
 
 
 @dataclass(frozen=True)
 class At:
-    """A value with its event time in milliseconds, or a datetime. Raises TypeError or ValueError for what is no time.
+    """A value with its event time in milliseconds, or a datetime. Raises TypeError or ValueError
+    for what is no time.
 
     >>> ScriptedSource([At(1000, "a"), At(2000, "b")])  # doctest: +ELLIPSIS
     <...>
@@ -44,8 +46,8 @@ class At:
 
 @dataclass(frozen=True)
 class Fail:
-    """Makes the source fail here, the first ``times`` times; after that the source reads on. Counted in one process:
-    for embedded jobs.
+    """Makes the source fail here, the first ``times`` times; after that the source reads on.
+    Counted in one process: for embedded jobs.
 
     >>> Fail("the disk is full").times
     1
@@ -73,24 +75,29 @@ class ScriptSplit:
 
 
 class ScriptedSource(Source[ScriptSplit]):
-    """Plays its items in order: plain values, :class:`At` for a value with a time, ``Watermark(ms)``, ``IDLE`` and ``ACTIVE``, :class:`Fail`.
+    """Plays its items in order: plain values, :class:`At` for a value with a time,
+    ``Watermark(ms)``, ``IDLE`` and ``ACTIVE``, :class:`Fail`.
 
-    With ``batch=1`` each value is a batch of its own; by default all values up to the next other item form one batch.
-    With ``bounded=False`` the source stays, silent, when its script is over. Checkpoints include its position: after
-    a restart it continues from the last one.
+    With ``batch=1`` each value is a batch of its own; by default all values up to the next other
+    item form one batch. With ``bounded=False`` the source stays, silent, when its script is over.
+    Checkpoints include its position: after a restart it continues from the last one.
 
     >>> source = ScriptedSource([At(10, "a"), Watermark(10), IDLE, At(20, "b"), Fail(times=1), At(30, "c")])
     >>> stream = env.from_source(source)  # doctest: +SKIP
     """
 
-    def __init__(self, items: Iterable[Any], *, bounded: bool = True, batch: int | None = None) -> None:
+    def __init__(
+        self, items: Iterable[Any], *, bounded: bool = True, batch: int | None = None
+    ) -> None:
         self._scripts = [list(items)]
         self._bounded, self._batch = bounded, batch
 
     @staticmethod
-    def several(*scripts: Iterable[Any], bounded: bool = True, batch: int | None = None) -> ScriptedSource:
-        """Returns a source with one split per script: if the parallelism is the number of scripts, each subtask plays
-        one."""
+    def several(
+        *scripts: Iterable[Any], bounded: bool = True, batch: int | None = None
+    ) -> ScriptedSource:
+        """Returns a source with one split per script: if the parallelism is the number of scripts,
+        each subtask plays one."""
         made = ScriptedSource((), bounded=bounded, batch=batch)
         made._scripts = [list(script) for script in scripts]
         return made
@@ -99,8 +106,14 @@ class ScriptedSource(Source[ScriptSplit]):
     def boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED if self._bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
-    def create_enumerator(self, context: SplitEnumeratorContext[ScriptSplit], checkpoint: Any = None) -> SplitEnumerator[ScriptSplit]:
-        return SplitQueue(context, lambda parallelism: [ScriptSplit(number) for number in range(len(self._scripts))], checkpoint)
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[ScriptSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[ScriptSplit]:
+        return SplitQueue(
+            context,
+            lambda parallelism: [ScriptSplit(number) for number in range(len(self._scripts))],
+            checkpoint,
+        )
 
     def create_reader(self, context: ReaderContext) -> SourceReader[ScriptSplit]:
         return ScriptReader(context, self._scripts, self._bounded, self._batch)
@@ -109,8 +122,13 @@ class ScriptedSource(Source[ScriptSplit]):
 class ScriptReader(SourceReader[ScriptSplit]):
     """Plays one script after the other."""
 
-    def __init__(self, context: ReaderContext, scripts: list[list[Any]], bounded: bool, batch: int | None) -> None:
-        self._context, self._scripts, self._bounded, self._batch = context, scripts, bounded, batch
+    def __init__(
+        self, context: ReaderContext, scripts: list[list[Any]], bounded: bool, batch: int | None
+    ) -> None:
+        self._context = context
+        self._scripts = scripts
+        self._bounded = bounded
+        self._batch = batch
         self._splits: list[ScriptSplit] = []
         self._asked = self._no_more = False
 
@@ -128,7 +146,9 @@ class ScriptReader(SourceReader[ScriptSplit]):
             self._context.request_split()
         return InputStatus.NOTHING_AVAILABLE
 
-    def _play(self, split: ScriptSplit, script: list[Any], limit: int) -> Batch | Watermark | WatermarkStatus:
+    def _play(
+        self, split: ScriptSplit, script: list[Any], limit: int
+    ) -> Batch | Watermark | WatermarkStatus:
         item = script[split.position]
         if isinstance(item, Fail) and _failed.get(item.id, 0) < item.times:
             _failed[item.id] = _failed.get(item.id, 0) + 1
@@ -137,11 +157,20 @@ class ScriptReader(SourceReader[ScriptSplit]):
             self._splits[0] = ScriptSplit(split.number, split.position + 1)
             return item if isinstance(item, (Watermark, WatermarkStatus)) else RowBatch([])
         end, stamped = split.position, isinstance(item, At)
-        while end < len(script) and end - split.position < limit and _is_value(script[end]) and isinstance(script[end], At) is stamped:
+        while (
+            end < len(script)
+            and end - split.position < limit
+            and _is_value(script[end])
+            and isinstance(script[end], At) is stamped
+        ):
             end += 1
         taken = script[split.position : end]
         self._splits[0] = ScriptSplit(split.number, end)
-        return RowBatch([at.value for at in taken], [at.timestamp for at in taken]) if stamped else RowBatch(taken)
+        return (
+            RowBatch([at.value for at in taken], [at.timestamp for at in taken])
+            if stamped
+            else RowBatch(taken)
+        )
 
     def add_splits(self, splits: list[ScriptSplit]) -> None:
         self._asked = False
@@ -154,7 +183,11 @@ class ScriptReader(SourceReader[ScriptSplit]):
         return list(self._splits)
 
     def position(self) -> str | None:
-        return f"{self._splits[0].split_id} at item {self._splits[0].position}" if self._splits else None
+        return (
+            f"{self._splits[0].split_id} at item {self._splits[0].position}"
+            if self._splits
+            else None
+        )
 
 
 def _is_value(item: Any) -> bool:

@@ -1,4 +1,5 @@
-"""One connection of a client: HTTP/1.1 as uvicorn speaks it, with an end for clients that keep it open without getting on."""
+"""One connection of a client: HTTP/1.1 as uvicorn speaks it, with an end for clients that keep it
+open without getting on."""
 
 from __future__ import annotations
 
@@ -12,26 +13,29 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-PATIENCE_S = 10.0  # for a request to come whole, and for some of the answer to be read; at most twice that, as it is looked at so often
+# for a request to come whole, and for some of the answer to be read; at most twice that, as it is
+# looked at so often
+PATIENCE_S = 10.0
 
 
 _numbers = count()
 
 
 class Connection(H11Protocol):
-    """uvicorn waits for ever for the first request, for the rest of a request, and for who does not read: some hundred such clients would shut
-    out all others, and use up the process's files.
+    """uvicorn waits for ever for the first request, for the rest of a request, and for who does not
+    read: some hundred such clients would shut out all others, and use up the process's files.
 
-    Where there are too many, of one client's address or of all, the oldest that waits for a request makes room for the new one: of the address
-    that has the most. So half-open connections shut nobody out, and least of all other addresses.
-    """
+    Where there are too many, of one client's address or of all, the oldest that waits for a request
+    makes room for the new one: of the address that has the most. So half-open connections shut
+    nobody out, and least of all other addresses."""
 
     def __init__(self, *args: Any, per_client: int | None = None, **others: Any) -> None:
         super().__init__(*args, **others)
         self._per_client = per_client
         self._number = next(_numbers)
         self._answered = 0
-        self._seen: tuple[int, bool, int] | None = None  # at the last look, if the client had to do something
+        # at the last look, if the client had to do something
+        self._seen: tuple[int, bool, int] | None = None
         self._look: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -43,7 +47,8 @@ class Connection(H11Protocol):
         self._look = self.loop.call_later(PATIENCE_S, self._check)
 
     def _has_room(self) -> bool:
-        """Ends another connection, where that is needed for this one; false if all others are being answered."""
+        """Ends another connection, where that is needed for this one; false if all others are being
+        answered."""
         open_ones = [each for each in self.connections if isinstance(each, Connection)]
         of_client = [each for each in open_ones if each.address == self.address]
         if self._per_client is not None and len(of_client) > self._per_client:
@@ -51,7 +56,10 @@ class Connection(H11Protocol):
         if self.limit_concurrency is None or len(open_ones) < self.limit_concurrency:
             return True
         by_address = Counter(each.address for each in open_ones)
-        return any(_end_oldest([each for each in open_ones if each.address == address], self) for address, _ in by_address.most_common())
+        return any(
+            _end_oldest([each for each in open_ones if each.address == address], self)
+            for address, _ in by_address.most_common()
+        )
 
     @property
     def address(self) -> str:
@@ -73,7 +81,8 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def _check(self) -> None:
-        """Ends the connection if the client had to do something and has not, since the last look."""
+        """Ends the connection if the client had to do something and has not, since the last
+        look."""
         is_sending = self.is_waiting and self.timeout_keep_alive_task is None
         unread = self.transport.get_write_buffer_size()
         seen = (self._answered, is_sending, unread) if is_sending or unread else None

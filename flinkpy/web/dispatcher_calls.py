@@ -6,7 +6,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
-from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobMetrics, JobOverview, SavepointRequest, SavepointStatus
+from flinkpy.actors.gateways import (
+    ClusterOverview,
+    DispatcherGateway,
+    JobMetrics,
+    JobOverview,
+    SavepointRequest,
+    SavepointStatus,
+)
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import JobId
 from flinkpy.web.shared_answers import SharedAnswers, answer_of, keep_latest
@@ -21,7 +28,8 @@ class DispatcherCalls:
     def __init__(self, dispatcher: DispatcherGateway, clock: Clock) -> None:
         self._dispatcher, self.clock = dispatcher, clock
         self._answers = SharedAnswers(clock)
-        self._asked: OrderedDict[tuple[JobId, str], SavepointRequest] = OrderedDict()  # for savepoints, here
+        # for savepoints, here
+        self._asked: OrderedDict[tuple[JobId, str], SavepointRequest] = OrderedDict()
 
     def jobs(self) -> Awaitable[list[JobOverview]]:
         return self._answers.get(("jobs",), self._dispatcher.list_jobs)
@@ -30,10 +38,14 @@ class DispatcherCalls:
         return self._answers.get(("cluster",), self._dispatcher.request_cluster_overview)
 
     def execution_graph(self, job_id: JobId) -> Awaitable[ExecutionGraphInfo]:
-        return self._answers.get(("graph", job_id), lambda: self._dispatcher.request_execution_graph(job_id))
+        return self._answers.get(
+            ("graph", job_id), lambda: self._dispatcher.request_execution_graph(job_id)
+        )
 
     def metrics(self, job_id: JobId) -> Awaitable[JobMetrics]:
-        return self._answers.get(("metrics", job_id), lambda: self._dispatcher.request_job_metrics(job_id))
+        return self._answers.get(
+            ("metrics", job_id), lambda: self._dispatcher.request_job_metrics(job_id)
+        )
 
     async def cancel(self, job_id: JobId) -> None:
         await answer_of(self._dispatcher.cancel_job(job_id))

@@ -26,7 +26,11 @@ def bad_request(message: str) -> HTTPException:
 
 async def on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    message = f"{request.scope['path']} is not there" if error.status_code == 404 and error.detail == "Not Found" else error.detail
+    message = (
+        f"{request.scope['path']} is not there"
+        if error.status_code == 404 and error.detail == "Not Found"
+        else error.detail
+    )
     response = failed(error.status_code, message)
     response.headers.update(error.headers or {})
     return response
@@ -40,7 +44,9 @@ async def on_error(request: Request, error: Exception) -> Response:
         return failed(503, f"the cluster does not answer: {error}")
     if isinstance(error, FlinkpyError):
         return failed(500, str(error))
-    return failed(500, f"{type(error).__name__} in the REST endpoint; the JobManager's log has more")
+    return failed(
+        500, f"{type(error).__name__} in the REST endpoint; the JobManager's log has more"
+    )
 
 
 HANDLERS: Any = {HTTPException: on_http_error, FlinkpyError: on_error, Exception: on_error}

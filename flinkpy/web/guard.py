@@ -22,12 +22,22 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Guard:
-    """An ASGI application in front of another one. ``hosts`` are the names under which this endpoint may be asked, all of them if there are none: a
-    page of another site, whose name was made to lead here, asks under that name. Without a ``token`` everybody may ask; ``is_open`` tells
-    the paths for which nobody needs it."""
+    """An ASGI application in front of another one. ``hosts`` are the names under which this
+    endpoint may be asked, all of them if there are none: a page of another site, whose name was
+    made to lead here, asks under that name. Without a ``token`` everybody may ask; ``is_open``
+    tells the paths for which nobody needs it."""
 
-    def __init__(self, app: ASGIApp, token: str | None, hosts: Collection[str] = (), is_open: Callable[[str], bool] = lambda path: False) -> None:
-        self._app, self._token, self._hosts, self._is_open = app, token, frozenset(hosts), is_open
+    def __init__(
+        self,
+        app: ASGIApp,
+        token: str | None,
+        hosts: Collection[str] = (),
+        is_open: Callable[[str], bool] = lambda path: False,
+    ) -> None:
+        self._app = app
+        self._token = token
+        self._hosts = frozenset(hosts)
+        self._is_open = is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -60,14 +70,20 @@ class Guard:
         if self._token is None or self._is_open(path):
             return None
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode(), self._token.encode()):
-            return 401, "the token is missing or wrong: send the header 'Authorization: Bearer …' with the token that the start printed"
+        if scheme.lower() != "bearer" or not hmac.compare_digest(
+            given.encode(), self._token.encode()
+        ):
+            return 401, (
+                "the token is missing or wrong: send the header 'Authorization: Bearer …' "
+                "with the token that the start printed"
+            )
         return None
 
 
 def refuse_other_sites(request: Request) -> None:
-    """For a GET that changes something: a picture or a link on a page of another site sends it without an ``Origin``,
-    so a browser must say that it comes from a page of this endpoint. Raises a 403 if it does not."""
+    """For a GET that changes something: a picture or a link on a page of another site sends it
+    without an ``Origin``, so a browser must say that it comes from a page of this endpoint. Raises
+    a 403 if it does not."""
     headers = request.headers
     site, referrer = headers.get("sec-fetch-site"), headers.get("referer")
     if site is not None:
@@ -77,7 +93,13 @@ def refuse_other_sites(request: Request) -> None:
     else:  # no browser, or one that hides where it comes from
         is_own = not headers.get("user-agent", "").startswith("Mozilla/")
     if not is_own:
-        raise HTTPException(403, "pages of other sites may not do this: only a page of this endpoint may, and PATCH may")
+        raise HTTPException(
+            403,
+            (
+                "pages of other sites may not do this: only a page of this endpoint may, and "
+                "PATCH may"
+            ),
+        )
 
 
 class _Limited:

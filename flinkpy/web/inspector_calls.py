@@ -1,4 +1,5 @@
-"""The processes of the cluster for those who serve HTTP: the TaskExecutors there are, and what the inspector of each process answers."""
+"""The processes of the cluster for those who serve HTTP: the TaskExecutors there are, and what the
+inspector of each process answers."""
 
 from __future__ import annotations
 
@@ -24,37 +25,65 @@ MOST_GATEWAYS = 1000  # kept; one is made again when it is needed
 class InspectorCalls:
     """What handlers ask. All calls come from the server's event loop.
 
-    ``question`` names what is asked: all who ask a process the same question at the same time share its answer. Raises
-    RpcTimeoutError if the process does not answer within ``PATIENCE_S``, another RpcError if it is gone.
-    """
+    ``question`` names what is asked: all who ask a process the same question at the same time share
+    its answer. Raises RpcTimeoutError if the process does not answer within ``PATIENCE_S``, another
+    RpcError if it is gone."""
 
     def __init__(self, service: RpcService, resource_manager: ResourceManagerGateway) -> None:
         self._service, self._resource_manager = service, resource_manager
         self._answers = SharedAnswers(service.clock)
         self._gateways: dict[str, Future[ProcessInspectorGateway]] = {}
-        self.job_manager = service.address_of(INSPECTOR)  # the address of the inspector in this process
+        # the address of the inspector in this process
+        self.job_manager = service.address_of(INSPECTOR)
 
     def task_executors(self) -> Awaitable[tuple[TaskExecutorInfo, ...]]:
         return self._answers.get(("task executors",), self._resource_manager.request_task_executors)
 
-    async def ask(self, address: str, question: str, call: Callable[[ProcessInspectorGateway], Future[T]]) -> T:
+    async def ask(
+        self, address: str, question: str, call: Callable[[ProcessInspectorGateway], Future[T]]
+    ) -> T:
         """Asks the inspector at that address."""
-        return await _in_time(address, self._answers.get((address, question), lambda: self._gateway(address).compose(call)))
+        return await _in_time(
+            address,
+            self._answers.get((address, question), lambda: self._gateway(address).compose(call)),
+        )
 
     async def ask_all(
-        self, question: str, call: Callable[[ProcessInspectorGateway], Future[T]], only: Container[ResourceId] | None = None,
+        self,
+        question: str,
+        call: Callable[[ProcessInspectorGateway], Future[T]],
+        only: Container[ResourceId] | None = None,
     ) -> dict[ResourceId, T]:
-        """Asks all TaskExecutors, or ``only`` these, at once; those that do not answer are left out."""
-        asked = [each for each in await self.task_executors() if each.process.inspector and (only is None or each.resource_id in only)]
-        answers = await asyncio.gather(*[self.ask(each.process.inspector, question, call) for each in asked], return_exceptions=True)
+        """Asks all TaskExecutors, or ``only`` these, at once; those that do not answer are left
+        out."""
+        asked = [
+            each
+            for each in await self.task_executors()
+            if each.process.inspector and (only is None or each.resource_id in only)
+        ]
+        answers = await asyncio.gather(
+            *[self.ask(each.process.inspector, question, call) for each in asked],
+            return_exceptions=True,
+        )
         for answer in answers:
             if isinstance(answer, BaseException) and not isinstance(answer, FlinkpyError):
                 raise answer
-        return {each.resource_id: answer for each, answer in zip(asked, answers) if not isinstance(answer, BaseException)}
+        return {
+            each.resource_id: answer
+            for each, answer in zip(asked, answers)
+            if not isinstance(answer, BaseException)
+        }
 
     async def read_log(self, address: str, name: str, offset: int, size: int) -> bytes:
         """A piece of a log, which is not kept for others: they would hold up to 200 MB."""
-        return await _in_time(address, answer_of(self._gateway(address).compose(lambda inspector: inspector.read_log(name, offset, size))))
+        return await _in_time(
+            address,
+            answer_of(
+                self._gateway(address).compose(
+                    lambda inspector: inspector.read_log(name, offset, size)
+                )
+            ),
+        )
 
     def _gateway(self, address: str) -> Future[ProcessInspectorGateway]:
         known = self._gateways.pop(address, None)

@@ -11,10 +11,13 @@ from flinkpy.core.secrets.hidden_secrets import shown_json
 
 
 class JSONResponse(responses.JSONResponse):
-    """No text of an answer has a secret, whatever route tells it, and so none of an archive, which is made of answers.
+    """No text of an answer has a secret, whatever route tells it, and so none of an archive, which
+    is made of answers.
 
-    Text may hold what UTF-8 has no bytes for, as names of files do: that is told as ``?``. The name of one job must not hide all of them.
-    """
+    Text may hold what UTF-8 has no bytes for, as names of files do: that is told as ``?``. The name
+    of one job must not hide all of them."""
 
     def render(self, content: Any) -> bytes:
-        return json.dumps(shown_json(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
+        return json.dumps(
+            shown_json(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        ).encode("utf-8", "replace")

@@ -1,4 +1,5 @@
-"""A log as the body of an answer: read from its process a piece at a time, so that no log is too large, and as much as the request wants."""
+"""A log as the body of an answer: read from its process a piece at a time, so that no log is too
+large, and as much as the request wants."""
 
 from __future__ import annotations
 
@@ -17,17 +18,27 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 def log_response(request: Request, address: str, file: LogFile) -> Response:
-    """The log as long as it is now, or the part in the header ``Range``: ``bytes=-65536`` is its end."""
+    """The log as long as it is now, or the part in the header ``Range``: ``bytes=-65536`` is its
+    end."""
     wanted = request.headers.get("range")
     start, end = 0, file.size
     if wanted is not None:
         part = part_of(wanted, file.size)
         if part is None:
-            refused = failed(416, f"the log has {file.size} bytes; Range is bytes=FROM-TO, bytes=FROM- or bytes=-LAST, this is {wanted!r:.80}")
+            refused = failed(
+                416,
+                (
+                    f"the log has {file.size} bytes; Range is bytes=FROM-TO, bytes=FROM- or "
+                    f"bytes=-LAST, this is {wanted!r:.80}"
+                ),
+            )
             refused.headers["content-range"] = f"bytes */{file.size}"
             return refused
         start, end = part
-    response = StreamingResponse(_pieces(inspectors_of(request), address, file.name, start, end), media_type="text/plain; charset=utf-8")
+    response = StreamingResponse(
+        _pieces(inspectors_of(request), address, file.name, start, end),
+        media_type="text/plain; charset=utf-8",
+    )
     response.headers["x-content-type-options"] = "nosniff"
     response.headers["accept-ranges"] = "bytes"
     if wanted is not None:
@@ -51,7 +62,9 @@ def part_of(wanted: str, size: int) -> tuple[int, int] | None:
     return (start, end) if start < end else None
 
 
-async def _pieces(calls: InspectorCalls, address: str, name: str, start: int, end: int) -> AsyncIterator[bytes]:
+async def _pieces(
+    calls: InspectorCalls, address: str, name: str, start: int, end: int
+) -> AsyncIterator[bytes]:
     while start < end:
         piece = await calls.read_log(address, name, start, min(LONGEST_PIECE, end - start))
         if not piece:  # the log was cut meanwhile

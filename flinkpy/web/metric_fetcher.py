@@ -1,4 +1,5 @@
-"""The metrics of the whole cluster, fetched from the inspectors of its processes when somebody asks, and not more often than the interval says."""
+"""The metrics of the whole cluster, fetched from the inspectors of its processes when somebody
+asks, and not more often than the interval says."""
 
 from __future__ import annotations
 
@@ -26,23 +27,34 @@ class ClusterReading:
     job_manager: ProcessReading = field(default_factory=ProcessReading)
     task_managers: Mapping[ResourceId, ProcessReading] = field(default_factory=dict)
     hosts: Mapping[ResourceId, str] = field(default_factory=dict)
-    tasks: Mapping[tuple[JobId, ExecutionVertexId], TaskReading] = field(default_factory=dict)  # of each subtask the latest attempt
+    # of each subtask the latest attempt
+    tasks: Mapping[tuple[JobId, ExecutionVertexId], TaskReading] = field(default_factory=dict)
 
 
 @dataclass
 class LatestReading:
-    """The newest reading and when it was asked for, which fetchers in several threads share: what one has fetched, none fetches again."""
+    """The newest reading and when it was asked for, which fetchers in several threads share: what
+    one has fetched, none fetches again."""
 
     known: tuple[float, ClusterReading] | None = None
 
 
 class MetricFetcher:
-    """Flink's class of this name is its likeness. All calls come from the server's event loop. ``inspectors`` None: no process can be asked."""
+    """Flink's class of this name is its likeness. All calls come from the server's event loop.
+    ``inspectors`` None: no process can be asked."""
 
     def __init__(
-        self, calls: DispatcherCalls, inspectors: InspectorCalls | None, interval_s: float, host: str, latest: LatestReading | None = None,
+        self,
+        calls: DispatcherCalls,
+        inspectors: InspectorCalls | None,
+        interval_s: float,
+        host: str,
+        latest: LatestReading | None = None,
     ) -> None:
-        self._calls, self._inspectors, self._interval_s, self._host = calls, inspectors, interval_s, host
+        self._calls = calls
+        self._inspectors = inspectors
+        self._interval_s = interval_s
+        self._host = host
         self._latest = latest or LatestReading()
         self._under_way: asyncio.Future[ClusterReading] | None = None
 
@@ -65,9 +77,15 @@ class MetricFetcher:
         if inspectors is None:
             return ClusterReading()
         of_job_manager, told = await asyncio.gather(
-            inspectors.ask(inspectors.job_manager, "metrics", lambda inspector: inspector.request_metrics()),
-            inspectors.ask_all("metrics", lambda inspector: inspector.request_metrics()))
-        hosts = {each.resource_id: each.process.host or each.host for each in await inspectors.task_executors()}
+            inspectors.ask(
+                inspectors.job_manager, "metrics", lambda inspector: inspector.request_metrics()
+            ),
+            inspectors.ask_all("metrics", lambda inspector: inspector.request_metrics()),
+        )
+        hosts = {
+            each.resource_id: each.process.host or each.host
+            for each in await inspectors.task_executors()
+        }
         tasks: dict[tuple[JobId, ExecutionVertexId], TaskReading] = {}
         for task in (task for reading in told.values() for task in reading.tasks):
             key = task.attempt_id.job_id, task.attempt_id.vertex
@@ -77,12 +95,22 @@ class MetricFetcher:
 
     async def samples(self) -> list[Sample]:
         """All metrics of the cluster, as exporters have them."""
-        reading, overview, jobs = await asyncio.gather(self.reading(), self._calls.cluster(), self._calls.jobs())
+        reading, overview, jobs = await asyncio.gather(
+            self.reading(), self._calls.cluster(), self._calls.jobs()
+        )
         labels = {"host": self._host}
-        found = [*of_engine(Scope.JOB_MANAGER, {**of_cluster(overview), **reading.job_manager.values}, labels)]
-        for job in await asyncio.gather(*[self._graph(each) for each in jobs if not JOB.is_terminal(each.state)]):
+        found = [
+            *of_engine(
+                Scope.JOB_MANAGER, {**of_cluster(overview), **reading.job_manager.values}, labels
+            )
+        ]
+        for job in await asyncio.gather(
+            *[self._graph(each) for each in jobs if not JOB.is_terminal(each.state)]
+        ):
             if job is not None:
-                found += of_engine(Scope.JOB, of_job(job), {**labels, "job_id": job.job_id, "job_name": job.name})
+                found += of_engine(
+                    Scope.JOB, of_job(job), {**labels, "job_id": job.job_id, "job_name": job.name}
+                )
         for resource_id, process in reading.task_managers.items():
             found += of_process(resource_id, reading.hosts.get(resource_id, ""), process)
         return found
@@ -90,5 +118,7 @@ class MetricFetcher:
     async def _graph(self, job: JobOverview) -> ExecutionGraphInfo | None:
         try:
             return await self._calls.execution_graph(job.job_id)
-        except FlinkpyError:  # it has ended meanwhile, or its JobMaster does not answer: the others are told
+        except (
+            FlinkpyError
+        ):  # it has ended meanwhile, or its JobMaster does not answer: the others are told
             return None

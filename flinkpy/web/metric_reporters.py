@@ -1,4 +1,5 @@
-"""Brings metrics to those who do not ask by REST: Prometheus at a port of its own, OpenTelemetry, Ray. It has a thread of its own."""
+"""Brings metrics to those who do not ask by REST: Prometheus at a port of its own, OpenTelemetry,
+Ray. It has a thread of its own."""
 
 from __future__ import annotations
 
@@ -37,44 +38,76 @@ Export = Callable[[list[Sample]], None]
 class MetricReporters:
     """From ``serve`` to ``stop``. ``port`` is that of Prometheus, None without one of its own.
 
-    Raises ConfigurationError if the port cannot be had, or if what a reporter needs is not installed.
-    """
+    Raises ConfigurationError if the port cannot be had, or if what a reporter needs is not
+    installed."""
 
     def __init__(self, config: MetricsConfig, address: str, clock: Clock) -> None:
         self._config, self._clock = config, clock
         self._exports = [(each, interval.total_seconds()) for each, interval in _exports(config)]
-        self._socket = None if config.prometheus_port is None else _listening(address, config.prometheus_port)
+        self._socket = (
+            None if config.prometheus_port is None else _listening(address, config.prometheus_port)
+        )
         self.port: int | None = None if self._socket is None else self._socket.getsockname()[1]
         self._stopped = threading.Event()
         self._end: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._thread: threading.Thread | None = None
 
-    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls, latest: LatestReading | None = None) -> None:
+    def serve(
+        self,
+        dispatcher: DispatcherGateway,
+        inspectors: InspectorCalls,
+        latest: LatestReading | None = None,
+    ) -> None:
         """``latest`` is shared with others who fetch."""
         calls = DispatcherCalls(dispatcher, self._clock)
-        fetcher = MetricFetcher(calls, inspectors, self._config.fetch_interval.total_seconds(), socket.gethostname(), latest)
-        self._thread = threading.Thread(target=asyncio.run, args=(self._report(fetcher),), name="metric reporters", daemon=True)
+        fetcher = MetricFetcher(
+            calls,
+            inspectors,
+            self._config.fetch_interval.total_seconds(),
+            socket.gethostname(),
+            latest,
+        )
+        self._thread = threading.Thread(
+            target=asyncio.run, args=(self._report(fetcher),), name="metric reporters", daemon=True
+        )
         self._thread.start()
 
     async def _report(self, fetcher: MetricFetcher) -> None:
         end = asyncio.Event()
         self._end = asyncio.get_running_loop(), end
-        pushing = [asyncio.ensure_future(self._push(fetcher, export, interval_s)) for export, interval_s in self._exports]
+        pushing = [
+            asyncio.ensure_future(self._push(fetcher, export, interval_s))
+            for export, interval_s in self._exports
+        ]
         server = self._prometheus_server(fetcher)
-        serving = None if self._socket is None else asyncio.ensure_future(server.serve([self._socket]))
+        serving = (
+            None if self._socket is None else asyncio.ensure_future(server.serve([self._socket]))
+        )
         if not self._stopped.is_set():
             await end.wait()
         server.should_exit = True  # it closes its connections
         for push in pushing:
             push.cancel()
-        await asyncio.gather(*pushing, *([] if serving is None else [serving]), return_exceptions=True)
+        await asyncio.gather(
+            *pushing, *([] if serving is None else [serving]), return_exceptions=True
+        )
 
     def _prometheus_server(self, fetcher: MetricFetcher) -> uvicorn.Server:
         app = Starlette(routes=PROMETHEUS_ROUTES, exception_handlers=HANDLERS)
         app.state.metrics, app.state.reporters = fetcher, self._config.reporters
-        return _Server(uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", http=Connection, ws="none", limit_concurrency=MOST_CONNECTIONS,
-            timeout_graceful_shutdown=1, server_header=False))
+        return _Server(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                http=Connection,
+                ws="none",
+                limit_concurrency=MOST_CONNECTIONS,
+                timeout_graceful_shutdown=1,
+                server_header=False,
+            )
+        )
 
     async def _push(self, fetcher: MetricFetcher, export: Export, interval_s: float) -> None:
         """What goes wrong is logged, and tried again the next time."""
@@ -128,6 +161,10 @@ def _exports(config: MetricsConfig) -> list[tuple[Export, Any]]:
 def _listening(address: str, port: int | Ports) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        return Ports.of(port).first(lambda number: socket.create_server((address, number), family=family))
+        return Ports.of(port).first(
+            lambda number: socket.create_server((address, number), family=family)
+        )
     except OSError as error:
-        raise ConfigurationError(f"option {PROMETHEUS_PORT.key}: {address}:{port} cannot be had ({error.strerror})") from None
+        raise ConfigurationError(
+            f"option {PROMETHEUS_PORT.key}: {address}:{port} cannot be had ({error.strerror})"
+        ) from None

@@ -1,4 +1,5 @@
-"""What a request says: ids in its path, parameters, a JSON body. Each raises a 400 or 404 that says what is wrong."""
+"""What a request says: ids in its path, parameters, a JSON body. Each raises a 400 or 404 that says
+what is wrong."""
 
 from __future__ import annotations
 
@@ -78,7 +79,10 @@ async def attempt_of(request: Request) -> tuple[ExecutionGraphInfo, VertexInfo, 
     for attempt in (subtask, *subtask.earlier):
         if str(attempt.attempt) == number:
             return job, vertex, attempt
-    raise not_found(f"subtask {subtask.index} has no attempt {number:.20}, or it is too long ago (jobmanager.execution.attempts-history-size)")
+    raise not_found(
+        f"subtask {subtask.index} has no attempt {number:.20}, or it is too long ago "
+        "(jobmanager.execution.attempts-history-size)"
+    )
 
 
 async def body_of(request: Request) -> dict[str, Any]:
@@ -99,7 +103,9 @@ def check_fields(body: dict[str, Any], *known: str) -> None:
     """A misspelt ``drain`` must not stop a job without draining it."""
     unknown = [name for name in body if name not in known]
     if unknown:
-        raise bad_request(f"{unknown[0]!r:.80} is no field of this request; these are: {', '.join(known)}")
+        raise bad_request(
+            f"{unknown[0]!r:.80} is no field of this request; these are: {', '.join(known)}"
+        )
 
 
 def field(body: dict[str, Any], kind: type[Any], *names: str) -> Any:

@@ -39,13 +39,19 @@ IDLE_S = 30  # how long a connection may stay open without a request
 
 
 class RestServer:
-    """It has its port from the beginning, and answers when it serves: who asks before waits. ``token`` is None if nobody needs one. The page is there
-    beside the ``routes``.
+    """It has its port from the beginning, and answers when it serves: who asks before waits.
+    ``token`` is None if nobody needs one. The page is there beside the ``routes``.
 
-    Raises ConfigurationError if the address or the port cannot be had, or the certificate cannot be used.
-    """
+    Raises ConfigurationError if the address or the port cannot be had, or the certificate cannot be
+    used."""
 
-    def __init__(self, config: RestConfig, clock: Clock, metrics: MetricsConfig | None = None, routes: Sequence[BaseRoute] = ROUTES) -> None:
+    def __init__(
+        self,
+        config: RestConfig,
+        clock: Clock,
+        metrics: MetricsConfig | None = None,
+        routes: Sequence[BaseRoute] = ROUTES,
+    ) -> None:
         self._metrics = metrics or MetricsConfig()
         self.token = (config.token or secrets.token_urlsafe(16)) if config.needs_token else None
         self._tls = None if config.tls is None else server_context(config.tls)
@@ -54,35 +60,73 @@ class RestServer:
         self._host, self._clock = config.address, clock
         self._app = Starlette(routes=[*routes, *page_routes.ROUTES], exception_handlers=HANDLERS)
         self._app.router.redirect_slashes = False  # what is not there is told as Flink tells it
-        guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else (), page_routes.is_page)
+        guarded = Guard(
+            self._app,
+            self.token,
+            LOOPBACK if config.address in LOOPBACK else (),
+            page_routes.is_page,
+        )
         serving = uvicorn.Config(
-            guarded, log_config=None, log_level="error", access_log=False, lifespan="off", http=accepting(config.connections_per_client), ws="none",
-            limit_concurrency=MOST_CONNECTIONS + 1, timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=1, server_header=False)
+            guarded,
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            lifespan="off",
+            http=accepting(config.connections_per_client),
+            ws="none",
+            limit_concurrency=MOST_CONNECTIONS + 1,
+            timeout_keep_alive=IDLE_S,
+            timeout_graceful_shutdown=1,
+            server_header=False,
+        )
         serving.load()
         serving.ssl = self._tls
         self._server = uvicorn.Server(serving)
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="rest", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="rest", daemon=True
+        )
 
     @property
     def url(self) -> str:
-        host = outward_address() if self._host in EVERYWHERE else f"[{self._host}]" if ":" in self._host else self._host
+        host = (
+            outward_address()
+            if self._host in EVERYWHERE
+            else f"[{self._host}]"
+            if ":" in self._host
+            else self._host
+        )
         return f"{'http' if self._tls is None else 'https'}://{host}:{self.port}"
 
     @property
     def told(self) -> str:
-        """How to reach it: the page's address, from which the page takes the token, and the header for others."""
+        """How to reach it: the page's address, from which the page takes the token, and the header
+        for others."""
         if self.token is None:
             return self.url
-        return f"{self.url}/#token={quote(self.token, safe='')} (for scripts: header 'Authorization: Bearer {self.token}')"
+        return (
+            f"{self.url}/#token={quote(self.token, safe='')} (for scripts: header "
+            f"'Authorization: Bearer {self.token}')"
+        )
 
     def serve(
-        self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None, options: Mapping[str, Any] | None = None,
+        self,
+        dispatcher: DispatcherGateway,
+        inspectors: InspectorCalls | None = None,
+        options: Mapping[str, Any] | None = None,
         latest: LatestReading | None = None,
     ) -> None:
-        """``options`` are those of the cluster. Without ``inspectors`` no process can be looked into. ``latest`` is shared with others who fetch."""
-        calls, interval_s = DispatcherCalls(dispatcher, self._clock), self._metrics.fetch_interval.total_seconds()
+        """``options`` are those of the cluster. Without ``inspectors`` no process can be looked
+        into. ``latest`` is shared with others who fetch."""
+        calls = DispatcherCalls(dispatcher, self._clock)
+        interval_s = self._metrics.fetch_interval.total_seconds()
         metrics = MetricFetcher(calls, inspectors, interval_s, socket.gethostname(), latest)
-        self.begin(calls=calls, inspectors=inspectors, options=options or {}, metrics=metrics, reporters=self._metrics.reporters)
+        self.begin(
+            calls=calls,
+            inspectors=inspectors,
+            options=options or {},
+            metrics=metrics,
+            reporters=self._metrics.reporters,
+        )
 
     def begin(self, **state: object) -> None:
         """Answers from now on. ``state`` is what handlers ask, by name."""
@@ -110,12 +154,18 @@ def _bound(config: RestConfig) -> socket.socket:
         return Ports.of(config.port or 0).first(lambda port: _listening(config.address, port))
     except OSError as error:
         is_port = error.errno in (errno.EADDRINUSE, errno.EACCES)
-        what = f"{config.port_key}: {config.address}:{config.port}" if is_port else f"{config.address_key}: {config.address}"
+        what = (
+            f"{config.port_key}: {config.address}:{config.port}"
+            if is_port
+            else f"{config.address_key}: {config.address}"
+        )
         raise ConfigurationError(f"option {what} cannot be had ({error.strerror})") from None
 
 
 def _listening(address: str, port: int) -> socket.socket:
-    family, kind, protocol, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    family, kind, protocol, _, where = socket.getaddrinfo(
+        address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

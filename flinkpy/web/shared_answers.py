@@ -1,4 +1,5 @@
-"""Answers of the cluster for those who serve HTTP: awaited in an event loop, and kept for a moment for those who ask the same."""
+"""Answers of the cluster for those who serve HTTP: awaited in an event loop, and kept for a moment
+for those who ask the same."""
 
 from __future__ import annotations
 
@@ -40,12 +41,15 @@ async def answer_of(future: Future[T]) -> T:
 
 
 class SharedAnswers:
-    """While an answer is on its way, and for ``fresh_s`` after it was asked for, all who ask for the same get it. So a page
-    that is open in many browsers costs the cluster no more than one. All calls come from one event loop."""
+    """While an answer is on its way, and for ``fresh_s`` after it was asked for, all who ask for
+    the same get it. So a page that is open in many browsers costs the cluster no more than one. All
+    calls come from one event loop."""
 
     def __init__(self, clock: Clock, fresh_s: float = FRESH_S) -> None:
         self._clock, self._fresh_s = clock, fresh_s
-        self._answers: OrderedDict[tuple[Any, ...], tuple[float, asyncio.Future[Any]]] = OrderedDict()
+        self._answers: OrderedDict[tuple[Any, ...], tuple[float, asyncio.Future[Any]]] = (
+            OrderedDict()
+        )
 
     def get(self, key: tuple[Any, ...], ask: Callable[[], Future[T]]) -> Awaitable[T]:
         now = self._clock.monotonic()
@@ -55,7 +59,8 @@ class SharedAnswers:
             if not answer.done() or (now - asked_at < self._fresh_s and answer.exception() is None):
                 return asyncio.shield(answer)
         made: asyncio.Future[T] = asyncio.ensure_future(answer_of(ask()))
-        made.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever asked may be gone
+        # whoever asked may be gone
+        made.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._answers[key] = (now, made)
         self._answers.move_to_end(key)
         keep_latest(self._answers)

@@ -22,10 +22,13 @@ CLOSE_S = 5.0
 
 
 class Webhook:
-    """Posts the events of jobs and checkpoints, one after the other, in their order. One that is not taken is tried again, and then dropped with a
-    warning: no job waits for it. ``pause`` waits so many seconds between two tries, or less when the cluster ends."""
+    """Posts the events of jobs and checkpoints, one after the other, in their order. One that is
+    not taken is tried again, and then dropped with a warning: no job waits for it. ``pause`` waits
+    so many seconds between two tries, or less when the cluster ends."""
 
-    def __init__(self, config: WebhookConfig, pause: Callable[[float], object] | None = None) -> None:
+    def __init__(
+        self, config: WebhookConfig, pause: Callable[[float], object] | None = None
+    ) -> None:
         self._config = config
         self._waiting: queue.Queue[JobEvent | None] = queue.Queue(KEPT)
         self._ends = threading.Event()
@@ -62,7 +65,9 @@ class Webhook:
         headers = {"Content-Type": "application/json", "User-Agent": "flinkpy"}
         if self._config.token is not None:
             headers["Authorization"] = f"Bearer {self._config.token}"
-        request = urllib.request.Request(self._config.url, json.dumps(event.as_json()).encode(), headers, method="POST")
+        request = urllib.request.Request(
+            self._config.url, json.dumps(event.as_json()).encode(), headers, method="POST"
+        )
         for attempt in range(1, TRIES + 1):
             try:
                 with _STRAIGHT.open(request, timeout=ANSWER_S):

@@ -1,5 +1,5 @@
-"""Checks the arguments of windows: sizes, counts, offsets, thresholds. Mistakes are refused while the program is
-built."""
+"""Checks the arguments of windows: sizes, counts, offsets, thresholds. Mistakes are refused while
+the program is built."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ Span: TypeAlias = Time | timedelta
 def milliseconds_of(span: Any, what: str) -> int:
     """A Time or a timedelta in whole milliseconds; raises ProgramError for anything else."""
     if not isinstance(span, (Time, timedelta)):
-        raise refuse(f"{what} is a Time or a Duration, such as Time.seconds(10), this is {span!r:.80}")
+        raise refuse(
+            f"{what} is a Time or a Duration, such as Time.seconds(10), this is {span!r:.80}"
+        )
     return to_milliseconds(span)
 
 
@@ -29,9 +31,13 @@ def positive(number: Any, what: str) -> int:
 
 
 def offset_within(offset: Any, span: int, what: str, of: str) -> int:
-    """An offset, if it shifts windows by less than ``span`` in either direction; else raises ProgramError."""
+    """An offset, if it shifts windows by less than ``span`` in either direction; else raises
+    ProgramError."""
     if isinstance(offset, bool) or not isinstance(offset, int) or abs(offset) >= span:
-        raise refuse(f"{what}: the offset ({offset!r:.80} ms) must be smaller than the {of} ({span} ms), in either direction")
+        raise refuse(
+            f"{what}: the offset ({offset!r:.80} ms) must be smaller than the {of} ({span} "
+            "ms), in either direction"
+        )
     return offset
 
 
@@ -43,8 +49,11 @@ def threshold_of(threshold: Any, what: str) -> float:
 
 
 def delta_of(function: Any) -> Callable[[Any, Any], float]:
-    """The delta function: a callable of an old and a new record, or an object with ``get_delta``."""
+    """The delta function: a callable of an old and a new record, or an object with
+    ``get_delta``."""
     found = getattr(function, "get_delta", function)
     if isinstance(function, type) or not callable(found):
-        raise refuse(f"a delta function takes an old and a new record, {function!r:.80} cannot be called")
+        raise refuse(
+            f"a delta function takes an old and a new record, {function!r:.80} cannot be called"
+        )
     return found  # type: ignore[no-any-return]

@@ -1,7 +1,8 @@
-"""Assigners: which windows a record belongs to. Sessions, whose windows merge, are in ``flinkpy.windowing.session_windows``.
+"""Assigners: which windows a record belongs to. Sessions, whose windows merge, are in
+``flinkpy.windowing.session_windows``.
 
-Sizes, slides and offsets are public, because built-in aggregates over these windows share slices made from them.
-"""
+Sizes, slides and offsets are public, because built-in aggregates over these windows share slices
+made from them."""
 
 from __future__ import annotations
 
@@ -16,15 +17,33 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.functions import RuntimeContext
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.arguments import Span, milliseconds_of, offset_within, positive
-from flinkpy.windowing.serializers import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
-from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger, Trigger
-from flinkpy.windowing.windows import CountWindow, GlobalWindow, MergeCallback, TimeWindow, W, time_window
+from flinkpy.windowing.serializers import (
+    CountWindowSerializer,
+    GlobalWindowSerializer,
+    TimeWindowSerializer,
+)
+from flinkpy.windowing.triggers import (
+    CountTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    Trigger,
+)
+from flinkpy.windowing.windows import (
+    CountWindow,
+    GlobalWindow,
+    MergeCallback,
+    TimeWindow,
+    W,
+    time_window,
+)
 
 T = TypeVar("T")
 
 
 class WindowAssigner(ABC, Generic[T, W]):
-    """Assigns zero or more windows to each record. It keeps no state of its own, because one object serves all keys.
+    """Assigns zero or more windows to each record. It keeps no state of its own, because one object
+    serves all keys.
 
     >>> from flinkpy.windowing.serializers import TimeWindowSerializer
     >>> from flinkpy.windowing.triggers import EventTimeTrigger
@@ -53,7 +72,9 @@ class WindowAssigner(ABC, Generic[T, W]):
             """The runtime context, which gives access to state of the current key."""
 
     @abstractmethod
-    def assign_windows(self, element: T, timestamp: int, context: WindowAssignerContext) -> Collection[W]:
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssignerContext
+    ) -> Collection[W]:
         """The record's windows; ``timestamp`` is MIN_TIMESTAMP if the record has none."""
 
     @abstractmethod
@@ -69,8 +90,8 @@ class WindowAssigner(ABC, Generic[T, W]):
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """An assigner whose windows may merge as records come. Their state merges too, so the trigger must support it
-    (``can_merge``)."""
+    """An assigner whose windows may merge as records come. Their state merges too, so the trigger
+    must support it (``can_merge``)."""
 
     MergeCallback: TypeAlias = MergeCallback
 
@@ -96,15 +117,20 @@ class TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
 
 def no_timestamp(assigner: object) -> ProgramError:
     """The error for a record without a timestamp."""
-    return ProgramError(f"{type(assigner).__name__} needs records with timestamps, and this one has none: call "
-                        "assign_timestamps_and_watermarks(...) before, or use windows of processing time")
+    return ProgramError(
+        f"{type(assigner).__name__} needs records with timestamps, and this one has none: "
+        "call "
+        "assign_timestamps_and_watermarks(...) before, or use windows of "
+        "processing time"
+    )
 
 
-# -- tumbling --------------------------------------------------------------------------------------------------------------------
+# -- tumbling --------------------------------------------------------------------------------------
 
 
 class _TumblingWindows(TimeWindowAssigner):
-    """``size`` and ``offset`` in milliseconds; windows begin at the offset, and at multiples of the size from there."""
+    """``size`` and ``offset`` in milliseconds; windows begin at the offset, and at multiples of the
+    size from there."""
 
     def __init__(self, size: int, offset: int = 0) -> None:
         name = type(self).__name__
@@ -126,8 +152,11 @@ class TumblingEventTimeWindows(_TumblingWindows):
 
     @staticmethod
     def of(size: Span, offset: Span | None = None) -> TumblingEventTimeWindows:
-        """Windows of this size. Days that begin at midnight in Shanghai: ``of(Time.days(1), Time.hours(-8))``."""
-        return TumblingEventTimeWindows(milliseconds_of(size, "the window's size"), _offset_of(offset))
+        """Windows of this size. Days that begin at midnight in Shanghai: ``of(Time.days(1),
+        Time.hours(-8))``."""
+        return TumblingEventTimeWindows(
+            milliseconds_of(size, "the window's size"), _offset_of(offset)
+        )
 
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
         if timestamp == MIN_TIMESTAMP:
@@ -148,19 +177,25 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
 
     @staticmethod
     def of(size: Span, offset: Span | None = None) -> TumblingProcessingTimeWindows:
-        return TumblingProcessingTimeWindows(milliseconds_of(size, "the window's size"), _offset_of(offset))
+        return TumblingProcessingTimeWindows(
+            milliseconds_of(size, "the window's size"), _offset_of(offset)
+        )
 
-    def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> list[TimeWindow]:
-        start = TimeWindow.get_window_start_with_offset(context.get_current_processing_time(), self.offset, self.size)
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        start = TimeWindow.get_window_start_with_offset(
+            context.get_current_processing_time(), self.offset, self.size
+        )
         return [time_window((start, start + self.size))]
 
 
-# -- sliding ---------------------------------------------------------------------------------------------------------------------
+# -- sliding ---------------------------------------------------------------------------------------
 
 
 class _SlidingWindows(TimeWindowAssigner):
-    """``size``, ``slide`` and ``offset`` in milliseconds; one window begins every ``slide``. If the slide is greater
-    than the size, records between two windows belong to none."""
+    """``size``, ``slide`` and ``offset`` in milliseconds; one window begins every ``slide``. If the
+    slide is greater than the size, records between two windows belong to none."""
 
     def __init__(self, size: int, slide: int, offset: int = 0) -> None:
         name = type(self).__name__
@@ -172,7 +207,10 @@ class _SlidingWindows(TimeWindowAssigner):
         """The windows that contain the timestamp, the latest first."""
         size = self.size
         last = timestamp - (timestamp - self.offset) % self.slide
-        return [time_window((start, start + size)) for start in range(last, timestamp - size, -self.slide)]
+        return [
+            time_window((start, start + size))
+            for start in range(last, timestamp - size, -self.slide)
+        ]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.size}, {self.slide}, {self.offset})"
@@ -189,7 +227,11 @@ class SlidingEventTimeWindows(_SlidingWindows):
 
     @staticmethod
     def of(size: Span, slide: Span, offset: Span | None = None) -> SlidingEventTimeWindows:
-        return SlidingEventTimeWindows(milliseconds_of(size, "the window's size"), milliseconds_of(slide, "the slide"), _offset_of(offset))
+        return SlidingEventTimeWindows(
+            milliseconds_of(size, "the window's size"),
+            milliseconds_of(slide, "the slide"),
+            _offset_of(offset),
+        )
 
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
         if timestamp == MIN_TIMESTAMP:
@@ -209,9 +251,15 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
 
     @staticmethod
     def of(size: Span, slide: Span, offset: Span | None = None) -> SlidingProcessingTimeWindows:
-        return SlidingProcessingTimeWindows(milliseconds_of(size, "the window's size"), milliseconds_of(slide, "the slide"), _offset_of(offset))
+        return SlidingProcessingTimeWindows(
+            milliseconds_of(size, "the window's size"),
+            milliseconds_of(slide, "the slide"),
+            _offset_of(offset),
+        )
 
-    def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> list[TimeWindow]:
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
         return self.windows_of(context.get_current_processing_time())
 
 
@@ -219,7 +267,7 @@ def _offset_of(offset: Span | None) -> int:
     return 0 if offset is None else milliseconds_of(offset, "the offset")
 
 
-# -- by other means than time ----------------------------------------------------------------------------------------------------
+# -- by other means than time ----------------------------------------------------------------------
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
@@ -287,7 +335,9 @@ class CountTumblingWindowAssigner(_CountWindows):
     def of(window_size: int) -> CountTumblingWindowAssigner:
         return CountTumblingWindowAssigner(window_size)
 
-    def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> list[CountWindow]:
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[CountWindow]:
         return [CountWindow(self.position(context) // self.window_size)]
 
     def __repr__(self) -> str:
@@ -295,7 +345,8 @@ class CountTumblingWindowAssigner(_CountWindows):
 
 
 class CountSlidingWindowAssigner(_CountWindows):
-    """Windows of ``window_size`` records, one of which begins with every ``window_slide``-th record of a key.
+    """Windows of ``window_size`` records, one of which begins with every ``window_slide``-th record
+    of a key.
 
     >>> CountSlidingWindowAssigner.of(3, 1)
     CountSlidingWindowAssigner(3, 1)
@@ -310,10 +361,13 @@ class CountSlidingWindowAssigner(_CountWindows):
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
         return CountSlidingWindowAssigner(window_size, window_slide)
 
-    def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> list[CountWindow]:
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[CountWindow]:
         position, slide = self.position(context), self.window_slide
         last = position // slide
-        first = max(0, -((self.window_size - 1 - position) // slide))  # the first window that contains the record
+        # the first window that contains the record
+        first = max(0, -((self.window_size - 1 - position) // slide))
         return [CountWindow(number) for number in range(last, first - 1, -1)]
 
     def __repr__(self) -> str:

@@ -1,5 +1,5 @@
-"""Evictors remove records from a window when it is evaluated. A window with an evictor keeps all its records; they
-are not aggregated as they come."""
+"""Evictors remove records from a window when it is evaluated. A window with an evictor keeps all
+its records; they are not aggregated as they come."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class TimestampedValue(NamedTuple):
 
 
 class Evictor(ABC, Generic[T, W]):
-    """Removes records from a window before or after its function is called. It changes the list ``elements``, which
-    is in order of arrival, in place.
+    """Removes records from a window before or after its function is called. It changes the list
+    ``elements``, which is in order of arrival, in place.
 
     >>> class DropNone(Evictor):
     ...     def evict_before(self, elements, size, window, evictor_context):
@@ -44,11 +44,23 @@ class Evictor(ABC, Generic[T, W]):
         def get_current_watermark(self) -> int: ...
 
     @abstractmethod
-    def evict_before(self, elements: list[TimestampedValue], size: int, window: W, evictor_context: EvictorContext) -> None:
+    def evict_before(
+        self,
+        elements: list[TimestampedValue],
+        size: int,
+        window: W,
+        evictor_context: EvictorContext,
+    ) -> None:
         """Removes records that the function must not see."""
 
     @abstractmethod
-    def evict_after(self, elements: list[TimestampedValue], size: int, window: W, evictor_context: EvictorContext) -> None:
+    def evict_after(
+        self,
+        elements: list[TimestampedValue],
+        size: int,
+        window: W,
+        evictor_context: EvictorContext,
+    ) -> None:
         """Removes records that later evaluations must not see."""
 
 
@@ -62,11 +74,23 @@ class _OneTimeEvictor(Evictor[Any, Window]):
     def evict(self, elements: list[TimestampedValue]) -> None:
         """Removes the records."""
 
-    def evict_before(self, elements: list[TimestampedValue], size: int, window: Window, evictor_context: Evictor.EvictorContext) -> None:
+    def evict_before(
+        self,
+        elements: list[TimestampedValue],
+        size: int,
+        window: Window,
+        evictor_context: Evictor.EvictorContext,
+    ) -> None:
         if not self.do_evict_after:
             self.evict(elements)
 
-    def evict_after(self, elements: list[TimestampedValue], size: int, window: Window, evictor_context: Evictor.EvictorContext) -> None:
+    def evict_after(
+        self,
+        elements: list[TimestampedValue],
+        size: int,
+        window: Window,
+        evictor_context: Evictor.EvictorContext,
+    ) -> None:
         if self.do_evict_after:
             self.evict(elements)
 
@@ -87,11 +111,12 @@ class CountEvictor(_OneTimeEvictor):
         return CountEvictor(max_count, do_evict_after)
 
     def evict(self, elements: list[TimestampedValue]) -> None:
-        del elements[:-self.max_count]
+        del elements[: -self.max_count]
 
 
 class TimeEvictor(_OneTimeEvictor):
-    """Keeps the records of the last ``window_size`` milliseconds before the latest one. Records without timestamps stay.
+    """Keeps the records of the last ``window_size`` milliseconds before the latest one. Records
+    without timestamps stay.
 
     >>> from flinkpy.common.time import Time
     >>> TimeEvictor.of(Time.seconds(10)).window_size
@@ -110,11 +135,14 @@ class TimeEvictor(_OneTimeEvictor):
         stamps = [each.timestamp for each in elements if each.timestamp is not None]
         if stamps:
             limit = max(stamps) - self.window_size
-            elements[:] = [each for each in elements if each.timestamp is None or each.timestamp > limit]
+            elements[:] = [
+                each for each in elements if each.timestamp is None or each.timestamp > limit
+            ]
 
 
 class DeltaEvictor(_OneTimeEvictor):
-    """Keeps the records whose distance to the last one, ``delta_function(record, last)``, is less than ``threshold``.
+    """Keeps the records whose distance to the last one, ``delta_function(record, last)``, is less
+    than ``threshold``.
 
     >>> DeltaEvictor.of(0.5, lambda record, last: abs(last - record)).threshold
     0.5
@@ -122,7 +150,8 @@ class DeltaEvictor(_OneTimeEvictor):
 
     def __init__(self, threshold: float, delta_function: Any, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
-        self.threshold, self._delta = threshold_of(threshold, "DeltaEvictor"), delta_of(delta_function)
+        self.threshold = threshold_of(threshold, "DeltaEvictor")
+        self._delta = delta_of(delta_function)
 
     @staticmethod
     def of(threshold: float, delta_function: Any, do_evict_after: bool = False) -> DeltaEvictor:

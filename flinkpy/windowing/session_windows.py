@@ -1,6 +1,5 @@
-"""Session assigners: records that follow each other within a gap form one window. Each record opens a window as long
-as its gap; windows that meet merge.
-"""
+"""Session assigners: records that follow each other within a gap form one window. Each record opens
+a window as long as its gap; windows that meet merge."""
 
 from __future__ import annotations
 
@@ -12,7 +11,12 @@ from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
 from flinkpy.windowing.arguments import Span, milliseconds_of, positive
-from flinkpy.windowing.assigners import MergingWindowAssigner, TimeWindowAssigner, WindowAssigner, no_timestamp
+from flinkpy.windowing.assigners import (
+    MergingWindowAssigner,
+    TimeWindowAssigner,
+    WindowAssigner,
+    no_timestamp,
+)
 from flinkpy.windowing.windows import MergeCallback, TimeWindow, time_window
 
 
@@ -35,7 +39,9 @@ GapExtractor: TypeAlias = SessionWindowTimeGapExtractor | Callable[[Any], int]
 
 
 class _SessionWindows(TimeWindowAssigner, MergingWindowAssigner[Any, TimeWindow]):
-    def merge_windows(self, windows: Iterable[TimeWindow], callback: MergeCallback[TimeWindow]) -> None:
+    def merge_windows(
+        self, windows: Iterable[TimeWindow], callback: MergeCallback[TimeWindow]
+    ) -> None:
         TimeWindow.merge_windows(windows, callback)
 
 
@@ -54,17 +60,29 @@ class _DynamicGap(_SessionWindows):
 
     def __init__(self, session_window_time_gap_extractor: GapExtractor) -> None:
         extractor = session_window_time_gap_extractor
-        found = extractor.extract if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor
+        found = (
+            extractor.extract if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor
+        )
         if isinstance(extractor, type) or not callable(found):
-            raise refuse(f"{type(self).__name__} takes a SessionWindowTimeGapExtractor or a function of the record, this is {extractor!r:.80}")
+            raise refuse(
+                f"{type(self).__name__} takes a SessionWindowTimeGapExtractor or a function "
+                f"of the record, this is {extractor!r:.80}"
+            )
         self._extractor = extractor
 
     def gap(self, element: Any) -> int:
         """The record's gap; raises ProgramError unless it is a positive integer."""
         extractor = self._extractor
-        gap = extractor.extract(element) if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor(element)
+        gap = (
+            extractor.extract(element)
+            if isinstance(extractor, SessionWindowTimeGapExtractor)
+            else extractor(element)
+        )
         if isinstance(gap, bool) or not isinstance(gap, int) or gap < 1:
-            raise ProgramError(f"a dynamic session gap is a whole number of milliseconds from 1 on, this one is {gap!r:.80} for {element!r:.80}")
+            raise ProgramError(
+                "a dynamic session gap is a whole number of milliseconds from 1 on, this one "
+                f"is {gap!r:.80} for {element!r:.80}"
+            )
         return gap
 
     def __repr__(self) -> str:
@@ -112,7 +130,9 @@ class ProcessingTimeSessionWindows(_StaticGap):
     def with_dynamic_gap(extractor: GapExtractor) -> DynamicProcessingTimeSessionWindows:
         return DynamicProcessingTimeSessionWindows(extractor)
 
-    def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> list[TimeWindow]:
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
         now = context.get_current_processing_time()
         return [time_window((now, now + self.session_gap))]
 
@@ -149,6 +169,8 @@ class DynamicProcessingTimeSessionWindows(_DynamicGap):
     def with_dynamic_gap(extractor: GapExtractor) -> DynamicProcessingTimeSessionWindows:
         return DynamicProcessingTimeSessionWindows(extractor)
 
-    def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> list[TimeWindow]:
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
         now = context.get_current_processing_time()
         return [time_window((now, now + self.gap(element)))]

@@ -1,9 +1,8 @@
-"""Slices: the pieces that overlapping windows share. A record is aggregated once, in its slice, however many windows
-contain it. A window that fires combines its slices.
+"""Slices: the pieces that overlapping windows share. A record is aggregated once, in its slice,
+however many windows contain it. A window that fires combines its slices.
 
-The width of a slice is the greatest common divisor of size and slide, so every window begins and ends at slice
-borders. This is pure arithmetic, for one timestamp or for an array of them.
-"""
+The width of a slice is the greatest common divisor of size and slide, so every window begins and
+ends at slice borders. This is pure arithmetic, for one timestamp or for an array of them."""
 
 from __future__ import annotations
 
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Slicing:
-    """Windows of ``size`` that begin every ``slide`` milliseconds, at ``offset``, cut into slices of ``width``. A slice is named by its start.
+    """Windows of ``size`` that begin every ``slide`` milliseconds, at ``offset``, cut into slices
+    of ``width``. A slice is named by its start.
 
     >>> slicing = Slicing(size=10, slide=4, offset=0)
     >>> slicing.width, slicing.slice_of(7), list(slicing.windows_of(6))
@@ -57,22 +57,25 @@ class Slicing:
         return range(window.start, window.end, self.width)
 
     def windows_of(self, start: int) -> Iterator[TimeWindow]:
-        """The windows that contain the slice, earliest first. There are none if the slide is greater than the size
-        and the slice lies between two windows."""
+        """The windows that contain the slice, earliest first. There are none if the slide is
+        greater than the size and the slice lies between two windows."""
         last = start - (start - self.offset) % self.slide
         # How many slides back a window still contains the slice
         reach = (start + self.width - self.size - last) // -self.slide
-        return (TimeWindow(begin, begin + self.size) for begin in range(last - reach * self.slide, last + 1, self.slide))
+        return (
+            TimeWindow(begin, begin + self.size)
+            for begin in range(last - reach * self.slide, last + 1, self.slide)
+        )
 
     def last_window_end(self, start: int) -> int | None:
-        """The end of the last window that contains the slice; None if there is none. When the watermark is there (and
-        lateness is over), the slice's accumulator can be dropped."""
+        """The end of the last window that contains the slice; None if there is none. When the
+        watermark is there (and lateness is over), the slice's accumulator can be dropped."""
         last = start - (start - self.offset) % self.slide
         return last + self.size if start < last + self.size else None
 
     def is_late(self, timestamp: int, watermark: int, allowed_lateness: int = 0) -> bool:
-        """Whether all windows that contain the timestamp ended before this watermark; also True if no window contains
-        it."""
+        """Whether all windows that contain the timestamp ended before this watermark; also True if
+        no window contains it."""
         end = self.last_window_end(self.slice_of(timestamp))
         return end is None or end - 1 + allowed_lateness <= watermark
 

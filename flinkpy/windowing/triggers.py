@@ -1,6 +1,5 @@
-"""Triggers decide when a window is evaluated. One object serves all keys and windows, so a trigger keeps what it has
-to remember in partitioned state, by key and window.
-"""
+"""Triggers decide when a window is evaluated. One object serves all keys and windows, so a trigger
+keeps what it has to remember in partitioned state, by key and window."""
 
 from __future__ import annotations
 
@@ -34,20 +33,25 @@ class TriggerResult(Enum):
         return self.value[1]
 
 
-CONTINUE, FIRE, FIRE_AND_PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, TriggerResult.FIRE_AND_PURGE
+CONTINUE = TriggerResult.CONTINUE
+FIRE = TriggerResult.FIRE
+FIRE_AND_PURGE = TriggerResult.FIRE_AND_PURGE
 
 
 def checked_result(result: Any) -> TriggerResult:
-    """What a trigger returned, which is None if it forgot to; raises TypeError unless it is a TriggerResult."""
+    """What a trigger returned, which is None if it forgot to; raises TypeError unless it is a
+    TriggerResult."""
     if isinstance(result, TriggerResult):
         return result
-    raise TypeError("a trigger returns TriggerResult.CONTINUE, FIRE, PURGE or FIRE_AND_PURGE, "
-                    f"this one returned {bounded_repr(result, 60)}")
+    raise TypeError(
+        "a trigger returns TriggerResult.CONTINUE, FIRE, PURGE or FIRE_AND_PURGE, "
+        f"this one returned {bounded_repr(result, 60)}"
+    )
 
 
 class Trigger(ABC, Generic[T, W]):
-    """Called for every record and every timer of a window. For windows that merge it must support merging
-    (``can_merge``).
+    """Called for every record and every timer of a window. For windows that merge it must support
+    merging (``can_merge``).
 
     >>> class OnMarker(Trigger):
     ...     def on_element(self, element, timestamp, window, ctx):
@@ -97,7 +101,9 @@ class Trigger(ABC, Generic[T, W]):
             """Merges the state of all windows that were merged into the new window's."""
 
     @abstractmethod
-    def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: T, timestamp: int, window: W, ctx: TriggerContext
+    ) -> TriggerResult:
         """Called when a record was added to the window."""
 
     @abstractmethod
@@ -109,7 +115,8 @@ class Trigger(ABC, Generic[T, W]):
         """Called when an event-time timer is due."""
 
     def can_merge(self) -> bool:
-        """Whether the trigger supports windows that merge: ``on_merge`` then merges its state and timers."""
+        """Whether the trigger supports windows that merge: ``on_merge`` then merges its state and
+        timers."""
         return False
 
     @abstractmethod
@@ -124,10 +131,14 @@ class Trigger(ABC, Generic[T, W]):
 class _BaseTrigger(Trigger[Any, W]):
     """Does nothing, except what a subclass overrides."""
 
-    def on_element(self, element: Any, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: Any, timestamp: int, window: W, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         return CONTINUE
 
-    def on_processing_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(
+        self, time: int, window: W, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         return CONTINUE
 
     def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -162,20 +173,25 @@ class EventTimeTrigger(_BaseTrigger[TimeWindow]):
     def create() -> EventTimeTrigger:
         return EventTimeTrigger()
 
-    def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         if window.max_timestamp() <= ctx.get_current_watermark():
             return FIRE
         ctx.register_event_time_timer(window.max_timestamp())
         return CONTINUE
 
-    def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         return FIRE if time == window.max_timestamp() else CONTINUE
 
     def can_merge(self) -> bool:
         return True
 
     def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        # If the watermark has passed the window's end, on_element fires for the record that caused the merge.
+        # If the watermark has passed the window's end, on_element fires for the record that caused
+        # the merge.
         if window.max_timestamp() > ctx.get_current_watermark():
             ctx.register_event_time_timer(window.max_timestamp())
 
@@ -194,11 +210,15 @@ class ProcessingTimeTrigger(_BaseTrigger[TimeWindow]):
     def create() -> ProcessingTimeTrigger:
         return ProcessingTimeTrigger()
 
-    def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         ctx.register_processing_time_timer(window.max_timestamp())
         return CONTINUE
 
-    def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         return FIRE
 
     def can_merge(self) -> bool:
@@ -227,7 +247,9 @@ class CountTrigger(_BaseTrigger[Any]):
     def of(window_size: int) -> CountTrigger:
         return CountTrigger(window_size)
 
-    def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         count = ctx.get_partitioned_state(self._count)
         count.add(1)
         if count.get() < self._size:
@@ -249,8 +271,8 @@ class CountTrigger(_BaseTrigger[Any]):
 
 
 class _ContinuousTrigger(_BaseTrigger[TimeWindow]):
-    """Fires at multiples of ``interval`` milliseconds while the window has records. The next time is kept as state
-    per window."""
+    """Fires at multiples of ``interval`` milliseconds while the window has records. The next time
+    is kept as state per window."""
 
     def __init__(self, interval: int) -> None:
         self.interval = positive(interval, f"{type(self).__name__}: the interval (milliseconds)")
@@ -279,7 +301,9 @@ class _ContinuousTrigger(_BaseTrigger[TimeWindow]):
             self.register_next_fire_timestamp(time, window, ctx, state)
         return FIRE
 
-    def register_next_fire_timestamp(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any) -> None:
+    def register_next_fire_timestamp(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
+    ) -> None:
         """Registers a timer one interval after ``time``, but not after the window's end."""
         following = min(time + self.interval, window.max_timestamp())
         fire_timestamp_state.add(following)
@@ -323,14 +347,18 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
     def delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
         ctx.delete_event_time_timer(time)
 
-    def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         if window.max_timestamp() <= ctx.get_current_watermark():
             return FIRE
         ctx.register_event_time_timer(window.max_timestamp())
         self.begin(timestamp, window, ctx)
         return CONTINUE
 
-    def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         return FIRE if time == window.max_timestamp() else self.on_timer(time, window, ctx)
 
     def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
@@ -356,11 +384,15 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     def delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
         ctx.delete_processing_time_timer(time)
 
-    def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         self.begin(ctx.get_current_processing_time(), window, ctx)
         return CONTINUE
 
-    def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         return self.on_timer(time, window, ctx)
 
 
@@ -373,14 +405,17 @@ class DeltaTrigger(_BaseTrigger[Any]):
     """
 
     def __init__(self, threshold: float, delta_function: Any) -> None:
-        self.threshold, self._delta = threshold_of(threshold, "DeltaTrigger"), delta_of(delta_function)
+        self.threshold = threshold_of(threshold, "DeltaTrigger")
+        self._delta = delta_of(delta_function)
         self._last = ValueStateDescriptor("last-element")
 
     @staticmethod
     def of(threshold: float, delta_function: Any) -> DeltaTrigger:
         return DeltaTrigger(threshold, delta_function)
 
-    def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         state = ctx.get_partitioned_state(self._last)
         last = state.value()
         if last is None:
@@ -414,13 +449,19 @@ class PurgingTrigger(Trigger[Any, Any]):
     def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
         return PurgingTrigger(nested_trigger)
 
-    def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
-    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
 
-    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         return _purging(self.nested_trigger.on_event_time(time, window, ctx))
 
     def can_merge(self) -> bool:

@@ -1,9 +1,8 @@
 """Window functions: the classes that a program derives from, with PyFlink's names and signatures.
 
-A window function gets the window's records, or the single result if reduce or aggregate ran before it. It gets copies of
-records that other windows or later evaluations use too, so it may change what it gets in place. With object reuse there
-are no copies, and it must not.
-"""
+A window function gets the window's records, or the single result if reduce or aggregate ran before
+it. It gets copies of records that other windows or later evaluations use too, so it may change what
+it gets in place. With object reuse there are no copies, and it must not."""
 
 from __future__ import annotations
 
@@ -42,10 +41,12 @@ class AllWindowFunction(Function):
 
 
 class WindowContext(ABC):
-    """The window, the time and state, for a process window function. One object serves all windows: do not keep it."""
+    """The window, the time and state, for a process window function. One object serves all windows:
+    do not keep it."""
 
     def __class_getitem__(cls, parameters: Any) -> Any:
-        """The class itself, so that annotations may name the window: ``ProcessWindowFunction.Context[TimeWindow]``."""
+        """The class itself, so that annotations may name the window:
+        ``ProcessWindowFunction.Context[TimeWindow]``."""
         return cls
 
     @abstractmethod
@@ -61,8 +62,8 @@ class WindowContext(ABC):
 
     @abstractmethod
     def window_state(self) -> KeyedStateStore:
-        """State of this key and window, which is removed when the window ends. For windows that merge, its calls
-        raise ProgramError."""
+        """State of this key and window, which is removed when the window ends. For windows that
+        merge, its calls raise ProgramError."""
 
     @abstractmethod
     def global_state(self) -> KeyedStateStore:
@@ -70,7 +71,8 @@ class WindowContext(ABC):
 
 
 class ProcessWindowFunction(Function):
-    """Called with all records of a key and window, and a context; ``yield tag, value`` sends to a side output.
+    """Called with all records of a key and window, and a context; ``yield tag, value`` sends to a
+    side output.
 
     >>> class Late(ProcessWindowFunction):
     ...     def process(self, key, context, elements):
@@ -85,8 +87,8 @@ class ProcessWindowFunction(Function):
         """Yields or returns results, which get the window's last timestamp."""
 
     def clear(self, context: Context) -> None:
-        """Called when the window ends: remove what you keep for it elsewhere. The engine removes its
-        ``window_state``."""
+        """Called when the window ends: remove what you keep for it elsewhere. The engine removes
+        its ``window_state``."""
 
 
 class ProcessAllWindowFunction(Function):
@@ -105,5 +107,5 @@ class ProcessAllWindowFunction(Function):
         """Yields or returns results, which get the window's last timestamp."""
 
     def clear(self, context: Context) -> None:
-        """Called when the window ends: remove what you keep for it elsewhere. The engine removes its
-        ``window_state``."""
+        """Called when the window ends: remove what you keep for it elsewhere. The engine removes
+        its ``window_state``."""

@@ -1,5 +1,5 @@
-"""The windows themselves: plain values, which are tuples because at least one is made per record, and tuples are
-cheap to make, compare and hash.
+"""The windows themselves: plain values, which are tuples because at least one is made per record,
+and tuples are cheap to make, compare and hash.
 
 A window is the namespace of its state and of its timers.
 """
@@ -23,12 +23,14 @@ class Window:
 
     @abstractmethod
     def max_timestamp(self) -> int:
-        """The greatest timestamp that belongs to the window. When the watermark reaches it, the window is complete."""
+        """The greatest timestamp that belongs to the window. When the watermark reaches it, the
+        window is complete."""
         raise NotImplementedError
 
 
 class MergeCallback(ABC, Generic[W]):
-    """An assigner calls it with windows that merge; programs know it as ``MergingWindowAssigner.MergeCallback``."""
+    """An assigner calls it with windows that merge; programs know it as
+    ``MergingWindowAssigner.MergeCallback``."""
 
     @abstractmethod
     def merge(self, to_be_merged: Iterable[W], merge_result: W) -> None:
@@ -62,8 +64,8 @@ class TimeWindow(_Interval, Window):
 
     @staticmethod
     def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
-        """The start of the window that contains the timestamp. Windows begin at ``offset``, and at multiples of their
-        size from there.
+        """The start of the window that contains the timestamp. Windows begin at ``offset``, and at
+        multiples of their size from there.
 
         >>> TimeWindow.get_window_start_with_offset(-1, 0, 10), TimeWindow.get_window_start_with_offset(12, 5, 10)
         (-10, 5)
@@ -85,11 +87,14 @@ class TimeWindow(_Interval, Window):
         _tell(callback, group, covered)
 
 
-# Makes a window from a pair without a call of a Python function, in half the time. At least one is made per record.
+# Makes a window from a pair without a call of a Python function, in half the time. At least one is
+# made per record.
 time_window: Callable[[tuple[int, int]], TimeWindow] = partial(tuple.__new__, TimeWindow)
 
 
-def _tell(callback: MergeCallback[TimeWindow], group: list[TimeWindow], covered: TimeWindow | None) -> None:
+def _tell(
+    callback: MergeCallback[TimeWindow], group: list[TimeWindow], covered: TimeWindow | None
+) -> None:
     if len(group) > 1 and covered is not None:
         callback.merge(group, covered)
 

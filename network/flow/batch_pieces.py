@@ -11,20 +11,31 @@ def cut(batch: Batch, rows: int) -> tuple[Batch, Batch]:
     """The first ``rows`` records and the rest; columns are not copied."""
     if isinstance(batch, RowBatch):
         values, stamps = batch.values, batch.timestamps
-        return (RowBatch(values[:rows], stamps[:rows] if stamps is not None else None),
-                RowBatch(values[rows:], stamps[rows:] if stamps is not None else None))
+        return (
+            RowBatch(values[:rows], stamps[:rows] if stamps is not None else None),
+            RowBatch(values[rows:], stamps[rows:] if stamps is not None else None),
+        )
     times = batch.timestamps
-    return (ColumnBatch(batch.data.slice(0, rows), times[:rows] if times is not None else None),
-            ColumnBatch(batch.data.slice(rows), times[rows:] if times is not None else None))
+    return (
+        ColumnBatch(batch.data.slice(0, rows), times[:rows] if times is not None else None),
+        ColumnBatch(batch.data.slice(rows), times[rows:] if times is not None else None),
+    )
 
 
 def pieces(batch: Batch, count: int) -> list[Batch]:
-    """The batch in ``count`` nearly equal pieces, in order; if it has fewer records, one piece per record."""
+    """The batch in ``count`` nearly equal pieces, in order; if it has fewer records, one piece per
+    record."""
     total = len(batch)
     count = max(1, min(count, total))
     bounds = [total * i // count for i in range(count + 1)]
     if isinstance(batch, RowBatch):
         values, stamps = batch.values, batch.timestamps
-        return [RowBatch(values[a:b], stamps[a:b] if stamps is not None else None) for a, b in pairwise(bounds)]
+        return [
+            RowBatch(values[a:b], stamps[a:b] if stamps is not None else None)
+            for a, b in pairwise(bounds)
+        ]
     times = batch.timestamps
-    return [ColumnBatch(batch.data.slice(a, b - a), times[a:b] if times is not None else None) for a, b in pairwise(bounds)]
+    return [
+        ColumnBatch(batch.data.slice(a, b - a), times[a:b] if times is not None else None)
+        for a, b in pairwise(bounds)
+    ]

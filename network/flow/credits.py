@@ -1,12 +1,14 @@
 """Credit-based flow control between one gate and its senders, both ends, without I/O.
 
-A credit is the right to send one segment. It is backed by a segment that the receiver has already taken from its gate's pool. Every channel always
-has ``exclusive`` credits: granted, in transit, or held by a batch that is not consumed yet. So no channel can starve another, not even one whose
-batches are not consumed for a while (barrier alignment). In addition, *floating* segments go to channels whose sender has announced a backlog.
+A credit is the right to send one segment. It is backed by a segment that the receiver has already
+taken from its gate's pool. Every channel always has ``exclusive`` credits: granted, in transit, or
+held by a batch that is not consumed yet. So no channel can starve another, not even one whose
+batches are not consumed for a while (barrier alignment). In addition, *floating* segments go to
+channels whose sender has announced a backlog.
 
-A batch that costs more than the available credits is cut by the sender. A single record larger than all of a channel's credits is charged as
-``exclusive`` segments, so it passes too. Credits are granted half a window at a time, not one by one: each grant is a message.
-"""
+A batch that costs more than the available credits is cut by the sender. A single record larger than
+all of a channel's credits is charged as ``exclusive`` segments, so it passes too. Credits are
+granted half a window at a time, not one by one: each grant is a message."""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class SenderCredits:
         self.credits += count
 
     def sendable_part(self, segments: int, records: int) -> tuple[int, int]:
-        """The part of a batch that may be sent now, as (records, segments): all of it, some, or (0, 0)."""
+        """The part of a batch that may be sent now, as (records, segments): all of it, some, or (0,
+        0)."""
         if segments <= self.credits:
             return records, segments
         part = records * self.credits // segments
@@ -41,20 +44,24 @@ class SenderCredits:
         return (1, single) if single <= self.credits else (0, 0)
 
     def spend_credits(self, segments: int, backlog: int) -> None:
-        """Notes that a frame of that cost was sent, which announced that ``backlog`` segments wait behind it."""
+        """Notes that a frame of that cost was sent, which announced that ``backlog`` segments wait
+        behind it."""
         if segments > self.credits:
-            raise NetworkProtocolError(f"would send {segments} segments with {self.credits} credits")
+            raise NetworkProtocolError(
+                f"would send {segments} segments with {self.credits} credits"
+            )
         self.credits -= segments
         self.announced = backlog
 
     def must_announce(self, backlog: int) -> bool:
-        """Whether to announce the backlog while nothing can be sent: yes if the receiver believes that the credits
-        suffice, or expects less than half of the backlog.
+        """Whether to announce the backlog while nothing can be sent: yes if the receiver believes
+        that the credits suffice, or expects less than half of the backlog.
 
-        The sender does not announce every batch that joins the queue: each message wakes the receiver, and the next
-        frame carries the backlog anyway.
-        """
-        if backlog > self.announced and (self.announced <= self.credits or backlog >= 2 * self.announced):
+        The sender does not announce every batch that joins the queue: each message wakes the
+        receiver, and the next frame carries the backlog anyway."""
+        if backlog > self.announced and (
+            self.announced <= self.credits or backlog >= 2 * self.announced
+        ):
             self.announced = backlog
             return True
         return False
@@ -73,8 +80,8 @@ class SegmentSource(Protocol):
 
 
 class _Window:
-    """The receiver's side of one channel: ``granted`` credits that are not used yet, ``held`` segments of batches
-    that are not consumed yet."""
+    """The receiver's side of one channel: ``granted`` credits that are not used yet, ``held``
+    segments of batches that are not consumed yet."""
 
     __slots__ = ("backlog", "ended", "granted", "held", "waiting")
 
@@ -84,13 +91,20 @@ class _Window:
 
 
 class ReceiverCredits:
-    """The receiver's side of all remote channels of one gate. ``grant(channel, count)`` sends credits to a channel's
-    sender.
+    """The receiver's side of all remote channels of one gate. ``grant(channel, count)`` sends
+    credits to a channel's sender.
 
-    The pool's minimum must be ``exclusive`` for each of the ``channels``; a channel gets at most ``floating`` beyond it.
-    """
+    The pool's minimum must be ``exclusive`` for each of the ``channels``; a channel gets at most
+    ``floating`` beyond it."""
 
-    def __init__(self, channels: int, exclusive: int, floating: int, pool: SegmentSource, grant: Callable[[int, int], None]) -> None:
+    def __init__(
+        self,
+        channels: int,
+        exclusive: int,
+        floating: int,
+        pool: SegmentSource,
+        grant: Callable[[int, int], None],
+    ) -> None:
         self.exclusive, self.floating = exclusive, floating
         self._promised = channels * exclusive
         self._pool, self._grant = pool, grant
@@ -110,10 +124,13 @@ class ReceiverCredits:
             self._return_segments(window.granted + window.held, window.granted + window.held)
 
     def frame_arrived(self, channel: int, segments: int, backlog: int) -> None:
-        """Notes that a frame of that cost arrived. Raises NetworkProtocolError if the sender had no credit for it."""
+        """Notes that a frame of that cost arrived. Raises NetworkProtocolError if the sender had no
+        credit for it."""
         window = self._windows[channel]
         if segments > window.granted:
-            raise NetworkProtocolError(f"{segments} segments arrived on a channel with {window.granted} credits left")
+            raise NetworkProtocolError(
+                f"{segments} segments arrived on a channel with {window.granted} credits left"
+            )
         window.granted -= segments
         window.held += segments
         window.backlog = backlog
@@ -135,16 +152,16 @@ class ReceiverCredits:
             self._grant_due(channel)
 
     def sender_ended(self, channel: int) -> None:
-        """Called after the last frame: returns the unused credits; held segments are returned as their batches are
-        consumed."""
+        """Called after the last frame: returns the unused credits; held segments are returned as
+        their batches are consumed."""
         window = self._windows[channel]
         window.ended, unused = True, window.granted
         window.granted = 0
         self._return_segments(unused, unused + window.held)
 
     def grant_waiting(self) -> None:
-        """Called when the pool has segments again: grants credits to the channels that wait, in order, as far as the
-        segments go."""
+        """Called when the pool has segments again: grants credits to the channels that wait, in
+        order, as far as the segments go."""
         while self._waiting:
             channel = self._waiting.popleft()
             window = self._windows.get(channel)
@@ -168,9 +185,9 @@ class ReceiverCredits:
     def _grant_due(self, channel: int) -> int:
         """Grants the credits that are due, as far as there are segments; returns how many.
 
-        The decision: a channel is due its exclusive segments, and floating ones for its backlog. The grant is postponed while the sender can go on
-        and has more than half of that, so that fewer and larger grants are sent.
-        """
+        The decision: a channel is due its exclusive segments, and floating ones for its backlog.
+        The grant is postponed while the sender can go on and has more than half of that, so that
+        fewer and larger grants are sent."""
         window = self._windows[channel]
         if window.ended:
             return 0
@@ -181,7 +198,9 @@ class ReceiverCredits:
         taken = self._pool.take_segments_up_to(own, reserved=True) if own else 0
         floating = max(0, due - granted - own)
         if floating and taken == own:
-            floated = self._pool.take_segments_up_to(min(floating, max(0, self._pool.size - self._promised - self._floating_used)))
+            floated = self._pool.take_segments_up_to(
+                min(floating, max(0, self._pool.size - self._promised - self._floating_used))
+            )
             self._floating_used += floated
             taken += floated
         if taken:

@@ -1,11 +1,12 @@
-"""The memory of batches in flight, counted in segments: one pool for each TaskExecutor, shared by local pools of gates and partitions.
+"""The memory of batches in flight, counted in segments: one pool for each TaskExecutor, shared by
+local pools of gates and partitions.
 
-Batches are Python objects, so nothing is allocated here; a segment is the right to hold ``segment_size`` bytes. The
-holder of a batch takes segments first and returns them when the batch has left, so the batches in flight never exceed
-the pool. Every local pool has a reserved part (``minimum``). The rest is divided in proportion to what each pool
-could use beyond its minimum, and divided again whenever a pool is created or closed. A pool that becomes smaller than
-what it has lent lends nothing until enough has been returned.
-"""
+Batches are Python objects, so nothing is allocated here; a segment is the right to hold
+``segment_size`` bytes. The holder of a batch takes segments first and returns them when the batch
+has left, so the batches in flight never exceed the pool. Every local pool has a reserved part
+(``minimum``). The rest is divided in proportion to what each pool could use beyond its minimum, and
+divided again whenever a pool is created or closed. A pool that becomes smaller than what it has
+lent lends nothing until enough has been returned."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from flinkpy.core.errors import EngineError, ResourceUnavailableError
 
 @dataclass(frozen=True)
 class PoolStatistics:
-    """``pools`` local pools share ``total`` segments; ``in_use`` are lent, ``reserved`` is the sum of the minimums."""
+    """``pools`` local pools share ``total`` segments; ``in_use`` are lent, ``reserved`` is the sum
+    of the minimums."""
 
     total: int
     in_use: int
@@ -27,12 +29,16 @@ class PoolStatistics:
 
 
 class NetworkBufferPool:
-    """All segments of one TaskExecutor. Whoever touches them, or a partition, a gate or a connection whose segments are counted
-    here, holds the ``lock``: tasks on threads of their own do so at the same time as the slot loop."""
+    """All segments of one TaskExecutor. Whoever touches them, or a partition, a gate or a
+    connection whose segments are counted here, holds the ``lock``: tasks on threads of their own do
+    so at the same time as the slot loop."""
 
     def __init__(self, total_segments: int) -> None:
         if total_segments < 1:
-            raise ResourceUnavailableError(f"the network needs at least one segment, not {total_segments}; raise taskmanager.memory.network.size")
+            raise ResourceUnavailableError(
+                f"the network needs at least one segment, not {total_segments}; raise "
+                "taskmanager.memory.network.size"
+            )
         self.total = total_segments
         self.lock = threading.RLock()
         self.in_use = 0
@@ -41,16 +47,19 @@ class NetworkBufferPool:
         self._starving: list[LocalBufferPool] = []
 
     def create_pool(self, owner: str, minimum: int, maximum: int) -> LocalBufferPool:
-        """A local pool that can always lend ``minimum`` segments, and never lends more than ``maximum``.
+        """A local pool that can always lend ``minimum`` segments, and never lends more than
+        ``maximum``.
 
         Raises ResourceUnavailableError when the minimum cannot be reserved.
         """
         minimum = max(1, minimum)
         if minimum > self.unreserved:
             raise ResourceUnavailableError(
-                f"not enough network memory for {owner}: it needs at least {minimum} segments, {self.unreserved} of {self.total} are "
+                f"not enough network memory for {owner}: it needs at least {minimum} "
+                f"segments, {self.unreserved} of {self.total} are "
                 "not promised to others; "
-                "raise taskmanager.memory.network.size, or lower the parallelism or taskmanager.network.memory.buffers-per-channel"
+                "raise taskmanager.memory.network.size, or lower the parallelism or "
+                "taskmanager.network.memory.buffers-per-channel"
             )
         pool = LocalBufferPool(self, owner, minimum, max(minimum, maximum))
         self._pools.append(pool)
@@ -67,10 +76,14 @@ class NetworkBufferPool:
         return PoolStatistics(self.total, self.in_use, self._reserved, len(self._pools))
 
     def __repr__(self) -> str:
-        return f"NetworkBufferPool({self.in_use} of {self.total} segments in use, {len(self._pools)} pools)"
+        return (
+            f"NetworkBufferPool({self.in_use} of {self.total} segments in use, "
+            f"{len(self._pools)} pools)"
+        )
 
     def _redistribute(self) -> None:
-        """Divides the unreserved segments; with running sums, rounding errors cancel out instead of adding up."""
+        """Divides the unreserved segments; with running sums, rounding errors cancel out instead of
+        adding up."""
         spare = self.unreserved
         usable = [min(pool.maximum - pool.minimum, spare) for pool in self._pools]
         total_usable = sum(usable)
@@ -104,19 +117,33 @@ class NetworkBufferPool:
 
 
 class LocalBufferPool:
-    """The pool of one gate or partition. ``on_room`` is called when a failed ``take_segments`` may succeed.
+    """The pool of one gate or partition. ``on_room`` is called when a failed ``take_segments`` may
+    succeed.
 
     >>> pool = NetworkBufferPool(8).create_pool("gate", 1, 4)
     >>> pool.take_segments(3), pool.take_segments(2), pool.in_use
     (True, False, 3)
     """
 
-    __slots__ = ("_failed", "_pool", "closed", "in_use", "lock", "maximum", "minimum", "on_room", "owner", "size")
+    __slots__ = (
+        "_failed",
+        "_pool",
+        "closed",
+        "in_use",
+        "lock",
+        "maximum",
+        "minimum",
+        "on_room",
+        "owner",
+        "size",
+    )
 
     def __init__(self, pool: NetworkBufferPool, owner: str, minimum: int, maximum: int) -> None:
         self._pool = pool
         self.lock = pool.lock
-        self.owner, self.minimum, self.maximum = owner, minimum, maximum
+        self.owner = owner
+        self.minimum = minimum
+        self.maximum = maximum
         self.size = minimum
         self.in_use = 0
         self.closed = False
@@ -129,10 +156,14 @@ class LocalBufferPool:
         return max(0, min(self.size - self.in_use, self._pool.total - self._pool.in_use))
 
     def take_segments(self, count: int) -> bool:
-        """Takes all ``count`` segments; if that is not possible, takes none, and has ``on_room`` called when there is
-        room."""
+        """Takes all ``count`` segments; if that is not possible, takes none, and has ``on_room``
+        called when there is room."""
         pool = self._pool
-        if self.in_use + count <= self.size and pool.in_use + count <= pool.total and not self.closed:
+        if (
+            self.in_use + count <= self.size
+            and pool.in_use + count <= pool.total
+            and not self.closed
+        ):
             self.in_use += count
             pool.in_use += count
             return True
@@ -140,8 +171,8 @@ class LocalBufferPool:
         return False
 
     def take_segments_up_to(self, count: int, reserved: bool = False) -> int:
-        """Takes as many segments as there are, at most ``count``. ``reserved`` segments belong to the minimum: they
-        may be taken even if the pool has become smaller than what it has lent."""
+        """Takes as many segments as there are, at most ``count``. ``reserved`` segments belong to
+        the minimum: they may be taken even if the pool has become smaller than what it has lent."""
         if self.closed:
             return 0
         room = self._pool.total - self._pool.in_use

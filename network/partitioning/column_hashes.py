@@ -1,8 +1,8 @@
-"""``stable_hash`` for the keys of column batches, computed for whole columns. Each value has the same hash as in rows.
+"""``stable_hash`` for the keys of column batches, computed for whole columns. Each value has the
+same hash as in rows.
 
-Integers are hashed by numpy. Other columns are dictionary-encoded by Arrow, and only their distinct values are hashed
-in Python. Hashes of text are cached.
-"""
+Integers are hashed by numpy. Other columns are dictionary-encoded by Arrow, and only their distinct
+values are hashed in Python. Hashes of text are cached."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def key_hashes(data: pa.RecordBatch, columns: Sequence[str]) -> npt.NDArray[np.u
     """The hash of each record's key: the value of the one column, or the tuple of several."""
     missing = [name for name in columns if name not in data.schema.names]
     if missing:
-        raise ProgramError(f"no key column {missing[0]!r}; the batch has {', '.join(data.schema.names)}")
+        raise ProgramError(
+            f"no key column {missing[0]!r}; the batch has {', '.join(data.schema.names)}"
+        )
     hashes = [column_hashes(data.column(name)) for name in columns]
     return hashes[0] if len(hashes) == 1 else tuple_hashes(hashes)
 
@@ -57,13 +59,16 @@ def _distinct_hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
     import numpy as np
     import pyarrow as pa
 
-    if isinstance(column.type, pa.BaseExtensionType):  # only the type can convert its values to Python
+    # only the type can convert its values to Python
+    if isinstance(column.type, pa.BaseExtensionType):
         return _hashes_one_by_one(column)
     try:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError):  # nested values: one by one
         return _hashes_one_by_one(column)
-    if pa.types.is_string(encoded.dictionary.type) or pa.types.is_large_string(encoded.dictionary.type):
+    if pa.types.is_string(encoded.dictionary.type) or pa.types.is_large_string(
+        encoded.dictionary.type
+    ):
         found = _text_hashes(encoded.dictionary.to_pylist())
     else:
         found = [stable_hash(_hashable(value)) for value in encoded.dictionary.to_pylist()]
@@ -78,7 +83,11 @@ def _distinct_hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
 def _hashes_one_by_one(column: pa.Array) -> npt.NDArray[np.uint64]:
     import numpy as np
 
-    return np.fromiter((stable_hash(_hashable(value)) for value in column.to_pylist()), dtype=np.uint64, count=len(column))
+    return np.fromiter(
+        (stable_hash(_hashable(value)) for value in column.to_pylist()),
+        dtype=np.uint64,
+        count=len(column),
+    )
 
 
 def _text_hashes(values: list[str | None]) -> list[int]:

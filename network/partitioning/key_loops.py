@@ -1,4 +1,5 @@
-"""The loops that distribute records to boxes, one per channel, by key. The key selector is inlined if possible."""
+"""The loops that distribute records to boxes, one per channel, by key. The key selector is inlined
+if possible."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ def fill(values, stamps, channels, appends, stamp_appends, select):
 
 
 class KeyLoops:
-    """Both loops for one selector. In ``plain(values, appends)``, ``appends`` maps a key to the append of its box. In ``stamped(values, stamps,
-    channels, appends, stamp_appends)``, ``channels`` maps a key to its channel."""
+    """Both loops for one selector. In ``plain(values, appends)``, ``appends`` maps a key to the
+    append of its box. In ``stamped(values, stamps, channels, appends, stamp_appends)``,
+    ``channels`` maps a key to its channel."""
 
     def __init__(self, select: Callable[[Any], Any]) -> None:
         self._select = select
@@ -41,7 +43,9 @@ class KeyLoops:
             self._raise_again(values)
             raise
 
-    def stamped(self, values: list[Any], stamps: list[int], channels: Any, appends: Any, stamp_appends: Any) -> None:
+    def stamped(
+        self, values: list[Any], stamps: list[int], channels: Any, appends: Any, stamp_appends: Any
+    ) -> None:
         try:
             self._stamped(values, stamps, channels, appends, stamp_appends, self._select)
         except Exception:
@@ -49,8 +53,8 @@ class KeyLoops:
             raise
 
     def _raise_again(self, values: list[Any]) -> None:
-        """Finds the record whose key failed, and raises the error again so that it names the record and has the
-        selector's frame, even if the selector was inlined."""
+        """Finds the record whose key failed, and raises the error again so that it names the record
+        and has the selector's frame, even if the selector was inlined."""
         for value in values:
             try:
                 hash(key := self._select(value))
@@ -58,5 +62,6 @@ class KeyLoops:
             except ProgramError as error:
                 raise ProgramError(f"{error} (the key of {value!r:.200})") from None
             except Exception as error:
-                error.record_at_fault = value  # type: ignore[attr-defined]  # for ``user_code_error``
+                # for ``user_code_error``
+                error.record_at_fault = value  # type: ignore[attr-defined]
                 raise

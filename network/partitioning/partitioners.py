@@ -1,8 +1,8 @@
 """Channel selection, for whole batches of rows and of columns.
 
-A selector splits a batch into parts, one for each channel that gets records; records keep their order. Rows and
-columns are split alike: the n-th record of a stream goes to the same channels in either form.
-"""
+A selector splits a batch into parts, one for each channel that gets records; records keep their
+order. Rows and columns are split alike: the n-th record of a stream goes to the same channels in
+either form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.keys import canonical_key, channel_of_key_group, default_max_parallelism, key_group
+from flinkpy.core.keys import (
+    canonical_key,
+    channel_of_key_group,
+    default_max_parallelism,
+    key_group,
+)
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.network.partitioning.key_loops import KeyLoops
 
@@ -38,7 +43,8 @@ class ChannelSelector(ABC):
         self.channels = channels
 
     def split(self, batch: Batch) -> Parts:
-        """Returns (channel, part) for every channel that gets records; the batch must not be empty."""
+        """Returns (channel, part) for every channel that gets records; the batch must not be
+        empty."""
         return self.split_rows(batch) if isinstance(batch, RowBatch) else self.split_columns(batch)
 
     @abstractmethod
@@ -52,7 +58,8 @@ class ChannelSelector(ABC):
 
 
 class SingleChannel(ChannelSelector):
-    """Sends everything to channel 0, by reference: forward, global, and every partitioning with one channel."""
+    """Sends everything to channel 0, by reference: forward, global, and every partitioning with one
+    channel."""
 
     def split(self, batch: Batch) -> Parts:
         return ((0, batch),)
@@ -74,7 +81,8 @@ class Broadcast(ChannelSelector):
 
 
 class RoundRobin(ChannelSelector):
-    """Sends each record to the next channel: rebalance and rescale. Subtasks begin at different channels, so that short streams are spread too."""
+    """Sends each record to the next channel: rebalance and rescale. Subtasks begin at different
+    channels, so that short streams are spread too."""
 
     name = "REBALANCE"
 
@@ -86,7 +94,10 @@ class RoundRobin(ChannelSelector):
         values, stamps, n = batch.values, batch.timestamps, self.channels
         first = self._advance(len(values))
         for i in range(min(n, len(values))):
-            yield (first + i) % n, RowBatch(values[i::n], stamps[i::n] if stamps is not None else None)
+            yield (
+                (first + i) % n,
+                RowBatch(values[i::n], stamps[i::n] if stamps is not None else None),
+            )
 
     def split_columns(self, batch: ColumnBatch) -> Parts:
         import numpy as np
@@ -123,19 +134,25 @@ class Shuffle(ChannelSelector):
 
 
 class KeyGroupSelector(ChannelSelector):
-    """Sends each record to the channel whose subtask owns the key group of its key. Caches the channels of up to ``memoised`` keys."""
+    """Sends each record to the channel whose subtask owns the key group of its key. Caches the
+    channels of up to ``memoised`` keys."""
 
     name = "HASH"
 
-    def __init__(self, channels: int, key: KeySpec, max_parallelism: int, memoised: int = MEMOISED_KEYS) -> None:
+    def __init__(
+        self, channels: int, key: KeySpec, max_parallelism: int, memoised: int = MEMOISED_KEYS
+    ) -> None:
         super().__init__(channels)
         if max_parallelism < channels:
-            raise ProgramError(f"a keyed stream over {channels} channels needs a maximum parallelism of at least that, not {max_parallelism}")
+            raise ProgramError(
+                f"a keyed stream over {channels} channels needs a maximum parallelism of at "
+                f"least that, not {max_parallelism}"
+            )
         self._key = key
         self._max_parallelism = max_parallelism
-        # A key leads directly to the append method of its channel's list: one look-up and one call per record. All
-        # keys of a
-        # channel share one method object, which stays in the processor's cache; one object per key would not.
+        # A key leads directly to the append method of its channel's list: one look-up and one call
+        # per record. All keys of a channel share one method object, which stays in the processor's
+        # cache; one object per key would not.
         self._boxes: list[list[Any]] = [[] for _ in range(channels)]
         self._stamp_boxes: list[list[int]] = [[] for _ in range(channels)]
         append_of = [box.append for box in self._boxes]
@@ -168,7 +185,13 @@ class KeyGroupSelector(ChannelSelector):
     def _fill_timestamped(self, values: list[Any], timestamps: list[int]) -> None:
         memo = self._channels
         memo.bound()
-        self._key_loops().stamped(values, timestamps, memo, [box.append for box in self._boxes], [box.append for box in self._stamp_boxes])
+        self._key_loops().stamped(
+            values,
+            timestamps,
+            memo,
+            [box.append for box in self._boxes],
+            [box.append for box in self._stamp_boxes],
+        )
 
     def _key_loops(self) -> KeyLoops:
         if self._loops is None:
@@ -176,8 +199,8 @@ class KeyGroupSelector(ChannelSelector):
         return self._loops
 
     def _empty_boxes(self, stamped: bool) -> list[tuple[int, Batch]]:
-        """Empties the boxes, and returns their contents as parts. The boxes stay the same lists, because the memo
-        refers to them."""
+        """Empties the boxes, and returns their contents as parts. The boxes stay the same lists,
+        because the memo refers to them."""
         parts: list[tuple[int, Batch]] = []
         for channel, box in enumerate(self._boxes):
             if box:
@@ -197,9 +220,19 @@ class KeyGroupSelector(ChannelSelector):
             keys = [select(row) for row in rows_of(batch)]
             memo = self._channels
             memo.bound()
-            return _split_columns_by(batch, np.fromiter(map(memo.__getitem__, keys), dtype=np.int64, count=len(batch)), self.channels)
+            return _split_columns_by(
+                batch,
+                np.fromiter(map(memo.__getitem__, keys), dtype=np.int64, count=len(batch)),
+                self.channels,
+            )
         groups = key_hashes(batch.data, self._key.columns) % np.uint64(self._max_parallelism)
-        return _split_columns_by(batch, (groups * np.uint64(self.channels) // np.uint64(self._max_parallelism)).astype(np.int64), self.channels)
+        return _split_columns_by(
+            batch,
+            (groups * np.uint64(self.channels) // np.uint64(self._max_parallelism)).astype(
+                np.int64
+            ),
+            self.channels,
+        )
 
 
 def _channel_of(max_parallelism: int, channels: int, key: Any) -> int:
@@ -207,26 +240,36 @@ def _channel_of(max_parallelism: int, channels: int, key: Any) -> int:
 
 
 def _name_record(error: Exception, asked: list[Any], upcoming: Iterator[Any]) -> None:
-    """Names what a function failed on, for ``user_code_error``; the iterator knows how far it got."""
+    """Names what a function failed on, for ``user_code_error``; the iterator knows how far it
+    got."""
     error.record_at_fault = asked[-length_hint(upcoming) - 1]  # type: ignore[attr-defined]
 
 
 class CustomSelector(ChannelSelector):
-    """Sends each record to the channel that the user's function of key and number of channels returns."""
+    """Sends each record to the channel that the user's function of key and number of channels
+    returns."""
 
     name = "CUSTOM"
 
-    def __init__(self, channels: int, function: Callable[[Any, int], int], key: KeySpec | None) -> None:
+    def __init__(
+        self, channels: int, function: Callable[[Any, int], int], key: KeySpec | None
+    ) -> None:
         super().__init__(channels)
         self._function, self._key = function, key
 
     def split_rows(self, batch: RowBatch) -> Parts:
-        return _split_rows_by(batch, self._call_function(self._keys_of_rows(batch.values)), self.channels)
+        return _split_rows_by(
+            batch, self._call_function(self._keys_of_rows(batch.values)), self.channels
+        )
 
     def split_columns(self, batch: ColumnBatch) -> Parts:
         import numpy as np
 
-        return _split_columns_by(batch, np.array(self._call_function(self._keys_of(batch)), dtype=np.int64), self.channels)
+        return _split_columns_by(
+            batch,
+            np.array(self._call_function(self._keys_of(batch)), dtype=np.int64),
+            self.channels,
+        )
 
     def _keys_of(self, batch: ColumnBatch) -> Iterable[Any]:
         if self._key is not None and self._key.columns is not None:
@@ -264,8 +307,11 @@ def _checked(channel: Any, key: Any, right: set[int]) -> int:
     """The channel as a plain int (the function may return one of numpy's)."""
     number = channel if isinstance(channel, int) else getattr(channel, "__index__", lambda: None)()
     if number not in right:
-        raise ProgramError(f"the partitioner of partition_custom returned {channel!r:.80} for the key {key!r:.80}; where there are {len(right)} "
-                           f"channels it must return a whole number from 0 to {len(right) - 1}")
+        raise ProgramError(
+            f"the partitioner of partition_custom returned {channel!r:.80} for the key "
+            f"{key!r:.80}; where there are {len(right)} "
+            f"channels it must return a whole number from 0 to {len(right) - 1}"
+        )
     return int(number)
 
 
@@ -286,15 +332,17 @@ class _Memo(dict[Any, Any]):
         return found
 
     def bound(self) -> None:
-        """Drops all entries when there are too many. That is cheaper than keeping an LRU order, from which a stream
-        with so many keys would gain nothing."""
+        """Drops all entries when there are too many. That is cheaper than keeping an LRU order,
+        from which a stream with so many keys would gain nothing."""
         if len(self) > self._limit:
             self.clear()
 
 
-def make_selector(partitioning: Partitioning, channels: int, subtask_index: int = 0) -> ChannelSelector:
-    """The selector of a partitioning, for one subtask with that many channels. Raises ProgramError if the
-    partitioning is incomplete.
+def make_selector(
+    partitioning: Partitioning, channels: int, subtask_index: int = 0
+) -> ChannelSelector:
+    """The selector of a partitioning, for one subtask with that many channels. Raises ProgramError
+    if the partitioning is incomplete.
 
     >>> from flinkpy.graph.partitioning import REBALANCE
     >>> [(channel, part.values) for channel, part in make_selector(REBALANCE, 2).split(RowBatch([7, 8, 9]))]
@@ -305,7 +353,10 @@ def make_selector(partitioning: Partitioning, channels: int, subtask_index: int 
         if partitioning.custom is None:
             raise ProgramError("a custom partitioning needs its function")
         return CustomSelector(channels, partitioning.custom, partitioning.key)
-    if kind is PartitioningKind.HASH and (partitioning.key is None or (partitioning.key.selector is None and partitioning.key.columns is None)):
+    if kind is PartitioningKind.HASH and (
+        partitioning.key is None
+        or (partitioning.key.selector is None and partitioning.key.columns is None)
+    ):
         raise ProgramError("a hash partitioning needs a key selector or key columns")
     if channels == 1 or kind in (PartitioningKind.FORWARD, PartitioningKind.GLOBAL):
         selector: ChannelSelector = SingleChannel(channels)
@@ -317,20 +368,31 @@ def make_selector(partitioning: Partitioning, channels: int, subtask_index: int 
         selector = Broadcast(channels)
     else:
         assert partitioning.key is not None
-        return KeyGroupSelector(channels, partitioning.key, partitioning.max_parallelism or default_max_parallelism(channels))
+        return KeyGroupSelector(
+            channels,
+            partitioning.key,
+            partitioning.max_parallelism or default_max_parallelism(channels),
+        )
     selector.name = kind.value
     return selector
 
 
 def rows_of(batch: ColumnBatch) -> Iterable[tuple[Any, ...]]:
     """The batch's records as tuples."""
-    return zip(*(column.to_pylist() for column in batch.data.columns)) if batch.data.num_columns else (() for _ in range(len(batch)))
+    return (
+        zip(*(column.to_pylist() for column in batch.data.columns))
+        if batch.data.num_columns
+        else (() for _ in range(len(batch)))
+    )
 
 
 def _row_selector(key: KeySpec) -> Callable[[Any], Any]:
     if key.selector is None:
         named = ", ".join(key.columns or ())
-        raise ProgramError(f"rows arrived where the key is said only by columns ({named}); give the keyed stream a key selector too")
+        raise ProgramError(
+            f"rows arrived where the key is said only by columns ({named}); give the keyed "
+            "stream a key selector too"
+        )
     return key.selector
 
 
@@ -355,7 +417,8 @@ def _split_columns_by(batch: ColumnBatch, channels: npt.NDArray[np.int64], n: in
     full = int(counts.argmax())
     if counts[full] == len(batch):
         return [(full, batch)]
-    narrow = channels.astype(np.uint8 if n <= 256 else np.uint16 if n <= 65536 else np.int64)  # numpy sorts narrow integers by radix
+    # numpy sorts narrow integers by radix
+    narrow = channels.astype(np.uint8 if n <= 256 else np.uint16 if n <= 65536 else np.int64)
     taken = _take(batch, np.argsort(narrow, kind="stable"))
     parts: list[tuple[int, Batch]] = []
     begin = 0
@@ -370,5 +433,9 @@ def _split_columns_by(batch: ColumnBatch, channels: npt.NDArray[np.int64], n: in
 def _take(batch: ColumnBatch, indices: npt.NDArray[Any]) -> ColumnBatch:
     import pyarrow as pa
 
-    data = batch.data.take(pa.array(indices)) if batch.data.num_columns else batch.data.slice(0, len(indices))
+    data = (
+        batch.data.take(pa.array(indices))
+        if batch.data.num_columns
+        else batch.data.slice(0, len(indices))
+    )
     return ColumnBatch(data, None if batch.timestamps is None else batch.timestamps[indices])

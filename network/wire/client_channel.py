@@ -1,12 +1,13 @@
-"""Connections from tasks to the program that waits for their job. The program listens; tasks connect, and send it
-results or printed lines.
+"""Connections from tasks to the program that waits for their job. The program listens; tasks
+connect, and send it results or printed lines.
 
-Both sides prove that they know the job's random token before anything is unpickled (``flinkpy.network.wire.handshake``; the program accepts). Then
-frames of ``kind | length | payload`` flow to the program.
+Both sides prove that they know the job's random token before anything is unpickled
+(``flinkpy.network.wire.handshake``; the program accepts). Then frames of ``kind | length |
+payload`` flow to the program.
 
-A stream of results begins with its subtask and attempt. One of a job with checkpoints says so (``Begin``); then a marker stands behind the records of
-each checkpoint, with its id, and a notice tells that such a marker's checkpoint is complete, of this stream or of one that was before.
-"""
+A stream of results begins with its subtask and attempt. One of a job with checkpoints says so
+(``Begin``); then a marker stands behind the records of each checkpoint, with its id, and a notice
+tells that such a marker's checkpoint is complete, of this stream or of one that was before."""
 
 from __future__ import annotations
 
@@ -23,9 +24,19 @@ SUBTASK_ATTEMPT = struct.Struct("!II")
 CHECKPOINTED_BEGIN = struct.Struct("!III?")
 MARKER = struct.Struct("!QQ")
 COMPLETE = struct.Struct("!IIQ")
-KIND_BATCH, KIND_END, KIND_BEGIN, KIND_CHECKPOINTED_BEGIN, KIND_MARKER, KIND_COMPLETE = 1, 2, 3, 4, 5, 6
-_SIZES = {KIND_BEGIN: SUBTASK_ATTEMPT.size, KIND_CHECKPOINTED_BEGIN: CHECKPOINTED_BEGIN.size, KIND_MARKER: MARKER.size, KIND_COMPLETE: COMPLETE.size,
-          KIND_END: 0}
+KIND_BATCH = 1
+KIND_END = 2
+KIND_BEGIN = 3
+KIND_CHECKPOINTED_BEGIN = 4
+KIND_MARKER = 5
+KIND_COMPLETE = 6
+_SIZES = {
+    KIND_BEGIN: SUBTASK_ATTEMPT.size,
+    KIND_CHECKPOINTED_BEGIN: CHECKPOINTED_BEGIN.size,
+    KIND_MARKER: MARKER.size,
+    KIND_COMPLETE: COMPLETE.size,
+    KIND_END: 0,
+}
 MAX_FRAME_BYTES = 1 << 30
 HANDSHAKE_TIMEOUT_S = 10.0
 TOKEN_NAME = "the token of this job's results"
@@ -33,7 +44,8 @@ UNKNOWN = -1  # subtask and attempt of a connection that has not sent KIND_BEGIN
 
 
 class Begin(NamedTuple):
-    """Of a stream of a job with checkpoints: the sink's parallelism, and whether this attempt goes on from a checkpoint."""
+    """Of a stream of a job with checkpoints: the sink's parallelism, and whether this attempt goes
+    on from a checkpoint."""
 
     parallelism: int
     restored: bool
@@ -63,18 +75,22 @@ def client_name(host: str, port: int) -> str:
 
 
 def connect_to_client(host: str, port: int, token: bytes) -> socket.socket:
-    """A connection to the program that listens at that address, after both sides have proved that they know the
-    token."""
+    """A connection to the program that listens at that address, after both sides have proved that
+    they know the token."""
     peer = client_name(host, port)
     try:
         sock = socket.create_connection((host, port), timeout=HANDSHAKE_TIMEOUT_S)
     except OSError as error:
         raise RecipientUnreachableError(f"{peer} cannot be reached: {error}") from error
     try:
-        _prove_token(sock, Handshake(token, "task", False, secrets.token_bytes, secret_name=TOKEN_NAME))
+        _prove_token(
+            sock, Handshake(token, "task", False, secrets.token_bytes, secret_name=TOKEN_NAME)
+        )
     except OSError as error:
         sock.close()
-        raise RecipientUnreachableError(f"{peer} broke off the handshake: {error or type(error).__name__}") from error
+        raise RecipientUnreachableError(
+            f"{peer} broke off the handshake: {error or type(error).__name__}"
+        ) from error
     except NetworkProtocolError as error:
         sock.close()
         raise NetworkProtocolError(f"{peer}: {error}") from None
@@ -93,10 +109,13 @@ def _prove_token(sock: socket.socket, handshake: Handshake) -> None:
 
 
 class IncomingChannel:
-    """The program's side of one connection: first the handshake, then frames. It is pure: bytes in, bytes out."""
+    """The program's side of one connection: first the handshake, then frames. It is pure: bytes in,
+    bytes out."""
 
     def __init__(self, token: bytes, opened_at: float) -> None:
-        self._handshake = Handshake(token, "client", True, secrets.token_bytes, secret_name=TOKEN_NAME)
+        self._handshake = Handshake(
+            token, "client", True, secrets.token_bytes, secret_name=TOKEN_NAME
+        )
         self.opened_at = opened_at
         self.ended = False
         self.subtask = self.attempt = UNKNOWN
@@ -112,7 +131,8 @@ class IncomingChannel:
         return self._handshake.peer_id is not None
 
     def receive(self, data: bytes) -> tuple[bytes, list[Frame]]:
-        """Takes received bytes; returns the bytes to send, and the frames that are complete now. Raises NetworkProtocolError."""
+        """Takes received bytes; returns the bytes to send, and the frames that are complete now.
+        Raises NetworkProtocolError."""
         if self._handshake.peer_id is not None:
             self._data += data
             return b"", self._frames()
@@ -129,7 +149,7 @@ class IncomingChannel:
             if len(self._data) - at - HEADER.size < length:
                 break
             at += HEADER.size
-            frame = self._frame(kind, bytes(self._data[at:at + length]))
+            frame = self._frame(kind, bytes(self._data[at : at + length]))
             if frame is not None:
                 frames.append(frame)
             at += length
@@ -139,8 +159,14 @@ class IncomingChannel:
     def _check(self, kind: int, length: int, is_late: bool) -> None:
         begins = kind in (KIND_BEGIN, KIND_CHECKPOINTED_BEGIN)
         if begins and (length != _SIZES[kind] or is_late or self.attempt != UNKNOWN):
-            raise NetworkProtocolError("a stream of results begins once, with its subtask and attempt")
-        is_known = length == _SIZES[kind] if kind in _SIZES else kind == KIND_BATCH and length <= MAX_FRAME_BYTES
+            raise NetworkProtocolError(
+                "a stream of results begins once, with its subtask and attempt"
+            )
+        is_known = (
+            length == _SIZES[kind]
+            if kind in _SIZES
+            else kind == KIND_BATCH and length <= MAX_FRAME_BYTES
+        )
         is_out_of_place = self.begin is None if kind in (KIND_MARKER, KIND_COMPLETE) else self.ended
         if not is_known or is_out_of_place:
             raise NetworkProtocolError(f"frame of kind {kind} and {length} bytes")

@@ -1,9 +1,10 @@
-"""Connections between TaskExecutors: one authenticated socket carries the channels of both directions.
+"""Connections between TaskExecutors: one authenticated socket carries the channels of both
+directions.
 
-``connection_manager`` makes the streams. All I/O here is non-blocking, in the slot loop's thread. A frame is sent at once, from the writer's flush.
-Bytes that the stream does not take wait until it is writable, and meanwhile no channel encodes more (``unsent``). Received frames are decoded and
-put into the gates in the same round of the loop.
-"""
+``connection_manager`` makes the streams. All I/O here is non-blocking, in the slot loop's thread. A
+frame is sent at once, from the writer's flush. Bytes that the stream does not take wait until it is
+writable, and meanwhile no channel encodes more (``unsent``). Received frames are decoded and put
+into the gates in the same round of the loop."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ from flinkpy.core.lifecycles import CONNECTION, ConnectionState, StateMachine
 from flinkpy.core.reactor import Reactor
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.network.wire.frames import LAST_ELEMENT_KIND, Frame, FrameDecoder, FrameKind
-from flinkpy.network.wire.remote_channel import OutboundChannel, PartitionRequest, RemoteInputChannel
+from flinkpy.network.wire.remote_channel import (
+    OutboundChannel,
+    PartitionRequest,
+    RemoteInputChannel,
+)
 from flinkpy.network.wire.transport import ByteStream
 
 log = engine_logger(__name__)
@@ -26,7 +31,8 @@ log = engine_logger(__name__)
 READS_PER_ROUND = 8  # limited, so that a busy connection does not hold up the tasks
 READ_BYTES_PER_ROUND = 2 << 20
 BUFFERS_PER_SEND = 512  # below the system's limit of 1024
-JOINED_BYTES = 4096  # up to this size it is faster to join the buffers and send one, including the copy
+# up to this size it is faster to join the buffers and send one, including the copy
+JOINED_BYTES = 4096
 
 
 class ConnectionOwner(Protocol):
@@ -38,12 +44,15 @@ class ConnectionOwner(Protocol):
 
 
 class Connection:
-    """One connection to the TaskExecutor ``peer``. Channels may be opened before it has its stream (``use_stream``); they wait."""
+    """One connection to the TaskExecutor ``peer``. Channels may be opened before it has its stream
+    (``use_stream``); they wait."""
 
     _stream: ByteStream  # set by use_stream()
 
     def __init__(self, peer: str, owner: ConnectionOwner, reactor: Reactor, max_frame: int) -> None:
-        self.peer, self._owner, self._reactor = peer, owner, reactor
+        self.peer = peer
+        self._owner = owner
+        self._reactor = reactor
         self._machine = StateMachine(CONNECTION, f"connection to {peer}")
         self._decoder = FrameDecoder(max_frame)
         self.unsent: deque[memoryview] = deque()
@@ -61,11 +70,11 @@ class Connection:
     def state(self) -> ConnectionState:
         return self._machine.state
 
-    # -- opening ------------------------------------------------------------------------------------------------------
+    # -- opening -----------------------------------------------------------------------------------
 
     def use_stream(self, stream: ByteStream, rest: bytes = b"") -> None:
-        """Called when the connection is made and both sides have proved who they are. ``rest`` are bytes already read
-        from the stream."""
+        """Called when the connection is made and both sides have proved who they are. ``rest`` are
+        bytes already read from the stream."""
         if self.state is ConnectionState.CLOSED:
             stream.close()
             return
@@ -98,9 +107,11 @@ class Connection:
             self._inbound[channel_id] = channel
             channel.request_subpartition(self, channel_id)
 
-    # -- sending --------------------------------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------
 
-    def send(self, buffers: list[Any], length: int, on_sent: Callable[[], None] | None = None) -> None:
+    def send(
+        self, buffers: list[Any], length: int, on_sent: Callable[[], None] | None = None
+    ) -> None:
         if self._machine.state is ConnectionState.OPEN:
             self._write(buffers, length)
         if on_sent is not None:
@@ -122,7 +133,9 @@ class Connection:
                 if length <= JOINED_BYTES:
                     sent = self._stream.send(b"".join(buffers))
                 else:
-                    sent = self._stream.sendmsg(buffers if len(buffers) <= BUFFERS_PER_SEND else buffers[:BUFFERS_PER_SEND])
+                    sent = self._stream.sendmsg(
+                        buffers if len(buffers) <= BUFFERS_PER_SEND else buffers[:BUFFERS_PER_SEND]
+                    )
             except BlockingIOError:
                 pass
             except OSError as error:
@@ -155,7 +168,11 @@ class Connection:
 
     def _send_some(self) -> bool:
         unsent = self.unsent
-        buffers = list(unsent) if len(unsent) <= BUFFERS_PER_SEND else [unsent[i] for i in range(BUFFERS_PER_SEND)]
+        buffers = (
+            list(unsent)
+            if len(unsent) <= BUFFERS_PER_SEND
+            else [unsent[i] for i in range(BUFFERS_PER_SEND)]
+        )
         try:
             sent = self._stream.sendmsg(buffers)
         except BlockingIOError:
@@ -182,7 +199,7 @@ class Connection:
             else:
                 self._reactor.remove_writer(self._stream)
 
-    # -- receiving ------------------------------------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------
 
     def _readable(self) -> None:
         try:
@@ -196,9 +213,13 @@ class Connection:
                 self.bytes_received += count
                 self._decoder.feed(count, self._dispatch)
                 budget -= count
-                if budget <= 0 or machine.state is not ConnectionState.OPEN or (count < len(buffer) and self._decoder.own is None):
-                    # Otherwise the rest of a payload follows soon, and another try is cheaper than a round of the
-                    # selector
+                if (
+                    budget <= 0
+                    or machine.state is not ConnectionState.OPEN
+                    or (count < len(buffer) and self._decoder.own is None)
+                ):
+                    # Otherwise the rest of a payload follows soon, and another try is cheaper than
+                    # a round of the selector
                     return
         except BlockingIOError:
             return
@@ -206,7 +227,8 @@ class Connection:
             self._handle_error(error)
 
     def _handle_error(self, error: Exception) -> None:
-        """Ends the connection only: a fault of one connection must not end the loop that runs all tasks."""
+        """Ends the connection only: a fault of one connection must not end the loop that runs all
+        tasks."""
         if isinstance(error, (NetworkProtocolError, OSError)):
             self._fail(error)
         else:
@@ -214,7 +236,11 @@ class Connection:
             self._fail(EngineError(f"{type(error).__name__}: {error}"))
 
     def _end_of_stream(self) -> Exception:
-        return NetworkProtocolError("the connection ended inside a frame") if self._decoder.mid_frame else ConnectionResetError("closed by the peer")
+        return (
+            NetworkProtocolError("the connection ended inside a frame")
+            if self._decoder.mid_frame
+            else ConnectionResetError("closed by the peer")
+        )
 
     def _dispatch(self, frame: Frame) -> bool:
         """Handles a frame; returns whether the connection is still open."""
@@ -224,7 +250,9 @@ class Connection:
             if inbound is not None:
                 inbound.handle_frame(frame)
             elif channel_id >= self._next_channel:
-                raise NetworkProtocolError(f"a frame for channel {channel_id}, which was never asked for")
+                raise NetworkProtocolError(
+                    f"a frame for channel {channel_id}, which was never asked for"
+                )
             # else the channel has been released: frames in transit are dropped
         elif kind == FrameKind.REQUEST:
             self._handle_request(frame)
@@ -250,7 +278,9 @@ class Connection:
             raise NetworkProtocolError("a channel needs at least one exclusive segment")
         request = PartitionRequest.decode(frame.payload)
         self._highest_outbound = frame.channel
-        channel = self._outbound[frame.channel] = OutboundChannel(self, frame.channel, frame.segments)
+        channel = self._outbound[frame.channel] = OutboundChannel(
+            self, frame.channel, frame.segments
+        )
         self._owner.partition_requested(request, channel)
 
     def forget_outbound(self, channel_id: int) -> None:
@@ -259,26 +289,36 @@ class Connection:
     def forget_inbound(self, channel_id: int) -> None:
         self._inbound.pop(channel_id, None)
 
-    # -- closing --------------------------------------------------------------------------------------------------------
+    # -- closing -----------------------------------------------------------------------------------
 
     def _fail_soon(self, error: OSError) -> None:
-        """Called inside a send: handles the failure later, so that the sender's channel does not go away during the
-        call."""
+        """Called inside a send: handles the failure later, so that the sender's channel does not go
+        away during the call."""
         self._reactor.call_soon(lambda: self._fail(error))
 
     def _fail(self, error: Exception) -> None:
         if self.state is ConnectionState.CLOSED:
             return
-        # A lost connection is no warning: the tasks that needed it fail and say so. When a session ends, its workers lose each other.
+        # A lost connection is no warning: the tasks that needed it fail and say so. When a session
+        # ends, its workers lose each other.
         level = logging.WARNING if isinstance(error, NetworkProtocolError) else logging.INFO
         log.log(level, "data connection with %s closed: %s", self.peer, error)
         if isinstance(error, NetworkProtocolError):
-            self.close_connection(NetworkProtocolError(f"data connection with TaskExecutor {self.peer} closed: {error}"))
+            self.close_connection(
+                NetworkProtocolError(
+                    f"data connection with TaskExecutor {self.peer} closed: {error}"
+                )
+            )
         else:
-            self.close_connection(TaskExecutorLostError(f"lost the data connection with TaskExecutor {self.peer}: {error}"))
+            self.close_connection(
+                TaskExecutorLostError(
+                    f"lost the data connection with TaskExecutor {self.peer}: {error}"
+                )
+            )
 
     def close_connection(self, cause: BaseException) -> None:
-        """Ends the connection and reports ``cause`` to all its channels. May be called more than once."""
+        """Ends the connection and reports ``cause`` to all its channels. May be called more than
+        once."""
         if self.state is ConnectionState.CLOSED:
             return
         if self.state is ConnectionState.OPEN:
@@ -301,4 +341,7 @@ class Connection:
 
     def __repr__(self) -> str:
         channels = f"{len(self._inbound)} channels in, {len(self._outbound)} out"
-        return f"Connection({self.peer}, {self.state.name}, {channels}, {len(self.unsent)} buffers unsent)"
+        return (
+            f"Connection({self.peer}, {self.state.name}, {channels}, {len(self.unsent)} "
+            "buffers unsent)"
+        )

@@ -1,9 +1,9 @@
-"""Makes and accepts the connections between TaskExecutors, and has both sides prove that they know the cluster's
-secret.
+"""Makes and accepts the connections between TaskExecutors, and has both sides prove that they know
+the cluster's secret.
 
-This happens on a reactor whose thread runs no user code, so a slow function in one subtask does not delay the answer
-to other processes. The slot loop gets only authenticated streams, ready for frames.
-"""
+This happens on a reactor whose thread runs no user code, so a slow function in one subtask does not
+delay the answer to other processes. The slot loop gets only authenticated streams, ready for
+frames."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ HANDSHAKE_READ = 1024
 
 
 class Peer(NamedTuple):
-    """An authenticated TaskExecutor: the stream to it, its id and address, and the bytes received after its proof."""
+    """An authenticated TaskExecutor: the stream to it, its id and address, and the bytes received
+    after its proof."""
 
     stream: ByteStream
     resource_id: str
@@ -38,15 +39,27 @@ class Peer(NamedTuple):
 
 
 class PendingConnection:
-    """A stream during its handshake. At the end it calls either ``on_ready`` or, with the reason, ``on_failed``, in
-    the reactor's thread."""
+    """A stream during its handshake. At the end it calls either ``on_ready`` or, with the reason,
+    ``on_failed``, in the reactor's thread."""
 
-    def __init__(self, stream: ByteStream, handshake: Handshake, reactor: Reactor, timeout_s: float,
-                 on_ready: Callable[[PendingConnection, bytes], None], on_failed: Callable[[PendingConnection, Exception], None]) -> None:
-        self.stream, self._handshake, self._reactor, self._on_ready, self._on_failed = stream, handshake, reactor, on_ready, on_failed
+    def __init__(
+        self,
+        stream: ByteStream,
+        handshake: Handshake,
+        reactor: Reactor,
+        timeout_s: float,
+        on_ready: Callable[[PendingConnection, bytes], None],
+        on_failed: Callable[[PendingConnection, Exception], None],
+    ) -> None:
+        self.stream = stream
+        self._handshake = handshake
+        self._reactor = reactor
+        self._on_ready = on_ready
+        self._on_failed = on_failed
         self._over = self._reads = self._writes = False
         self._timeout_s = timeout_s
-        # call_soon: bytes that arrived while this thread could not run are read before the timeout takes effect
+        # call_soon: bytes that arrived while this thread could not run are read before the timeout
+        # takes effect
         self._timer = reactor.call_later(timeout_s, lambda: reactor.call_soon(self._expired))
 
     @property
@@ -94,12 +107,17 @@ class PendingConnection:
             self._on_ready(self, self._handshake.rest)
 
     def _send(self, data: bytes) -> None:
-        """Sends a few bytes, which fit into a new stream's buffer; refuses a peer that does not take them."""
+        """Sends a few bytes, which fit into a new stream's buffer; refuses a peer that does not
+        take them."""
         if data and self.stream.send(data) != len(data):
             raise NetworkProtocolError("the peer does not read what the handshake says")
 
     def _expired(self) -> None:
-        self._fail(NetworkProtocolError(f"no handshake within {self._timeout_s:g} s (see {CONNECT_TIMEOUT.key})"))
+        self._fail(
+            NetworkProtocolError(
+                f"no handshake within {self._timeout_s:g} s (see {CONNECT_TIMEOUT.key})"
+            )
+        )
 
     def _fail(self, error: Exception) -> None:
         if not self._over:
@@ -122,18 +140,30 @@ class PendingConnection:
 
 
 class ConnectionManager:
-    """The data port of the TaskExecutor ``resource_id``, and the connections still in their handshake. ``on_accepted`` gets each authenticated peer,
-    in the reactor's thread."""
+    """The data port of the TaskExecutor ``resource_id``, and the connections still in their
+    handshake. ``on_accepted`` gets each authenticated peer, in the reactor's thread."""
 
-    def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str, transport: Transport, reactor: Reactor,
-                 on_accepted: Callable[[Peer], None]) -> None:
-        self._secret, self._resource_id, self._reactor, self._on_accepted = secret, resource_id, reactor, on_accepted
+    def __init__(
+        self,
+        config: NetworkConfig,
+        secret: bytes,
+        resource_id: str,
+        transport: Transport,
+        reactor: Reactor,
+        on_accepted: Callable[[Peer], None],
+    ) -> None:
+        self._secret = secret
+        self._resource_id = resource_id
+        self._reactor = reactor
+        self._on_accepted = on_accepted
         self._timeout_s, self._transport = config.connect_timeout.total_seconds(), transport
         self._pending: dict[PendingConnection, None] = {}
-        self._strangers: dict[PendingConnection, str] = {}  # those of them that were accepted, with their addresses
+        # those of them that were accepted, with their addresses
+        self._strangers: dict[PendingConnection, str] = {}
         self._closed = False
         self._data_port = Ports.of(config.data_port).first(
-            lambda port: transport.listen(config.bind_host, port, reactor, self._accepted))
+            lambda port: transport.listen(config.bind_host, port, reactor, self._accepted)
+        )
 
     @property
     def address(self) -> tuple[str, int]:
@@ -144,17 +174,30 @@ class ConnectionManager:
         """The number of accepted connections that are still in their handshake."""
         return len(self._strangers)
 
-    def connect(self, location: TaskManagerLocation, on_ready: Callable[[Peer], None], on_failed: Callable[[Exception], None]) -> None:
-        """Connects to that TaskExecutor. May be called from any thread; the callbacks run in the reactor's thread."""
+    def connect(
+        self,
+        location: TaskManagerLocation,
+        on_ready: Callable[[Peer], None],
+        on_failed: Callable[[Exception], None],
+    ) -> None:
+        """Connects to that TaskExecutor. May be called from any thread; the callbacks run in the
+        reactor's thread."""
         self._reactor.call_soon_threadsafe(lambda: self._connect(location, on_ready, on_failed))
 
-    def _connect(self, location: TaskManagerLocation, on_ready: Callable[[Peer], None], on_failed: Callable[[Exception], None]) -> None:
+    def _connect(
+        self,
+        location: TaskManagerLocation,
+        on_ready: Callable[[Peer], None],
+        on_failed: Callable[[Exception], None],
+    ) -> None:
         if self._closed:
             return
 
         def ready(pending: PendingConnection, rest: bytes) -> None:
             self._pending.pop(pending, None)
-            on_ready(Peer(pending.stream, pending.peer_id, f"{location.host}:{location.data_port}", rest))
+            on_ready(
+                Peer(pending.stream, pending.peer_id, f"{location.host}:{location.data_port}", rest)
+            )
 
         def failed(pending: PendingConnection, error: Exception) -> None:
             self._pending.pop(pending, None)
@@ -165,8 +208,12 @@ class ConnectionManager:
         except OSError as error:
             on_failed(error)
             return
-        handshake = Handshake(self._secret, self._resource_id, False, secrets.token_bytes, location.resource_id)
-        pending = PendingConnection(stream, handshake, self._reactor, self._timeout_s, ready, failed)
+        handshake = Handshake(
+            self._secret, self._resource_id, False, secrets.token_bytes, location.resource_id
+        )
+        pending = PendingConnection(
+            stream, handshake, self._reactor, self._timeout_s, ready, failed
+        )
         self._pending[pending] = None
         if is_connected:
             pending.shake_hands()
@@ -175,12 +222,21 @@ class ConnectionManager:
 
     def _accepted(self, stream: ByteStream, name: str) -> None:
         if len(self._strangers) >= MAX_STRANGERS:
-            log.warning("refused a data connection from %s: %d others have not proved yet to know the secret", name, MAX_STRANGERS)
+            log.warning(
+                (
+                    "refused a data connection from %s: %d others have not proved yet to know the "
+                    "secret"
+                ),
+                name,
+                MAX_STRANGERS,
+            )
             stream.close()
             return
 
         handshake = Handshake(self._secret, self._resource_id, True, secrets.token_bytes)
-        pending = PendingConnection(stream, handshake, self._reactor, self._timeout_s, self._proved, self._refused)
+        pending = PendingConnection(
+            stream, handshake, self._reactor, self._timeout_s, self._proved, self._refused
+        )
         self._pending[pending] = None
         self._strangers[pending] = name
         pending.shake_hands()
@@ -195,8 +251,8 @@ class ConnectionManager:
         log.log(level, "data connection with %s closed: %s", self._strangers.pop(pending), error)
 
     def close(self) -> None:
-        """Stops accepting and making connections. May be called from any thread; it takes effect in the reactor's
-        thread."""
+        """Stops accepting and making connections. May be called from any thread; it takes effect in
+        the reactor's thread."""
         self._reactor.call_soon_threadsafe(self._close)
 
     def _close(self) -> None:

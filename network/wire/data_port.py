@@ -1,10 +1,11 @@
-"""The transport over sockets: those on which a TaskExecutor listens, and those with which it connects to another one.
-TCP and, between processes of one host, a Unix socket, which takes half the time of TCP's loopback.
+"""The transport over sockets: those on which a TaskExecutor listens, and those with which it
+connects to another one. TCP and, between processes of one host, a Unix socket, which takes half the
+time of TCP's loopback.
 
-The Unix socket has a name in Linux's abstract namespace, made from the data port's address. Like TCP ports, that
-namespace belongs to the network namespace: if the name answers, the address is on this host; otherwise TCP is used. A
-port with another host than one's own (on Ray the node's address) is on another node, and its name is not even tried.
-The handshake follows in either case.
+The Unix socket has a name in Linux's abstract namespace, made from the data port's address. Like
+TCP ports, that namespace belongs to the network namespace: if the name answers, the address is on
+this host; otherwise TCP is used. A port with another host than one's own (on Ray the node's
+address) is on another node, and its name is not even tried. The handshake follows in either case.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ ACCEPTS_PER_ROUND = 16
 
 
 class DataPort:
-    """The listening sockets. ``on_accepted`` gets each new connection, and a name for its other side. Raises OSError
-    if the port cannot be opened."""
+    """The listening sockets. ``on_accepted`` gets each new connection, and a name for its other
+    side. Raises OSError if the port cannot be opened."""
 
-    def __init__(self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]) -> None:
+    def __init__(
+        self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]
+    ) -> None:
         self._reactor, self._on_accepted = reactor, on_accepted
         self._sockets = [_listening(_family_of(host), (host, port))]
         name, number = self._sockets[0].getsockname()[:2]
@@ -54,7 +57,10 @@ class DataPort:
                 log.warning("cannot accept a data connection: %s", error)
                 return
             _tune(accepted)
-            self._on_accepted(accepted, f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "this host")
+            self._on_accepted(
+                accepted,
+                f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "this host",
+            )
 
     def close(self) -> None:
         """Stops accepting connections."""
@@ -64,12 +70,15 @@ class DataPort:
 
 
 class Sockets:
-    """Implements ``flinkpy.network.wire.transport.Transport``. To a data port of another host than its own it connects by TCP."""
+    """Implements ``flinkpy.network.wire.transport.Transport``. To a data port of another host than
+    its own it connects by TCP."""
 
     def __init__(self) -> None:
         self._host: str | None = None
 
-    def listen(self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]) -> DataPort:
+    def listen(
+        self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]
+    ) -> DataPort:
         opened = DataPort(host, port, reactor, on_accepted)
         self._host = opened.address[0]
         return opened
@@ -94,8 +103,9 @@ class Sockets:
 
 
 def reach(address: tuple[str, int], own_host: str | None = None) -> tuple[socket.socket, bool]:
-    """A socket for that data port, and whether it is connected; a TCP socket is not connected yet. From ``own_host``, if that is known, only a port
-    with the same host is tried by its Unix socket."""
+    """A socket for that data port, and whether it is connected; a TCP socket is not connected yet.
+    From ``own_host``, if that is known, only a port with the same host is tried by its Unix
+    socket."""
     near = near_name(address) if own_host in (None, address[0]) else None
     if near is not None:
         sock = _tuned_socket(socket.AF_UNIX)
@@ -110,10 +120,13 @@ def reach(address: tuple[str, int], own_host: str | None = None) -> tuple[socket
 
 
 def _is_own(sock: socket.socket) -> bool:
-    """Whether a process of this user listens there: every user may take a name of that namespace before it."""
+    """Whether a process of this user listens there: every user may take a name of that namespace
+    before it."""
     if sys.platform != "linux":
         return False
-    _, user, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    _, user, _ = struct.unpack(
+        "3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    )
     return bool(user == os.getuid())
 
 

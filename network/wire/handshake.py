@@ -1,17 +1,18 @@
-"""Both sides of a new connection prove that they know a common secret, before anything else is read. It is pure:
-bytes in, bytes out.
+"""Both sides of a new connection prove that they know a common secret, before anything else is
+read. It is pure: bytes in, bytes out.
 
-TaskExecutors use it for data connections, with the cluster's secret; tasks and the program that waits for their job use it for results and output,
-with a token made for that job (``flinkpy.network.wire.client_channel``).
+TaskExecutors use it for data connections, with the cluster's secret; tasks and the program that
+waits for their job use it for results and output, with a token made for that job
+(``flinkpy.network.wire.client_channel``).
 
     accepting side                                     connecting side
     magic, nonce A                              →
                                                 ←      magic, nonce C, id, HMAC(secret, "connect" A C id)
     id, HMAC(secret, "accept" C A both ids)     →
 
-The proofs are HMAC-SHA256. They differ by role, so that neither can be replayed to its maker, and cover both fresh nonces, so that none can be
-replayed later. Every deviation is a NetworkProtocolError.
-"""
+The proofs are HMAC-SHA256. They differ by role, so that neither can be replayed to its maker, and
+cover both fresh nonces, so that none can be replayed later. Every deviation is a
+NetworkProtocolError."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ MAX_ID_BYTES = 255
 
 
 def _proof(secret: bytes, *parts: bytes) -> bytes:
-    """Each part is preceded by its length, so that different lists of parts never give the same text."""
+    """Each part is preceded by its length, so that different lists of parts never give the same
+    text."""
     digest = hmac.new(secret, digestmod=hashlib.sha256)
     for part in parts:
         digest.update(len(part).to_bytes(4, "little") + part)
@@ -36,19 +38,27 @@ def _proof(secret: bytes, *parts: bytes) -> bytes:
 
 
 class Handshake:
-    """One side of one handshake. Send ``greeting()``; pass received bytes to ``receive`` and send its answers, until
-    ``peer_id`` is known.
+    """One side of one handshake. Send ``greeting()``; pass received bytes to ``receive`` and send
+    its answers, until ``peer_id`` is known.
 
-    ``draw(count)`` returns fresh random bytes. ``rest`` are the bytes received after the handshake. ``secret_name``
-    is used in errors.
-    """
+    ``draw(count)`` returns fresh random bytes. ``rest`` are the bytes received after the handshake.
+    ``secret_name`` is used in errors."""
 
-    def __init__(self, secret: bytes, own_id: str, accepting: bool, draw: Callable[[int], bytes], expected_peer: str | None = None,
-                 secret_name: str = "the cluster's secret") -> None:
+    def __init__(
+        self,
+        secret: bytes,
+        own_id: str,
+        accepting: bool,
+        draw: Callable[[int], bytes],
+        expected_peer: str | None = None,
+        secret_name: str = "the cluster's secret",
+    ) -> None:
         if not secret:
             raise ValueError(f"{secret_name} must not be empty")
         self._secret_name = secret_name
-        self._secret, self._accepting, self._expected_peer = secret, accepting, expected_peer
+        self._secret = secret
+        self._accepting = accepting
+        self._expected_peer = expected_peer
         self._id = own_id.encode()
         if len(self._id) > MAX_ID_BYTES:
             raise ValueError(f"a resource id of {len(self._id)} bytes; at most {MAX_ID_BYTES}")
@@ -81,12 +91,18 @@ class Handshake:
 
     def _receive_accepting(self) -> bytes:
         fixed = len(MAGIC) + NONCE_BYTES + 1
-        if len(self._received) < fixed or len(self._received) < fixed + self._received[fixed - 1] + PROOF_BYTES:
+        if (
+            len(self._received) < fixed
+            or len(self._received) < fixed + self._received[fixed - 1] + PROOF_BYTES
+        ):
             return b""
         self._take(len(MAGIC))
         self._peer_nonce = self._take(NONCE_BYTES)
         peer = self._take_id()
-        self._check(self._take(PROOF_BYTES), _proof(self._secret, b"connect", self._nonce, self._peer_nonce, peer))
+        self._check(
+            self._take(PROOF_BYTES),
+            _proof(self._secret, b"connect", self._nonce, self._peer_nonce, peer),
+        )
         self._accept(peer)
         proof = _proof(self._secret, b"accept", self._peer_nonce, self._nonce, peer, self._id)
         return bytes([len(self._id)]) + self._id + proof
@@ -102,7 +118,10 @@ class Handshake:
             answer = MAGIC + self._nonce + bytes([len(self._id)]) + self._id + proof
         if self._received and len(self._received) >= 1 + self._received[0] + PROOF_BYTES:
             peer = self._take_id()
-            self._check(self._take(PROOF_BYTES), _proof(self._secret, b"accept", self._nonce, self._peer_nonce, self._id, peer))
+            self._check(
+                self._take(PROOF_BYTES),
+                _proof(self._secret, b"accept", self._nonce, self._peer_nonce, self._id, peer),
+            )
             self._accept(peer)
         return answer
 
@@ -121,5 +140,7 @@ class Handshake:
     def _accept(self, peer: bytes) -> None:
         name = peer.decode("utf-8", "replace")
         if self._expected_peer is not None and name != self._expected_peer:
-            raise NetworkProtocolError(f"TaskExecutor {name} answered where {self._expected_peer} was expected")
+            raise NetworkProtocolError(
+                f"TaskExecutor {name} answered where {self._expected_peer} was expected"
+            )
         self.peer_id = name

@@ -1,18 +1,18 @@
-"""Encodes elements into frames and decodes them. Each channel has its own encoder and decoder, which remember the
-last schema.
+"""Encodes elements into frames and decodes them. Each channel has its own encoder and decoder,
+which remember the last schema.
 
-A payload has parts, each aligned to 64 bytes, after a table of their lengths. Rows: a pickle (protocol 5), its
-out-of-band buffers, timestamps. Columns: an Arrow record-batch message, whose schema was sent before in its own
-frame, then timestamps; batches with dictionaries travel as a whole Arrow stream. Timestamps are int64, control
-elements a few bytes.
+A payload has parts, each aligned to 64 bytes, after a table of their lengths. Rows: a pickle
+(protocol 5), its out-of-band buffers, timestamps. Columns: an Arrow record-batch message, whose
+schema was sent before in its own frame, then timestamps; batches with dictionaries travel as a
+whole Arrow stream. Timestamps are int64, control elements a few bytes.
 
-Rows are always pickled: pickle keeps every type exactly, tuples included, and its C reader makes 14 million small
-tuples a second, msgpack's 10.7. Scalars and tuples of them are pickled without the memo, because writing the memo
-costs two to seven times as much as writing the values; only values that refer to themselves need it. Classes that
-exist only by value (those of the user's ``__main__``) travel with the first batch that has an instance
-(``flinkpy.core.program.by_value``). Other values that pickle refuses go through cloudpickle, and so do all later
-batches of their channel.
-"""
+Rows are always pickled: pickle keeps every type exactly, tuples included, and its C reader makes 14
+million small tuples a second, msgpack's 10.7. Scalars and tuples of them are pickled without the
+memo, because writing the memo costs two to seven times as much as writing the values; only values
+that refer to themselves need it. Classes that exist only by value (those of the user's
+``__main__``) travel with the first batch that has an instance (``flinkpy.core.program.by_value``).
+Other values that pickle refuses go through cloudpickle, and so do all later batches of their
+channel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,13 @@ from flinkpy.core.elements import (
 from flinkpy.core.errors import NetworkProtocolError, ProgramError
 from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.program.program_pickler import dumps_any
-from flinkpy.network.wire.frames import FLAG_OWN_BUFFER, FLAG_STREAM, FLAG_TIMESTAMPS, Frame, FrameKind
+from flinkpy.network.wire.frames import (
+    FLAG_OWN_BUFFER,
+    FLAG_STREAM,
+    FLAG_TIMESTAMPS,
+    Frame,
+    FrameKind,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,19 +113,24 @@ class ElementEncoder:
         return _with_table(FrameKind.ROWS, flags, [[part] for part in parts])
 
     def _pickle_plain(self, values: list[Any]) -> bytes | None:
-        """Pickles scalars and tuples of them without the memo; None if the records are of another kind.
+        """Pickles scalars and tuples of them without the memo; None if the records are of another
+        kind.
 
-        The first and last record of every 64th batch decide. That affects only speed, because either form can carry
-        any value.
-        """
+        The first and last record of every 64th batch decide. That affects only speed, because
+        either form can carry any value."""
         if not self._until_plain_check:
             self._until_plain_check = PLAIN_CHECK_EVERY
             self._plain = _plain(values[0]) and _plain(values[-1])
         self._until_plain_check -= 1
         if self._plain and self._by_value is None:
             try:
-                return _pickle_without_memo(values) if len(values) > FEW else pickle.dumps(values, 5)
-            except (ValueError, *_PICKLE_TROUBLE):  # a cycle, or other values after the first records
+                return (
+                    _pickle_without_memo(values) if len(values) > FEW else pickle.dumps(values, 5)
+                )
+            except (
+                ValueError,
+                *_PICKLE_TROUBLE,
+            ):  # a cycle, or other values after the first records
                 self._plain = False
         return None
 
@@ -149,7 +160,10 @@ class ElementEncoder:
         try:
             return dumps_any(values)
         except Exception as error:
-            raise ProgramError(f"records cannot be sent to another process: {error}; emit plain values, tuples, rows or picklable objects") from error
+            raise ProgramError(
+                f"records cannot be sent to another process: {error}; emit plain values, "
+                "tuples, rows or picklable objects"
+            ) from error
 
     def _encode_columns(self, batch: ColumnBatch) -> list[Encoded]:
         if self._columns is None:
@@ -162,8 +176,14 @@ class ElementEncoder:
         else:
             import numpy as np
 
-            stamps = np.ascontiguousarray(batch.timestamps, dtype="<i8").data.cast("B") if len(batch) else memoryview(b"")
-            encoded.append(_with_table(FrameKind.COLUMNS, flags | FLAG_TIMESTAMPS, [message, [stamps]]))
+            stamps = (
+                np.ascontiguousarray(batch.timestamps, dtype="<i8").data.cast("B")
+                if len(batch)
+                else memoryview(b"")
+            )
+            encoded.append(
+                _with_table(FrameKind.COLUMNS, flags | FLAG_TIMESTAMPS, [message, [stamps]])
+            )
         return encoded
 
 
@@ -177,7 +197,9 @@ def _pickle_without_memo(values: list[Any]) -> bytes:
 
 def _plain(value: Any, depth: int = 3) -> bool:
     kind = type(value)
-    return kind in _SCALARS or (kind is tuple and depth > 0 and all(_plain(item, depth - 1) for item in value))
+    return kind in _SCALARS or (
+        kind is tuple and depth > 0 and all(_plain(item, depth - 1) for item in value)
+    )
 
 
 class _Chunks:
@@ -211,7 +233,8 @@ class _Chunks:
 
 
 class _ColumnEncoder:
-    """An Arrow stream writer whose record-batch messages are taken one by one; the schema is sent in its own frame."""
+    """An Arrow stream writer whose record-batch messages are taken one by one; the schema is sent
+    in its own frame."""
 
     def __init__(self) -> None:
         self._schema: pa.Schema | None = None
@@ -226,7 +249,8 @@ class _ColumnEncoder:
         schema = data.schema
         new = self._schema is None or not schema.equals(self._schema, check_metadata=True)
         if new:
-            self._schema, self._has_dictionaries = schema, any(_has_dictionary(field.type) for field in schema)
+            self._schema = schema
+            self._has_dictionaries = any(_has_dictionary(field.type) for field in schema)
             self._chunks, self._writer = _Chunks(), None
         if self._has_dictionaries:
             with pa.ipc.new_stream(self._chunks, schema) as stream:
@@ -235,7 +259,8 @@ class _ColumnEncoder:
         first = None
         if new:
             self._writer = pa.ipc.new_stream(self._chunks, schema)
-            self._writer.write_batch(data.slice(0, 0))  # Arrow writes the schema with the first batch; both are discarded
+            # Arrow writes the schema with the first batch; both are discarded
+            self._writer.write_batch(data.slice(0, 0))
             self._chunks.take()
             described = schema.serialize()
             first = Encoded(FrameKind.SCHEMA, FLAG_OWN_BUFFER, 1, [described], described.size)
@@ -267,7 +292,9 @@ def _control_payload(element: ControlElement) -> tuple[FrameKind, bytes]:
     if isinstance(element, CheckpointBarrier):
         return FrameKind.CHECKPOINT_BARRIER, _barrier_payload(element)
     if isinstance(element, LatencyMarker):
-        return FrameKind.LATENCY_MARKER, _LATENCY.pack(element.marked_ms, element.subtask_index) + element.operator_id.encode()
+        return FrameKind.LATENCY_MARKER, _LATENCY.pack(
+            element.marked_ms, element.subtask_index
+        ) + element.operator_id.encode()
     if isinstance(element, EndOfData):
         return FrameKind.END_OF_DATA, bytes([element.drain])
     return FrameKind.END_OF_PARTITION, b""
@@ -276,16 +303,32 @@ def _control_payload(element: ControlElement) -> tuple[FrameKind, bytes]:
 def _barrier_payload(barrier: CheckpointBarrier) -> bytes:
     options = barrier.options
     target = (options.target or "").encode("utf-8", "surrogatepass")
-    base, timeout = (_NEVER if each is None else each for each in (options.builds_on, options.alignment_timeout_ms))
+    base, timeout = (
+        _NEVER if each is None else each
+        for each in (options.builds_on, options.alignment_timeout_ms)
+    )
     kind, form = options.snapshot_type.value, options.format_type.value
-    return _BARRIER.pack(barrier.checkpoint_id, barrier.timestamp_ms, kind, base, timeout, form, options.is_tracked) + target
+    return (
+        _BARRIER.pack(
+            barrier.checkpoint_id,
+            barrier.timestamp_ms,
+            kind,
+            base,
+            timeout,
+            form,
+            options.is_tracked,
+        )
+        + target
+    )
 
 
 def _barrier_of(payload: memoryview) -> CheckpointBarrier:
     checkpoint_id, timestamp_ms, kind, *numbers, form, is_tracked = _BARRIER.unpack_from(payload)
     target = str(payload[_BARRIER.size :], "utf-8", "surrogatepass") or None
     base, timeout = (None if each == _NEVER else each for each in numbers)
-    options = CheckpointOptions(SnapshotType(kind), target, base, SavepointFormatType(form), timeout, is_tracked)
+    options = CheckpointOptions(
+        SnapshotType(kind), target, base, SavepointFormatType(form), timeout, is_tracked
+    )
     return CheckpointBarrier(checkpoint_id, timestamp_ms, options)
 
 
@@ -329,8 +372,8 @@ class ElementDecoder:
         self._schema: pa.Schema | None = None
 
     def decode(self, frame: Frame) -> Element | None:
-        """The element; None for a schema, which is stored. Raises NetworkProtocolError, or whatever unpickling a
-        record raises."""
+        """The element; None for a schema, which is stored. Raises NetworkProtocolError, or whatever
+        unpickling a record raises."""
         kind = frame.kind
         if kind == _ROWS:
             if frame.parts == 1 and not frame.flags:
@@ -351,7 +394,10 @@ class ElementDecoder:
     def _decode_rows(self, frame: Frame) -> RowBatch:
         parts = _cut(frame.payload, frame.parts)
         timestamps = _timestamps(parts.pop()) if frame.flags & FLAG_TIMESTAMPS else None
-        return RowBatch(pickle.loads(parts[0], buffers=parts[1:]), timestamps.tolist() if timestamps is not None else None)
+        return RowBatch(
+            pickle.loads(parts[0], buffers=parts[1:]),
+            timestamps.tolist() if timestamps is not None else None,
+        )
 
     def _decode_columns(self, frame: Frame) -> ColumnBatch:
         import pyarrow as pa

@@ -1,4 +1,5 @@
-"""The connections of one TaskExecutor with others: one per peer, opened by whichever side asks first."""
+"""The connections of one TaskExecutor with others: one per peer, opened by whichever side asks
+first."""
 
 from __future__ import annotations
 
@@ -14,21 +15,38 @@ from flinkpy.network.wire.transport import Transport
 
 
 class PeerConnections:
-    """Owns the data port and the connections. It belongs to the thread of ``reactor``; connections are made on ``acceptor``.
+    """Owns the data port and the connections. It belongs to the thread of ``reactor``; connections
+    are made on ``acceptor``.
 
     ``on_request`` is called with a peer's partition request, and the channel that serves it.
     """
 
-    def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str, transport: Transport, reactor: Reactor, acceptor: Reactor,
-                 on_request: Callable[[PartitionRequest, OutboundChannel], None]) -> None:
+    def __init__(
+        self,
+        config: NetworkConfig,
+        secret: bytes,
+        resource_id: str,
+        transport: Transport,
+        reactor: Reactor,
+        acceptor: Reactor,
+        on_request: Callable[[PartitionRequest, OutboundChannel], None],
+    ) -> None:
         """Opens the data port; raises OSError if that fails."""
-        self._config, self._reactor, self._on_request = config, reactor, on_request
+        self._config = config
+        self._reactor = reactor
+        self._on_request = on_request
         self._connections: dict[Connection, None] = {}  # in the order in which they were made
         self._by_peer: dict[str, Connection] = {}
         self._closed_sent = self._closed_received = 0  # bytes of closed connections
         self._stopped = False
-        self._manager = ConnectionManager(config, secret, resource_id, transport, acceptor,
-                                          lambda peer: reactor.call_soon_threadsafe(lambda: self._accept_peer(peer)))
+        self._manager = ConnectionManager(
+            config,
+            secret,
+            resource_id,
+            transport,
+            acceptor,
+            lambda peer: reactor.call_soon_threadsafe(lambda: self._accept_peer(peer)),
+        )
 
     @property
     def address(self) -> tuple[str, int]:
@@ -41,19 +59,25 @@ class PeerConnections:
 
     @property
     def bytes_sent(self) -> int:
-        return self._closed_sent + sum(connection.bytes_sent for connection in list(self._connections))
+        return self._closed_sent + sum(
+            connection.bytes_sent for connection in list(self._connections)
+        )
 
     @property
     def bytes_received(self) -> int:
-        return self._closed_received + sum(connection.bytes_received for connection in list(self._connections))
+        return self._closed_received + sum(
+            connection.bytes_received for connection in list(self._connections)
+        )
 
     def connection_to(self, location: TaskManagerLocation) -> Connection:
-        """The connection with that TaskExecutor, whichever side opened it. There are two only if both sides open one
-        at the same moment."""
+        """The connection with that TaskExecutor, whichever side opened it. There are two only if
+        both sides open one at the same moment."""
         known = self._by_peer.get(location.resource_id)
         if known is not None:
             return known
-        connection = self._add_connection(f"{location.resource_id} ({location.host}:{location.data_port})")
+        connection = self._add_connection(
+            f"{location.resource_id} ({location.host}:{location.data_port})"
+        )
         self._by_peer[location.resource_id] = connection
         reactor = self._reactor
 

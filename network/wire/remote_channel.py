@@ -1,6 +1,5 @@
-"""The two ends of one channel between processes. The producer's end reads a subpartition, and sends as far as credit
-allows; the consumer's end feeds a gate, and grants credit.
-"""
+"""The two ends of one channel between processes. The producer's end reads a subpartition, and sends
+as far as credit allows; the consumer's end feeds a gate, and grants credit."""
 
 from __future__ import annotations
 
@@ -10,15 +9,33 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from flinkpy.core.elements import Batch, CheckpointBarrier, Element, EndOfPartition
-from flinkpy.core.errors import NetworkProtocolError, PartitionNotFoundError, ProgramError, RemoteError
-from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResultPartitionId
+from flinkpy.core.errors import (
+    NetworkProtocolError,
+    PartitionNotFoundError,
+    ProgramError,
+    RemoteError,
+)
+from flinkpy.core.ids import (
+    ExecutionAttemptId,
+    IntermediateDataSetId,
+    JobId,
+    JobVertexId,
+    ResultPartitionId,
+)
 from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.network.flow.batch_pieces import cut
 from flinkpy.network.flow.credits import ReceiverCredits, SenderCredits
 from flinkpy.network.gate import InputChannel, SingleInputGate
 from flinkpy.network.partition import ReadableSubpartition
 from flinkpy.network.port import Traffic
-from flinkpy.network.wire.frames import HEADER_SIZE, LAST_ELEMENT_KIND, Frame, FrameKind, control_frame, encode_header
+from flinkpy.network.wire.frames import (
+    HEADER_SIZE,
+    LAST_ELEMENT_KIND,
+    Frame,
+    FrameKind,
+    control_frame,
+    encode_header,
+)
 from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder, Encoded
 
 
@@ -31,7 +48,11 @@ class PartitionRequest(NamedTuple):
     @property
     def key(self) -> ChannelKey:
         """The same for every attempt."""
-        return ChannelKey(self.partition_id.data_set_id, self.partition_id.producer.subtask_index, self.subpartition_index)
+        return ChannelKey(
+            self.partition_id.data_set_id,
+            self.partition_id.producer.subtask_index,
+            self.subpartition_index,
+        )
 
     def encode(self) -> bytes:
         data_set, producer = self.partition_id
@@ -74,9 +95,11 @@ class Wire(Protocol):
         """The bytes of earlier sends that still wait for the socket."""
         ...
 
-    def send(self, buffers: list[Any], length: int, on_sent: Callable[[], None] | None = None) -> None:
-        """Sends ``length`` bytes, keeping those that the socket does not take yet; calls ``on_sent`` when all are
-        sent."""
+    def send(
+        self, buffers: list[Any], length: int, on_sent: Callable[[], None] | None = None
+    ) -> None:
+        """Sends ``length`` bytes, keeping those that the socket does not take yet; calls
+        ``on_sent`` when all are sent."""
         ...
 
     def send_later(self, sender: OutboundChannel) -> None:
@@ -120,7 +143,9 @@ class OutboundChannel:
         if not self.released:
             self._subpartition = None
             self.release_channel()
-            _send_control(self._wire, control_frame(FrameKind.FAILED, self._id, payload=encode_error(cause)))
+            _send_control(
+                self._wire, control_frame(FrameKind.FAILED, self._id, payload=encode_error(cause))
+            )
 
     def release_channel(self) -> None:
         """Called when the consumer needs no more, or its connection is gone."""
@@ -142,7 +167,8 @@ class OutboundChannel:
                     break
                 element, segments = self._subpartition.queue[0]
                 if segments > self._credits.credits:
-                    if not self._send_part(self._subpartition, element, segments):  # type: ignore[arg-type]  # only batches cost segments
+                    # only batches cost segments
+                    if not self._send_part(self._subpartition, element, segments):  # type: ignore[arg-type]
                         return
                 else:
                     self._subpartition.queue.popleft()
@@ -166,7 +192,10 @@ class OutboundChannel:
         records, charged = self._credits.sendable_part(segments, total)
         if not charged:
             if self._credits.must_announce(subpartition.backlog):
-                _send_control(self._wire, control_frame(FrameKind.BACKLOG, self._id, backlog=subpartition.backlog))
+                _send_control(
+                    self._wire,
+                    control_frame(FrameKind.BACKLOG, self._id, backlog=subpartition.backlog),
+                )
             return False
         if records == total:
             subpartition.queue.popleft()
@@ -178,11 +207,17 @@ class OutboundChannel:
         self._send(subpartition, batch, segments, charged)
         return True
 
-    def _send(self, subpartition: ReadableSubpartition, element: Element, segments: int, charged: int) -> None:
+    def _send(
+        self, subpartition: ReadableSubpartition, element: Element, segments: int, charged: int
+    ) -> None:
         try:
             encoded = self._encoder.encode(element)
         except Exception as error:
-            cause = error if isinstance(error, ProgramError) else ProgramError(f"records cannot be sent to another process: {error!r}")
+            cause = (
+                error
+                if isinstance(error, ProgramError)
+                else ProgramError(f"records cannot be sent to another process: {error!r}")
+            )
             subpartition.partition.on_error(cause)
             self.producer_failed(cause)
             subpartition.release_subpartition()
@@ -192,21 +227,35 @@ class OutboundChannel:
             self._credits.spend_credits(charged, backlog)
         for ahead in encoded[:-1]:
             self._wire.send(self._frame(ahead, 0, backlog), HEADER_SIZE + ahead.length)
-        on_sent: Callable[[], None] | None = partial(_release_sent, subpartition, segments) if segments else None
+        on_sent: Callable[[], None] | None = (
+            partial(_release_sent, subpartition, segments) if segments else None
+        )
         if type(element) is CheckpointBarrier:
             subpartition.barrier_taken(element.checkpoint_id)
         elif type(element) is EndOfPartition:
             on_sent = self.release_channel  # so that the producer may end once everything was sent
-        self._wire.send(self._frame(encoded[-1], charged, backlog), HEADER_SIZE + encoded[-1].length, on_sent)
+        self._wire.send(
+            self._frame(encoded[-1], charged, backlog), HEADER_SIZE + encoded[-1].length, on_sent
+        )
 
     def _frame(self, encoded: Encoded, charged: int, backlog: int) -> list[Any]:
-        header = encode_header(encoded.kind, encoded.flags, encoded.parts, self._id, self._sequence, charged, backlog, encoded.length)
+        header = encode_header(
+            encoded.kind,
+            encoded.flags,
+            encoded.parts,
+            self._id,
+            self._sequence,
+            charged,
+            backlog,
+            encoded.length,
+        )
         self._sequence += 1
         return [header, *encoded.buffers]
 
 
 def _release_sent(subpartition: ReadableSubpartition, segments: int) -> None:
-    """The frame was sent: releases its segments, unless the subpartition, and they with it, was released meanwhile."""
+    """The frame was sent: releases its segments, unless the subpartition, and they with it, was
+    released meanwhile."""
     if not subpartition.done:
         subpartition.release_segments(segments)
 
@@ -214,7 +263,9 @@ def _release_sent(subpartition: ReadableSubpartition, segments: int) -> None:
 class RemoteInputChannel(InputChannel):
     """The consumer's end."""
 
-    def __init__(self, gate: SingleInputGate, index: int, request: PartitionRequest, credits: ReceiverCredits) -> None:
+    def __init__(
+        self, gate: SingleInputGate, index: int, request: PartitionRequest, credits: ReceiverCredits
+    ) -> None:
         super().__init__(gate, index, request.key)
         self._request, self._credits = request, credits
         self._decoder = ElementDecoder()
@@ -228,9 +279,18 @@ class RemoteInputChannel(InputChannel):
         return Traffic(0, 0, self._bytes, self._batches, len(self.queue))
 
     def request_subpartition(self, wire: Wire, channel_id: int) -> None:
-        """Called when the connection is open: requests the subpartition, and grants the first credits."""
+        """Called when the connection is open: requests the subpartition, and grants the first
+        credits."""
         self._wire, self._id = wire, channel_id
-        _send_control(wire, control_frame(FrameKind.REQUEST, channel_id, segments=self._credits.exclusive, payload=self._request.encode()))
+        _send_control(
+            wire,
+            control_frame(
+                FrameKind.REQUEST,
+                channel_id,
+                segments=self._credits.exclusive,
+                payload=self._request.encode(),
+            ),
+        )
         self._credits.open_window(self.index)
 
     def grant_credit(self, segments: int) -> None:
@@ -243,7 +303,10 @@ class RemoteInputChannel(InputChannel):
             self._handle_notice(frame)
             return
         if frame.sequence != self._expected:
-            raise NetworkProtocolError(f"frame {frame.sequence} came where {self._expected} was expected: one is lost or doubled")
+            raise NetworkProtocolError(
+                f"frame {frame.sequence} came where {self._expected} was expected: one is "
+                "lost or doubled"
+            )
         self._expected += 1
         self._bytes += HEADER_SIZE + len(frame.payload)
         if frame.segments:
@@ -255,7 +318,13 @@ class RemoteInputChannel(InputChannel):
             raise
         except Exception as error:  # unpickling runs code of the user's classes
             self.release_channel()
-            self.gate.channel_lost(ProgramError(f"records of {self._request.partition_id.data_set_id} cannot be read in this process: {error!r}"))
+            self.gate.channel_lost(
+                ProgramError(
+                    f"records of {self._request.partition_id.data_set_id} cannot be "
+                    "read in this "
+                    f"process: {error!r}"
+                )
+            )
             return
         if element is not None:
             self.queue.append((element, frame.segments))
@@ -306,6 +375,7 @@ class RemoteInputChannel(InputChannel):
 def not_found(request: PartitionRequest) -> PartitionNotFoundError:
     data_set, producer = request.partition_id
     return PartitionNotFoundError(
-        f"no partition {data_set} of subtask {producer.subtask_index} (attempt {producer.attempt}) of vertex {producer.vertex_id} appeared in time; "
+        f"no partition {data_set} of subtask {producer.subtask_index} (attempt "
+        f"{producer.attempt}) of vertex {producer.vertex_id} appeared in time; "
         "its task was not deployed, or has gone (see taskmanager.network.partition-request-timeout)"
     )

@@ -1,7 +1,8 @@
-"""What carries bytes between TaskExecutors: ports of which sockets are one implementation, the simulation has another.
+"""What carries bytes between TaskExecutors: ports of which sockets are one implementation, the
+simulation has another.
 
-Nothing blocks. A stream raises BlockingIOError where it would wait; a reactor (``flinkpy.core.reactor``) calls back when it can go on.
-"""
+Nothing blocks. A stream raises BlockingIOError where it would wait; a reactor
+(``flinkpy.core.reactor``) calls back when it can go on."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from flinkpy.core.reactor import Pollable, Reactor
 
 
 class ByteStream(Pollable, Protocol):
-    """One end of a connection. A non-blocking ``socket.socket`` is one, so sockets are used as they are. Each method but ``close`` raises
-    BlockingIOError if it would have to wait, and another OSError if the connection is lost."""
+    """One end of a connection. A non-blocking ``socket.socket`` is one, so sockets are used as they
+    are. Each method but ``close`` raises BlockingIOError if it would have to wait, and another
+    OSError if the connection is lost."""
 
     def send(self, data: bytes, /) -> int:
         """Sends the beginning of the data; returns how many bytes."""
@@ -50,12 +52,16 @@ class Listener(Protocol):
 class Transport(Protocol):
     """Makes connections."""
 
-    def listen(self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]) -> Listener:
-        """Opens a data port; 0 picks a free one. ``on_accepted`` gets each new connection, and a name for its other side. Raises OSError."""
+    def listen(
+        self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]
+    ) -> Listener:
+        """Opens a data port; 0 picks a free one. ``on_accepted`` gets each new connection, and a
+        name for its other side. Raises OSError."""
         ...
 
     def connect(self, address: tuple[str, int]) -> tuple[ByteStream, bool]:
-        """Begins to connect; True if that is done. Otherwise the stream becomes writable when it is done or has failed. Raises OSError."""
+        """Begins to connect; True if that is done. Otherwise the stream becomes writable when it is
+        done or has failed. Raises OSError."""
         ...
 
     def connect_error(self, stream: ByteStream) -> OSError | None:

@@ -1,1 +1,2 @@
-"""Checkpoints as the scheduler decides on them: when, by whom, which are kept, and what is restored from them."""
+"""Checkpoints as the scheduler decides on them: when, by whom, which are kept, and what is restored
+from them."""

@@ -1,17 +1,21 @@
-"""The checkpoint coordinator of one job: events in, commands out, like the scheduler that it is a part of.
+"""The checkpoint coordinator of one job: events in, commands out, like the scheduler that it is a
+part of.
 
-A checkpoint is triggered, acknowledged by all that run, stored, and complete then. Only a checkpoint that is complete is restored from, and only for
-such a one sinks commit. So a checkpoint is aborted, wherever it stands, when a failover begins, and what the store says of it later is not
-heard: otherwise the job might go back to an older checkpoint after sinks have committed for this one.
+A checkpoint is triggered, acknowledged by all that run, stored, and complete then. Only a
+checkpoint that is complete is restored from, and only for such a one sinks commit. So a checkpoint
+is aborted, wherever it stands, when a failover begins, and what the store says of it later is not
+heard: otherwise the job might go back to an older checkpoint after sinks have committed for this
+one.
 
-A checkpoint that is aborted while it is stored may be found all the same, by a JobManager that takes the job over. That does no harm as long as no
-task has gone back behind it: one that has may have cleared away what its sink had prepared for it. So a failover goes on only when it is gone.
+A checkpoint that is aborted while it is stored may be found all the same, by a JobManager that
+takes the job over. That does no harm as long as no task has gone back behind it: one that has may
+have cleared away what its sink had prepared for it. So a failover goes on only when it is gone.
 
-A savepoint goes the same way, with these differences. It begins when nothing else is under way, and nothing else begins beside it. It belongs to
-whoever asked for it: the job does not go back to it, sinks do not commit for it, and its failure is told to who asked and counts as no failure of a
-checkpoint. But with the savepoint that stops the job, sinks commit; so from then on the job ends, whatever fails: all tasks start from the
-savepoint, have their sinks commit, and end.
-"""
+A savepoint goes the same way, with these differences. It begins when nothing else is under way, and
+nothing else begins beside it. It belongs to whoever asked for it: the job does not go back to it,
+sinks do not commit for it, and its failure is told to who asked and counts as no failure of a
+checkpoint. But with the savepoint that stops the job, sinks commit; so from then on the job ends,
+whatever fails: all tasks start from the savepoint, have their sinks commit, and end."""
 
 from __future__ import annotations
 
@@ -32,7 +36,11 @@ from flinkpy.scheduler.checkpointing.checkpoint_stats_tracker import CheckpointS
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
 from flinkpy.scheduler.checkpointing.pending_checkpoint import PendingCheckpoint
 from flinkpy.scheduler.checkpointing.requested_snapshots import RequestedSnapshots
-from flinkpy.scheduler.checkpointing.state_assignment import check_restorable, has_rescaled_in_flight, take_over_max_parallelism
+from flinkpy.scheduler.checkpointing.state_assignment import (
+    check_restorable,
+    has_rescaled_in_flight,
+    take_over_max_parallelism,
+)
 from flinkpy.scheduler.details import CheckpointSummary
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
@@ -60,44 +68,78 @@ _C = CheckpointState
 
 
 class CheckpointCoordinator:
-    """Owns the checkpoints under way (``pending``, by id), and those that were ``requested``. Those in ``lingering`` were aborted while they were
-    stored, and may still be there. ``fail_job(error)`` is told when too many have failed, ``statistics`` of all that happens."""
+    """Owns the checkpoints under way (``pending``, by id), and those that were ``requested``. Those
+    in ``lingering`` were aborted while they were stored, and may still be there.
+    ``fail_job(error)`` is told when too many have failed, ``statistics`` of all that happens."""
 
     TIMEOUT = "checkpoint-timeout"  # a timer
     EARLY_S = 0.001  # that a timer may fire before its time
     ABORTED_KEPT = 16  # of which acknowledgements are still expected, late
-    EVENTS = (RestoreFrom, CoordinatorSnapshot, CheckpointAcknowledged, CheckpointDeclined, CheckpointAwaited, CheckpointStored,
-              CheckpointStoreFailed, CheckpointDiscarded, SnapshotRequested)
+    EVENTS = (
+        RestoreFrom,
+        CoordinatorSnapshot,
+        CheckpointAcknowledged,
+        CheckpointDeclined,
+        CheckpointAwaited,
+        CheckpointStored,
+        CheckpointStoreFailed,
+        CheckpointDiscarded,
+        SnapshotRequested,
+    )
 
     def __init__(
-        self, settings: CheckpointSettings, graph: ExecutionGraph, job: JobLifecycle, completed: CompletedCheckpointStore,
-        fail_job: Callable[[BaseException], None], commands: list[Command], statistics: CheckpointStatsTracker, generation: int = 0,
+        self,
+        settings: CheckpointSettings,
+        graph: ExecutionGraph,
+        job: JobLifecycle,
+        completed: CompletedCheckpointStore,
+        fail_job: Callable[[BaseException], None],
+        commands: list[Command],
+        statistics: CheckpointStatsTracker,
+        generation: int = 0,
     ) -> None:
-        self._settings, self._graph, self._job, self.completed = settings, graph, job, completed
-        self._fail_job, self._commands, self._statistics = fail_job, commands, statistics
-        self._sources = tuple(operator_id for vertex in graph.job_graph.vertices for operator_id, _ in vertex.sources)
+        self._settings = settings
+        self._graph = graph
+        self._job = job
+        self.completed = completed
+        self._fail_job = fail_job
+        self._commands = commands
+        self._statistics = statistics
+        self._sources = tuple(
+            operator_id for vertex in graph.job_graph.vertices for operator_id, _ in vertex.sources
+        )
         self.pending: dict[int, PendingCheckpoint] = {}
         self._aborted: dict[int, PendingCheckpoint] = {}
         self.lingering: set[int] = set()
-        self._generation, self._next_id, self._failures_in_a_row = generation, first_number(None, generation), 0
-        self._leaves_files = generation > 0 or settings.interval_s is not None  # of an earlier JobMaster, or of trying out
+        self._generation = generation
+        self._next_id = first_number(None, generation)
+        self._failures_in_a_row = 0
+        # of an earlier JobMaster, or of trying out
+        self._leaves_files = generation > 0 or settings.interval_s is not None
         self._schedule = CheckpointSchedule(settings, commands)
-        self.requested = RequestedSnapshots(graph.job_graph, settings.interval_s is not None, settings.timeout_s, commands)
+        self.requested = RequestedSnapshots(
+            graph.job_graph, settings.interval_s is not None, settings.timeout_s, commands
+        )
         self._must_align = False
         self._now = 0.0
         self._summary = CheckpointSummary()
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
-            RestoreFrom: self._restore_from, CoordinatorSnapshot: self._coordinators_saved, CheckpointAcknowledged: self._acknowledged,
-            CheckpointDeclined: self._declined, CheckpointAwaited: lambda event: self._schedule.fall_due(),
-            CheckpointStored: self._stored, CheckpointStoreFailed: self._store_failed,
+            RestoreFrom: self._restore_from,
+            CoordinatorSnapshot: self._coordinators_saved,
+            CheckpointAcknowledged: self._acknowledged,
+            CheckpointDeclined: self._declined,
+            CheckpointAwaited: lambda event: self._schedule.fall_due(),
+            CheckpointStored: self._stored,
+            CheckpointStoreFailed: self._store_failed,
             CheckpointDiscarded: lambda event: self.lingering.discard(event.checkpoint_id),
             SnapshotRequested: lambda event: self.requested.add(event, self._job.state, self._now),
         }
 
-    # -- for the scheduler -------------------------------------------------------------------------------------------------
+    # -- for the scheduler -------------------------------------------------------------------------
 
     def start(self, time_ms: int, now: float) -> None:
-        """The job begins, at this time of day. A job with blocking results takes no checkpoints: what was finished is not lost with a failure."""
+        """The job begins, at this time of day. A job with blocking results takes no checkpoints:
+        what was finished is not lost with a failure."""
         self._statistics.start(time_ms, now)
         if not any(result.is_blocking for result in self._graph.results):
             self._schedule.wait_interval()
@@ -116,7 +158,8 @@ class CheckpointCoordinator:
             self._expire()
 
     def attempt_finished(self, attempt_id: ExecutionAttemptId) -> None:
-        """It will not acknowledge what it has not acknowledged. The next checkpoint, without it, is due at once."""
+        """It will not acknowledge what it has not acknowledged. The next checkpoint, without it, is
+        due at once."""
         for pending in [each for each in self.pending.values() if attempt_id in each.awaited]:
             self._abort(pending, f"{attempt_id} has finished")
             if pending.is_requested:
@@ -125,8 +168,8 @@ class CheckpointCoordinator:
                 self._schedule.fall_due()
 
     def settle(self, now: float, failure: BaseException | None = None) -> None:
-        """After every event: aborts all when the job does not run as a whole any more, after this failure, and triggers what is due as soon as it can
-        be."""
+        """After every event: aborts all when the job does not run as a whole any more, after this
+        failure, and triggers what is due as soon as it can be."""
         self._now = now
         if self._job.state is not JobState.RUNNING:
             self._abort_all(f"the job is {self._job.state.name}", failure)
@@ -134,8 +177,12 @@ class CheckpointCoordinator:
         elif self.requested.waiting and not self.pending and may_checkpoint(self._graph):
             request = self.requested.begin()
             self._trigger(request.options, is_requested=True)
-        elif (self._schedule.is_due and not self.requested.blocks_checkpoints and len(self.pending) < self._settings.max_concurrent
-                and may_checkpoint(self._graph)):
+        elif (
+            self._schedule.is_due
+            and not self.requested.blocks_checkpoints
+            and len(self.pending) < self._settings.max_concurrent
+            and may_checkpoint(self._graph)
+        ):
             self._trigger()
 
     def job_ends(self, state: JobState) -> None:
@@ -151,14 +198,22 @@ class CheckpointCoordinator:
         for pending in self.pending.values():
             if pending.is_requested and request is not None:
                 subtasks = len(pending.plan.acknowledge)
-                return replace(summary, requested_id=request.request_id, requested_subtasks=subtasks,
-                               requested_acknowledged=subtasks - len(pending.awaited))
+                return replace(
+                    summary,
+                    requested_id=request.request_id,
+                    requested_subtasks=subtasks,
+                    requested_acknowledged=subtasks - len(pending.awaited),
+                )
         return summary
 
-    # -- the way of a checkpoint ---------------------------------------------------------------------------------------------
+    # -- the way of a checkpoint -------------------------------------------------------------------
 
-    def _trigger(self, options: CheckpointOptions = ALIGNED_CHECKPOINT, *, is_requested: bool = False) -> None:
-        plan, checkpoint_id, timestamp_ms = checkpoint_plan(self._graph), self._next_id, self._statistics.time_ms(self._now)
+    def _trigger(
+        self, options: CheckpointOptions = ALIGNED_CHECKPOINT, *, is_requested: bool = False
+    ) -> None:
+        plan = checkpoint_plan(self._graph)
+        checkpoint_id = self._next_id
+        timestamp_ms = self._statistics.time_ms(self._now)
         self._next_id += 1
         self._leaves_files = self._leaves_files or not options.snapshot_type.is_savepoint
         if not self.pending:
@@ -167,13 +222,26 @@ class CheckpointCoordinator:
             timeout_ms = None if self._must_align else self._settings.alignment_timeout_ms
             is_tracked = self._settings.mode is CheckpointMode.AT_LEAST_ONCE
             options = replace(
-                options, builds_on=self.completed.base_id, alignment_timeout_ms=timeout_ms, is_tracked=is_tracked)
+                options,
+                builds_on=self.completed.base_id,
+                alignment_timeout_ms=timeout_ms,
+                is_tracked=is_tracked,
+            )
         self.pending[checkpoint_id] = pending = PendingCheckpoint(
-            checkpoint_id, timestamp_ms, self._now, plan, self._graph.job_graph, options, is_requested=is_requested)
+            checkpoint_id,
+            timestamp_ms,
+            self._now,
+            plan,
+            self._graph.job_graph,
+            options,
+            is_requested=is_requested,
+        )
         self._statistics.triggered(pending)
         if options.builds_on is not None:
             self.completed.shared.build_on(checkpoint_id, options.builds_on)
-        self._commands.append(TriggerCheckpoint(checkpoint_id, timestamp_ms, plan.trigger, self._sources, options))
+        self._commands.append(
+            TriggerCheckpoint(checkpoint_id, timestamp_ms, plan.trigger, self._sources, options)
+        )
         if options.snapshot_type is SnapshotType.TERMINATE:
             self.completed.job_drains()
         elif not options.snapshot_type.is_savepoint:
@@ -183,7 +251,9 @@ class CheckpointCoordinator:
         pending = self.pending.get(event.checkpoint_id) or self._aborted.get(event.checkpoint_id)
         if pending is not None and pending.acknowledge(event.attempt_id, event.snapshot):
             self.completed.shared.use(event.checkpoint_id, shared_files(event.snapshot.handles()))
-            self._statistics.acknowledged(event.checkpoint_id, event.attempt_id, event.snapshot, event.metrics, self._now)
+            self._statistics.acknowledged(
+                event.checkpoint_id, event.attempt_id, event.snapshot, event.metrics, self._now
+            )
             self._go_on(pending)
 
     def _coordinators_saved(self, event: CoordinatorSnapshot) -> None:
@@ -202,7 +272,9 @@ class CheckpointCoordinator:
             pending.move(_C.STORING)
             request = self.requested.under_way if pending.options.snapshot_type.stops_job else None
             stops = None if request is None else replace(request, options=pending.options)
-            self._commands.append(StoreCheckpoint(pending.contents(), pending.options.target, stops))
+            self._commands.append(
+                StoreCheckpoint(pending.contents(), pending.options.target, stops)
+            )
 
     def _stored(self, event: CheckpointStored) -> None:
         pending = self.pending.get(event.checkpoint_id)
@@ -217,20 +289,28 @@ class CheckpointCoordinator:
             self.requested.succeed(checkpoint)
         if pending.options.snapshot_type.stops_job:
             self.completed.add_savepoint(checkpoint)
-            self._commands.append(NotifyCheckpointComplete(checkpoint.checkpoint_id, self._running(pending)))
+            self._commands.append(
+                NotifyCheckpointComplete(checkpoint.checkpoint_id, self._running(pending))
+            )
         elif not pending.options.snapshot_type.is_savepoint:
             self._complete_checkpoint(pending, checkpoint)
 
-    def _complete_checkpoint(self, pending: PendingCheckpoint, checkpoint: CompletedCheckpoint) -> None:
-        for earlier in [each for each in self.pending.values() if each.checkpoint_id < pending.checkpoint_id]:
+    def _complete_checkpoint(
+        self, pending: PendingCheckpoint, checkpoint: CompletedCheckpoint
+    ) -> None:
+        for earlier in [
+            each for each in self.pending.values() if each.checkpoint_id < pending.checkpoint_id
+        ]:
             self._abort(earlier, f"checkpoint {pending.checkpoint_id} was complete before")
         self._failures_in_a_row, self._must_align = 0, False
         self._summary = replace(self._summary, latest_id=checkpoint.checkpoint_id)
         self.completed.add(checkpoint)
-        self._commands.append(NotifyCheckpointComplete(checkpoint.checkpoint_id, self._running(pending)))
+        self._commands.append(
+            NotifyCheckpointComplete(checkpoint.checkpoint_id, self._running(pending))
+        )
         self._schedule.wait_pause()
 
-    # -- the ways it can end -------------------------------------------------------------------------------------------------
+    # -- the ways it can end -----------------------------------------------------------------------
 
     def _declined(self, event: CheckpointDeclined) -> None:
         pending = self.pending.get(event.checkpoint_id)
@@ -249,16 +329,26 @@ class CheckpointCoordinator:
             if pending.rest_s(self._now, self._settings.timeout_s) <= self.EARLY_S:
                 self._fail(pending, f"it was not complete within {self._settings.timeout_s} s")
         if self.pending:
-            rests = [pending.rest_s(self._now, self._settings.timeout_s) for pending in self.pending.values()]
+            rests = [
+                pending.rest_s(self._now, self._settings.timeout_s)
+                for pending in self.pending.values()
+            ]
             self._commands.append(SetTimer(self.TIMEOUT, min(rests)))
 
-    def _fail(self, pending: PendingCheckpoint, why: str, cause: BaseException | None = None) -> None:
-        """It ends for a reason of its own. That counts for a checkpoint. A job whose sources were told to end their input cannot go on as it was."""
+    def _fail(
+        self, pending: PendingCheckpoint, why: str, cause: BaseException | None = None
+    ) -> None:
+        """It ends for a reason of its own. That counts for a checkpoint. A job whose sources were
+        told to end their input cannot go on as it was."""
         self._abort(pending, why)
         if pending.is_requested:
             self.requested.fail(why)
         if pending.options.snapshot_type is SnapshotType.TERMINATE:
-            self._fail_job(CheckpointError(f"the job was being drained to stop with a savepoint, which failed: {why}"))
+            self._fail_job(
+                CheckpointError(
+                    f"the job was being drained to stop with a savepoint, which failed: {why}"
+                )
+            )
         if pending.options.snapshot_type.is_savepoint:
             return
         self._failures_in_a_row += 1
@@ -266,12 +356,16 @@ class CheckpointCoordinator:
             count, tolerated = self._failures_in_a_row, self._settings.tolerable_failures
             failed = "a checkpoint has" if count == 1 else f"{count} checkpoints in a row have"
             error = CheckpointError(
-                f"{failed} failed, and the job tolerates {tolerated}; checkpoint {pending.checkpoint_id}: {why}")
+                f"{failed} failed, and the job tolerates {tolerated}; checkpoint "
+                f"{pending.checkpoint_id}: {why}"
+            )
             error.__cause__ = cause
             self._failures_in_a_row = 0
             self._fail_job(error)
 
-    def _abort_all(self, why: str, cause: BaseException | None, state: JobState | None = None) -> None:
+    def _abort_all(
+        self, why: str, cause: BaseException | None, state: JobState | None = None
+    ) -> None:
         for pending in list(self.pending.values()):
             self._abort(pending, why)
             if pending.is_requested:
@@ -294,11 +388,16 @@ class CheckpointCoordinator:
             self._commands.append(NotifyCheckpointAborted(pending.checkpoint_id, running))
         self._discard(pending.take_contents(), pending.options.target, is_awaited=lingers)
 
-    def _discard(self, checkpoint: CompletedCheckpoint, target: str | None, *, is_awaited: bool = False) -> None:
+    def _discard(
+        self, checkpoint: CompletedCheckpoint, target: str | None, *, is_awaited: bool = False
+    ) -> None:
         """What was acknowledged of it. Files that it has in common with others stay."""
-        self._commands += [DiscardCheckpoint(checkpoint, target, is_awaited), *self.completed.shared.release(checkpoint.checkpoint_id)]
+        self._commands += [
+            DiscardCheckpoint(checkpoint, target, is_awaited),
+            *self.completed.shared.release(checkpoint.checkpoint_id),
+        ]
 
-    # -- the rest --------------------------------------------------------------------------------------------------------------
+    # -- the rest ----------------------------------------------------------------------------------
 
     def _restore_from(self, event: RestoreFrom) -> None:
         try:
@@ -311,7 +410,8 @@ class CheckpointCoordinator:
         if event.stops is not None:
             self.completed.add_savepoint(event.checkpoint)
             self.requested.go_on_stopping(event.stops, event.checkpoint)
-        # Its consumers align what was in flight and goes another way now; a barrier that overtakes would end that early
+        # Its consumers align what was in flight and goes another way now; a barrier that overtakes
+        # would end that early
         self._must_align = has_rescaled_in_flight(event.checkpoint, self._graph.job_graph)
         self._next_id = first_number(event.checkpoint.checkpoint_id, self._generation)
         if self._generation:
@@ -320,7 +420,11 @@ class CheckpointCoordinator:
     def _running(self, pending: PendingCheckpoint) -> tuple[ExecutionAttemptId, ...]:
         """Those of its attempts that still run."""
         executions = map(self._graph.current, pending.plan.acknowledge)
-        return tuple(execution.attempt_id for execution in executions if execution is not None and execution.state is ExecutionState.RUNNING)
+        return tuple(
+            execution.attempt_id
+            for execution in executions
+            if execution is not None and execution.state is ExecutionState.RUNNING
+        )
 
     def __repr__(self) -> str:
         return f"<CheckpointCoordinator {list(self.pending.values())}>"

@@ -6,8 +6,9 @@ OF_A_GENERATION = 1000
 
 
 def first_number(restored: int | None, generation: int) -> int:
-    """Of the checkpoints of a JobMaster that starts the job from this checkpoint, if from one. One of a later ``generation`` does not know how far
-    earlier ones have come since, and leaves room: a whole block of numbers, and the rest of the last one.
+    """Of the checkpoints of a JobMaster that starts the job from this checkpoint, if from one. One
+    of a later ``generation`` does not know how far earlier ones have come since, and leaves room: a
+    whole block of numbers, and the rest of the last one.
 
     >>> first_number(None, 0), first_number(7, 0), first_number(None, 1), first_number(7, 1), first_number(1003, 2)
     (1, 8, 2001, 2001, 4001)

@@ -12,8 +12,8 @@ _S = ExecutionState
 
 
 class CheckpointPlan(NamedTuple):
-    """Barriers begin at the attempts in ``trigger``: those that no running producer sends one to. All that run acknowledge. Those that had
-    finished have no state any more."""
+    """Barriers begin at the attempts in ``trigger``: those that no running producer sends one to.
+    All that run acknowledge. Those that had finished have no state any more."""
 
     trigger: tuple[ExecutionAttemptId, ...]
     acknowledge: tuple[ExecutionAttemptId, ...]
@@ -30,7 +30,15 @@ def checkpoint_plan(graph: ExecutionGraph) -> CheckpointPlan:
     """The plan for now, when the graph may be checkpointed."""
     running = [vertex for vertex in graph.vertices if vertex.execution.state is _S.RUNNING]
     return CheckpointPlan(
-        tuple(vertex.execution.attempt_id for vertex in running if not any(group.unfinished for group in vertex.input_groups)),
+        tuple(
+            vertex.execution.attempt_id
+            for vertex in running
+            if not any(group.unfinished for group in vertex.input_groups)
+        ),
         tuple(vertex.execution.attempt_id for vertex in running),
-        tuple(vertex.execution.attempt_id.vertex for vertex in graph.vertices if vertex.execution.state is _S.FINISHED),
+        tuple(
+            vertex.execution.attempt_id.vertex
+            for vertex in graph.vertices
+            if vertex.execution.state is _S.FINISHED
+        ),
     )

@@ -1,4 +1,5 @@
-"""When the next checkpoint is due: an interval after the last one was triggered, and a pause after the last one was complete."""
+"""When the next checkpoint is due: an interval after the last one was triggered, and a pause after
+the last one was complete."""
 
 from __future__ import annotations
 

@@ -12,30 +12,36 @@ from flinkpy.scheduler.protocol import Command, DiscardCheckpoint, RestoreFrom
 
 
 class CompletedCheckpointStore:
-    """Discards those beyond the number to keep, and at the job's end those that are not to outlive it. A checkpoint the job started from and did
-    not claim belongs to somebody else, as does a savepoint: it is never discarded. One that it claimed goes when it is no longer needed: not with
-    a job that fails or is cancelled before it has one of its own. ``shared`` knows which files the checkpoints have in common."""
+    """Discards those beyond the number to keep, and at the job's end those that are not to outlive
+    it. A checkpoint the job started from and did not claim belongs to somebody else, as does a
+    savepoint: it is never discarded. One that it claimed goes when it is no longer needed: not with
+    a job that fails or is cancelled before it has one of its own. ``shared`` knows which files the
+    checkpoints have in common."""
 
     def __init__(self, settings: CheckpointSettings, commands: list[Command]) -> None:
         self._settings, self._commands = settings, commands
         self.shared = SharedStateRegistry()
         self._foreign: CompletedCheckpoint | None = None  # the newest that belongs to somebody else
         self._claimed: CompletedCheckpoint | None = None
-        self.is_stopping = False  # tasks end, or have begun to, which have not read their input to its end
+        # tasks end, or have begun to, which have not read their input to its end
+        self.is_stopping = False
         self.must_end = False  # the savepoint to stop with is complete
         self.own: deque[CompletedCheckpoint] = deque()  # oldest first
 
     @property
     def latest(self) -> CompletedCheckpoint | None:
         newest = self.own[-1] if self.own else None
-        if self._foreign is None or (newest is not None and newest.checkpoint_id > self._foreign.checkpoint_id):
+        if self._foreign is None or (
+            newest is not None and newest.checkpoint_id > self._foreign.checkpoint_id
+        ):
             return newest
         return self._foreign
 
     @property
     def base_id(self) -> int | None:
-        """The checkpoint that the next one may build on: the newest of the job's own, if checkpoints are incremental. Files of a checkpoint that was
-        not claimed may go at any time, so the first one after it is full."""
+        """The checkpoint that the next one may build on: the newest of the job's own, if
+        checkpoints are incremental. Files of a checkpoint that was not claimed may go at any time,
+        so the first one after it is full."""
         return self.own[-1].checkpoint_id if self._settings.incremental and self.own else None
 
     def restore(self, event: RestoreFrom) -> None:
@@ -61,7 +67,8 @@ class CompletedCheckpointStore:
             self._discard(self.own.popleft())
 
     def add_savepoint(self, checkpoint: CompletedCheckpoint) -> None:
-        """Sinks commit for this savepoint, with which the job stops: no failure may lead to an older checkpoint, nor have the job go on."""
+        """Sinks commit for this savepoint, with which the job stops: no failure may lead to an
+        older checkpoint, nor have the job go on."""
         self._foreign, self.is_stopping = checkpoint, True
         self.must_end = True
 
@@ -70,7 +77,8 @@ class CompletedCheckpointStore:
         self.is_stopping = True
 
     def job_goes_on(self) -> None:
-        """All of it restarts, after a failure: it drains no more, unless the savepoint is complete."""
+        """All of it restarts, after a failure: it drains no more, unless the savepoint is
+        complete."""
         self.is_stopping = self.must_end
 
     def job_ends(self, state: JobState) -> None:
@@ -82,7 +90,10 @@ class CompletedCheckpointStore:
                 self._discard(self.own.popleft())
 
     def _discard(self, checkpoint: CompletedCheckpoint) -> None:
-        self._commands += [DiscardCheckpoint(checkpoint), *self.shared.release(checkpoint.checkpoint_id)]
+        self._commands += [
+            DiscardCheckpoint(checkpoint),
+            *self.shared.release(checkpoint.checkpoint_id),
+        ]
 
     def __repr__(self) -> str:
         return f"<CompletedCheckpointStore {[checkpoint.checkpoint_id for checkpoint in self.own]}>"
@@ -92,4 +103,7 @@ def outlives_job(retention: CheckpointRetention, state: JobState) -> bool:
     """Whether checkpoints are kept when the job ends so."""
     if state is JobState.CANCELED:
         return retention is CheckpointRetention.RETAIN_ON_CANCELLATION
-    return state is JobState.FAILED and retention is not CheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+    return (
+        state is JobState.FAILED
+        and retention is not CheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+    )

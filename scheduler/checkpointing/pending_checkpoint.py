@@ -23,14 +23,25 @@ from flinkpy.scheduler.checkpointing.checkpoint_plan import CheckpointPlan
 
 
 class PendingCheckpoint:
-    """Gathers acknowledgements until none is awaited any more. It goes on listening when it was aborted: what comes late is discarded too."""
+    """Gathers acknowledgements until none is awaited any more. It goes on listening when it was
+    aborted: what comes late is discarded too."""
 
     def __init__(
-        self, checkpoint_id: int, timestamp_ms: int, started: float, plan: CheckpointPlan, job_graph: JobGraph,
-        options: CheckpointOptions = ALIGNED_CHECKPOINT, *, is_requested: bool = False,
+        self,
+        checkpoint_id: int,
+        timestamp_ms: int,
+        started: float,
+        plan: CheckpointPlan,
+        job_graph: JobGraph,
+        options: CheckpointOptions = ALIGNED_CHECKPOINT,
+        *,
+        is_requested: bool = False,
     ) -> None:
         self.options, self.is_requested = options, is_requested
-        self.checkpoint_id, self.timestamp_ms, self.started, self.plan = checkpoint_id, timestamp_ms, started, plan
+        self.checkpoint_id = checkpoint_id
+        self.timestamp_ms = timestamp_ms
+        self.started = started
+        self.plan = plan
         self._machine = StateMachine(CHECKPOINT, f"checkpoint {checkpoint_id}")
         self._job_graph = job_graph
         self.awaited = set(plan.acknowledge)
@@ -55,7 +66,8 @@ class PendingCheckpoint:
         self._machine.move(state, why)
 
     def acknowledge(self, attempt_id: ExecutionAttemptId, snapshot: SubtaskSnapshot) -> bool:
-        """Whether this was awaited: who acknowledges a second time, or was not asked, says nothing new."""
+        """Whether this was awaited: who acknowledges a second time, or was not asked, says nothing
+        new."""
         if attempt_id not in self.awaited:
             return False
         self.awaited.discard(attempt_id)
@@ -78,8 +90,13 @@ class PendingCheckpoint:
         operators = self._operators()
         strange = (self._states.keys() | self._coordinators.keys()) - operators.keys()
         if strange:
-            raise EngineError(f"checkpoint {self.checkpoint_id} has state of operators that are not in the job: {sorted(strange)}")
-        return CompletedCheckpoint(self.checkpoint_id, self.timestamp_ms, operators, in_flight=self._in_flight())
+            raise EngineError(
+                f"checkpoint {self.checkpoint_id} has state of operators that are not in the "
+                f"job: {sorted(strange)}"
+            )
+        return CompletedCheckpoint(
+            self.checkpoint_id, self.timestamp_ms, operators, in_flight=self._in_flight()
+        )
 
     def take_contents(self) -> CompletedCheckpoint:
         """The same, to be discarded: once."""
@@ -97,7 +114,13 @@ class PendingCheckpoint:
                 if channels:
                     producers = self._job_graph.vertex(edge.data_set.producer).parallelism
                     found[edge.data_set.id] = DataSetState(
-                        producers, vertex.parallelism, vertex.id, edge.input_index, edge.ship_strategy, tuple(channels))
+                        producers,
+                        vertex.parallelism,
+                        vertex.id,
+                        edge.input_index,
+                        edge.ship_strategy,
+                        tuple(channels),
+                    )
         return found
 
     def _operators(self) -> dict[OperatorId, OperatorCheckpoint]:
@@ -107,12 +130,23 @@ class PendingCheckpoint:
         found = {}
         for vertex in self._job_graph.vertices:
             for operator in vertex.operators:
-                states, coordinator = self._states.get(operator.operator_id, {}), self._coordinators.get(operator.operator_id)
+                states = self._states.get(operator.operator_id, {})
+                coordinator = self._coordinators.get(operator.operator_id)
                 if states or coordinator is not None or finished[vertex.id]:
                     found[operator.operator_id] = OperatorCheckpoint(
-                        operator.name, vertex.parallelism, vertex.max_parallelism, dict(states), coordinator, frozenset(finished[vertex.id]),
-                        operator.uid, operator.key_kind)
+                        operator.name,
+                        vertex.parallelism,
+                        vertex.max_parallelism,
+                        dict(states),
+                        coordinator,
+                        frozenset(finished[vertex.id]),
+                        operator.uid,
+                        operator.key_kind,
+                    )
         return found
 
     def __repr__(self) -> str:
-        return f"<checkpoint {self.checkpoint_id}: {self.state.name}, {len(self.awaited)} subtasks awaited>"
+        return (
+            f"<checkpoint {self.checkpoint_id}: {self.state.name}, {len(self.awaited)} "
+            "subtasks awaited>"
+        )

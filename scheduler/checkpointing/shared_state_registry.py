@@ -1,9 +1,11 @@
-"""Which checkpoints use which shared file (Flink's SharedStateRegistry): a file is deleted when the last of them is gone.
+"""Which checkpoints use which shared file (Flink's SharedStateRegistry): a file is deleted when the
+last of them is gone.
 
-A checkpoint uses the files that it was acknowledged with, and from its beginning those of the checkpoint that it builds on: a task may name any of
-them in its acknowledgement, which can come after that checkpoint was replaced by a newer one. So whatever order things happen in, a file that a
-task may still refer to is there. The name of a file is never used twice, so a file that was deleted is never missed under another meaning.
-"""
+A checkpoint uses the files that it was acknowledged with, and from its beginning those of the
+checkpoint that it builds on: a task may name any of them in its acknowledgement, which can come
+after that checkpoint was replaced by a newer one. So whatever order things happen in, a file that a
+task may still refer to is there. The name of a file is never used twice, so a file that was deleted
+is never missed under another meaning."""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ class SharedStateRegistry:
     def __init__(self) -> None:
         self._used: defaultdict[int, set[str]] = defaultdict(set)  # by each checkpoint
         self._users: defaultdict[str, set[int]] = defaultdict(set)  # of each file
-        self._claimed: dict[str, str] = {}  # files that were another job's: where the checkpoint is that was claimed
+        # files that were another job's: where the checkpoint is that was claimed
+        self._claimed: dict[str, str] = {}
         self._spared: set[str] = set()  # files that are another job's again
 
     @property
@@ -55,7 +58,8 @@ class SharedStateRegistry:
             self._users[file].add(checkpoint_id)
 
     def settle(self, checkpoint_id: int, files: Iterable[str]) -> list[DiscardSharedFiles]:
-        """The checkpoint is complete, with these files and no others. Returns what is to be deleted now."""
+        """The checkpoint is complete, with these files and no others. Returns what is to be deleted
+        now."""
         return self._leave(checkpoint_id, self._used[checkpoint_id] - set(files))
 
     def release(self, checkpoint_id: int) -> list[DiscardSharedFiles]:
@@ -63,7 +67,8 @@ class SharedStateRegistry:
         return self._leave(checkpoint_id, self._used.pop(checkpoint_id, set()))
 
     def disown(self, checkpoint_id: int) -> None:
-        """The checkpoint stays, and is not the job's any more. A task may be late to name its files: they are never deleted."""
+        """The checkpoint stays, and is not the job's any more. A task may be late to name its
+        files: they are never deleted."""
         self._spared |= self._used.get(checkpoint_id, set())
         self.release(checkpoint_id)
 

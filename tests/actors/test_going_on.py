@@ -1,4 +1,5 @@
-"""Where a job goes on that another JobManager has run: at its newest checkpoint, or not at all, if it was stopping with a savepoint."""
+"""Where a job goes on that another JobManager has run: at its newest checkpoint, or not at all, if
+it was stopping with a savepoint."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from flinkpy.graph.checkpoints import CompletedCheckpoint
 from flinkpy.scheduler.protocol import RestoreFrom, SnapshotRequested
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.fenced_store import FencedStore
-from flinkpy.testing.simulation.simulated_file_store import HAPPENS, Happens, SimulatedFileStore, StorageCrash, StorageFault, fault_at
+from flinkpy.testing.simulation.simulated_file_store import (
+    HAPPENS,
+    Happens,
+    SimulatedFileStore,
+    StorageCrash,
+    StorageFault,
+    fault_at,
+)
 
 JOB, TARGET = JobId("ab12"), "simulated://store/savepoints/mine"
 STOP = SnapshotRequested("mine", CheckpointOptions(SnapshotType.SUSPEND, TARGET))
@@ -28,7 +36,11 @@ class Leader:
         store = FencedStore(files, "simulated://store/ha")
         term = store.take_term(FencingToken("x"))
         self.store, self.generation = JobStore(store, term), term.number - 1
-        self.storage = CheckpointStorage.of({"execution.checkpointing.dir": "simulated://store/checkpoints"}, JOB, lambda location: files)
+        self.storage = CheckpointStorage.of(
+            {"execution.checkpointing.dir": "simulated://store/checkpoints"},
+            JOB,
+            lambda location: files,
+        )
 
     def take(self, checkpoint_id: int, target: str | None = None) -> CompletedCheckpoint:
         return self.storage.of_snapshot(target).store(CompletedCheckpoint(checkpoint_id, 0, {}))
@@ -82,7 +94,11 @@ def test_a_job_that_was_stopping_starts_from_its_savepoint_which_is_not_its_own(
     checkpoint = leader.take(1)
     leader.store.stop(JOB, STOP)
     savepoint = leader.take(2, TARGET)
-    assert Leader(files).find() == Leader(files).find() == RestoreFrom(savepoint, older=(checkpoint,), stops=STOP)
+    assert (
+        Leader(files).find()
+        == Leader(files).find()
+        == RestoreFrom(savepoint, older=(checkpoint,), stops=STOP)
+    )
 
 
 def test_a_savepoint_that_was_not_completed_counts_for_nobody_and_leaves_nothing() -> None:
@@ -108,11 +124,15 @@ def test_a_job_does_not_go_on_behind_a_savepoint_that_is_damaged() -> None:
 
 @pytest.mark.parametrize("happens", HAPPENS)
 @pytest.mark.parametrize("step", range(16))
-def test_whatever_step_the_process_dies_in_a_savepoint_that_was_told_of_is_found(step: int, happens: Happens) -> None:
+def test_whatever_step_the_process_dies_in_a_savepoint_that_was_told_of_is_found(
+    step: int, happens: Happens
+) -> None:
     """Half a manifest is never seen, as on disks and in object stores."""
     leader = Leader(files := SimulatedFileStore())
     checkpoint, savepoint = leader.take(1), None
-    files.faults = fault_at(files.steps + step, StorageFault("nothing" if happens == "half" else happens, crashes=True))
+    files.faults = fault_at(
+        files.steps + step, StorageFault("nothing" if happens == "half" else happens, crashes=True)
+    )
     with suppress(StorageCrash):
         leader.store.stop(JOB, STOP)
         savepoint = leader.take(2, TARGET)
@@ -120,4 +140,6 @@ def test_whatever_step_the_process_dies_in_a_savepoint_that_was_told_of_is_found
     found = Leader(files).find()
     assert found is not None
     assert Leader(files).find() == found
-    assert found.checkpoint.checkpoint_id == 2 or (savepoint is None and found == RestoreFrom(checkpoint, is_own=True))
+    assert found.checkpoint.checkpoint_id == 2 or (
+        savepoint is None and found == RestoreFrom(checkpoint, is_own=True)
+    )

@@ -1,4 +1,5 @@
-"""What the next JobManager finds: jobs as they were submitted, and the results of those that have ended."""
+"""What the next JobManager finds: jobs as they were submitted, and the results of those that have
+ended."""
 
 from __future__ import annotations
 
@@ -69,7 +70,9 @@ def test_a_job_that_was_cancelled_and_has_not_ended_is_found_as_cancelled() -> N
 
 
 def test_with_which_savepoint_a_job_stops_is_found_until_it_is_known_that_there_is_none() -> None:
-    request = SnapshotRequested("mine", CheckpointOptions(SnapshotType.TERMINATE, "savepoints/mine"))
+    request = SnapshotRequested(
+        "mine", CheckpointOptions(SnapshotType.TERMINATE, "savepoints/mine")
+    )
     store = next_leader(files := SimulatedFileStore())
     store.add(graph())
     assert store.stopping(JOB) is None
@@ -138,7 +141,9 @@ def test_a_deposed_leader_learns_it_with_its_next_write_and_is_told_once_for_eac
 @pytest.mark.parametrize("happens", HAPPENS)
 @pytest.mark.parametrize("crashes", [False, True])
 @pytest.mark.parametrize("step", range(24))
-def test_a_fault_in_any_step_neither_loses_a_job_nor_runs_an_ended_one(happens: Happens, crashes: bool, step: int) -> None:
+def test_a_fault_in_any_step_neither_loses_a_job_nor_runs_an_ended_one(
+    happens: Happens, crashes: bool, step: int
+) -> None:
     files = SimulatedFileStore()
     done = "nothing"
     files.faults = fault_at(step, StorageFault(happens, crashes))

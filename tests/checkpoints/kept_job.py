@@ -1,12 +1,14 @@
-"""The job whose savepoints are kept under ``kept/<version>``, and restored by every later flinkpy (``test_kept_savepoints.py``).
+"""The job whose savepoints are kept under ``kept/<version>``, and restored by every later flinkpy
+(``test_kept_savepoints.py``).
 
-It has every kind of state. What it keeps are values of Python's and flinkpy's own classes, so that only their forms have to last. Run this file to
-write the savepoints of a new version: a new folder, never an old one again::
+It has every kind of state. What it keeps are values of Python's and flinkpy's own classes, so that
+only their forms have to last. Run this file to write the savepoints of a new version: a new folder,
+never an old one again::
 
     python -m tests.checkpoints.kept_job
 
-The job fails at a record in its middle; its last checkpoint, what its file sink had shown until then, and what an undisturbed run shows are kept.
-"""
+The job fails at a record in its middle; its last checkpoint, what its file sink had shown until
+then, and what an undisturbed run shows are kept."""
 
 from __future__ import annotations
 
@@ -25,8 +27,20 @@ from flinkpy.common import Row, Time, Types, WatermarkStrategy
 from flinkpy.common.time import Duration
 from flinkpy.connectors.memory.ranges import RangeSplit
 from flinkpy.connectors.source_api.enumerators import SplitQueue
-from flinkpy.connectors.source_api.readers import UNTIL_WOKEN, NothingYet, SequentialReader, SplitReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.readers import (
+    UNTIL_WOKEN,
+    NothingYet,
+    SequentialReader,
+    SplitReader,
+)
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.elements import Batch, RowBatch, SavepointFormatType
 from flinkpy.core.errors import JobExecutionError
 from flinkpy.datastream import (
@@ -47,7 +61,11 @@ from flinkpy.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from flinkpy.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from flinkpy.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from flinkpy.state.canonical.rewriting import rewrite
 from flinkpy.table.expressions import col
 from tests.checkpoints.paced import visible_lines
@@ -59,13 +77,16 @@ FORMS = {"native": SavepointFormatType.NATIVE, "canonical": SavepointFormatType.
 
 
 class PacedNumbers(Source[RangeSplit]):
-    """The numbers up to ``COUNT``, in one split; after every ``PACE`` the reader waits until a checkpoint is complete."""
+    """The numbers up to ``COUNT``, in one split; after every ``PACE`` the reader waits until a
+    checkpoint is complete."""
 
     @property
     def boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED
 
-    def create_enumerator(self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None) -> SplitEnumerator[RangeSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[RangeSplit]:
         return SplitQueue(context, lambda parallelism: [RangeSplit("all", 0, COUNT)], checkpoint)
 
     def create_reader(self, context: ReaderContext) -> SourceReader[RangeSplit]:
@@ -116,7 +137,8 @@ class Mean(AggregateFunction):
 
 
 class States(KeyedProcessFunction):
-    """A state of each kind, and two timers behind the last record, at which it tells what they hold."""
+    """A state of each kind, and two timers behind the last record, at which it tells what they
+    hold."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         row = Types.ROW_NAMED(["day", "at"], [Types.SQL_DATE(), Types.LONG()])
@@ -125,17 +147,27 @@ class States(KeyedProcessFunction):
         self.last = runtime_context.get_state(ValueStateDescriptor("last", row))
         self.expiring = runtime_context.get_state(expiring)
         self.undeclared = runtime_context.get_state(ValueStateDescriptor("undeclared"))
-        self.numbers = runtime_context.get_list_state(ListStateDescriptor("numbers", Types.DOUBLE()))
-        self.digits = runtime_context.get_map_state(MapStateDescriptor("digits", Types.STRING(), Types.LONG()))
-        self.total = runtime_context.get_reducing_state(ReducingStateDescriptor("total", lambda a, b: a + b, Types.LONG()))
+        self.numbers = runtime_context.get_list_state(
+            ListStateDescriptor("numbers", Types.DOUBLE())
+        )
+        self.digits = runtime_context.get_map_state(
+            MapStateDescriptor("digits", Types.STRING(), Types.LONG())
+        )
+        self.total = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("total", lambda a, b: a + b, Types.LONG())
+        )
         accumulator = Types.TUPLE([Types.DOUBLE(), Types.LONG()])
-        self.mean = runtime_context.get_aggregating_state(AggregatingStateDescriptor("mean", Mean(), accumulator))
+        self.mean = runtime_context.get_aggregating_state(
+            AggregatingStateDescriptor("mean", Mean(), accumulator)
+        )
 
     def process_element(self, value: tuple[str, int], ctx: Any) -> Iterable[Any]:
         key, number = value
         self.last.update(Row(day=date(2024, 1, 1 + number % 28), at=number))
         self.expiring.update(f"{key} {number}")
-        self.undeclared.update({"nan": float("nan"), "zero": -0.0, "big": 1 << 70, "number": number, "nothing": None})
+        self.undeclared.update(
+            {"nan": float("nan"), "zero": -0.0, "big": 1 << 70, "number": number, "nothing": None}
+        )
         self.numbers.add(number if number % 2 else number / 2)
         digit = str(number % 10)
         self.digits.put(digit, (self.digits.get(digit) or 0) + 1)
@@ -145,8 +177,18 @@ class States(KeyedProcessFunction):
         return ()
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
-        yield ("states", ctx.get_current_key(), timestamp, self.last.value(), self.expiring.value(), self.undeclared.value(),
-               list(self.numbers.get()), sorted(self.digits.items()), self.total.get(), self.mean.get())
+        yield (
+            "states",
+            ctx.get_current_key(),
+            timestamp,
+            self.last.value(),
+            self.expiring.value(),
+            self.undeclared.value(),
+            list(self.numbers.get()),
+            sorted(self.digits.items()),
+            self.total.get(),
+            self.mean.get(),
+        )
 
 
 class InWindow(ProcessWindowFunction):
@@ -164,7 +206,11 @@ class Rules(BroadcastProcessFunction):
 
     def process_element(self, value: tuple[str, int], ctx: Any) -> Iterable[Any]:
         if value[1] > FAILS_AT + PACE:  # by then all rules are known, from the savepoint
-            yield "ruled", value[1], value[1] * ctx.get_broadcast_state(self.FACTORS).get(value[1] % 3)
+            yield (
+                "ruled",
+                value[1],
+                value[1] * ctx.get_broadcast_state(self.FACTORS).get(value[1] % 3),
+            )
 
     def process_broadcast_element(self, value: tuple[int, float], ctx: Any) -> Iterable[Any]:
         ctx.get_broadcast_state(self.FACTORS).put(*value)
@@ -172,14 +218,19 @@ class Rules(BroadcastProcessFunction):
 
 
 class Listing(MapFunction, CheckpointedFunction):
-    """Keeps what it has seen in a list and the largest in a union list; tells the largest of all subtasks before the savepoint."""
+    """Keeps what it has seen in a list and the largest in a union list; tells the largest of all
+    subtasks before the savepoint."""
 
     def initialize_state(self, context: Any) -> None:
         store = context.get_operator_state_store()
         self.seen = store.get_list_state(ListStateDescriptor("seen", Types.LONG()))
-        self.largest = store.get_union_list_state(ListStateDescriptor("largest", Types.TUPLE([Types.STRING(), Types.LONG()])))
+        self.largest = store.get_union_list_state(
+            ListStateDescriptor("largest", Types.TUPLE([Types.STRING(), Types.LONG()]))
+        )
         self.before = max((number for _, number in self.largest.get()), default=-1)
-        self.restored, self.count, self.most = context.is_restored(), len(list(self.seen.get())), -1
+        self.restored = context.is_restored()
+        self.count = len(list(self.seen.get()))
+        self.most = -1
 
     def map(self, value: tuple[str, int]) -> Any:
         self.seen.add(value[1])
@@ -193,24 +244,60 @@ class Listing(MapFunction, CheckpointedFunction):
 def build(env: StreamExecutionEnvironment, fails: Callable[[int], int]) -> None:
     """The whole job. All that is kept has a uid."""
     strategy = WatermarkStrategy.for_monotonous_timestamps()
-    numbers = env.from_source(PacedNumbers(), strategy, "numbers").uid("numbers").set_parallelism(1).map(fails).set_parallelism(1)
-    pairs = numbers.map(lambda number: ("abcde"[number % 5], number)).set_parallelism(1).uid("pairs")
+    numbers = (
+        env.from_source(PacedNumbers(), strategy, "numbers")
+        .uid("numbers")
+        .set_parallelism(1)
+        .map(fails)
+        .set_parallelism(1)
+    )
+    pairs = (
+        numbers.map(lambda number: ("abcde"[number % 5], number)).set_parallelism(1).uid("pairs")
+    )
     keyed = pairs.key_by(lambda pair: pair[0])
-    rules = env.from_collection([(0, 0.5), (1, 1.5), (2, -2.0)]).uid("rules").set_parallelism(1).broadcast(Rules.FACTORS)
-    columns = pairs.map(lambda pair: pair, Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.LONG()])).set_parallelism(1).select("k", "n")
-    tumbling, sliding = TumblingEventTimeWindows.of(Time.seconds(3)), SlidingEventTimeWindows.of(Time.seconds(4), Time.seconds(2))
+    rules = (
+        env.from_collection([(0, 0.5), (1, 1.5), (2, -2.0)])
+        .uid("rules")
+        .set_parallelism(1)
+        .broadcast(Rules.FACTORS)
+    )
+    columns = (
+        pairs.map(lambda pair: pair, Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.LONG()]))
+        .set_parallelism(1)
+        .select("k", "n")
+    )
+    tumbling = TumblingEventTimeWindows.of(Time.seconds(3))
+    sliding = SlidingEventTimeWindows.of(Time.seconds(4), Time.seconds(2))
     told = [
         keyed.process(States()).uid("states"),
         keyed.sum(1).uid("sums").map(lambda pair: ("sum", *pair)),
         keyed.window(tumbling).sum(1).uid("slices").map(lambda pair: ("slice", *pair)),
-        keyed.window(sliding).reduce(lambda a, b: (a[0], a[1] + b[1])).uid("sliding").map(lambda pair: ("sliding", *pair)),
-        pairs.filter(lambda pair: pair[1] % 12 < 8).key_by(lambda pair: pair[0]).window(EventTimeSessionWindows.with_gap(Time.milliseconds(700)))
-        .process(InWindow()).uid("sessions"),
-        columns.key_by("k").window(tumbling).aggregate(col("n").max.alias("most")).uid("columns").map(lambda row: ("columns", row["k"], row["most"])),
-        keyed.interval_join(pairs.filter(lambda pair: pair[1] % 4 == 0).key_by(lambda pair: pair[0]))
-        .between(Time.milliseconds(-1500), Time.milliseconds(0)).process(Both()).uid("joined"),
+        keyed.window(sliding)
+        .reduce(lambda a, b: (a[0], a[1] + b[1]))
+        .uid("sliding")
+        .map(lambda pair: ("sliding", *pair)),
+        pairs.filter(lambda pair: pair[1] % 12 < 8)
+        .key_by(lambda pair: pair[0])
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(700)))
+        .process(InWindow())
+        .uid("sessions"),
+        columns.key_by("k")
+        .window(tumbling)
+        .aggregate(col("n").max.alias("most"))
+        .uid("columns")
+        .map(lambda row: ("columns", row["k"], row["most"])),
+        keyed.interval_join(
+            pairs.filter(lambda pair: pair[1] % 4 == 0).key_by(lambda pair: pair[0])
+        )
+        .between(Time.milliseconds(-1500), Time.milliseconds(0))
+        .process(Both())
+        .uid("joined"),
         pairs.connect(rules).process(Rules()).uid("ruled"),
-        pairs.rescale().map(Listing()).uid("listed").filter(lambda told: told[1] > FAILS_AT + PACE).map(lambda told: ("listed", told[1])),
+        pairs.rescale()
+        .map(Listing())
+        .uid("listed")
+        .filter(lambda told: told[1] > FAILS_AT + PACE)
+        .map(lambda told: ("listed", told[1])),
     ]
     lines = told[0].union(*told[1:]).map(repr, Types.STRING())
     lines.sink_to(FileSink(OUT)).uid("out")
@@ -242,12 +329,19 @@ def shown() -> list[str]:
 
 
 def run_rest(savepoint: Path, parallelism: int, backend: str) -> list[str]:
-    """Starts from a kept savepoint, and gives all lines that are shown at the end: those before it and those behind it."""
+    """Starts from a kept savepoint, and gives all lines that are shown at the end: those before it
+    and those behind it."""
     with folder_of_results(), tempfile.TemporaryDirectory() as checkpoints:
         for part in (savepoint.parent / "out").iterdir():
             shutil.copy(part, OUT / part.name)
-        env = environment(parallelism, **{"execution.state-recovery.path": str(savepoint), "state.backend.type": backend,
-                                          "execution.checkpointing.dir": checkpoints})
+        env = environment(
+            parallelism,
+            **{
+                "execution.state-recovery.path": str(savepoint),
+                "state.backend.type": backend,
+                "execution.checkpointing.dir": checkpoints,
+            },
+        )
         build(env, lambda number: number)
         env.execute("kept")
         return shown()
@@ -263,7 +357,10 @@ def write(folder: Path) -> None:
     """Writes the savepoints of this version, and what is shown at the end."""
     folder.mkdir(parents=True)
     with folder_of_results(), tempfile.TemporaryDirectory() as checkpoints:
-        options = {"execution.checkpointing.dir": checkpoints, "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+        options = {
+            "execution.checkpointing.dir": checkpoints,
+            "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        }
         env = environment(2, **options)
         build(env, _fails)
         try:

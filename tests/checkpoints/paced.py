@@ -1,5 +1,6 @@
-"""Functions that fail at a record, once: with a source that gives a few records for each checkpoint, each failure falls where a test wants it,
-between two checkpoints, without waiting for a clock. And how such a job is run, and what it shows."""
+"""Functions that fail at a record, once: with a source that gives a few records for each
+checkpoint, each failure falls where a test wants it, between two checkpoints, without waiting for a
+clock. And how such a job is run, and what it shows."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ __all__ = ["PacedSource", "failing_at", "failures", "run_until_it_fails", "visib
 
 
 def failing_at(folder: Path, *wanted: Any) -> Callable[[Any], Any]:
-    """A map function that gives the record, and raises for each of these once, however often the job restarts."""
+    """A map function that gives the record, and raises for each of these once, however often the
+    job restarts."""
     folder.mkdir(parents=True, exist_ok=True)
     values = list(wanted)
 
@@ -47,5 +49,9 @@ def run_until_it_fails(env: StreamExecutionEnvironment) -> None:
 
 def visible_lines(folder: Path) -> list[str]:
     """What can be seen in the folder of a file sink; nothing, if there is none yet."""
-    parts = [part for part in folder.iterdir() if not part.name.startswith(".")] if folder.exists() else []
+    parts = (
+        [part for part in folder.iterdir() if not part.name.startswith(".")]
+        if folder.exists()
+        else []
+    )
     return [line for part in parts for line in part.read_text().splitlines()]

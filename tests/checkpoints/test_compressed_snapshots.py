@@ -1,4 +1,5 @@
-"""Snapshots that are compressed: smaller, and read by jobs that compress and by those that do not."""
+"""Snapshots that are compressed: smaller, and read by jobs that compress and by those that do
+not."""
 
 from __future__ import annotations
 
@@ -40,13 +41,21 @@ def test_more_than_a_block_comes_back_and_damage_is_told_by_its_place() -> None:
 
 
 @pytest.mark.parametrize("directory", [True, False])
-def test_each_way_of_writing_is_compressed_but_for_files_that_are_linked(tmp_path: Path, directory: bool) -> None:
-    options: dict[str, Any] = {COMPRESS: "true"} | ({"execution.checkpointing.dir": str(tmp_path)} if directory else {})
+def test_each_way_of_writing_is_compressed_but_for_files_that_are_linked(
+    tmp_path: Path, directory: bool
+) -> None:
+    options: dict[str, Any] = {COMPRESS: "true"} | (
+        {"execution.checkpointing.dir": str(tmp_path)} if directory else {}
+    )
     storage = CheckpointStorage.of(options, JobId("job"))
     data, file = b"state " * 20_000, tmp_path / "000001.sst"
     file.write_bytes(data)
     with storage.state_writer(1, "map", 0) as writer:
-        handles = [writer.write(data), *writer.share([data, b"small"]), *writer.write_together([[data], [b"", b"x"]])]
+        handles = [
+            writer.write(data),
+            *writer.share([data, b"small"]),
+            *writer.write_together([[data], [b"", b"x"]]),
+        ]
         (linked,) = writer.share([FileOnDisk(str(file))])
     reader = storage.reader(str(tmp_path / "job" / "chk-1") if directory else None)
     assert [reader.read(handle) for handle in handles] == [data, data, b"small", data, b"x"]
@@ -55,32 +64,56 @@ def test_each_way_of_writing_is_compressed_but_for_files_that_are_linked(tmp_pat
     assert (reader.read(linked), linked.codec, linked.length) == (data, None, len(data))
 
 
-def counting(folder: Path, *, compresses: bool, backend: str, rate: float, path: str | None = None) -> StreamExecutionEnvironment:
+def counting(
+    folder: Path, *, compresses: bool, backend: str, rate: float, path: str | None = None
+) -> StreamExecutionEnvironment:
     """Each key's records and their texts are kept; their number goes to a file."""
     from flinkpy.connectors.part_files.file_sink import FileSink
 
     env = StreamExecutionEnvironment.get_execution_environment()
-    env.configure({"execution.checkpointing.interval": "1 h", COMPRESS: compresses, "state.backend.type": backend})
+    env.configure(
+        {
+            "execution.checkpointing.interval": "1 h",
+            COMPRESS: compresses,
+            "state.backend.type": backend,
+        }
+    )
     if path is not None:
         env.configure({"execution.state-recovery.path": path})
-    numbers = env.generate(lambda index: (index % KEYS, "much the same text, " * 20, 1), count=KEYS * 4, rate=rate).uid("numbers")
-    counts = numbers.key_by(lambda each: each[0]).reduce(lambda one, other: (one[0], one[1], one[2] + other[2])).uid("counts")
-    counts.map(lambda each: f"{each[0]} {each[2]}").uid("texts").sink_to(FileSink(folder / "out")).uid("out")
+    numbers = env.generate(
+        lambda index: (index % KEYS, "much the same text, " * 20, 1), count=KEYS * 4, rate=rate
+    ).uid("numbers")
+    counts = (
+        numbers.key_by(lambda each: each[0])
+        .reduce(lambda one, other: (one[0], one[1], one[2] + other[2]))
+        .uid("counts")
+    )
+    counts.map(lambda each: f"{each[0]} {each[2]}").uid("texts").sink_to(
+        FileSink(folder / "out")
+    ).uid("out")
     return env
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("first", [False, True])
-def test_a_job_goes_on_from_a_snapshot_of_the_other_form(tmp_path: Path, backend: str, first: bool) -> None:
+def test_a_job_goes_on_from_a_snapshot_of_the_other_form(
+    tmp_path: Path, backend: str, first: bool
+) -> None:
     path = None
     for compresses in (first, not first):
-        client = counting(tmp_path, compresses=compresses, backend=backend, rate=KEYS * 4, path=path).execute_async()
+        client = counting(
+            tmp_path, compresses=compresses, backend=backend, rate=KEYS * 4, path=path
+        ).execute_async()
         while not has_keys(client.trigger_savepoint(str(tmp_path / "savepoints")).result()):
             pass
         path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
-        assert {handle.codec for handle in savepoint_at(path).handles()} == {ZSTD if compresses else None}
+        assert {handle.codec for handle in savepoint_at(path).handles()} == {
+            ZSTD if compresses else None
+        }
     counting(tmp_path, compresses=first, backend=backend, rate=1e6, path=path).execute()
-    assert lines(tmp_path) == sorted(f"{key} {count}" for key in range(KEYS) for count in range(1, 5))
+    assert lines(tmp_path) == sorted(
+        f"{key} {count}" for key in range(KEYS) for count in range(1, 5)
+    )
 
 
 def savepoint_at(path: str) -> CompletedCheckpoint:
@@ -88,7 +121,11 @@ def savepoint_at(path: str) -> CompletedCheckpoint:
 
 
 def has_keys(path: str) -> bool:
-    return any(state.has_keys for each in savepoint_at(path).operators.values() for state in each.subtasks.values())
+    return any(
+        state.has_keys
+        for each in savepoint_at(path).operators.values()
+        for state in each.subtasks.values()
+    )
 
 
 def lines(folder: Path) -> list[str]:

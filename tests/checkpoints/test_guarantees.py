@@ -1,4 +1,5 @@
-"""What the page of guarantees says, where no other test shows it; and that the tests it names exist."""
+"""What the page of guarantees says, where no other test shows it; and that the tests it names
+exist."""
 
 from __future__ import annotations
 
@@ -23,7 +24,12 @@ def test_the_tests_that_the_page_names_exist() -> None:
     for name in named.values():
         file, _, function = name.partition("::")
         assert f"def {function}(" in (ROOT / file).read_text(), name
-    used = {each for line in page.splitlines() if line.startswith("|") for each in re.findall(r"\[\d+\](?!\()", line)}
+    used = {
+        each
+        for line in page.splitlines()
+        if line.startswith("|")
+        for each in re.findall(r"\[\d+\](?!\()", line)
+    }
     assert used == named.keys()
 
 
@@ -39,7 +45,9 @@ class Appending(SinkFunction):
 def test_a_sink_without_a_committer_gets_each_record_at_least_once(tmp_path: Path) -> None:
     env = environment(1)
     # it fails behind some records that were written since the last checkpoint
-    source(env, pace=20).map(failing_at(tmp_path / "failed", RECORDS[110][0])).add_sink(Appending(tmp_path))
+    source(env, pace=20).map(failing_at(tmp_path / "failed", RECORDS[110][0])).add_sink(
+        Appending(tmp_path)
+    )
     env.execute()
     assert failures(tmp_path / "failed") == 1
     found = Counter((tmp_path / "written").read_text().splitlines())
@@ -82,7 +90,9 @@ class Remembering(Numbers, CheckpointedFunction):
     """The same; it knows which numbers were given."""
 
     def initialize_state(self, context: Any) -> None:
-        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("next", Types.LONG()))
+        self.state = context.get_operator_state_store().get_list_state(
+            ListStateDescriptor("next", Types.LONG())
+        )
         self.next = next(iter(self.state.get()), 0)
 
     def snapshot_state(self, context: Any) -> None:
@@ -94,7 +104,12 @@ class Remembering(Numbers, CheckpointedFunction):
 
 def counted(numbers: Numbers, folder: Path) -> list[Any]:
     env = environment(1, **{"execution.checkpointing.dir": str(folder / "checkpoints")})
-    counts = env.add_source(numbers).map(lambda number: (number, 1)).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    counts = (
+        env.add_source(numbers)
+        .map(lambda number: (number, 1))
+        .key_by(lambda pair: pair[0])
+        .reduce(lambda a, b: (a[0], a[1] + b[1]))
+    )
     last = dict(counts.execute_and_collect())
     assert (folder / "failed").exists()
     return [last[number] for number in range(20)]

@@ -1,4 +1,5 @@
-"""Jobs whose tasks restart where they ran: they read the copies that are there, and give what they give undisturbed, whatever became of these."""
+"""Jobs whose tasks restart where they ran: they read the copies that are there, and give what they
+give undisturbed, whatever became of these."""
 
 from __future__ import annotations
 
@@ -21,16 +22,23 @@ def options(folder: Path, backend: str) -> dict[str, Any]:
     if backend == "rocksdb":
         pytest.importorskip("rocksdict")
     return {
-        "state.backend.type": backend, "execution.checkpointing.incremental": True, "execution.checkpointing.dir": str(folder / "checkpoints"),
-        "execution.checkpointing.data-inline-threshold": 0, "execution.state-recovery.from-local": True,
+        "state.backend.type": backend,
+        "execution.checkpointing.incremental": True,
+        "execution.checkpointing.dir": str(folder / "checkpoints"),
+        "execution.checkpointing.data-inline-threshold": 0,
+        "execution.state-recovery.from-local": True,
         "execution.checkpointing.local-backup.dirs": str(folder / "local"),
     }
 
 
-def run(folder: Path, values: dict[str, Any], fails: Callable[[Any], Any] = lambda record: record) -> list[str]:
+def run(
+    folder: Path, values: dict[str, Any], fails: Callable[[Any], Any] = lambda record: record
+) -> list[str]:
     """Runs the job to its end; gives what can be seen then."""
     env = environment(2, **values)
-    keyed(source(env).map(fails)).process(InOrder()).map(str, Types.STRING()).sink_to(FileSink(folder / "out"))
+    keyed(source(env).map(fails)).process(InOrder()).map(str, Types.STRING()).sink_to(
+        FileSink(folder / "out")
+    )
     env.execute()
     return sorted(visible_lines(folder / "out"))
 
@@ -54,7 +62,8 @@ def copies(folder: Path) -> list[Path]:
 
 
 def lose_originals(folder: Path, within: str = "*") -> None:
-    """All that tasks have written for checkpoints, or what is in their folder of this name; what the JobMaster has written stays."""
+    """All that tasks have written for checkpoints, or what is in their folder of this name; what
+    the JobMaster has written stays."""
     for file in (folder / "checkpoints").glob(f"*/{within}/*"):
         if not file.name.startswith((".", "_metadata", "coordinators")):
             file.unlink(missing_ok=True)
@@ -67,8 +76,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_tasks_restart_from_copies_when_the_files_of_their_checkpoints_are_gone(backend: str, tmp_path: Path, undisturbed: list[str]) -> None:
-    found = run(tmp_path, options(tmp_path, backend), failing_when(lambda: lose_originals(tmp_path), tmp_path / "failed"))
+def test_tasks_restart_from_copies_when_the_files_of_their_checkpoints_are_gone(
+    backend: str, tmp_path: Path, undisturbed: list[str]
+) -> None:
+    found = run(
+        tmp_path,
+        options(tmp_path, backend),
+        failing_when(lambda: lose_originals(tmp_path), tmp_path / "failed"),
+    )
     assert found == undisturbed
     assert failures(tmp_path / "failed") == len(FAILING)
     eventually(lambda: list((tmp_path / "local").iterdir()) == [])
@@ -90,7 +105,7 @@ def swapped(data: bytes) -> bytes:
 @pytest.mark.parametrize("damage", [cut_short, altered, swapped, None])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_job_whose_copies_are_damaged_gives_what_it_gives_undisturbed(
-    backend: str, damage: Callable[[bytes], bytes] | None, tmp_path: Path, undisturbed: list[str],
+    backend: str, damage: Callable[[bytes], bytes] | None, tmp_path: Path, undisturbed: list[str]
 ) -> None:
     def damage_copies() -> None:
         """Each becomes another file, as it may be a link to the checkpoint's own."""
@@ -100,16 +115,28 @@ def test_a_job_whose_copies_are_damaged_gives_what_it_gives_undisturbed(
             if damage is not None and data:
                 copy.write_bytes(damage(data))
 
-    found = run(tmp_path, options(tmp_path, backend), failing_when(damage_copies, tmp_path / "failed"))
+    found = run(
+        tmp_path, options(tmp_path, backend), failing_when(damage_copies, tmp_path / "failed")
+    )
     assert found == undisturbed
     eventually(lambda: list((tmp_path / "local").iterdir()) == [])
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_copies_are_kept_and_not_read_where_only_that_is_wanted(backend: str, tmp_path: Path, undisturbed: list[str]) -> None:
+def test_copies_are_kept_and_not_read_where_only_that_is_wanted(
+    backend: str, tmp_path: Path, undisturbed: list[str]
+) -> None:
     kept: list[int] = []
-    values = {**options(tmp_path, backend), "execution.state-recovery.from-local": False, "execution.checkpointing.local-backup.enabled": True}
-    found = run(tmp_path, values, failing_when(lambda: kept.append(len(copies(tmp_path))), tmp_path / "failed"))
+    values = {
+        **options(tmp_path, backend),
+        "execution.state-recovery.from-local": False,
+        "execution.checkpointing.local-backup.enabled": True,
+    }
+    found = run(
+        tmp_path,
+        values,
+        failing_when(lambda: kept.append(len(copies(tmp_path))), tmp_path / "failed"),
+    )
     assert found == undisturbed
     assert all(kept)
     eventually(lambda: list((tmp_path / "local").iterdir()) == [])

@@ -1,4 +1,5 @@
-"""Barriers that overtake records: what was in flight is in the checkpoint, once, and a job that goes on from it gives what it gives undisturbed."""
+"""Barriers that overtake records: what was in flight is in the checkpoint, once, and a job that
+goes on from it gives what it gives undisturbed."""
 
 from __future__ import annotations
 
@@ -15,11 +16,18 @@ from tests.checkpoints.in_flight_jobs import Job, Shape, finish_and_check
 _K = PartitioningKind
 TIMEOUTS = st.sampled_from([None, 0, 0, 0, 20])  # aligned, unaligned, aligned for 20 ms
 SHAPES = st.builds(
-    Shape, st.integers(1, 2), st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)), st.sampled_from([_K.HASH, _K.REBALANCE]),
-    st.sampled_from([_K.REBALANCE, _K.GLOBAL, _K.BROADCAST, _K.SHUFFLE]), st.integers(1, 60))
+    Shape,
+    st.integers(1, 2),
+    st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)),
+    st.sampled_from([_K.HASH, _K.REBALANCE]),
+    st.sampled_from([_K.REBALANCE, _K.GLOBAL, _K.BROADCAST, _K.SHUFFLE]),
+    st.integers(1, 60),
+)
 
 
-def run_until_it_dies(job: Job, choose: random.Random, timeouts: list[int | None], steps: int) -> None:
+def run_until_it_dies(
+    job: Job, choose: random.Random, timeouts: list[int | None], steps: int
+) -> None:
     """Checkpoints of all kinds, some given up; then the job is gone."""
     for _ in range(steps):
         if job.is_done:
@@ -34,10 +42,15 @@ def run_until_it_dies(job: Job, choose: random.Random, timeouts: list[int | None
             job.clock.advance(0.005)
 
 
-@given(SHAPES, st.lists(TIMEOUTS, min_size=1, max_size=3), st.lists(st.integers(10, 1500), min_size=1, max_size=2),
-       st.integers(0, 1 << 40), st.booleans())
+@given(
+    SHAPES,
+    st.lists(TIMEOUTS, min_size=1, max_size=3),
+    st.lists(st.integers(10, 1500), min_size=1, max_size=2),
+    st.integers(0, 1 << 40),
+    st.booleans(),
+)
 def test_a_job_that_died_gives_what_it_gives_undisturbed(
-    shape: Shape, timeouts: list[int | None], lives: list[int], seed: int, is_rescaled: bool,
+    shape: Shape, timeouts: list[int | None], lives: list[int], seed: int, is_rescaled: bool
 ) -> None:
     choose = random.Random(seed)
     job = Job(shape, choose)
@@ -46,7 +59,10 @@ def test_a_job_that_died_gives_what_it_gives_undisturbed(
             run_until_it_dies(job, choose, timeouts, steps)
             assert job.failures == []
         if is_rescaled and shape.second is not _K.BROADCAST:
-            shape = replace(shape, parallelism=(choose.randint(1, 3), choose.randint(1, 3), choose.randint(1, 3)))
+            shape = replace(
+                shape,
+                parallelism=(choose.randint(1, 3), choose.randint(1, 3), choose.randint(1, 3)),
+            )
         if job.completed:
             job = Job(shape, choose, job.completed[-1], attempt, committed=job.committed_then)
         else:

@@ -14,19 +14,31 @@ from flinkpy.core.clock import SYSTEM_CLOCK
 
 TIMEOUT_S = 40.0
 CTRL_C, CTRL_D = "\x03", "\x04"
-_PLAIN = {"TERM": "dumb", "FLINKPY_CLIENT_PROGRESS": "true"}  # prompts write no escapes then; progress, which is drawn with some, is asked for
+# prompts write no escapes then; progress, which is drawn with some, is asked for
+_PLAIN = {"TERM": "dumb", "FLINKPY_CLIENT_PROGRESS": "true"}
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|[\x01\x02]")
 
 
 class Terminal:
-    """Runs ``command`` with a terminal of its own, so that Ctrl-C is what the kernel makes of the key."""
+    """Runs ``command`` with a terminal of its own, so that Ctrl-C is what the kernel makes of the
+    key."""
 
-    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._mine, theirs = pty.openpty()
-        # the first terminal that a process without one opens becomes its own: so the shell does, and then becomes the program
+        # the first terminal that a process without one opens becomes its own: so the shell does,
+        # and then becomes the program
         adopting = ["/bin/sh", "-c", 'exec "$@" 0<>"$0"', os.ttyname(theirs), *command]
-        self.process = subprocess.Popen(adopting, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, cwd=folder, start_new_session=True,
-                                        env={**os.environ, **_PLAIN, **(environment or {})})
+        self.process = subprocess.Popen(
+            adopting,
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=folder,
+            start_new_session=True,
+            env={**os.environ, **_PLAIN, **(environment or {})},
+        )
         os.close(theirs)
         self._unread = self.screen = ""
 

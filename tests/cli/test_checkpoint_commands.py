@@ -20,7 +20,9 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return int(end.value.code or 0), captured.out, captured.err
 
 
-def test_inspect_lists_operators_states_and_entries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_lists_operators_states_and_entries(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     location = str(usual(tmp_path).location)
     code, out, err = call(capsys, "inspect", location, "-n", "1", "--state", "offsets")
     assert (code, err) == (0, "")
@@ -37,10 +39,14 @@ def test_inspect_gives_the_same_as_json(tmp_path: Path, capsys: pytest.CaptureFi
     found = json.loads(out)
     assert code == 0
     assert found["damaged"] == []
-    assert [state["entries"] for operator in found["operators"] for state in operator["states"]] == [50, 50, 50, 50, 50, 6, 3, 2]
+    assert [
+        state["entries"] for operator in found["operators"] for state in operator["states"]
+    ] == [50, 50, 50, 50, 50, 6, 3, 2]
 
 
-def test_inspect_names_damaged_files_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_names_damaged_files_and_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = Path(str(usual(tmp_path).location))
     file = sorted(folder.iterdir())[0]
     file.write_bytes(b"\0" + file.read_bytes()[1:])
@@ -50,10 +56,17 @@ def test_inspect_names_damaged_files_and_fails(tmp_path: Path, capsys: pytest.Ca
     assert f"the checkpoint is damaged: {file} should be" in err
 
 
-def test_what_is_no_checkpoint_or_of_a_later_version_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_checkpoint_or_of_a_later_version_is_said_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out, err = call(capsys, "inspect", str(tmp_path))
     assert (code, out) == (1, "")
-    assert err.splitlines() == [f"{tmp_path} is no checkpoint: it has no _metadata; it was not completed, or this is another folder"]
+    assert err.splitlines() == [
+        (
+            f"{tmp_path} is no checkpoint: it has no _metadata; it was not completed, or this is "
+            "another folder"
+        )
+    ]
     body = b'{"format":"flinkpy checkpoint","version":99'
     (tmp_path / "_metadata").write_bytes(body + b',"crc32":"%08x"}\n' % crc32(body))
     code, _, err = call(capsys, "inspect", str(tmp_path))
@@ -61,7 +74,9 @@ def test_what_is_no_checkpoint_or_of_a_later_version_is_said_in_one_line(tmp_pat
     assert "is of version 99, this flinkpy reads version" in err
 
 
-def test_convert_writes_parquet_files_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convert_writes_parquet_files_and_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     usual(tmp_path)
     monkeypatch.setattr("sys.path", sys.path[:])
     target = tmp_path / "readable"

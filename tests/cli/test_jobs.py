@@ -58,7 +58,12 @@ env.execute("endless")
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-W", "error", "-m", "flinkpy", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "flinkpy", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def flinkpy(*arguments: str) -> Finished:
@@ -79,7 +84,9 @@ def test_a_job_runs_with_the_parallelism_of_the_command_line(tmp_path: Path) -> 
 
 def test_plain_python_runs_it_too(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", job(tmp_path, WORDS)]
-    outcome = finish(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    outcome = finish(
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    )
     assert (outcome.code, outcome.out, outcome.err) == (0, "[('a', 3), ('b', 2)] 1\n", "")
 
 
@@ -89,7 +96,11 @@ def test_a_failing_function_shows_the_users_frame_and_no_other(tmp_path: Path) -
     assert outcome.code == 1
     lines = outcome.err.splitlines()
     assert lines[:4] == [
-        "job 'broken' failed: ZeroDivisionError: division by zero", f'  File "{script}", line 5, in ratio', "    return 1 / x", lines[3]]
+        "job 'broken' failed: ZeroDivisionError: division by zero",
+        f'  File "{script}", line 5, in ratio',
+        "    return 1 / x",
+        lines[3],
+    ]
     assert lines[3].startswith("  in operator 'Ratio'")
     assert lines[4] == "  on record 0"
     assert outcome.err.count("File ") == 1
@@ -100,9 +111,16 @@ def test_verbose_shows_the_engines_frames_too(tmp_path: Path) -> None:
 
 
 def test_a_refused_program_shows_its_line(tmp_path: Path) -> None:
-    outcome = flinkpy("run", job(tmp_path, "from flinkpy.datastream import StreamExecutionEnvironment\n"
-                                           "env = StreamExecutionEnvironment.get_execution_environment()\n"
-                                           "env.set_parallelism(0)\n"))
+    outcome = flinkpy(
+        "run",
+        job(
+            tmp_path,
+            "from flinkpy.datastream import StreamExecutionEnvironment\n"
+            "env = "
+            "StreamExecutionEnvironment.get_execution_environment()\n"
+            "env.set_parallelism(0)\n",
+        ),
+    )
     assert outcome.code == 1
     assert "job.py" in outcome.err
     assert "3" in outcome.err
@@ -135,26 +153,53 @@ def test_info_of_a_program_that_executes_nothing_says_so(tmp_path: Path) -> None
 
 
 def test_a_forgotten_execute_is_told_at_the_programs_end(tmp_path: Path) -> None:
-    outcome = flinkpy("run", job(tmp_path, "from flinkpy.datastream import StreamExecutionEnvironment\n"
-                                           "env = StreamExecutionEnvironment.get_execution_environment()\n"
-                                           "env.from_collection([1]).print()\n"))
+    outcome = flinkpy(
+        "run",
+        job(
+            tmp_path,
+            "from flinkpy.datastream import StreamExecutionEnvironment\n"
+            "env = "
+            "StreamExecutionEnvironment.get_execution_environment()\n"
+            "env.from_collection([1]).print()\n",
+        ),
+    )
     assert (outcome.code, outcome.out) == (0, "")
-    assert outcome.err == "job.py defined streams and ended without execute(), so they did not run\n"
+    assert (
+        outcome.err == "job.py defined streams and ended without execute(), so they did not run\n"
+    )
 
 
-def test_a_program_that_only_looks_into_its_streams_or_draws_them_forgot_nothing(tmp_path: Path) -> None:
-    outcome = flinkpy("run", job(tmp_path, "from flinkpy.datastream import StreamExecutionEnvironment\n"
-                                           "env = StreamExecutionEnvironment.get_execution_environment()\n"
-                                           "print(env.from_collection([1]).take(1))\n"
-                                           "env.from_collection([1]).print()\n"
-                                           "assert env.get_execution_plan()\n"))
+def test_a_program_that_only_looks_into_its_streams_or_draws_them_forgot_nothing(
+    tmp_path: Path,
+) -> None:
+    outcome = flinkpy(
+        "run",
+        job(
+            tmp_path,
+            "from flinkpy.datastream import StreamExecutionEnvironment\n"
+            "env = "
+            "StreamExecutionEnvironment.get_execution_environment()\n"
+            "print(env.from_collection([1]).take(1))\n"
+            "env.from_collection([1]).print()\n"
+            "assert env.get_execution_plan()\n",
+        ),
+    )
     assert (outcome.code, outcome.out, outcome.err) == (0, "[1]\n", "")
 
 
 def test_jobs_are_listed_in_a_table() -> None:
     jobs = [
-        JobOverview(JobId("ab" * 16), "first job", JobState.RUNNING, 1_000, None, {ExecutionState.RUNNING: 2, ExecutionState.FAILED: 0}),
-        JobOverview(JobId("cd" * 16), "b", JobState.FINISHED, 1_000, 62_000, {ExecutionState.FINISHED: 4}),
+        JobOverview(
+            JobId("ab" * 16),
+            "first job",
+            JobState.RUNNING,
+            1_000,
+            None,
+            {ExecutionState.RUNNING: 2, ExecutionState.FAILED: 0},
+        ),
+        JobOverview(
+            JobId("cd" * 16), "b", JobState.FINISHED, 1_000, 62_000, {ExecutionState.FINISHED: 4}
+        ),
     ]
     head, first, second = job_table(jobs, 3_500)
     assert head.split() == ["JOB", "ID", "STATE", "STARTED", "FOR", "TASKS", "NAME"]
@@ -177,7 +222,10 @@ def test_sessions_are_listed_in_a_table() -> None:
     ]
 
 
-@pytest.mark.parametrize(("ms", "text"), [(0, "0.0 s"), (59_949, "59.9 s"), (60_000, "1 min 0 s"), (3_723_000, "1 h 2 min")])
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(0, "0.0 s"), (59_949, "59.9 s"), (60_000, "1 min 0 s"), (3_723_000, "1 h 2 min")],
+)
 def test_durations_are_for_people(ms: int, text: str) -> None:
     assert duration(ms) == text
 

@@ -20,11 +20,18 @@ from flinkpy.datastream import StreamExecutionEnvironment
 pytestmark = pytest.mark.finding("newcomers 11")
 
 
-@pytest.mark.parametrize(("definition", "meant"), [
-    ("restart-strategy.type=fixd", "fixed-delay"), ("execution.checkpointing.storage=file", "filesystem"),
-    ("execution.runtime-mode=BTCH", "BATCH"), ("state.backend.type=rocks", "rocksdb"),
-])
-def test_a_wrong_value_is_told_at_the_command_in_a_file_and_by_the_program(definition: str, meant: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("definition", "meant"),
+    [
+        ("restart-strategy.type=fixd", "fixed-delay"),
+        ("execution.checkpointing.storage=file", "filesystem"),
+        ("execution.runtime-mode=BTCH", "BATCH"),
+        ("state.backend.type=rocks", "rocksdb"),
+    ],
+)
+def test_a_wrong_value_is_told_at_the_command_in_a_file_and_by_the_program(
+    definition: str, meant: str, tmp_path: Path
+) -> None:
     key, value = definition.split("=")
     message = rf"option {key}: '{value}' is none of .*; did you mean {meant}\?"
     with pytest.raises(ConfigurationError, match=f"-D: {message}"):
@@ -37,15 +44,23 @@ def test_a_wrong_value_is_told_at_the_command_in_a_file_and_by_the_program(defin
         StreamExecutionEnvironment.get_execution_environment(Configuration({key: value}))
 
 
-@pytest.mark.parametrize(("written", "meant"), [("fixeddelay", "fixed-delay"), ("OFF", "none"), ("Exponential-Delay", "exponential-delay")])
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("fixeddelay", "fixed-delay"), ("OFF", "none"), ("Exponential-Delay", "exponential-delay")],
+)
 def test_flinks_other_spellings_are_taken(written: str, meant: str) -> None:
     assert read({"restart-strategy": written}, RESTART_STRATEGY) == meant
 
 
-def test_the_nearest_name_is_told_wherever_an_unknown_key_comes_from(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_nearest_name_is_told_wherever_an_unknown_key_comes_from(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(ConfigurationError, match=r"did you mean 'parallelism\.default'\?"):
-        StreamExecutionEnvironment.get_execution_environment(Configuration({"parallelism.defalt": "2"}))
-    file = tmp_path / "config.yaml"  # Flink's own: most of its keys are right there, and mean nothing here
+        StreamExecutionEnvironment.get_execution_environment(
+            Configuration({"parallelism.defalt": "2"})
+        )
+    # Flink's own: most of its keys are right there, and mean nothing here
+    file = tmp_path / "config.yaml"
     file.write_text("parallelism.defaults: 2\njobmanager.memory.process.size: 1600m\n")
     with caplog.at_level(logging.WARNING, "flinkpy"):
         load_settings(conf=file, environ={})
@@ -70,13 +85,25 @@ def test_a_configuration_shows_durations_as_people_write_them() -> None:
     assert Configuration(values).to_dict() == {"a": "3 s", "b": "1500 ms", "c": "true", "d": "3 s"}
 
 
-def test_a_command_that_names_no_session_is_told_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_names_no_session_is_told_those_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from flinkpy.cluster.ray import ray_sessions
 
     monkeypatch.setattr(ray_sessions, "program_environment", dict)
     key = ray_sessions.SessionKey("", "default")
-    monkeypatch.setattr(ray_sessions, "living_hosts", lambda: ["jobmanager-saving", "taskexecutor-1", "jobmanager-nightly"])
+    monkeypatch.setattr(
+        ray_sessions,
+        "living_hosts",
+        lambda: ["jobmanager-saving", "taskexecutor-1", "jobmanager-nightly"],
+    )
     told = ray_sessions._no_session(key)
-    assert told == "there is no flinkpy session 'default' on this Ray cluster; there is 'nightly', 'saving': choose with -D cluster.id=nightly"
+    assert told == (
+        "there is no flinkpy session 'default' on this Ray cluster; there is 'nightly', "
+        "'saving': choose with -D cluster.id=nightly"
+    )
     monkeypatch.setattr(ray_sessions, "living_hosts", list)
-    assert ray_sessions._no_session(key) == "there is no flinkpy session 'default' on this Ray cluster, so no jobs"
+    assert (
+        ray_sessions._no_session(key)
+        == "there is no flinkpy session 'default' on this Ray cluster, so no jobs"
+    )

@@ -27,15 +27,43 @@ def job(name: str, *vertices: VertexDetails) -> JobPicture:
 
 
 def test_the_busiest_vertex_comes_first_whichever_job_it_is_of() -> None:
-    quiet, busy = (VertexDetails(name, name, 2, {RUNNING: 2}, busy_ms_per_second=share) for name, share in (("quiet", 10), ("busy", 900)))
-    held = VertexDetails("held", "held", 2, {RUNNING: 1}, busy_ms_per_second=10, back_pressured_ms_per_second=800)
+    quiet, busy = (
+        VertexDetails(name, name, 2, {RUNNING: 2}, busy_ms_per_second=share)
+        for name, share in (("quiet", 10), ("busy", 900))
+    )
+    held = VertexDetails(
+        "held", "held", 2, {RUNNING: 1}, busy_ms_per_second=10, back_pressured_ms_per_second=800
+    )
     one, two = job("a", quiet, held), job("b", busy)
     head, blank, titles, *rows = picture(CLUSTER, [one, two], 0)
     assert "2 TaskExecutors, 5 of 8 slots free, 2 running jobs" in head
     assert blank == ""
-    assert titles.split() == ["BUSY", "BACK-PRESSURED", "IDLE", "IN/s", "OUT/s", "TASKS", "JOB", "VERTEX"]
+    assert titles.split() == [
+        "BUSY",
+        "BACK-PRESSURED",
+        "IDLE",
+        "IN/s",
+        "OUT/s",
+        "TASKS",
+        "JOB",
+        "VERTEX",
+    ]
     assert [row.split()[-1] for row in rows] == ["busy", "held", "quiet"]
-    assert rows[0].split() == ["90", "%", "0", "%", "0", "%", "1.2", "k", "5", "2/2", "b", "b", "busy"]
+    assert rows[0].split() == [
+        "90",
+        "%",
+        "0",
+        "%",
+        "0",
+        "%",
+        "1.2",
+        "k",
+        "5",
+        "2/2",
+        "b",
+        "b",
+        "busy",
+    ]
     assert {row.index(" % ") for row in rows} == {rows[0].index(" % ")}
 
 

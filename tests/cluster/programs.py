@@ -1,4 +1,5 @@
-"""Small programs as the API would record them, down to the job graph: for tests of where jobs run, not of the API."""
+"""Small programs as the API would record them, down to the job graph: for tests of where jobs run,
+not of the API."""
 
 from __future__ import annotations
 
@@ -14,14 +15,29 @@ from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.job_graph_generator import build_job_graph
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.stream_graph import build_stream_graph
-from flinkpy.graph.transformations import OneInputTransformation, PartitionTransformation, SourceTransformation, Transformation
+from flinkpy.graph.transformations import (
+    OneInputTransformation,
+    PartitionTransformation,
+    SourceTransformation,
+    Transformation,
+)
 from flinkpy.operators.rows.keyed import KeyedReduceOperator
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
 from flinkpy.operators.sinks.source_and_sink import SinkOperator
 
 _IDS = itertools.count(1)
 LINES = ("to be or not to be", "that is the question", "be not afraid")
-COUNTS = {"to": 2, "be": 3, "or": 1, "not": 2, "that": 1, "is": 1, "the": 1, "question": 1, "afraid": 1}
+COUNTS = {
+    "to": 2,
+    "be": 3,
+    "or": 1,
+    "not": 2,
+    "that": 1,
+    "is": 1,
+    "the": 1,
+    "question": 1,
+    "afraid": 1,
+}
 
 
 class Lines(PythonSource):
@@ -35,7 +51,11 @@ class Lines(PythonSource):
 
     def read(self, split: tuple[int, int], position: int) -> Iterator[Any]:
         index, step = split
-        return itertools.islice(itertools.chain.from_iterable(itertools.repeat(self._lines[index::step], self._times)), position, None)
+        return itertools.islice(
+            itertools.chain.from_iterable(itertools.repeat(self._lines[index::step], self._times)),
+            position,
+            None,
+        )
 
 
 class Endless(PythonSource):
@@ -51,14 +71,22 @@ class Endless(PythonSource):
 
 
 def source(of: PythonSource, name: str = "lines") -> Transformation:
-    return SourceTransformation(id=next(_IDS), name=f"Source: {name}", operator=SourceReaderOperator(of), source=of, is_bounded=of.bounded)
+    return SourceTransformation(
+        id=next(_IDS),
+        name=f"Source: {name}",
+        operator=SourceReaderOperator(of),
+        source=of,
+        is_bounded=of.bounded,
+    )
 
 
 def then(stream: Transformation, operator: Any, name: str) -> Transformation:
     return OneInputTransformation(id=next(_IDS), name=name, input=stream, operator=operator)
 
 
-def mapped(stream: Transformation, function: Callable[[Any], Any], name: str = "Map") -> Transformation:
+def mapped(
+    stream: Transformation, function: Callable[[Any], Any], name: str = "Map"
+) -> Transformation:
     return then(stream, MapOperator(function), name)
 
 
@@ -66,7 +94,12 @@ def word_counts(lines: Transformation) -> Transformation:
     """Running counts, as (word, count)."""
     pairs = then(lines, FlatMapOperator(lambda line: [(word, 1) for word in line.split()]), "Split")
     key = KeySpec(lambda pair: pair[0])
-    keyed = PartitionTransformation(id=next(_IDS), name="Key", input=pairs, partitioning=Partitioning(PartitioningKind.HASH, key))
+    keyed = PartitionTransformation(
+        id=next(_IDS),
+        name="Key",
+        input=pairs,
+        partitioning=Partitioning(PartitioningKind.HASH, key),
+    )
     return then(keyed, KeyedReduceOperator(lambda a, b: (a[0], a[1] + b[1]), key), "Count")
 
 
@@ -79,4 +112,8 @@ def dropped(stream: Transformation) -> Transformation:
 
 
 def graph(end: Transformation, name: str, parallelism: int = 1, **configuration: Any) -> JobGraph:
-    return build_job_graph(build_stream_graph([end], parallelism=parallelism, name=name), IdFactory().job_id(), configuration)
+    return build_job_graph(
+        build_stream_graph([end], parallelism=parallelism, name=name),
+        IdFactory().job_id(),
+        configuration,
+    )

@@ -1,8 +1,9 @@
-"""Ray clusters for tests, each of four CPUs and of this test run only: it ends with the fixture, whatever happened.
+"""Ray clusters for tests, each of four CPUs and of this test run only: it ends with the fixture,
+whatever happened.
 
-``sessions`` is a process that has called ``ray.init``: light, and quickly there. ``started_ray`` is what people have: ``ray start --head``, with
-the dashboard that ``ray job submit`` talks to, and with token authentication.
-"""
+``sessions`` is a process that has called ``ray.init``: light, and quickly there. ``started_ray`` is
+what people have: ``ray start --head``, with the dashboard that ``ray job submit`` talks to, and
+with token authentication."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ for _ in sys.stdin:
 """
 _STARTED_WITHIN_S = 90
 _STARTS = 3
-RAY_DATAS_OWN = {"AutoscalingCoordinator", "DataUsageCollectionActor", "datasets_stats_actor"}  # stay on a cluster once a Dataset was used there
+# stay on a cluster once a Dataset was used there
+RAY_DATAS_OWN = {"AutoscalingCoordinator", "DataUsageCollectionActor", "datasets_stats_actor"}
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,14 @@ class RayCluster:
         return self.python("-m", "flinkpy", *arguments)
 
     def python(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                env=self.environment, cwd=self.folder)
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+            cwd=self.folder,
+        )
 
     def flinkpy(self, *arguments: str, timeout: float = PATIENCE_S) -> Finished:
         return finish(self.start(*arguments), timeout)
@@ -92,24 +100,52 @@ class StartedRay(RayCluster):
 
     @property
     def environment(self) -> dict[str, str]:
-        """That of a user who has set what Ray's own messages say: no address, as a Ray job must find its cluster by itself."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "FLINKPY_"))}
+        """That of a user who has set what Ray's own messages say: no address, as a Ray job must
+        find its cluster by itself."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("RAY_", "FLINKPY_"))
+        }
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-        return {**kept, "PATH": path, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token, "PYTHONWARNINGS": "ignore"}
+        return {
+            **kept,
+            "PATH": path,
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": self.token,
+            "PYTHONWARNINGS": "ignore",
+        }
 
-    def ray(self, *arguments: str, folder: Path | None = None, timeout: float = PATIENCE_S) -> Finished:
+    def ray(
+        self, *arguments: str, folder: Path | None = None, timeout: float = PATIENCE_S
+    ) -> Finished:
         """The ``ray`` command."""
         command = [sys.executable, "-m", "ray.scripts.scripts", *arguments]
-        return finish(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment,
-                                       cwd=folder or self.folder), timeout)
+        return finish(
+            subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=self.environment,
+                cwd=folder or self.folder,
+            ),
+            timeout,
+        )
 
-    def ray_job(self, command: str, *arguments: str, folder: Path | None = None, timeout: float = PATIENCE_S) -> Finished:
+    def ray_job(
+        self, command: str, *arguments: str, folder: Path | None = None, timeout: float = PATIENCE_S
+    ) -> Finished:
         """``ray job COMMAND``."""
-        return self.ray("job", command, "--address", self.dashboard, *arguments, folder=folder, timeout=timeout)
+        return self.ray(
+            "job", command, "--address", self.dashboard, *arguments, folder=folder, timeout=timeout
+        )
 
     def asked(self, path: str) -> Any:
         """What the dashboard answers, as it answers its page."""
-        request = urllib.request.Request(f"{self.dashboard}{path}", headers={"Authorization": f"Bearer {self.token}"})
+        request = urllib.request.Request(
+            f"{self.dashboard}{path}", headers={"Authorization": f"Bearer {self.token}"}
+        )
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return json.loads(answer.read())
 
@@ -124,8 +160,15 @@ class Census:
 
     def beyond(self, before: Census) -> list[str]:
         """What was not there before."""
-        found = [*sorted(self.actors - before.actors - RAY_DATAS_OWN), *sorted(self.groups - before.groups)]
-        return found if self.stored <= before.stored else [*found, f"{self.stored - before.stored} bytes of objects"]
+        found = [
+            *sorted(self.actors - before.actors - RAY_DATAS_OWN),
+            *sorted(self.groups - before.groups),
+        ]
+        return (
+            found
+            if self.stored <= before.stored
+            else [*found, f"{self.stored - before.stored} bytes of objects"]
+        )
 
 
 class Eyes:
@@ -146,8 +189,13 @@ class Eyes:
 
 @contextmanager
 def eyes_on(cluster: RayCluster) -> Iterator[Eyes]:
-    with subprocess.Popen([sys.executable, "-c", _EYES, cluster.address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                          env=cluster.environment) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", _EYES, cluster.address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=cluster.environment,
+    ) as process:
         yield Eyes(process)
 
 
@@ -174,14 +222,18 @@ def finish(process: subprocess.Popen[str], timeout: float = PATIENCE_S) -> Finis
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
-            raise AssertionError(f"did not end within {timeout} s; said {out!r} and {err!r}") from None
+            raise AssertionError(
+                f"did not end within {timeout} s; said {out!r} and {err!r}"
+            ) from None
     return Finished(process.returncode, out, err)
 
 
 @contextmanager
 def ray_cluster(folder: Path) -> Iterator[RayCluster]:
     """Ends when its process's standard input closes."""
-    with subprocess.Popen([sys.executable, "-c", _HEAD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as head:
+    with subprocess.Popen(
+        [sys.executable, "-c", _HEAD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as head:
         assert head.stdin is not None
         assert head.stdout is not None
         try:
@@ -204,24 +256,65 @@ def started_ray(folder: Path) -> Iterator[StartedRay]:
 
 
 def _start_ray(folder: Path, files: str, starts: int) -> tuple[StartedRay, subprocess.Popen[bytes]]:
-    """Starts Ray on ports that are free now. Another program may take one of them meanwhile: then it starts again."""
+    """Starts Ray on ports that are free now. Another program may take one of them meanwhile: then
+    it starts again."""
     port, dashboard, agent = free_port(), free_port(), free_port()
-    cluster = StartedRay(f"127.0.0.1:{port}", folder, dashboard=f"http://127.0.0.1:{dashboard}", token=secrets.token_hex(32))
-    ports = {"--port": port, "--dashboard-port": dashboard, "--ray-client-server-port": free_port(),
-             "--dashboard-agent-listen-port": agent, "--min-worker-port": 0, "--max-worker-port": 0}
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", "--num-cpus=4",
-               f"--temp-dir={files}", "--include-dashboard=true", "--disable-usage-stats", "--object-store-memory=200000000",
-               *(f"{name}={number}" for name, number in ports.items())]
+    cluster = StartedRay(
+        f"127.0.0.1:{port}",
+        folder,
+        dashboard=f"http://127.0.0.1:{dashboard}",
+        token=secrets.token_hex(32),
+    )
+    ports = {
+        "--port": port,
+        "--dashboard-port": dashboard,
+        "--ray-client-server-port": free_port(),
+        "--dashboard-agent-listen-port": agent,
+        "--min-worker-port": 0,
+        "--max-worker-port": 0,
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "ray.scripts.scripts",
+        "start",
+        "--head",
+        "--block",
+        "--node-ip-address=127.0.0.1",
+        "--num-cpus=4",
+        f"--temp-dir={files}",
+        "--include-dashboard=true",
+        "--disable-usage-stats",
+        "--object-store-memory=200000000",
+        *(f"{name}={number}" for name, number in ports.items()),
+    ]
     said = Path(files, "said")
     with said.open("w") as out:
-        head = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=cluster.environment, start_new_session=True)
-    # The agent says of its node that it is registered and well; then a program must find all that it needs
-    urls = (f"{cluster.dashboard}/api/version", f"http://127.0.0.1:{agent}/api/local_raylet_healthz")
+        head = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=cluster.environment,
+            start_new_session=True,
+        )
+    # The agent says of its node that it is registered and well; then a program must find all that
+    # it needs
+    urls = (
+        f"{cluster.dashboard}/api/version",
+        f"http://127.0.0.1:{agent}/api/local_raylet_healthz",
+    )
     if all(_answers(cluster, head, url) for url in urls) and _takes_programs(cluster):
         return replace(cluster, head=head.pid), head
     is_alive = head.poll() is None
     _end(head)
-    print(f"Ray at {cluster.address} did not come up, its head is {'alive' if is_alive else 'dead'}: {said.read_text()[-3000:]}", file=sys.stderr)
+    print(
+        (
+            f"Ray at {cluster.address} did not come up, its head is "
+            f"{'alive' if is_alive else 'dead'}: {said.read_text()[-3000:]}"
+        ),
+        file=sys.stderr,
+    )
     if starts <= 1:
         raise AssertionError("`ray start` did not come up")
     return _start_ray(folder, files, starts - 1)
@@ -242,7 +335,8 @@ def _end(head: subprocess.Popen[bytes]) -> None:
 
 
 def end_session(leader: int) -> None:
-    """Kills all processes of the session that process leads: for Ray, as if the machine had gone."""
+    """Kills all processes of the session that process leads: for Ray, as if the machine had
+    gone."""
     for process in processes_of_session(leader):
         try:
             os.kill(process, signal.SIGKILL)

@@ -49,7 +49,9 @@ def pairs(env: StreamExecutionEnvironment) -> DataStream:
 
 
 def in_event_time(stream: DataStream) -> DataStream:
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda record, _: record[1]
+    )
     return stream.assign_timestamps_and_watermarks(strategy)
 
 
@@ -73,11 +75,14 @@ def sums_of_windows() -> list[Record]:
 
 
 def joined_windows(env: StreamExecutionEnvironment, folder: Path) -> DataStream:
-    left, right = (
-        in_event_time(pairs(env)),
-        in_event_time(pairs(env).map(lambda record: (record[0], record[1], "right"))),
+    left = in_event_time(pairs(env))
+    right = in_event_time(pairs(env).map(lambda record: (record[0], record[1], "right")))
+    joined = (
+        left.join(right)
+        .where(lambda record: record[0])
+        .equal_to(lambda record: record[0])
+        .window(tumbling())
     )
-    joined = left.join(right).where(lambda record: record[0]).equal_to(lambda record: record[0]).window(tumbling())
     return joined.apply(lambda a, b: (a[0], a[1], b[1]))
 
 
@@ -85,7 +90,9 @@ def pairs_of_windows() -> list[Record]:
     met = defaultdict(list)
     for index in range(RECORDS):
         met[index % KEYS, index // WINDOW_MS].append(index)
-    return [(key, a, b) for (key, _), times in met.items() for a, b in itertools.product(times, times)]
+    return [
+        (key, a, b) for (key, _), times in met.items() for a, b in itertools.product(times, times)
+    ]
 
 
 class Counting(PythonSource):
@@ -108,7 +115,9 @@ def looked_up(env: StreamExecutionEnvironment, folder: Path) -> DataStream:
         await asyncio.sleep(0.02 * (record[1] % 5))
         return [(record[1] % KEYS, 1)]
 
-    answered = AsyncDataStream.unordered_wait(env.from_source(Counting(), None, "counting"), answer, Time.seconds(60))
+    answered = AsyncDataStream.unordered_wait(
+        env.from_source(Counting(), None, "counting"), answer, Time.seconds(60)
+    )
     return answered.key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
 
 
@@ -146,12 +155,15 @@ def table() -> pa.Table:
 
 
 def running_columns(env: StreamExecutionEnvironment, folder: Path) -> DataStream:
-    paced = env.from_arrow(table(), batch_rows=PIECE_ROWS).map_batches(slowly, schema=table().schema)
+    paced = env.from_arrow(table(), batch_rows=PIECE_ROWS).map_batches(
+        slowly, schema=table().schema
+    )
     return paced.select("key", "one").key_by("key").sum("one")
 
 
 def windowed_columns(env: StreamExecutionEnvironment, folder: Path) -> DataStream:
-    # in the order of time: nothing is late, whether two readers take a row group each or one takes both
+    # in the order of time: nothing is late, whether two readers take a row group each or one takes
+    # both
     pq.write_table(table().sort_by("time"), folder / "input.parquet", row_group_size=RECORDS // 2)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("time")
     read = env.from_parquet(str(folder / "input.parquet"), batch_rows=PIECE_ROWS).map_batches(
@@ -177,7 +189,9 @@ KILLED = (
     Recovering("windows, killed twice", windowed_sums, sums_of_windows, kills=2),
     Recovering("windows in rocksdb", windowed_sums, sums_of_windows, options=ROCKSDB),
     Recovering("a window join", joined_windows, pairs_of_windows),
-    Recovering("asynchronous calls, counts in rocksdb", looked_up, counts_of_answers, options=ROCKSDB),
+    Recovering(
+        "asynchronous calls, counts in rocksdb", looked_up, counts_of_answers, options=ROCKSDB
+    ),
     Recovering("running sums over columns", running_columns, counts_of_answers, "parquet"),
     Recovering("windows over columns", windowed_columns, totals_of_windows, "parquet"),
 )

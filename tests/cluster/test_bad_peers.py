@@ -22,7 +22,11 @@ COUNT = 400_000
 
 def listening_ports() -> set[int]:
     """The TCP ports this process listens on."""
-    inodes = {target[8:-1] for target in map(_target, Path("/proc/self/fd").iterdir()) if target.startswith("socket:[")}
+    inodes = {
+        target[8:-1]
+        for target in map(_target, Path("/proc/self/fd").iterdir())
+        if target.startswith("socket:[")
+    }
     rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
     return {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and row[9] in inodes}
 
@@ -58,7 +62,8 @@ def strangers(port: int) -> int:
         with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
             sock.sendall(letter)
             closed += closes(sock)
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:  # the first half of something, and gone
+    # the first half of something, and gone
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
         sock.sendall(b"\0")
     return closed
 
@@ -69,17 +74,28 @@ def numbers(count: int) -> DataStream:
     configuration.set_string("execution.target", "embedded")
     configuration.set_string("taskmanager.numberOfTaskSlots", "1")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    return env.from_sequence(1, count).key_by(lambda number: number % 8).map(lambda number: number).set_parallelism(2)
+    return (
+        env.from_sequence(1, count)
+        .key_by(lambda number: number % 8)
+        .map(lambda number: number)
+        .set_parallelism(2)
+    )
 
 
-def test_bad_peers_are_closed_and_logged_and_the_job_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_peers_are_closed_and_logged_and_the_job_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     stop_embedded()  # what an earlier test left listening must not be taken for ours
     before = listening_ports()
     with numbers(10).execute_and_collect() as few:
         assert sorted(few) == list(range(1, 11))
-    data_ports = listening_ports() - before  # those of the TaskExecutors, which stay for the next job
+    # those of the TaskExecutors, which stay for the next job
+    data_ports = listening_ports() - before
     assert len(data_ports) >= 2
-    with caplog.at_level(logging.INFO, "flinkpy.network"), numbers(COUNT).execute_and_collect() as collected:
+    with (
+        caplog.at_level(logging.INFO, "flinkpy.network"),
+        numbers(COUNT).execute_and_collect() as collected,
+    ):
         total, seen, closed = 0, 0, 0
         for number in collected:
             total, seen = total + number, seen + 1

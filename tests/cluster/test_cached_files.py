@@ -25,7 +25,8 @@ pytestmark = pytest.mark.finding("gaps G13")
 
 
 class Reading(MapFunction):
-    """Gives the path, the text and whether it may be executed, once the program's own file is gone."""
+    """Gives the path, the text and whether it may be executed, once the program's own file is
+    gone."""
 
     def __init__(self, name: str, original: Path) -> None:
         self._name, self._original = name, original
@@ -39,14 +40,21 @@ class Reading(MapFunction):
         return self._found
 
 
-def test_embedded_a_file_is_as_it_was_when_the_job_was_submitted_and_there_once(tmp_path: Path) -> None:
+def test_embedded_a_file_is_as_it_was_when_the_job_was_submitted_and_there_once(
+    tmp_path: Path,
+) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(3)
     env.configure({"io.tmp.dirs": str(tmp_path / "tmp")})
     original = tmp_path / "tool.sh"
     original.write_text("echo")
     env.register_cached_file(str(original), "tool", executable=True)
-    with env.from_collection(list(range(30))).rebalance().map(Reading("tool", original)).execute_and_collect() as results:
+    with (
+        env.from_collection(list(range(30)))
+        .rebalance()
+        .map(Reading("tool", original))
+        .execute_and_collect() as results
+    ):
         original.unlink()
         [(path, text, is_executable)] = set(results)
     assert (text, is_executable, Path(path).name) == ("echo", True, "tool.sh")
@@ -63,7 +71,9 @@ def test_embedded_a_folder_is_a_folder_and_a_url_is_fetched(tmp_path: Path) -> N
 
     class Both(MapFunction):
         def open(self, runtime_context: RuntimeContext) -> None:
-            self._text = Path(runtime_context.get_cached_file("model"), "inner", "weights").read_text()
+            self._text = Path(
+                runtime_context.get_cached_file("model"), "inner", "weights"
+            ).read_text()
             self._text += Path(runtime_context.get_cached_file("weights")).read_text()
 
         def map(self, value: Any) -> str:
@@ -75,7 +85,9 @@ def test_embedded_a_folder_is_a_folder_and_a_url_is_fetched(tmp_path: Path) -> N
 def test_a_file_that_is_not_there_is_refused_when_the_job_is_submitted(tmp_path: Path) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.register_cached_file(str(tmp_path / "nowhere"), "model")
-    with pytest.raises(ConfigurationError, match=r"there is no .*nowhere \(registered as 'model'\)"):
+    with pytest.raises(
+        ConfigurationError, match=r"there is no .*nowhere \(registered as 'model'\)"
+    ):
         env.from_collection([1]).take(1)
 
 
@@ -98,15 +110,25 @@ def test_the_digest_is_that_of_names_contents_and_executable_bits(tmp_path: Path
     assert digest_of(tmp_path / "b") != digests[0]
 
 
-def test_a_job_that_outlives_its_program_carries_what_is_not_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_outlives_its_program_carries_what_is_not_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "weights").write_bytes(bytes(3 << 20))
-    graph = JobGraph(JobId("job"), "job", [], {"pipeline.cached-files": f"name:m,path:{tmp_path}/model"})
+    graph = JobGraph(
+        JobId("job"), "job", [], {"pipeline.cached-files": f"name:m,path:{tmp_path}/model"}
+    )
     content = content_for_workers(outlives_program=True)(tmp_path / "model", "digest")
     pickle.loads(pickle.dumps(content)).write_to(tmp_path / "copy")
     assert (tmp_path / "copy" / "weights").read_bytes() == bytes(3 << 20)
     monkeypatch.setattr(registered_files, "CARRIED_BYTES", 1 << 20)
-    with pytest.raises(ConfigurationError, match=r"a job that outlives its program \(-d\) carries its files, and .* has 3 MB, more than 1"):
+    with pytest.raises(
+        ConfigurationError,
+        match=(
+            r"a job that outlives its program \(-d\) carries its files, and .* has 3 MB, more "
+            r"than 1"
+        ),
+    ):
         with_cached_files(graph, content_for_workers(outlives_program=True))
 
 
@@ -141,20 +163,38 @@ with env.from_collection(list(range(300))).rebalance().map(Reading()).execute_an
 @pytest.mark.finding("faults 14")
 @pytest.mark.ray
 @pytest.mark.timeout(400)
-def test_on_ray_files_reach_the_workers_once_in_the_chosen_interpreter_and_are_gone_after_the_job(ray: RayCluster, tmp_path: Path) -> None:
+def test_on_ray_files_reach_the_workers_once_in_the_chosen_interpreter_and_are_gone_after_the_job(
+    ray: RayCluster, tmp_path: Path
+) -> None:
     (ray.folder / "model").mkdir()
     (ray.folder / "model" / "weights").write_text("w")
-    (ray.folder / "large.bin").write_bytes(os.urandom(40 << 20))  # more than one block of the object store
+    # more than one block of the object store
+    (ray.folder / "large.bin").write_bytes(os.urandom(40 << 20))
     (ray.folder / "small.sh").write_text("echo")
     interpreter = tmp_path / "interpreter"
     interpreter.write_text(f'#!/bin/sh\nSTARTED_BY=it exec {sys.executable} "$@"\n')
     interpreter.chmod(0o755)
-    outcome = ray.flinkpy("run", "-t", "ray-session", "-D", "cluster.id=files", "-D", "taskmanager.numberOfTaskSlots=3",
-                          "-pyexec", str(interpreter), "-D", "jobmanager.ray.on-head-node=true", "-D", f"io.tmp.dirs={tmp_path}/tmp", ray.job(ON_RAY))
+    outcome = ray.flinkpy(
+        "run",
+        "-t",
+        "ray-session",
+        "-D",
+        "cluster.id=files",
+        "-D",
+        "taskmanager.numberOfTaskSlots=3",
+        "-pyexec",
+        str(interpreter),
+        "-D",
+        "jobmanager.ray.on-head-node=true",
+        "-D",
+        f"io.tmp.dirs={tmp_path}/tmp",
+        ray.job(ON_RAY),
+    )
     assert outcome.code == 0, outcome.err
     found = [json.loads(line) for line in json.loads(outcome.out)]
     assert len({tuple(paths) for _, paths, _ in found}) == len({pid for pid, _, _ in found}) == 1
     assert found[0][2] == [40 << 20, 4, "w", True, str(interpreter), "it"]
     assert all(Path(path).is_relative_to(tmp_path / "tmp") for path in found[0][1])
-    eventually(lambda: not any(Path(path).exists() for path in found[0][1]))  # the session and its worker go on
+    # the session and its worker go on
+    eventually(lambda: not any(Path(path).exists() for path in found[0][1]))
     assert ray.flinkpy("session", "stop", "files").code == 0

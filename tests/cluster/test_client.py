@@ -31,7 +31,8 @@ def ended(state: JobState, error: BaseException | None = None) -> JobResult:
 
 
 class ScriptedDispatcher:
-    """Answers result polls from a script: a result, None (not yet; the clock moves on), or an error raised in the client."""
+    """Answers result polls from a script: a result, None (not yet; the clock moves on), or an error
+    raised in the client."""
 
     def __init__(self, clock: ManualClock, *answers: JobResult | BaseException | None) -> None:
         self.clock, self.answers = clock, list(answers)
@@ -83,10 +84,17 @@ class CountingWatcher:
         self.closed = True
 
 
-def client(*answers: JobResult | BaseException | None, watcher: Watcher | None = None) -> tuple[ClusterClient, ScriptedDispatcher]:
+def client(
+    *answers: JobResult | BaseException | None, watcher: Watcher | None = None
+) -> tuple[ClusterClient, ScriptedDispatcher]:
     clock = ManualClock()
     dispatcher = ScriptedDispatcher(clock, *answers)
-    return ClusterClient(cast(DispatcherGateway, dispatcher), ClientConfig(gone="the session went away"), clock, lambda: watcher), dispatcher
+    return ClusterClient(
+        cast(DispatcherGateway, dispatcher),
+        ClientConfig(gone="the session went away"),
+        clock,
+        lambda: watcher,
+    ), dispatcher
 
 
 def test_the_result_is_polled_for_until_the_job_has_ended() -> None:
@@ -179,7 +187,8 @@ def test_a_job_is_found_by_the_first_digits_of_its_id() -> None:
         session.find_job("ab")
     with pytest.raises(ProgramError, match="no job ef"):
         session.find_job("ef")
-    with pytest.raises(ProgramError, match="name the job by its id"):  # `flinkpy cancel "$ID"` without one must not end the only job there is
+    # `flinkpy cancel "$ID"` without one must not end the only job there is
+    with pytest.raises(ProgramError, match="name the job by its id"):
         session.find_job("")
 
 
@@ -187,7 +196,10 @@ class ComingBack:
     """The JobManager is away for a number of looks; then another Dispatcher leads."""
 
     def __init__(self, clock: ManualClock, after: ScriptedDispatcher, looks: int) -> None:
-        self.clock, self.after, self.looks, self.may_come_back = clock, after, looks, True
+        self.clock = clock
+        self.after = after
+        self.looks = looks
+        self.may_come_back = True
 
     def find_leader(self) -> Future[DispatcherGateway]:
         self.clock.advance(20.0)
@@ -197,20 +209,40 @@ class ComingBack:
         return Future.completed(cast(DispatcherGateway, self.after))
 
 
-def client_of_two(looks: int, *answers: JobResult | BaseException | None) -> tuple[ClusterClient, ComingBack]:
+def client_of_two(
+    looks: int, *answers: JobResult | BaseException | None
+) -> tuple[ClusterClient, ComingBack]:
     clock = ManualClock()
     leaders = ComingBack(clock, ScriptedDispatcher(clock, ended(JobState.FINISHED)), looks)
     dispatcher = cast(DispatcherGateway, ScriptedDispatcher(clock, *answers))
-    return ClusterClient(dispatcher, ClientConfig(gone="the session went away"), clock, leaders=leaders), leaders
+    return ClusterClient(
+        dispatcher, ClientConfig(gone="the session went away"), clock, leaders=leaders
+    ), leaders
 
 
-@pytest.mark.parametrize("error", [RecipientUnreachableError("gone"), RpcTimeoutError("no answer"), FencingError("another leads")])
-def test_a_wait_goes_on_at_the_next_job_manager(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        RecipientUnreachableError("gone"),
+        RpcTimeoutError("no answer"),
+        FencingError("another leads"),
+    ],
+)
+def test_a_wait_goes_on_at_the_next_job_manager(
+    error: BaseException, capsys: pytest.CaptureFixture[str]
+) -> None:
     session, leaders = client_of_two(0 if isinstance(error, FencingError) else 2, None, error)
     assert session.job(JOB_ID).result().state is JobState.FINISHED
     assert len(leaders.after.polls) == 1
     said = capsys.readouterr().err
-    expected = "" if isinstance(error, FencingError) else "the JobManager died, and is started again: waiting for it, 60 s at most (client.timeout)\n"
+    expected = (
+        ""
+        if isinstance(error, FencingError)
+        else (
+            "the JobManager died, and is started again: waiting for it, 60 s at most "
+            "(client.timeout)\n"
+        )
+    )
     assert said == expected
 
 

@@ -1,4 +1,5 @@
-"""Whole jobs in this process: from the job graph through all endpoints, slots, tasks and, with several TaskExecutors, TCP."""
+"""Whole jobs in this process: from the job graph through all endpoints, slots, tasks and, with
+several TaskExecutors, TCP."""
 
 from __future__ import annotations
 
@@ -17,11 +18,28 @@ from flinkpy.cluster.client import ClusterJob
 from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.cluster.launch import submit
 from flinkpy.connectors.collect.collect_server import CollectServer
-from flinkpy.core.errors import ConfigurationError, JobCancelledError, JobExecutionError, ProgramError, UserCodeError
+from flinkpy.core.errors import (
+    ConfigurationError,
+    JobCancelledError,
+    JobExecutionError,
+    ProgramError,
+    UserCodeError,
+)
 from flinkpy.core.lifecycles import JobState
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.graph.job_graph import JobGraph
-from tests.cluster.programs import COUNTS, LINES, Endless, Lines, collected, dropped, graph, mapped, source, word_counts
+from tests.cluster.programs import (
+    COUNTS,
+    LINES,
+    Endless,
+    Lines,
+    collected,
+    dropped,
+    graph,
+    mapped,
+    source,
+    word_counts,
+)
 from tests.ports import free_port
 from tests.waiting import PATIENCE_S, eventually
 
@@ -31,7 +49,8 @@ TWO_EXECUTORS = {**EMBEDDED, "taskmanager.numberOfTaskSlots": 1}
 
 @pytest.fixture(autouse=True)
 def no_session_is_left() -> Iterator[None]:
-    before = {thread.name for thread in threading.enumerate()} | {"calls of the main thread"}  # which serves all sessions to come
+    # which serves all sessions to come
+    before = {thread.name for thread in threading.enumerate()} | {"calls of the main thread"}
     yield
     stop_embedded()
     eventually(lambda: {thread.name for thread in threading.enumerate()} <= before)
@@ -45,7 +64,10 @@ def run(end: JobGraph, configuration: dict[str, Any] = EMBEDDED) -> ClusterJob:
 
 def counts(parallelism: int, configuration: dict[str, Any]) -> dict[str, int]:
     with CollectServer() as server:
-        run(graph(collected(word_counts(source(Lines(LINES))), server), "wc", parallelism), configuration)
+        run(
+            graph(collected(word_counts(source(Lines(LINES))), server), "wc", parallelism),
+            configuration,
+        )
         server.job_ended()
         found: dict[str, int] = {}
         for word, count in server:
@@ -54,7 +76,9 @@ def counts(parallelism: int, configuration: dict[str, Any]) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("configuration", [EMBEDDED, TWO_EXECUTORS], ids=["one TaskExecutor", "two TaskExecutors"])
+@pytest.mark.parametrize(
+    "configuration", [EMBEDDED, TWO_EXECUTORS], ids=["one TaskExecutor", "two TaskExecutors"]
+)
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_words_are_counted(parallelism: int, configuration: dict[str, Any]) -> None:
     assert counts(parallelism, configuration) == COUNTS
@@ -67,7 +91,10 @@ def test_two_jobs_run_one_after_the_other() -> None:
 
 def test_many_batches_cross_between_two_task_executors() -> None:
     with CollectServer() as server:
-        run(graph(collected(word_counts(source(Lines(LINES, times=2000))), server), "wc", 2), TWO_EXECUTORS)
+        run(
+            graph(collected(word_counts(source(Lines(LINES, times=2000))), server), "wc", 2),
+            TWO_EXECUTORS,
+        )
         server.job_ended()
         last = dict(server)
     assert last == {word: count * 2000 for word, count in COUNTS.items()}
@@ -97,11 +124,15 @@ def test_a_failure_behind_the_network_reaches_the_user() -> None:
     assert raised.value.cause.operator == "Third"
 
 
-@pytest.mark.parametrize("configuration", [EMBEDDED, TWO_EXECUTORS], ids=["one TaskExecutor", "two TaskExecutors"])
+@pytest.mark.parametrize(
+    "configuration", [EMBEDDED, TWO_EXECUTORS], ids=["one TaskExecutor", "two TaskExecutors"]
+)
 def test_an_unbounded_job_runs_until_it_is_cancelled(configuration: dict[str, Any]) -> None:
     counted = word_counts(mapped(source(Endless()), lambda number: f"{number % 10}"))
     job = submit(graph(dropped(counted), "endless", 2), configuration)
-    eventually(lambda: all(vertex.records_in + vertex.records_out > 0 for vertex in job.details().vertices))
+    eventually(
+        lambda: all(vertex.records_in + vertex.records_out > 0 for vertex in job.details().vertices)
+    )
     assert job.status() is JobState.RUNNING
     job.cancel()
     with pytest.raises(JobCancelledError):
@@ -124,8 +155,12 @@ def test_the_details_of_an_ended_job_keep_its_counters() -> None:
     assert [vertex.name for vertex in details.vertices] == ["Source: lines -> Map -> Drop"]
 
 
-@pytest.mark.parametrize("configuration", [EMBEDDED, TWO_EXECUTORS], ids=["one TaskExecutor", "two TaskExecutors"])
-def test_a_function_may_run_a_job_of_its_own_and_that_ones_functions_too(configuration: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "configuration", [EMBEDDED, TWO_EXECUTORS], ids=["one TaskExecutor", "two TaskExecutors"]
+)
+def test_a_function_may_run_a_job_of_its_own_and_that_ones_functions_too(
+    configuration: dict[str, Any],
+) -> None:
     def doubled(value: int) -> list[int]:
         return results_of([value, value], lambda each: results_of([each, 1], lambda one: one))
 
@@ -138,8 +173,14 @@ def test_a_function_may_run_a_job_of_its_own_and_that_ones_functions_too(configu
 
 
 def test_a_job_that_a_function_runs_takes_free_ports() -> None:
-    configuration = {**EMBEDDED, "rest.enabled": True, "rest.port": free_port(), "rest.authentication": "NONE", "metrics.reporters": "prom",
-                     "metrics.reporter.prom.port": free_port()}
+    configuration = {
+        **EMBEDDED,
+        "rest.enabled": True,
+        "rest.port": free_port(),
+        "rest.authentication": "NONE",
+        "metrics.reporters": "prom",
+        "metrics.reporter.prom.port": free_port(),
+    }
 
     def results_of(values: list[Any], function: Any) -> list[Any]:
         env = StreamExecutionEnvironment.get_execution_environment(configuration)
@@ -149,10 +190,23 @@ def test_a_job_that_a_function_runs_takes_free_ports() -> None:
     assert results_of([1], lambda value: results_of([value, 2], lambda one: one)) == [[1, 2]]
 
 
-def test_a_port_that_another_cluster_of_the_program_has_is_told_with_the_options_that_differ() -> None:
-    configuration = {**EMBEDDED, "rest.enabled": True, "rest.port": free_port(), "rest.authentication": "NONE"}
+def test_a_port_that_another_cluster_of_the_program_has_is_told_with_the_options_that_differ() -> (
+    None
+):
+    configuration = {
+        **EMBEDDED,
+        "rest.enabled": True,
+        "rest.port": free_port(),
+        "rest.authentication": "NONE",
+    }
     counts(1, configuration)
-    with pytest.raises(ConfigurationError, match=r"option rest.port: .* another cluster of this program has it.* \(taskmanager.*max-records\)"):
+    with pytest.raises(
+        ConfigurationError,
+        match=(
+            r"option rest.port: .* another cluster of this program has it.* "
+            r"\(taskmanager.*max-records\)"
+        ),
+    ):
         counts(1, {**configuration, "taskmanager.network.batch.max-records": 1})
 
 
@@ -180,7 +234,12 @@ FORKS = """
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_has_a_session_of_its_own_and_so_has_its_parent() -> None:
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(FORKS)], capture_output=True, text=True, timeout=PATIENCE_S)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(FORKS)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
     assert (done.returncode, done.stderr) == (33, "")
 
 
@@ -193,11 +252,17 @@ def waits(value: Any) -> Any:
     return value
 
 
-def test_a_cancelled_job_ends_without_its_function_that_does_not_return(caplog: pytest.LogCaptureFixture) -> None:
-    impatient = {**EMBEDDED, "task.cancellation.timeout": "50 ms"}  # and not when the next heartbeat comes, after 10 s
+def test_a_cancelled_job_ends_without_its_function_that_does_not_return(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # and not when the next heartbeat comes, after 10 s
+    impatient = {**EMBEDDED, "task.cancellation.timeout": "50 ms"}
     IN_FUNCTION.clear()
     MAY_RETURN.clear()
-    job = submit(graph(dropped(mapped(source(Lines([1])), waits, "Wait")), "stuck", 1, **impatient), impatient)
+    job = submit(
+        graph(dropped(mapped(source(Lines([1])), waits, "Wait")), "stuck", 1, **impatient),
+        impatient,
+    )
     try:
         assert IN_FUNCTION.wait(10)
         job.cancel()
@@ -207,10 +272,15 @@ def test_a_cancelled_job_ends_without_its_function_that_does_not_return(caplog: 
         assert len(embedded._sessions) == 1
     finally:
         MAY_RETURN.set()
-    assert "a function in this process does not return: its job ends without it (task.cancellation.timeout)" in caplog.text
+    assert (
+        "a function in this process does not return: its job ends without it "
+        "(task.cancellation.timeout)"
+    ) in caplog.text
 
 
-def test_after_a_cancelled_function_that_does_not_return_the_next_job_runs_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_cancelled_function_that_does_not_return_the_next_job_runs_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(embedded, "STUCK_AFTER_S", 0.0)
     IN_FUNCTION.clear()
     MAY_RETURN.clear()
@@ -218,7 +288,9 @@ def test_after_a_cancelled_function_that_does_not_return_the_next_job_runs_besid
     try:
         assert IN_FUNCTION.wait(10)
         job.cancel()
-        eventually(lambda: any(session.driver.is_stuck() for session in embedded._sessions.values()))
+        eventually(
+            lambda: any(session.driver.is_stuck() for session in embedded._sessions.values())
+        )
         assert counts(1, EMBEDDED) == COUNTS
         assert len(embedded._sessions) == 2
     finally:
@@ -228,21 +300,25 @@ def test_after_a_cancelled_function_that_does_not_return_the_next_job_runs_besid
 
 
 def test_high_availability_has_no_effect_here_and_the_program_is_told_so_once(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flinkpy.cluster.embedded._has_told", False)
-    env = StreamExecutionEnvironment.get_execution_environment({"high-availability.type": "filesystem"})
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"high-availability.type": "filesystem"}
+    )
     for _ in range(2):
         assert env.from_collection([1, 2]).take(2) == [1, 2]
     assert capsys.readouterr().err.count("high-availability.type has no effect here") == 1
 
 
-# -- errors of the engine --------------------------------------------------------------------------------------------------------------
+# -- errors of the engine --------------------------------------------------------------------------
 
 
 @pytest.mark.finding("gaps G12")
 @pytest.mark.parametrize("part", ["dispatcher", "resourcemanager", "task executor"])
-def test_an_error_of_the_engine_fails_the_jobs_with_its_place_and_the_next_job_gets_another_session(part: str) -> None:
+def test_an_error_of_the_engine_fails_the_jobs_with_its_place_and_the_next_job_gets_another_session(
+    part: str,
+) -> None:
     job = submit(graph(dropped(source(Endless())), "endless", 1), EMBEDDED)
     eventually(lambda: job.details().vertices[0].records_out > 0)
     [session] = embedded._sessions.values()

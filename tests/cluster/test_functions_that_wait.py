@@ -1,4 +1,5 @@
-"""Whole embedded jobs whose functions wait: they wait at the same time, hold up no other job, and end when their job is cancelled."""
+"""Whole embedded jobs whose functions wait: they wait at the same time, hold up no other job, and
+end when their job is cancelled."""
 
 from __future__ import annotations
 
@@ -125,11 +126,21 @@ def turns_it_into_its_own_error(value: Any) -> Any:
 
 @pytest.mark.finding("gaps G9")
 @pytest.mark.usefixtures("blocked")
-@pytest.mark.parametrize(("function", "ended"), [
-    (waits_in_short_sleeps, ["finally"]), (ClosesAfterwards(), ["finally", "close"]), (turns_it_into_its_own_error, ["finally"])])
-def test_cancelling_a_job_interrupts_its_function_and_is_no_failure(function: Any, ended: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("function", "ended"),
+    [
+        (waits_in_short_sleeps, ["finally"]),
+        (ClosesAfterwards(), ["finally", "close"]),
+        (turns_it_into_its_own_error, ["finally"]),
+    ],
+)
+def test_cancelling_a_job_interrupts_its_function_and_is_no_failure(
+    function: Any, ended: list[str]
+) -> None:
     soon = {**EMBEDDED, "task.cancellation.interval": "20 ms"}
-    job = submit(graph(dropped(mapped(source(Lines([1])), function, "Wait")), "waits", 1, **soon), soon)
+    job = submit(
+        graph(dropped(mapped(source(Lines([1])), function, "Wait")), "waits", 1, **soon), soon
+    )
     assert IN_FUNCTION.wait(PATIENCE_S)
     job.cancel()
     with pytest.raises(JobCancelledError):
@@ -142,7 +153,9 @@ def test_cancelling_a_job_interrupts_its_function_and_is_no_failure(function: An
 @pytest.mark.usefixtures("blocked")
 def test_the_end_of_the_session_interrupts_functions_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interruption, "GRACE_S", 0.02)
-    submit(graph(dropped(mapped(source(Lines([1])), waits_in_short_sleeps, "Wait")), "waits"), EMBEDDED)
+    submit(
+        graph(dropped(mapped(source(Lines([1])), waits_in_short_sleeps, "Wait")), "waits"), EMBEDDED
+    )
     assert IN_FUNCTION.wait(PATIENCE_S)
     stop_embedded()
     eventually(lambda: ENDED == ["finally"])
@@ -151,7 +164,9 @@ def test_the_end_of_the_session_interrupts_functions_too(monkeypatch: pytest.Mon
 @pytest.mark.usefixtures("blocked")
 def test_tasks_that_never_get_a_thread_are_not_interrupted() -> None:
     shared = {**EMBEDDED, "task.own-thread": "never"}
-    job = submit(graph(dropped(mapped(source(Lines([1])), waits, "Wait")), "waits", 1, **shared), shared)
+    job = submit(
+        graph(dropped(mapped(source(Lines([1])), waits, "Wait")), "waits", 1, **shared), shared
+    )
     assert IN_FUNCTION.wait(PATIENCE_S)
     job.cancel()
     MAY_RETURN.set()
@@ -177,6 +192,11 @@ class Counts(MapFunction):
 
 @pytest.mark.parametrize("use", ["auto", "always", "never"])
 def test_what_open_acquires_may_belong_to_its_thread(use: str) -> None:
-    stream = environment(1, **{"task.own-thread": use}).from_collection(list(range(500))).rebalance().map(Counts())
+    stream = (
+        environment(1, **{"task.own-thread": use})
+        .from_collection(list(range(500)))
+        .rebalance()
+        .map(Counts())
+    )
     with stream.execute_and_collect() as results:
         assert list(results) == list(range(1, 501))

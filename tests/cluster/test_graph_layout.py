@@ -1,4 +1,5 @@
-"""Where the vertices and edges of a drawn graph lie: for any graph, however its vertices read each other."""
+"""Where the vertices and edges of a drawn graph lie: for any graph, however its vertices read each
+other."""
 
 from __future__ import annotations
 
@@ -14,12 +15,19 @@ from flinkpy.cluster.display.graph_layout import WIDTH, Layout, Node, Place, lay
 def graphs(draw: st.DrawFn) -> list[Node]:
     """Each node reads some of those before it, perhaps one of them twice."""
     count = draw(st.integers(0, 14))
-    producers = [draw(st.lists(st.integers(0, number - 1), max_size=4)) if number else [] for number in range(count)]
+    producers = [
+        draw(st.lists(st.integers(0, number - 1), max_size=4)) if number else []
+        for number in range(count)
+    ]
     return [Node(draw(st.integers(40, 160)), tuple(each)) for each in producers]
 
 
 def overlap(one: Place, other: Place) -> bool:
-    return abs(one.x - other.x) < WIDTH and one.y < other.y + other.height and other.y < one.y + one.height
+    return (
+        abs(one.x - other.x) < WIDTH
+        and one.y < other.y + other.height
+        and other.y < one.y + one.height
+    )
 
 
 @given(graphs())
@@ -47,14 +55,20 @@ def test_each_edge_goes_from_its_producers_side_to_its_consumers(nodes: list[Nod
 
 
 @given(graphs())
-def test_every_edge_goes_forward_and_straight_past_the_cards_between_its_ends(nodes: list[Node]) -> None:
+def test_every_edge_goes_forward_and_straight_past_the_cards_between_its_ends(
+    nodes: list[Node],
+) -> None:
     drawn = layout(nodes)
     for edge in drawn.edges:
         parts = list(pairwise(edge.points))
         assert all(x < to_x for (x, _), (to_x, _) in parts)
         for card in drawn.places:
             if edge.points[0][0] <= card.x < edge.points[-1][0]:
-                [(y, to_y)] = [(y, to_y) for (x, y), (to_x, to_y) in parts if (x, to_x) == (card.x, card.x + WIDTH)]
+                [(y, to_y)] = [
+                    (y, to_y)
+                    for (x, y), (to_x, to_y) in parts
+                    if (x, to_x) == (card.x, card.x + WIDTH)
+                ]
                 assert y == to_y
                 assert not card.y <= y <= card.y + card.height
 
@@ -64,7 +78,9 @@ def test_a_vertex_stands_one_layer_behind_the_last_of_its_producers(nodes: list[
     drawn = layout(nodes)
     columns = sorted({place.x for place in drawn.places})
     layers = [columns.index(place.x) for place in drawn.places]
-    assert layers == [1 + max((layers[each] for each in node.producers), default=-1) for node in nodes]
+    assert layers == [
+        1 + max((layers[each] for each in node.producers), default=-1) for node in nodes
+    ]
 
 
 def test_a_chain_of_equal_cards_is_a_straight_line() -> None:

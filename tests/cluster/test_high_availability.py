@@ -1,4 +1,5 @@
-"""The JobManager's process is killed while jobs run (``kill -9``). Ray starts it again, and the jobs go on: nothing is lost, and nothing comes twice.
+"""The JobManager's process is killed while jobs run (``kill -9``). Ray starts it again, and the
+jobs go on: nothing is lost, and nothing comes twice.
 
 What the program collects and what lies in the files is that of an undisturbed run."""
 
@@ -31,7 +32,11 @@ CLUSTER = "survivor"
 def processes() -> dict[str, int]:
     from ray._private import state
 
-    return {actor["Name"]: actor["Pid"] for actor in state.actors().values() if actor["State"] == "ALIVE"}
+    return {
+        actor["Name"]: actor["Pid"]
+        for actor in state.actors().values()
+        if actor["State"] == "ALIVE"
+    }
 
 
 def kill_job_manager() -> None:
@@ -53,8 +58,13 @@ def options(on_ray: None, tmp_path: Path) -> Iterator[dict[str, Any]]:
     from flinkpy.cluster.ray.ray_sessions import stop_session
 
     chosen = {
-        **OPTIONS, "execution.target": "ray-session", "cluster.id": CLUSTER, "high-availability.type": "filesystem",
-        "high-availability.storageDir": str(tmp_path / "ha"), "execution.checkpointing.dir": str(tmp_path / "checkpoints")}
+        **OPTIONS,
+        "execution.target": "ray-session",
+        "cluster.id": CLUSTER,
+        "high-availability.type": "filesystem",
+        "high-availability.storageDir": str(tmp_path / "ha"),
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+    }
     yield chosen
     stop_session(chosen)
     eventually(lambda: not [name for name in processes() if CLUSTER in name])
@@ -74,10 +84,23 @@ def checkpoint_taken(folder: Path) -> None:
 
 
 @pytest.mark.wide(but=("windows over columns-once",))
-@pytest.mark.parametrize(("case", "killed"), [
-    (WINDOWS, "once"), (WINDOWS, "twice"), (WINDOWS, "with a worker"), (JOIN, "once"), (COLUMNS, "once")], ids=str)
+@pytest.mark.parametrize(
+    ("case", "killed"),
+    [
+        (WINDOWS, "once"),
+        (WINDOWS, "twice"),
+        (WINDOWS, "with a worker"),
+        (JOIN, "once"),
+        (COLUMNS, "once"),
+    ],
+    ids=str,
+)
 def test_a_killed_job_manager_changes_nothing_in_the_results(
-    case: Recovering, killed: str, options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    case: Recovering,
+    killed: str,
+    options: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     stream = case.build(environment({**options, **case.options}), tmp_path)
     stream.sink_to(FileSink(tmp_path / "out", case.format))
@@ -89,7 +112,12 @@ def test_a_killed_job_manager_changes_nothing_in_the_results(
         if killed == "twice":
             checkpoint_taken(tmp_path / "checkpoints")
             kill_job_manager()
-        assert submitted_jobs()[-1].status().name in ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
+        assert submitted_jobs()[-1].status().name in (
+            "RUNNING",
+            "RESTARTING",
+            "CREATED",
+            "INITIALIZING",
+        )
         collected = [tuple(record) for record in results]
     wanted = sorted(case.wanted())
     assert sorted(collected) == wanted
@@ -99,7 +127,9 @@ def test_a_killed_job_manager_changes_nothing_in_the_results(
 
 
 @pytest.mark.wide
-def test_jobs_that_had_ended_are_not_run_again_and_their_results_are_still_told(options: dict[str, Any], tmp_path: Path) -> None:
+def test_jobs_that_had_ended_are_not_run_again_and_their_results_are_still_told(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
 
@@ -129,9 +159,13 @@ def test_jobs_that_had_ended_are_not_run_again_and_their_results_are_still_told(
 
 
 @pytest.mark.wide
-def test_a_job_is_cancelled_through_the_next_job_manager(options: dict[str, Any], tmp_path: Path) -> None:
+def test_a_job_is_cancelled_through_the_next_job_manager(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
     env = environment(options)
-    env.generate(lambda index: index, rate=100.0).key_by(lambda n: n % 3).reduce(lambda a, b: a + b).sink_to(FileSink(tmp_path / "out"))
+    env.generate(lambda index: index, rate=100.0).key_by(lambda n: n % 3).reduce(
+        lambda a, b: a + b
+    ).sink_to(FileSink(tmp_path / "out"))
     env.execute_async("endless")
     job = submitted_jobs()[-1]
     checkpoint_taken(tmp_path / "checkpoints")
@@ -153,7 +187,14 @@ def test_the_page_is_at_its_address_again_when_the_job_manager_is(options: dict[
 
     def page() -> str:
         """Where the session says it is; empty while it does not answer."""
-        told = next((cluster.info.page for cluster in running_clusters(options) if cluster.name == CLUSTER and cluster.info is not None), "")
+        told = next(
+            (
+                cluster.info.page
+                for cluster in running_clusters(options)
+                if cluster.name == CLUSTER and cluster.info is not None
+            ),
+            "",
+        )
         if told:
             urllib.request.urlopen(told, timeout=30).close()
         return told

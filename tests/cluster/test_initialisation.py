@@ -1,4 +1,5 @@
-"""A program that does not wait for its job waits until the job has initialised: what cannot start says so at once."""
+"""A program that does not wait for its job waits until the job has initialised: what cannot start
+says so at once."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def test_a_savepoint_that_is_not_there_is_told_by_execute_async(tmp_path: Path) 
         start_from(tmp_path / "nothing")
 
 
-def test_a_program_that_has_changed_since_its_savepoint_is_told_by_execute_async(tmp_path: Path) -> None:
+def test_a_program_that_has_changed_since_its_savepoint_is_told_by_execute_async(
+    tmp_path: Path,
+) -> None:
     first = start_from(None)
     savepoint = first.trigger_savepoint(str(tmp_path)).result()
     first.cancel().result()
@@ -46,7 +49,9 @@ def test_a_program_that_has_changed_since_its_savepoint_is_told_by_execute_async
 
 
 def test_a_detached_execute_waits_as_well(tmp_path: Path) -> None:
-    env = environment(execution__checkpointing__interval="1 h", execution__checkpointing__dir="/proc/nope")
+    env = environment(
+        execution__checkpointing__interval="1 h", execution__checkpointing__dir="/proc/nope"
+    )
     env.configure({ATTACHED.key: False})
     env.from_collection([1]).print()
     with pytest.raises(JobExecutionError, match=r"option execution\.checkpointing\.dir"):

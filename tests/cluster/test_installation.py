@@ -47,13 +47,29 @@ def test_a_change_or_the_end_of_an_installation_is_seen(elsewhere: Path) -> None
 
 
 @pytest.mark.finding("first-use 25")
-@pytest.mark.parametrize(("info", "said"), [
-    (SessionInfo(__version__, {}, installation=fingerprint()), None),
-    (SessionInfo("0.0.9", {}, installation=fingerprint()), f"was started by flinkpy 0.0.9, this is {__version__}"),
-    (SessionInfo(__version__, {}, installation="another"), f"was started by another build of flinkpy {__version__}"),
-    (SessionInfo(__version__, {}), f"was started by another build of flinkpy {__version__}"),
-    (SessionInfo(__version__, {}, installation=fingerprint(), is_intact=False),
-     "was started from an installation of flinkpy that has gone or changed since, so it can start no worker"),
-])
-def test_a_program_is_told_of_a_session_that_runs_another_flinkpy(info: SessionInfo, said: str | None) -> None:
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        (SessionInfo(__version__, {}, installation=fingerprint()), None),
+        (
+            SessionInfo("0.0.9", {}, installation=fingerprint()),
+            f"was started by flinkpy 0.0.9, this is {__version__}",
+        ),
+        (
+            SessionInfo(__version__, {}, installation="another"),
+            f"was started by another build of flinkpy {__version__}",
+        ),
+        (SessionInfo(__version__, {}), f"was started by another build of flinkpy {__version__}"),
+        (
+            SessionInfo(__version__, {}, installation=fingerprint(), is_intact=False),
+            (
+                "was started from an installation of flinkpy that has gone or changed since, so it "
+                "can start no worker"
+            ),
+        ),
+    ],
+)
+def test_a_program_is_told_of_a_session_that_runs_another_flinkpy(
+    info: SessionInfo, said: str | None
+) -> None:
     assert is_another_installation(info) == said

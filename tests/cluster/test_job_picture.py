@@ -24,26 +24,48 @@ from flinkpy.core.lifecycles import ExecutionState, JobState
 START_MS = 1_000_000
 
 
-def vertex(records_out: int, name: str = "Source: words -> Map", vertex_id: str = "v1", records_in: int = 0, counted_ms: int = 0) -> VertexDetails:
+def vertex(
+    records_out: int,
+    name: str = "Source: words -> Map",
+    vertex_id: str = "v1",
+    records_in: int = 0,
+    counted_ms: int = 0,
+) -> VertexDetails:
     states = {ExecutionState.RUNNING: 1, ExecutionState.FINISHED: 1, ExecutionState.FAILED: 0}
-    return VertexDetails(vertex_id, name, 2, states, records_in, records_out, counted_ms, 876, 123, 1)
+    return VertexDetails(
+        vertex_id, name, 2, states, records_in, records_out, counted_ms, 876, 123, 1
+    )
 
 
-def details(*vertices: VertexDetails, state: JobState = JobState.RUNNING, end_ms: int | None = None, error: BaseException | None = None,
-            name: str = "word count") -> JobDetails:
+def details(
+    *vertices: VertexDetails,
+    state: JobState = JobState.RUNNING,
+    end_ms: int | None = None,
+    error: BaseException | None = None,
+    name: str = "word count",
+) -> JobDetails:
     return JobDetails(JobOverview(JobId("ab12"), name, state, START_MS, end_ms), vertices, error)
 
 
 def picture(*vertices: VertexDetails, **named: Any) -> JobPicture:
-    return JobPicture(details(*vertices, **named), 12.4, {each.vertex_id: (0.0, 1500.0) for each in vertices})
+    return JobPicture(
+        details(*vertices, **named), 12.4, {each.vertex_id: (0.0, 1500.0) for each in vertices}
+    )
 
 
 def test_a_job_is_a_line_and_each_vertex_another_in_columns() -> None:
     drawn = str(picture(vertex(5_000_000), vertex(7, "Sink", "v2", records_in=9)))
     assert drawn.splitlines() == [
         "word count · RUNNING · 12 s · ab12",
-        "  Source: words -> Map  1 RUNNING, 1 FINISHED  in 0/s  out 1.5 k/s  total 5.0 M  busy 87 %  back-pressured 12 %",
-        "  Sink                  1 RUNNING, 1 FINISHED  in 0/s  out 1.5 k/s  total     7  busy 87 %  back-pressured 12 %"]
+        (
+            "  Source: words -> Map  1 RUNNING, 1 FINISHED  in 0/s  out 1.5 k/s  total 5.0 M  "
+            "busy 87 %  back-pressured 12 %"
+        ),
+        (
+            "  Sink                  1 RUNNING, 1 FINISHED  in 0/s  out 1.5 k/s  total     7  "
+            "busy 87 %  back-pressured 12 %"
+        ),
+    ]
 
 
 def test_a_vertex_that_gives_nothing_out_counts_what_it_takes_in() -> None:
@@ -61,9 +83,19 @@ def test_long_names_are_cut() -> None:
 
 
 def test_a_failed_job_shows_why() -> None:
-    failed = picture(vertex(1), state=JobState.FAILED, error=UserCodeError("ZeroDivisionError: division by zero", operator="Map"))
-    assert str(failed).splitlines()[2:] == ["ZeroDivisionError: division by zero", "  in operator 'Map'"]
-    assert "<pre>ZeroDivisionError: division by zero\n  in operator &#x27;Map&#x27;</pre>" in failed.html()
+    failed = picture(
+        vertex(1),
+        state=JobState.FAILED,
+        error=UserCodeError("ZeroDivisionError: division by zero", operator="Map"),
+    )
+    assert str(failed).splitlines()[2:] == [
+        "ZeroDivisionError: division by zero",
+        "  in operator 'Map'",
+    ]
+    assert (
+        "<pre>ZeroDivisionError: division by zero\n  in operator &#x27;Map&#x27;</pre>"
+        in failed.html()
+    )
 
 
 class Texts(html.parser.HTMLParser):
@@ -86,17 +118,37 @@ class Texts(html.parser.HTMLParser):
 
 
 def test_the_graph_says_the_same_as_the_lines() -> None:
-    source, sink = vertex(5_000_000), replace(vertex(7, "Sink", "v2", records_in=9), inputs=(InputInfo("v1", "HASH", "PIPELINED"),))
+    source = vertex(5_000_000)
+    sink = replace(
+        vertex(7, "Sink", "v2", records_in=9), inputs=(InputInfo("v1", "HASH", "PIPELINED"),)
+    )
     texts = Texts(picture(source, sink).html())
     assert texts.opened == []
     shown = [text for text in texts.found if "{" not in text]
     assert shown == [
-        "word count", " · RUNNING · 12 s · ", "ab12", "HASH",
-        "Source: words -> Map", "Source: words", "Map", "1 RUNNING, 1 FINISHED", "busy 88% · back-pressured 12%", "in 0 · 0/s", "out 5.0 M · 1.5 k/s",
-        "Sink", "Sink", "1 RUNNING, 1 FINISHED", "busy 88% · back-pressured 12%", "in 9 · 0/s", "out 7 · 1.5 k/s"]
+        "word count",
+        " · RUNNING · 12 s · ",
+        "ab12",
+        "HASH",
+        "Source: words -> Map",
+        "Source: words",
+        "Map",
+        "1 RUNNING, 1 FINISHED",
+        "busy 88% · back-pressured 12%",
+        "in 0 · 0/s",
+        "out 5.0 M · 1.5 k/s",
+        "Sink",
+        "Sink",
+        "1 RUNNING, 1 FINISHED",
+        "busy 88% · back-pressured 12%",
+        "in 9 · 0/s",
+        "out 7 · 1.5 k/s",
+    ]
 
 
-@pytest.mark.parametrize(("held", "level"), [(100, "ok"), (101, "low"), (500, "low"), (501, "high")])
+@pytest.mark.parametrize(
+    ("held", "level"), [(100, "ok"), (101, "low"), (500, "low"), (501, "high")]
+)
 def test_back_pressure_has_the_pages_levels(held: int, level: str) -> None:
     drawn = picture(replace(vertex(1), back_pressured_ms_per_second=held)).html()
     assert f'class="card {level}"' in drawn
@@ -112,8 +164,15 @@ def test_an_edge_is_coloured_where_its_producer_is_held_up_by_a_busy_consumer() 
 
 
 def test_a_long_chain_names_its_first_operators_and_how_many_more_there_are() -> None:
-    found = Texts(picture(vertex(1, " -> ".join(f"Map {number}" for number in range(9)))).html()).found
-    assert [text for text in found if text.startswith(("Map", "…"))][1:] == ["Map 0", "Map 1", "Map 2", "… 6 more"]
+    found = Texts(
+        picture(vertex(1, " -> ".join(f"Map {number}" for number in range(9)))).html()
+    ).found
+    assert [text for text in found if text.startswith(("Map", "…"))][1:] == [
+        "Map 0",
+        "Map 1",
+        "Map 2",
+        "… 6 more",
+    ]
 
 
 def test_the_drawing_has_no_script_and_no_id_and_asks_for_nothing() -> None:
@@ -125,13 +184,20 @@ def test_the_drawing_has_no_script_and_no_id_and_asks_for_nothing() -> None:
 def test_names_and_errors_cannot_become_html(text: str) -> None:
     drawn = picture(vertex(1, text), name=text, error=ValueError(text)).html()
     assert text not in drawn
-    assert Texts(drawn).found.count(text) == 4  # the job, the vertex with and without its full name, the error
+    # the job, the vertex with and without its full name, the error
+    assert Texts(drawn).found.count(text) == 4
 
 
-def test_the_first_look_shows_the_average_since_the_start_and_the_next_what_happened_since() -> None:
+def test_the_first_look_shows_the_average_since_the_start_and_the_next_what_happened_since() -> (
+    None
+):
     pictures = JobPictures()
-    assert pictures.picture(details(vertex(2000, counted_ms=START_MS + 2000)), START_MS + 2000).rates == {"v1": (0.0, 1000.0)}
-    assert pictures.picture(details(vertex(2500, counted_ms=START_MS + 3000)), START_MS + 3000).rates == {"v1": (0.0, 500.0)}
+    assert pictures.picture(
+        details(vertex(2000, counted_ms=START_MS + 2000)), START_MS + 2000
+    ).rates == {"v1": (0.0, 1000.0)}
+    assert pictures.picture(
+        details(vertex(2500, counted_ms=START_MS + 3000)), START_MS + 3000
+    ).rates == {"v1": (0.0, 500.0)}
 
 
 def test_a_look_after_a_long_time_shows_the_rate_between_its_two_counts() -> None:
@@ -165,7 +231,7 @@ def test_examples_in_docstrings_run() -> None:
     assert doctest.testmod(job_picture).failed == doctest.testmod(graph_drawing).failed == 0
 
 
-# -- drawn over itself, in a notebook -----------------------------------------------------------------------------------------
+# -- drawn over itself, in a notebook --------------------------------------------------------------
 
 
 class Handle:
@@ -181,7 +247,9 @@ class Handle:
         self.drawn.append(("update", forms))
 
 
-def test_progress_in_a_notebook_is_one_output_that_ends_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_in_a_notebook_is_one_output_that_ends_empty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     display = pytest.importorskip("IPython.display")
     handle = Handle()
     monkeypatch.setattr(display, "DisplayHandle", lambda: handle)

@@ -33,7 +33,10 @@ def test_an_address_of_ray_that_is_set_and_empty_is_none() -> None:
 
 
 def test_what_is_said_explicitly_wins() -> None:
-    assert choose_target({"execution.target": "embedded"}, {"RAY_ADDRESS": "x"}, ray(initialized=True)) is Target.EMBEDDED
+    assert (
+        choose_target({"execution.target": "embedded"}, {"RAY_ADDRESS": "x"}, ray(initialized=True))
+        is Target.EMBEDDED
+    )
     assert choose_target({"execution.target": "ray"}, {}, {}) is Target.RAY
 
 

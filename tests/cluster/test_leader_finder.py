@@ -1,4 +1,5 @@
-"""A worker learns which ResourceManager leads its session, also when the JobManager has died and come back."""
+"""A worker learns which ResourceManager leads its session, also when the JobManager has died and
+come back."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from flinkpy.cluster.session import RestPlace, SessionEndpoint
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken
 
-FIRST, SECOND = (LeaderInformation("jobmanager/resourcemanager", FencingToken(term)) for term in ("one", "two"))
+FIRST, SECOND = (
+    LeaderInformation("jobmanager/resourcemanager", FencingToken(term)) for term in ("one", "two")
+)
 
 
 class Worker:
@@ -21,15 +24,30 @@ class Worker:
         self.network = SimulatedNetwork()
         self.exists, self.gone = exists, 0
         self.leaders: list[LeaderInformation] = []
-        self.finder = LeaderFinder(self.network.service("worker"), "jobmanager/session", "today", lambda: self.exists, self._on_gone)
+        self.finder = LeaderFinder(
+            self.network.service("worker"),
+            "jobmanager/session",
+            "today",
+            lambda: self.exists,
+            self._on_gone,
+        )
         self.finder.start(self.leaders.append)
 
     def _on_gone(self) -> None:
         self.gone += 1
 
-    def start_session(self, resource_manager: Future[LeaderInformation], session_id: str = "today") -> None:
+    def start_session(
+        self, resource_manager: Future[LeaderInformation], session_id: str = "today"
+    ) -> None:
         service = self.network.service("jobmanager")
-        SessionEndpoint(service, {}, Future.completed(FIRST), resource_manager, RestPlace(), session_id=session_id).start()
+        SessionEndpoint(
+            service,
+            {},
+            Future.completed(FIRST),
+            resource_manager,
+            RestPlace(),
+            session_id=session_id,
+        ).start()
         self.network.run_for(1)
 
 
@@ -55,7 +73,8 @@ def test_when_the_job_manager_has_died_it_finds_the_next_one() -> None:
 
 @pytest.mark.finding("faults 16")
 def test_it_finds_the_next_one_also_if_nobody_notices_the_death() -> None:
-    """The process dies between its answer and the beginning of the watch: Ray has started the next one under its name when that begins."""
+    """The process dies between its answer and the beginning of the watch: Ray has started the next
+    one under its name when that begins."""
     worker = Worker()
     worker.start_session(Future.completed(FIRST))
     worker.network.crash("jobmanager", noticed=False)

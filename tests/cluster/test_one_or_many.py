@@ -1,4 +1,5 @@
-"""A job gives the same results on one TaskExecutor (batches handed over by reference) and on many (batches over TCP)."""
+"""A job gives the same results on one TaskExecutor (batches handed over by reference) and on many
+(batches over TCP)."""
 
 from __future__ import annotations
 
@@ -14,13 +15,21 @@ from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 SHUFFLES = ("rebalance", "rescale", "shuffle", "forward", "global_", "broadcast", "key_by")
 
 steps = st.lists(
-    st.tuples(st.sampled_from(SHUFFLES), st.sampled_from(("map", "filter", "flat_map", "sum")), st.integers(1, 3)), min_size=1, max_size=4
+    st.tuples(
+        st.sampled_from(SHUFFLES),
+        st.sampled_from(("map", "filter", "flat_map", "sum")),
+        st.integers(1, 3),
+    ),
+    min_size=1,
+    max_size=4,
 )
 records = st.lists(st.tuples(st.integers(0, 5), st.integers(-100, 100)), max_size=200)
 
 
 def shuffled(stream: DataStream, shuffle: str) -> DataStream:
-    return stream.key_by(lambda pair: pair[0]) if shuffle == "key_by" else getattr(stream, shuffle)()
+    return (
+        stream.key_by(lambda pair: pair[0]) if shuffle == "key_by" else getattr(stream, shuffle)()
+    )
 
 
 def applied(stream: DataStream, step: tuple[str, str, int]) -> DataStream:
@@ -40,7 +49,10 @@ def applied(stream: DataStream, step: tuple[str, str, int]) -> DataStream:
 
 
 def results(data: list[Any], program: list[tuple[str, str, int]], slots: int | None) -> list[Any]:
-    options = {"execution.target": "embedded", **({"taskmanager.numberOfTaskSlots": str(slots)} if slots else {})}
+    options = {
+        "execution.target": "embedded",
+        **({"taskmanager.numberOfTaskSlots": str(slots)} if slots else {}),
+    }
     configuration = Configuration()
     for key, value in options.items():
         configuration.set_string(key, value)
@@ -54,11 +66,13 @@ def results(data: list[Any], program: list[tuple[str, str, int]], slots: int | N
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(records, steps)
-def test_one_task_executor_gives_what_many_give(data: list[tuple[int, int]], program: list[tuple[str, str, int]]) -> None:
-    # A running sum depends on the order in which its inputs meet, so only the number of results is compared; and what a filter behind it lets through
-    # depends on that order, too.
+def test_one_task_executor_gives_what_many_give(
+    data: list[tuple[int, int]], program: list[tuple[str, str, int]]
+) -> None:
+    # A running sum depends on the order in which its inputs meet, so only the number of results is
+    # compared; and what a filter behind it lets through depends on that order, too.
     functions = [function for _, function, _ in program]
-    assume("sum" not in functions or "filter" not in functions[functions.index("sum"):])
+    assume("sum" not in functions or "filter" not in functions[functions.index("sum") :])
     one, many = results(data, program, None), results(data, program, 1)
     if any(function == "sum" for _, function, _ in program):
         assert len(one) == len(many)

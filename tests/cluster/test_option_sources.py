@@ -5,9 +5,20 @@ from typing import Any
 
 import pytest
 
-from flinkpy.cluster.option_sources import FILE_NAME, environment_name, load_settings, parse_definitions
+from flinkpy.cluster.option_sources import (
+    FILE_NAME,
+    environment_name,
+    load_settings,
+    parse_definitions,
+)
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.engine import OBJECT_REUSE, PARALLELISM, PIPELINE_NAME, TASK_OUTPUT, OutputForm
+from flinkpy.core.options.engine import (
+    OBJECT_REUSE,
+    PARALLELISM,
+    PIPELINE_NAME,
+    TASK_OUTPUT,
+    OutputForm,
+)
 from flinkpy.core.options.schema import SCHEMA, Option, read
 
 
@@ -22,34 +33,61 @@ def test_nothing_set_gives_nothing() -> None:
 
 
 def test_later_sources_win_over_earlier_ones(tmp_path: Path) -> None:
-    path = conf(tmp_path, "parallelism.default: 2\npipeline.name: from file\npipeline.object-reuse: true\n")
-    environ = {"FLINKPY_PARALLELISM_DEFAULT": "3", "FLINKPY_PIPELINE_NAME": "from environment", "HOME": "/x"}
+    path = conf(
+        tmp_path, "parallelism.default: 2\npipeline.name: from file\npipeline.object-reuse: true\n"
+    )
+    environ = {
+        "FLINKPY_PARALLELISM_DEFAULT": "3",
+        "FLINKPY_PIPELINE_NAME": "from environment",
+        "HOME": "/x",
+    }
     settings = load_settings(conf=path, environ=environ, overrides={"parallelism.default": "4"})
-    assert settings == {"parallelism.default": "4", "pipeline.name": "from environment", "pipeline.object-reuse": "true"}
+    assert settings == {
+        "parallelism.default": "4",
+        "pipeline.name": "from environment",
+        "pipeline.object-reuse": "true",
+    }
 
 
 def test_a_file_may_nest_its_keys(tmp_path: Path) -> None:
     path = conf(tmp_path, "taskmanager:\n  numberOfTaskSlots: 2\n  memory.network.size: 32 mb\n")
-    assert load_settings(conf=path, environ={}) == {"taskmanager.numberOfTaskSlots": "2", "taskmanager.memory.network.size": "32 mb"}
+    assert load_settings(conf=path, environ={}) == {
+        "taskmanager.numberOfTaskSlots": "2",
+        "taskmanager.memory.network.size": "32 mb",
+    }
 
 
-@pytest.mark.parametrize(("text", "key", "value"), [
-    ("restart-strategy:\n  type: fixed-delay\n", "restart-strategy.type", "fixed-delay"),
-    ("state: {backend: {type: rocksdb}}\n", "state.backend.type", "rocksdb"),
-    ("pipeline:\n  operator-chaining:\n    enabled: false\n", "pipeline.operator-chaining.enabled", "false"),
-])
-def test_keys_may_be_nested_below_a_key_that_is_an_option_by_itself(tmp_path: Path, text: str, key: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("restart-strategy:\n  type: fixed-delay\n", "restart-strategy.type", "fixed-delay"),
+        ("state: {backend: {type: rocksdb}}\n", "state.backend.type", "rocksdb"),
+        (
+            "pipeline:\n  operator-chaining:\n    enabled: false\n",
+            "pipeline.operator-chaining.enabled",
+            "false",
+        ),
+    ],
+)
+def test_keys_may_be_nested_below_a_key_that_is_an_option_by_itself(
+    tmp_path: Path, text: str, key: str, value: str
+) -> None:
     assert load_settings(conf=conf(tmp_path, text), environ={}) == {key: value}
 
 
-@pytest.mark.parametrize(("text", "option", "value"), [
-    ("client.task-output: off\n", TASK_OUTPUT, OutputForm.OFF),
-    ("pipeline.name: 2024-01-01\n", PIPELINE_NAME, "2024-01-01"),
-    ("pipeline.name: no\n", PIPELINE_NAME, "no"),
-    ("pipeline.object-reuse: on\n", OBJECT_REUSE, True),
-    ("parallelism.default: ~\n", PARALLELISM, 1),
-])
-def test_an_options_value_in_a_file_is_the_text_written_there(tmp_path: Path, text: str, option: Option[Any], value: Any) -> None:
+@pytest.mark.parametrize(
+    ("text", "option", "value"),
+    [
+        ("client.task-output: off\n", TASK_OUTPUT, OutputForm.OFF),
+        ("pipeline.name: 2024-01-01\n", PIPELINE_NAME, "2024-01-01"),
+        ("pipeline.name: no\n", PIPELINE_NAME, "no"),
+        ("pipeline.object-reuse: on\n", OBJECT_REUSE, True),
+        ("parallelism.default: ~\n", PARALLELISM, 1),
+    ],
+)
+def test_an_options_value_in_a_file_is_the_text_written_there(
+    tmp_path: Path, text: str, option: Option[Any], value: Any
+) -> None:
     assert read(load_settings(conf=conf(tmp_path, text), environ={}), option) == value
 
 
@@ -60,12 +98,17 @@ def test_what_reads_as_a_number_in_yaml_alone_is_no_duration(tmp_path: Path) -> 
 
 def test_several_values_may_be_a_list(tmp_path: Path) -> None:
     path = conf(tmp_path, "io.tmp.dirs: [/fast, /large]\nuser.limits: [1, 2.5]\n")
-    assert load_settings(conf=path, environ={}) == {"io.tmp.dirs": "/fast,/large", "user.limits": [1, 2.5]}
+    assert load_settings(conf=path, environ={}) == {
+        "io.tmp.dirs": "/fast,/large",
+        "user.limits": [1, 2.5],
+    }
 
 
 def test_the_file_is_found_in_the_folder_the_environment_names(tmp_path: Path) -> None:
     conf(tmp_path, "parallelism.default: 7\n")
-    assert load_settings(environ={"FLINKPY_CONF_DIR": str(tmp_path)}) == {"parallelism.default": "7"}
+    assert load_settings(environ={"FLINKPY_CONF_DIR": str(tmp_path)}) == {
+        "parallelism.default": "7"
+    }
 
 
 def test_a_folder_may_be_given_instead_of_the_file(tmp_path: Path) -> None:
@@ -75,7 +118,9 @@ def test_a_folder_may_be_given_instead_of_the_file(tmp_path: Path) -> None:
 
 def test_an_alias_in_a_later_source_replaces_the_key(tmp_path: Path) -> None:
     path = conf(tmp_path, "pipeline.operator-chaining.enabled: true\n")
-    assert load_settings(conf=path, environ={}, overrides={"pipeline.operator-chaining": "false"}) == {"pipeline.operator-chaining.enabled": "false"}
+    assert load_settings(
+        conf=path, environ={}, overrides={"pipeline.operator-chaining": "false"}
+    ) == {"pipeline.operator-chaining.enabled": "false"}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +152,10 @@ def test_an_unknown_variable_names_the_nearest() -> None:
 
 
 def test_an_unknown_definition_names_the_nearest() -> None:
-    with pytest.raises(ConfigurationError, match=r"-D: unknown option 'paralelism.default'; did you mean 'parallelism.default'"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"-D: unknown option 'paralelism.default'; did you mean 'parallelism.default'",
+    ):
         load_settings(environ={}, overrides=parse_definitions(["paralelism.default=2"]))
 
 

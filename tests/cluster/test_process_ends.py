@@ -1,7 +1,8 @@
-"""Processes on Ray that are told to stop (SIGTERM), and those that end by an error of the engine: who is told what, who goes on, and what is left.
+"""Processes on Ray that are told to stop (SIGTERM), and those that end by an error of the engine:
+who is told what, who goes on, and what is left.
 
-``test_kills`` has the disturbed job whose output must be the undisturbed one's; ``python -m benchmarks.kills --signal TERM`` does so for longer.
-"""
+``test_kills`` has the disturbed job whose output must be the undisturbed one's; ``python -m
+benchmarks.kills --signal TERM`` does so for longer."""
 
 from __future__ import annotations
 
@@ -35,8 +36,15 @@ def options(on_ray: None, tmp_path: Path) -> Iterator[dict[str, Any]]:
     """Of a session that ends with the test; its heartbeats are too slow to notice anything."""
     from flinkpy.cluster.ray.ray_sessions import stop_session
 
-    chosen = {**OPTIONS, "execution.target": "ray-session", "cluster.id": CLUSTER, "client.progress": False,
-              "heartbeat.timeout": "300 s", "execution.checkpointing.dir": str(tmp_path / "checkpoints"), "io.tmp.dirs": str(tmp_path / "tmp")}
+    chosen = {
+        **OPTIONS,
+        "execution.target": "ray-session",
+        "cluster.id": CLUSTER,
+        "client.progress": False,
+        "heartbeat.timeout": "300 s",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "io.tmp.dirs": str(tmp_path / "tmp"),
+    }
     (tmp_path / "tmp").mkdir()
     yield chosen
     stop_session(chosen)
@@ -46,7 +54,11 @@ def options(on_ray: None, tmp_path: Path) -> Iterator[dict[str, Any]]:
 def processes() -> dict[str, int]:
     from ray._private import state
 
-    return {actor["Name"]: actor["Pid"] for actor in state.actors().values() if actor["State"] == "ALIVE" and not actor["Name"].startswith("_")}
+    return {
+        actor["Name"]: actor["Pid"]
+        for actor in state.actors().values()
+        if actor["State"] == "ALIVE" and not actor["Name"].startswith("_")
+    }
 
 
 def lives(process: int) -> bool:
@@ -64,7 +76,9 @@ def log_of(process: str) -> str:
 def running(options: dict[str, Any]) -> ClusterJob:
     """A job that writes checkpoints and never ends."""
     job = submit(graph(dropped(mapped(source(Endless()), str)), "endless", 2, **options), options)
-    eventually(lambda: all(vertex.records_in + vertex.records_out > 0 for vertex in job.details().vertices))
+    eventually(
+        lambda: all(vertex.records_in + vertex.records_out > 0 for vertex in job.details().vertices)
+    )
     return job
 
 
@@ -84,9 +98,13 @@ def fail_by_a_bug(process: str, endpoint: str) -> None:
 @pytest.mark.finding("faults 1")
 @pytest.mark.finding("faults 12")
 @pytest.mark.finding("newcomers 10")
-def test_a_worker_that_is_told_to_stop_gives_its_slots_back_and_its_job_goes_on_at_once(options: dict[str, Any]) -> None:
+def test_a_worker_that_is_told_to_stop_gives_its_slots_back_and_its_job_goes_on_at_once(
+    options: dict[str, Any],
+) -> None:
     job = running(options)
-    name, process = next((name, process) for name, process in processes().items() if name.startswith("taskexecutor-"))
+    name, process = next(
+        (name, process) for name, process in processes().items() if name.startswith("taskexecutor-")
+    )
     os.kill(process, signal.SIGTERM)
     told = SYSTEM_CLOCK.monotonic()
     eventually(lambda: job.details().restarts == 1 and job.status() is JobState.RUNNING)
@@ -94,8 +112,20 @@ def test_a_worker_that_is_told_to_stop_gives_its_slots_back_and_its_job_goes_on_
     assert SYSTEM_CLOCK.monotonic() - told < GRACE_S
     failure = job.details().last_failure
     assert f"{name} was told to stop (SIGTERM)" in failure
-    eventually(lambda: log_of(f"jobmanager-{CLUSTER}").count(f"job 'endless' is {JobState.RUNNING.name} ") == 2)
-    eventually(lambda: None is not re.search(r"INFO .*checkpoint \d+ of job 'endless' is COMPLETED", log_of(f"jobmanager-{CLUSTER}")))
+    eventually(
+        lambda: (
+            log_of(f"jobmanager-{CLUSTER}").count(f"job 'endless' is {JobState.RUNNING.name} ") == 2
+        )
+    )
+    eventually(
+        lambda: (
+            None
+            is not re.search(
+                r"INFO .*checkpoint \d+ of job 'endless' is COMPLETED",
+                log_of(f"jobmanager-{CLUSTER}"),
+            )
+        )
+    )
     log = log_of(f"jobmanager-{CLUSTER}")
     assert re.search(rf"INFO .*{name} is lost: {name} was told to stop", log), log
     assert re.search(rf"INFO .*job 'endless' is RESTARTING: .*{name} was told to stop", log), log
@@ -104,13 +134,17 @@ def test_a_worker_that_is_told_to_stop_gives_its_slots_back_and_its_job_goes_on_
 
 @pytest.mark.wide
 @pytest.mark.finding("faults 1")
-def test_a_job_manager_without_a_successor_that_is_told_to_stop_cancels_its_jobs_and_says_why(options: dict[str, Any], tmp_path: Path) -> None:
+def test_a_job_manager_without_a_successor_that_is_told_to_stop_cancels_its_jobs_and_says_why(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
     job = running(options)
     before = processes()
     eventually(lambda: next((tmp_path / "checkpoints").glob("*/chk-*/_metadata"), None) is not None)
     os.kill(before[f"jobmanager-{CLUSTER}"], signal.SIGTERM)
     told = SYSTEM_CLOCK.monotonic()
-    with pytest.raises(JobCancelledError, match=rf"jobmanager-{CLUSTER} was told to stop \(SIGTERM\)"):
+    with pytest.raises(
+        JobCancelledError, match=rf"jobmanager-{CLUSTER} was told to stop \(SIGTERM\)"
+    ):
         job.result(PATIENCE_S)
     eventually(lambda: not [process for process in before.values() if lives(process)])
     assert SYSTEM_CLOCK.monotonic() - told < GRACE_S
@@ -120,11 +154,19 @@ def test_a_job_manager_without_a_successor_that_is_told_to_stop_cancels_its_jobs
 
 @pytest.mark.wide
 @pytest.mark.finding("gaps G12")
-def test_an_error_of_the_engine_in_the_job_manager_is_told_to_clients_with_its_place(options: dict[str, Any]) -> None:
+def test_an_error_of_the_engine_in_the_job_manager_is_told_to_clients_with_its_place(
+    options: dict[str, Any],
+) -> None:
     job = running(options)
     before = processes()
     fail_by_a_bug(f"jobmanager-{CLUSTER}", "resourcemanager")
-    with pytest.raises(JobExecutionError, match=rf"jobmanager-{CLUSTER}/resourcemanager ended by an error.*KeyError: 'a bug'.*in bug\)"):
+    with pytest.raises(
+        JobExecutionError,
+        match=(
+            rf"jobmanager-{CLUSTER}/resourcemanager ended by an error.*KeyError: 'a bug'.*in "
+            r"bug\)"
+        ),
+    ):
         job.result(PATIENCE_S)
     with pytest.raises(ResourceUnavailableError):
         job.status()
@@ -133,8 +175,13 @@ def test_an_error_of_the_engine_in_the_job_manager_is_told_to_clients_with_its_p
 
 @pytest.mark.wide
 @pytest.mark.finding("gaps G12")
-def test_with_high_availability_another_job_manager_follows_one_that_ends_by_an_error(options: dict[str, Any], tmp_path: Path) -> None:
-    options |= {"high-availability.type": "filesystem", "high-availability.storageDir": str(tmp_path / "ha")}
+def test_with_high_availability_another_job_manager_follows_one_that_ends_by_an_error(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    options |= {
+        "high-availability.type": "filesystem",
+        "high-availability.storageDir": str(tmp_path / "ha"),
+    }
     job = running(options)
     name = f"jobmanager-{CLUSTER}"
     first = processes()[name]

@@ -24,7 +24,11 @@ class Terminal(io.StringIO):
 
 
 def vertex(
-    records_in: int, records_out: int, name: str = "Map", counted_ms: int = 0, state: ExecutionState = ExecutionState.RUNNING,
+    records_in: int,
+    records_out: int,
+    name: str = "Map",
+    counted_ms: int = 0,
+    state: ExecutionState = ExecutionState.RUNNING,
 ) -> VertexDetails:
     return VertexDetails("v1", name, 2, {state: 2}, records_in, records_out, counted_ms)
 
@@ -42,8 +46,12 @@ def test_rates_are_differences_over_the_time_between_two_counts() -> None:
 def test_before_the_first_count_there_is_nothing_to_compare_with() -> None:
     rates = Rates()
     rates.update((vertex(0, 0),))
-    assert rates.update((vertex(1000, 500, counted_ms=10_000),), {"v1": (1.0, 2.0)}) == {"v1": (1.0, 2.0)}
-    assert rates.update((vertex(3000, 500, counted_ms=12_000),), {"v1": (1.0, 2.0)}) == {"v1": (1000.0, 0.0)}
+    assert rates.update((vertex(1000, 500, counted_ms=10_000),), {"v1": (1.0, 2.0)}) == {
+        "v1": (1.0, 2.0)
+    }
+    assert rates.update((vertex(3000, 500, counted_ms=12_000),), {"v1": (1.0, 2.0)}) == {
+        "v1": (1000.0, 0.0)
+    }
 
 
 def rates_at_a_hundred() -> Rates:
@@ -72,7 +80,9 @@ def test_a_counter_that_has_not_moved_between_two_counts_stands_still() -> None:
 
 def test_where_nothing_runs_any_more_nothing_flows() -> None:
     rates = rates_at_a_hundred()
-    assert rates.update((vertex(100, 100, counted_ms=2000, state=ExecutionState.FINISHED),)) == {"v1": (0.0, 0.0)}
+    assert rates.update((vertex(100, 100, counted_ms=2000, state=ExecutionState.FINISHED),)) == {
+        "v1": (0.0, 0.0)
+    }
 
 
 def test_a_restarted_vertex_never_shows_a_negative_rate() -> None:
@@ -81,13 +91,18 @@ def test_a_restarted_vertex_never_shows_a_negative_rate() -> None:
     assert rates.update((vertex(5, 5, counted_ms=2000),)) == {"v1": (0.0, 0.0)}
 
 
-@pytest.mark.parametrize(("number", "text"), [(0, "0"), (999, "999"), (1000, "1.0 k"), (2_500_000, "2.5 M"), (3e9, "3.0 G")])
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (999, "999"), (1000, "1.0 k"), (2_500_000, "2.5 M"), (3e9, "3.0 G")],
+)
 def test_numbers_are_short(number: float, text: str) -> None:
     assert human(number) == text
 
 
 def test_every_vertex_has_a_line_that_fits_the_terminal() -> None:
-    lines = progress_lines(details(vertex(0, 0, "A" * 100), vertex(0, 0)), {"v1": (1e6, 2e6)}, 3.0, 80)
+    lines = progress_lines(
+        details(vertex(0, 0, "A" * 100), vertex(0, 0)), {"v1": (1e6, 2e6)}, 3.0, 80
+    )
     assert len(lines) == 3
     assert lines[0] == "wc · RUNNING · 3 s"
     assert all(len(line) < 80 for line in lines)
@@ -97,7 +112,10 @@ def test_every_vertex_has_a_line_that_fits_the_terminal() -> None:
 
 def test_the_line_of_the_job_says_how_many_subtasks_wait_for_slots() -> None:
     waiting = details(vertex(0, 0, state=ExecutionState.SCHEDULED))
-    assert progress_lines(waiting, {"v1": (0.0, 0.0)}, 3.0, 80)[0] == "wc · RUNNING · 3 s · 2 subtasks wait for slots"
+    assert (
+        progress_lines(waiting, {"v1": (0.0, 0.0)}, 3.0, 80)[0]
+        == "wc · RUNNING · 3 s · 2 subtasks wait for slots"
+    )
 
 
 @pytest.mark.parametrize("name", ["数据清洗" * 20, "first\nsecond", "\x1b[31mred"])
@@ -123,11 +141,16 @@ def test_the_columns_a_text_takes_are_counted() -> None:
 
 def test_many_vertices_are_cut_short() -> None:
     many = tuple(VertexDetails(str(i), f"v{i}", 1, {}) for i in range(40))
-    assert progress_lines(details(*many), {str(i): (0.0, 0.0) for i in range(40)}, 0.0, 120)[-1] == "  and 28 more"
+    assert (
+        progress_lines(details(*many), {str(i): (0.0, 0.0) for i in range(40)}, 0.0, 120)[-1]
+        == "  and 28 more"
+    )
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_output_of_the_program_wipes_the_display_first(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_output_of_the_program_wipes_the_display_first(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, name, screen)
     display = ProgressDisplay(screen, ManualClock())
@@ -157,7 +180,9 @@ def test_the_display_is_for_terminals_unless_asked_for(monkeypatch: pytest.Monke
     assert progress_wanted({"client.progress": "true"}, Terminal())
 
 
-def test_where_nothing_is_drawn_a_word_about_slots_remains_unless_progress_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_is_drawn_a_word_about_slots_remains_unless_progress_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert isinstance(make_progress({}, "").display, SlotNotice)
     assert make_progress({"client.progress": False}, "").display is None
@@ -175,7 +200,9 @@ def test_an_output_that_says_nothing_of_terminals_is_none(monkeypatch: pytest.Mo
     assert isinstance(make_progress({}, "").display, SlotNotice)
 
 
-def test_outputs_that_are_closed_or_no_terminals_are_left_alone_while_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_that_are_closed_or_no_terminals_are_left_alone_while_it_is_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tee = Tee(io.StringIO())
     monkeypatch.setattr(sys, "stdout", tee)
     monkeypatch.setattr(sys, "stderr", None)
@@ -185,7 +212,9 @@ def test_outputs_that_are_closed_or_no_terminals_are_left_alone_while_it_is_draw
     display.close()
 
 
-def test_where_standard_error_is_closed_nothing_is_drawn_or_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_standard_error_is_closed_nothing_is_drawn_or_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     assert make_progress({}, "").display is None
     assert make_progress({"client.progress": True}, "").display is None

@@ -1,4 +1,5 @@
-"""A batch job on a real Ray cluster: its results travel between processes, and it needs fewer slots than a stream would."""
+"""A batch job on a real Ray cluster: its results travel between processes, and it needs fewer slots
+than a stream would."""
 
 from __future__ import annotations
 
@@ -22,6 +23,8 @@ with counted.execute_and_collect("batch") as results:
 
 def test_a_batch_job_runs_on_less_than_its_parallelism(ray: RayCluster) -> None:
     """Four CPUs; as a stream it would need twelve slots."""
-    done = ray.flinkpy("run", "-t", "ray-application", "-D", "execution.sorted-inputs.memory=1 kb", ray.job(JOB))
+    done = ray.flinkpy(
+        "run", "-t", "ray-application", "-D", "execution.sorted-inputs.memory=1 kb", ray.job(JOB)
+    )
     assert done.code == 0, done.err
     assert done.out.strip().endswith(str([(key, 286 if key < 5 else 285) for key in range(7)]))

@@ -1,4 +1,5 @@
-"""Sessions on a real Ray cluster, used the way people use them: programs and commands, each a process."""
+"""Sessions on a real Ray cluster, used the way people use them: programs and commands, each a
+process."""
 
 from __future__ import annotations
 
@@ -59,7 +60,9 @@ def run_pids(ray: RayCluster) -> dict[str, object]:
 
 
 def start_endless(ray: RayCluster, folder: Path, name: str, *options: str) -> subprocess.Popen[str]:
-    process = ray.start("run", "-t", "ray", "-p", "2", *options, ray.job(ENDLESS, "endless.py"), str(folder), name)
+    process = ray.start(
+        "run", "-t", "ray", "-p", "2", *options, ray.job(ENDLESS, "endless.py"), str(folder), name
+    )
     try:
         eventually(lambda: len(pids(folder)) == 2 or process.poll() not in (None, 0))
         assert len(pids(folder)) == 2
@@ -83,7 +86,9 @@ def job_id(line: str) -> str:
     return match.group()
 
 
-def test_a_job_runs_in_two_processes_and_the_next_run_reuses_session_and_workers(ray: RayCluster) -> None:
+def test_a_job_runs_in_two_processes_and_the_next_run_reuses_session_and_workers(
+    ray: RayCluster,
+) -> None:
     first = run_pids(ray)
     assert first["counts"] == {str(k): 143 - (k == 6) for k in range(7)}
     assert len(first["pids"]) == 2  # type: ignore[arg-type]
@@ -94,7 +99,9 @@ def test_a_job_runs_in_two_processes_and_the_next_run_reuses_session_and_workers
 
 
 @pytest.mark.wide
-def test_a_running_job_is_listed_and_cancelled_from_another_process(ray: RayCluster, tmp_path: Path) -> None:
+def test_a_running_job_is_listed_and_cancelled_from_another_process(
+    ray: RayCluster, tmp_path: Path
+) -> None:
     process = start_endless(ray, tmp_path, "listed")
     line = next(line for line in running(ray).splitlines() if "listed" in line)
     assert "RUNNING" in line
@@ -129,9 +136,13 @@ def test_a_killed_worker_fails_the_job_at_once_and_clearly(ray: RayCluster, tmp_
     os.kill(pids(tmp_path)[0], signal.SIGKILL)
     started = time.perf_counter()
     outcome = finish(process)
-    assert time.perf_counter() - started < 10  # noticed within 2 s; the rest is the client's interpreter ending, beside other tests
+    # noticed within 2 s; the rest is the client's interpreter ending, beside other tests
+    assert time.perf_counter() - started < 10
     assert outcome.code == 1
-    assert re.search(r"job 'killed' failed: .*(taskexecutor-\w+.*(lost|died)|lost .*taskexecutor-\w+)", outcome.err)
+    assert re.search(
+        r"job 'killed' failed: .*(taskexecutor-\w+.*(lost|died)|lost .*taskexecutor-\w+)",
+        outcome.err,
+    )
     assert len(outcome.err.splitlines()) <= 3
     assert run_pids(ray)["counts"]
 
@@ -148,16 +159,25 @@ def test_an_impossible_job_fails_fast_with_numbers_and_the_option(ray: RayCluste
 
 @pytest.mark.wide
 def test_the_advice_of_that_message_helps(ray: RayCluster) -> None:
-    outcome = ray.flinkpy("run", "-t", "ray", "-p", "5", "-D", "taskmanager.ray.num-cpus-per-slot=0.4", ray.job(PIDS))
+    outcome = ray.flinkpy(
+        "run", "-t", "ray", "-p", "5", "-D", "taskmanager.ray.num-cpus-per-slot=0.4", ray.job(PIDS)
+    )
     assert outcome.code == 0, outcome.err
 
 
 def test_a_failing_function_shows_the_users_frame(ray: RayCluster) -> None:
-    outcome = ray.flinkpy("run", "-t", "ray", ray.job(
-        "from flinkpy.datastream import StreamExecutionEnvironment\n"
-        "env = StreamExecutionEnvironment.get_execution_environment()\n"
-        "env.from_collection([2, 1, 0]).map(lambda x: 1 / x).name('Ratio').add_sink(print)\n"
-        "env.execute('broken')\n", "broken.py"))
+    outcome = ray.flinkpy(
+        "run",
+        "-t",
+        "ray",
+        ray.job(
+            "from flinkpy.datastream import StreamExecutionEnvironment\n"
+            "env = StreamExecutionEnvironment.get_execution_environment()\n"
+            "env.from_collection([2, 1, 0]).map(lambda x: 1 / x).name('Ratio').add_sink(print)\n"
+            "env.execute('broken')\n",
+            "broken.py",
+        ),
+    )
     assert outcome.code == 1
     assert outcome.err.startswith("job 'broken' failed: ZeroDivisionError: division by zero\n")
     assert 'broken.py", line 3, in <lambda>' in outcome.err
@@ -169,25 +189,46 @@ def test_a_failing_function_shows_the_users_frame(ray: RayCluster) -> None:
 @pytest.mark.wide
 def test_a_module_beside_the_job_travels_with_it(ray: RayCluster) -> None:
     (ray.folder / "network.py").write_text("def double(x):\n    return 2 * x\n")
-    outcome = ray.flinkpy("run", "-t", "ray", ray.job(
-        "import network\nfrom flinkpy.datastream import StreamExecutionEnvironment\n"
-        "env = StreamExecutionEnvironment.get_execution_environment()\n"
-        "print(list(env.from_collection([1, 2]).map(network.double).execute_and_collect()))\n", "beside.py"))
+    outcome = ray.flinkpy(
+        "run",
+        "-t",
+        "ray",
+        ray.job(
+            "import network\nfrom flinkpy.datastream import StreamExecutionEnvironment\n"
+            "env = StreamExecutionEnvironment.get_execution_environment()\n"
+            "print(list(env.from_collection([1, "
+            "2]).map(network.double).execute_and_collect()))\n",
+            "beside.py",
+        ),
+    )
     assert outcome.code == 0, outcome.err
     assert outcome.out == "[2, 4]\n"
 
 
 @pytest.mark.wide
 def test_options_a_running_session_cannot_take_are_told(ray: RayCluster) -> None:
-    outcome = ray.flinkpy("run", "-t", "ray", "-D", "taskmanager.numberOfTaskSlots=3", ray.job(PIDS))
+    outcome = ray.flinkpy(
+        "run", "-t", "ray", "-D", "taskmanager.numberOfTaskSlots=3", ray.job(PIDS)
+    )
     assert outcome.code == 0, outcome.err
     assert "without effect: taskmanager.numberOfTaskSlots=3" in outcome.err
 
 
 @pytest.mark.wide
 def test_another_version_of_flinkpy_is_refused(ray: RayCluster) -> None:
-    code = "import flinkpy; flinkpy.__version__ = '9.9'; from flinkpy.cli.main import main; main(['list'])"
-    outcome = finish(subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ray.environment))
+    code = (
+        "import flinkpy; flinkpy.__version__ = '9.9'; from flinkpy.cli.main import main; "
+        "main(['list'])"
+    )
+    outcome = finish(
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ray.environment,
+        )
+    )
     assert outcome.code == 1
     assert "was started by flinkpy" in outcome.err
     assert "flinkpy session stop " in outcome.err
@@ -205,7 +246,9 @@ def test_sessions_of_other_names_live_beside_it(ray: RayCluster) -> None:
 
 
 @pytest.mark.wide
-def test_a_dead_job_manager_is_one_clear_message_and_the_next_run_starts_anew(ray: RayCluster, tmp_path: Path) -> None:
+def test_a_dead_job_manager_is_one_clear_message_and_the_next_run_starts_anew(
+    ray: RayCluster, tmp_path: Path
+) -> None:
     process = start_endless(ray, tmp_path, "orphan")
     workers = pids(tmp_path)
     for pid in _hosts_beside(workers):
@@ -220,9 +263,20 @@ def test_a_dead_job_manager_is_one_clear_message_and_the_next_run_starts_anew(ra
 
 def _hosts_beside(workers: list[int]) -> list[int]:
     """The other actors of this cluster that host endpoints: the JobManager, and idle workers."""
-    siblings = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and int(entry.name) not in workers]
+    siblings = [
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and int(entry.name) not in workers
+    ]
     raylet = _parent(workers[0])
-    return [pid for pid in siblings if _alive(pid) and _parent(pid) == raylet and _name(pid).startswith("ray::") and "Process" in _name(pid)]
+    return [
+        pid
+        for pid in siblings
+        if _alive(pid)
+        and _parent(pid) == raylet
+        and _name(pid).startswith("ray::")
+        and "Process" in _name(pid)
+    ]
 
 
 def _parent(pid: int) -> int:
@@ -234,15 +288,29 @@ def _name(pid: int) -> str:
 
 
 def _alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return (
+        Path(f"/proc/{pid}").exists()
+        and "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    )
 
 
 @pytest.mark.wide
-def test_a_function_that_reads_what_is_typed_finds_the_end_and_waits_for_nobody(ray: RayCluster) -> None:
-    outcome = ray.flinkpy("run", "-t", "ray", ray.job("from flinkpy.datastream import StreamExecutionEnvironment\n"
-                                                      "env = StreamExecutionEnvironment.get_execution_environment()\n"
-                                                      "env.from_collection([1]).map(lambda value: input()).print()\n"
-                                                      "env.execute()\n"))
+def test_a_function_that_reads_what_is_typed_finds_the_end_and_waits_for_nobody(
+    ray: RayCluster,
+) -> None:
+    outcome = ray.flinkpy(
+        "run",
+        "-t",
+        "ray",
+        ray.job(
+            "from flinkpy.datastream import StreamExecutionEnvironment\n"
+            "env = "
+            "StreamExecutionEnvironment.get_execution_environment()\n"
+            "env.from_collection([1]).map(lambda "
+            "value: input()).print()\n"
+            "env.execute()\n"
+        ),
+    )
     assert outcome.code == 1
     assert "EOFError" in outcome.err
 
@@ -271,9 +339,21 @@ env.execute()
 
 
 @pytest.mark.wide
-def test_a_worker_whose_function_does_not_return_when_cancelled_ends_and_its_slots_are_free_again(ray: RayCluster, tmp_path: Path) -> None:
-    options = ("-t", "ray-session", "-D", "cluster.id=stuck", "-D", "heartbeat.interval=500 ms", "-D", "slotmanager.number-of-slots.max=1",
-               "-D", "task.cancellation.timeout=1 s")
+def test_a_worker_whose_function_does_not_return_when_cancelled_ends_and_its_slots_are_free_again(
+    ray: RayCluster, tmp_path: Path
+) -> None:
+    options = (
+        "-t",
+        "ray-session",
+        "-D",
+        "cluster.id=stuck",
+        "-D",
+        "heartbeat.interval=500 ms",
+        "-D",
+        "slotmanager.number-of-slots.max=1",
+        "-D",
+        "task.cancellation.timeout=1 s",
+    )
     started = tmp_path / "started"
     process = ray.start("run", *options, ray.job(STUCK, "stuck.py"), str(started))
     eventually(started.exists)
@@ -309,8 +389,11 @@ env.execute()
 
 
 @pytest.mark.finding("newcomers 4")
-def test_functions_in_two_slots_of_one_worker_wait_at_the_same_time(ray: RayCluster, tmp_path: Path) -> None:
-    options = ("-t", "ray", "-D", "cluster.id=meets", "-D", "taskmanager.numberOfTaskSlots=2")  # no worker of another session has two
+def test_functions_in_two_slots_of_one_worker_wait_at_the_same_time(
+    ray: RayCluster, tmp_path: Path
+) -> None:
+    # no worker of another session has two
+    options = ("-t", "ray", "-D", "cluster.id=meets", "-D", "taskmanager.numberOfTaskSlots=2")
     outcome = ray.flinkpy("run", *options, ray.job(MEETS, "meets.py"), str(tmp_path))
     assert outcome.code == 0, outcome.err
     assert ray.flinkpy("session", "stop", "meets").code == 0

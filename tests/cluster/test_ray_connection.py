@@ -17,12 +17,23 @@ This process on node 203.0.113.9 was started with:
 """
 
 
-@pytest.mark.parametrize(("ray_says", "shown"), [
-    (TWO_VERSIONS, "was started with: Ray: 2.60.0 Python: 3.11.2 This process on node 203.0.113.9 was started with: Ray: 2.60.0 Python: 3.11.7"),
-    ("\nIt is full\n\nStack:\n  at one\n  at two\n", ": It is full"),
-    ("", ": RuntimeError"),
-])
-def test_why_a_cluster_cannot_be_joined_is_one_line_that_says_it_all(monkeypatch: pytest.MonkeyPatch, ray_says: str, shown: str) -> None:
+@pytest.mark.parametrize(
+    ("ray_says", "shown"),
+    [
+        (
+            TWO_VERSIONS,
+            (
+                "was started with: Ray: 2.60.0 Python: 3.11.2 This process on node 203.0.113.9 was "
+                "started with: Ray: 2.60.0 Python: 3.11.7"
+            ),
+        ),
+        ("\nIt is full\n\nStack:\n  at one\n  at two\n", ": It is full"),
+        ("", ": RuntimeError"),
+    ],
+)
+def test_why_a_cluster_cannot_be_joined_is_one_line_that_says_it_all(
+    monkeypatch: pytest.MonkeyPatch, ray_says: str, shown: str
+) -> None:
     def refuses(**arguments: object) -> None:
         raise RuntimeError(ray_says)
 

@@ -69,7 +69,9 @@ def test_a_head_that_comes_back_in_time_is_not(listener: Listener) -> None:
     head.check(120.0)
 
 
-def test_who_has_a_head_that_comes_back_says_how_long_that_takes(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_has_a_head_that_comes_back_says_how_long_that_takes(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(RECONNECT_TIMEOUT, "300")
     head = RayHead(listener.address, "Ray is gone")
     listener.go()
@@ -88,18 +90,26 @@ def test_looking_is_not_done_at_every_call(listener: Listener) -> None:
 
 
 @pytest.mark.finding("hunts 18")
-def test_a_wait_for_an_answer_that_does_not_come_ends_when_the_head_is_gone(listener: Listener) -> None:
+def test_a_wait_for_an_answer_that_does_not_come_ends_when_the_head_is_gone(
+    listener: Listener,
+) -> None:
     class Silent:
         def request_job_status(self, job_id: JobId) -> Future[object]:
             listener.go()
             return Future()
 
-    client = ClusterClient(cast(DispatcherGateway, Silent()), ClientConfig(ask_timeout_s=50.0), head=RayHead(listener.address, "Ray is gone"))
+    client = ClusterClient(
+        cast(DispatcherGateway, Silent()),
+        ClientConfig(ask_timeout_s=50.0),
+        head=RayHead(listener.address, "Ray is gone"),
+    )
     with pytest.raises(ResourceUnavailableError, match="Ray is gone"):
         client.job(JobId("ab12")).status()
 
 
-def test_a_job_that_lost_its_worker_because_ray_went_away_says_that_ray_is_gone(listener: Listener) -> None:
+def test_a_job_that_lost_its_worker_because_ray_went_away_says_that_ray_is_gone(
+    listener: Listener,
+) -> None:
     """The worker died first, and the JobManager had time to tell."""
     lost = TaskExecutorLostError("taskexecutor-1 is lost")
 
@@ -107,7 +117,9 @@ def test_a_job_that_lost_its_worker_because_ray_went_away_says_that_ray_is_gone(
         def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult]:
             return Future.completed(JobResult(job_id, "endless", JobState.FAILED, 1, lost))
 
-    client = ClusterClient(cast(DispatcherGateway, Dying()), head=RayHead(listener.address, "Ray is gone"))
+    client = ClusterClient(
+        cast(DispatcherGateway, Dying()), head=RayHead(listener.address, "Ray is gone")
+    )
     with pytest.raises(JobExecutionError, match="taskexecutor-1 is lost"):
         client.job(JobId("ab12")).result()
     listener.go()
@@ -128,5 +140,8 @@ def test_a_program_that_waits_is_told_when_the_head_is_killed(tmp_path: Path) ->
         os.kill(ray.control, signal.SIGKILL)
         outcome = finish(waiting, 30)
     assert outcome.code == 1
-    assert outcome.err == (f"the flinkpy session 'default' on Ray is gone: no Ray answers at {ray.address} any more (`ray status` tells); "
-                           "run the program again to start anew\n")
+    assert outcome.err == (
+        f"the flinkpy session 'default' on Ray is gone: no Ray answers at {ray.address} any "
+        "more (`ray status` tells); "
+        "run the program again to start anew\n"
+    )

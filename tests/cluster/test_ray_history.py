@@ -37,21 +37,41 @@ env.execute("fails once")
 SESSION = ("-D", "cluster.id=past")
 
 
-def test_a_job_is_shown_while_it_runs_and_from_its_archive_when_its_session_is_gone(ray: RayCluster, tmp_path: Path) -> None:
+def test_a_job_is_shown_while_it_runs_and_from_its_archive_when_its_session_is_gone(
+    ray: RayCluster, tmp_path: Path
+) -> None:
     archives = tmp_path / "archives"
     ray.flinkpy("session", "start", "-D", f"jobmanager.archive.fs.dir={archives}", "past")
     try:
-        started = ray.flinkpy("run", "-d", "-t", "ray-session", *SESSION, ray.job(FAILS_ONCE, "fails_once.py"), str(tmp_path))
+        started = ray.flinkpy(
+            "run",
+            "-d",
+            "-t",
+            "ray-session",
+            *SESSION,
+            ray.job(FAILS_ONCE, "fails_once.py"),
+            str(tmp_path),
+        )
         found = re.search(r"job id ([0-9a-f]{32})\n", started.out)
         assert found is not None, started
         job_id = found[1]
         eventually((tmp_path / "went-on").exists)
         shown = ray.flinkpy("show", *SESSION, job_id[:8])
         assert (shown.code, shown.err) == (0, "")
-        assert re.match(rf"{job_id} 'fails once': RUNNING since .*, 1 restart\n", shown.out), shown.out
+        assert re.match(rf"{job_id} 'fails once': RUNNING since .*, 1 restart\n", shown.out), (
+            shown.out
+        )
         assert re.search(r"subtask 0, attempt 1: RUNNING on ", shown.out)
-        assert re.search(r"subtask 0, attempt 0: FAILED on .*: UserCodeError: ValueError: the twentieth record", shown.out), shown.out
-        assert re.search(r"checkpoints: \d+ complete, \d+ failed, \d+ under way, \d+ times restored", shown.out)
+        assert re.search(
+            (
+                r"subtask 0, attempt 0: FAILED on .*: UserCodeError: ValueError: the twentieth "
+                r"record"
+            ),
+            shown.out,
+        ), shown.out
+        assert re.search(
+            r"checkpoints: \d+ complete, \d+ failed, \d+ under way, \d+ times restored", shown.out
+        )
         assert re.search(r"fails_once.py", shown.out)
         cancelled = ray.flinkpy("cancel", *SESSION, job_id)
         assert cancelled.code == 0, cancelled
@@ -62,7 +82,15 @@ def test_a_job_is_shown_while_it_runs_and_from_its_archive_when_its_session_is_g
     listed = ray.flinkpy("list", "-a", *SESSION, "-D", f"jobmanager.archive.fs.dir={archives}")
     assert re.search(rf"^{job_id} +CANCELED .* fails once$", listed.out, re.MULTILINE), listed
     assert "only archived jobs are shown" in listed.err
-    server = ray.start("history", "-D", f"historyserver.archive.fs.dir={archives}", "-D", "historyserver.web.port=0", "-D", "rest.token=known")
+    server = ray.start(
+        "history",
+        "-D",
+        f"historyserver.archive.fs.dir={archives}",
+        "-D",
+        "historyserver.web.port=0",
+        "-D",
+        "rest.token=known",
+    )
     try:
         assert server.stdout is not None
         line = server.stdout.readline()
@@ -72,7 +100,9 @@ def test_a_job_is_shown_while_it_runs_and_from_its_archive_when_its_session_is_g
         assert rest.ask("/jobs/overview").status == 401
         [job] = rest.ask("/v1/jobs/overview", headers=token).json["jobs"]
         assert (job["jid"], job["state"]) == (job_id, "CANCELED")
-        assert rest.ask(f"/jobs/{job_id}/checkpoints", headers=token).json["counts"]["completed"] > 0
+        assert (
+            rest.ask(f"/jobs/{job_id}/checkpoints", headers=token).json["counts"]["completed"] > 0
+        )
     finally:
         server.terminate()
         finish(server)

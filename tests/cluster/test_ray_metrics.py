@@ -1,4 +1,5 @@
-"""Metrics of a job on Ray, whose tasks are in several processes: for Prometheus, and in Ray's own export."""
+"""Metrics of a job on Ray, whose tasks are in several processes: for Prometheus, and in Ray's own
+export."""
 
 from __future__ import annotations
 
@@ -57,23 +58,44 @@ def scraped(address: str) -> dict[str, list[tuple[dict[str, str], float]]]:
 
 def test_metrics_come_from_every_process(ray: RayCluster, tmp_path: Path) -> None:
     port = free_port()
-    options = ["-D", "metrics.reporters=prom,ray", "-D", f"metrics.reporter.prom.port={port}", "-D", "metrics.fetcher.update-interval=0",
-               "-D", "metrics.reporter.ray.interval=1 s"]
+    options = [
+        "-D",
+        "metrics.reporters=prom,ray",
+        "-D",
+        f"metrics.reporter.prom.port={port}",
+        "-D",
+        "metrics.fetcher.update-interval=0",
+        "-D",
+        "metrics.reporter.ray.interval=1 s",
+    ]
     assert ray.flinkpy("session", "start", *options).code == 0
     ran = ray.flinkpy("run", "-t", "ray-session", ray.job(ENDLESS))
     assert ran.code == 0, ran.err
     address, task = f"http://localhost:{port}/metrics", "flink_taskmanager_job_task_"
 
     def remote() -> list[float]:
-        return [value for labels, value in scraped(address)[f"{task}numBytesInRemote"] if labels["job_name"] == "endless job" and value > 0]
+        return [
+            value
+            for labels, value in scraped(address)[f"{task}numBytesInRemote"]
+            if labels["job_name"] == "endless job" and value > 0
+        ]
 
     eventually(lambda: bool(remote()), 2 * PATIENCE_S)
     found = scraped(address)
-    assert len({labels["tm_id"] for labels, _ in found[f"{task}numRecordsIn"]}) == len(found["flink_taskmanager_numRunningTasks"]) >= 2
+    assert (
+        len({labels["tm_id"] for labels, _ in found[f"{task}numRecordsIn"]})
+        == len(found["flink_taskmanager_numRunningTasks"])
+        >= 2
+    )
     assert all(value > 0 for _, value in found["flink_taskmanager_Status_Python_Memory_RSS"])
     with joined(ray):
         import ray as joined_ray
 
-        [(host, own)] = [(node["NodeManagerAddress"], node["MetricsExportPort"]) for node in joined_ray.nodes()]
-    eventually(lambda: bool(scraped(f"http://{host}:{own}/metrics")[f"ray_{task}numRecordsIn".lower()]), 2 * PATIENCE_S)
+        [(host, own)] = [
+            (node["NodeManagerAddress"], node["MetricsExportPort"]) for node in joined_ray.nodes()
+        ]
+    eventually(
+        lambda: bool(scraped(f"http://{host}:{own}/metrics")[f"ray_{task}numRecordsIn".lower()]),
+        2 * PATIENCE_S,
+    )
     assert ray.flinkpy("session", "stop").code == 0

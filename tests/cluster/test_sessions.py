@@ -1,4 +1,5 @@
-"""Sessions and applications beside each other on one Ray cluster, and what is left of each when it has ended: nothing."""
+"""Sessions and applications beside each other on one Ray cluster, and what is left of each when it
+has ended: nothing."""
 
 from __future__ import annotations
 
@@ -103,49 +104,80 @@ def nothing_but(eyes: Eyes, before: Census, *managers: str) -> None:
 
     def holds() -> bool:
         found = eyes.look().beyond(before)
-        return {name for name in found if not name.startswith("taskexecutor-")} == set(managers) and len(found) == 2 * len(managers)
+        return {name for name in found if not name.startswith("taskexecutor-")} == set(
+            managers
+        ) and len(found) == 2 * len(managers)
 
     try:
         eventually(holds)
     except AssertionError:
-        raise AssertionError(f"expected {managers} and a worker each, found {eyes.look().beyond(before)}") from None
+        raise AssertionError(
+            f"expected {managers} and a worker each, found {eyes.look().beyond(before)}"
+        ) from None
 
 
 @pytest.mark.wide
-def test_two_sessions_and_an_application_do_not_see_each_other_and_leave_nothing(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
+def test_two_sessions_and_an_application_do_not_see_each_other_and_leave_nothing(
+    ray: RayCluster, eyes: Eyes, tmp_path: Path
+) -> None:
     before = eyes.look()
-    started = ray.flinkpy("session", "start", "-D", "rest.enabled=true", "-D", "rest.port=0", "red").out
-    assert started.startswith("started the flinkpy session 'red'; `flinkpy run -t ray-session -D cluster.id=red")
+    started = ray.flinkpy(
+        "session", "start", "-D", "rest.enabled=true", "-D", "rest.port=0", "red"
+    ).out
+    assert started.startswith(
+        "started the flinkpy session 'red'; `flinkpy run -t ray-session -D cluster.id=red"
+    )
     red = endless(ray, tmp_path / "red", "red job", *session("red"))
     blue = endless(ray, tmp_path / "blue", "blue job", *session("blue"))  # starts by itself
     own = endless(ray, tmp_path / "own", "own job", "-t", "ray-application", "-D", "cluster.id=own")
     nothing_but(eyes, before, "jobmanager-red", "jobmanager-blue", "jobmanager-own")
 
-    found = re.search(r"^red in the browser: http://localhost:(\d+)/#token=\S+ \(for scripts: header '(.+): (.+)'\)$", started, re.MULTILINE)
+    found = re.search(
+        (
+            r"^red in the browser: http://localhost:(\d+)/#token=\S+ \(for scripts: header '(.+): "
+            r"(.+)'\)$"
+        ),
+        started,
+        re.MULTILINE,
+    )
     assert found is not None
     rest, token = Rest(int(found[1])), {found[2]: found[3]}
-    assert [(job["name"], job["state"]) for job in rest.ask("/jobs/overview", headers=token).json["jobs"]] == [("red job", "RUNNING")]
+    assert [
+        (job["name"], job["state"])
+        for job in rest.ask("/jobs/overview", headers=token).json["jobs"]
+    ] == [("red job", "RUNNING")]
     assert rest.ask("/jobs/overview").status == 401
 
     sessions = ray.flinkpy("session", "list").out
     assert found[0] in sessions
-    assert re.findall(r"^(blue|own|red) +(session|application) +1 +1 +1 +0 ", sessions, re.MULTILINE) == [
-        ("blue", "session"), ("own", "application"), ("red", "session")]
-    assert ray.flinkpy("session", "start", "red").out.startswith("there is already the flinkpy session 'red'")
+    assert re.findall(
+        r"^(blue|own|red) +(session|application) +1 +1 +1 +0 ", sessions, re.MULTILINE
+    ) == [("blue", "session"), ("own", "application"), ("red", "session")]
+    assert ray.flinkpy("session", "start", "red").out.startswith(
+        "there is already the flinkpy session 'red'"
+    )
     listed = ray.flinkpy("list", "-D", "cluster.id=red").out
     assert "red job" in listed
     assert "blue job" not in listed
     assert "own job" not in listed
     job_id = re.findall(r"\b[0-9a-f]{32}\b", listed)[0]
     elsewhere = ray.flinkpy("cancel", "-D", "cluster.id=blue", job_id)
-    assert (elsewhere.code, elsewhere.err) == (1, f"no job {job_id} in this session; `flinkpy list` shows what there is\n")
+    assert (elsewhere.code, elsewhere.err) == (
+        1,
+        f"no job {job_id} in this session; `flinkpy list` shows what there is\n",
+    )
     taken = ray.flinkpy("run", "-t", "ray-application", "-D", "cluster.id=red", ray.job(COLUMNS))
-    assert (taken.code, taken.err) == (1, "there is a cluster named 'red' on Ray already; choose another cluster.id\n")
+    assert (taken.code, taken.err) == (
+        1,
+        "there is a cluster named 'red' on Ray already; choose another cluster.id\n",
+    )
 
     own.send_signal(signal.SIGINT)
     assert finish(own).code == 130
     nothing_but(eyes, before, "jobmanager-red", "jobmanager-blue")
-    assert ray.flinkpy("session", "stop", "red").out.startswith("stopped the flinkpy session 'red'; Ray keeps running")
+    assert ray.flinkpy("session", "stop", "red").out.startswith(
+        "stopped the flinkpy session 'red'; Ray keeps running"
+    )
     assert (finish(red).code, red.poll() is None) == (1, False)
     nothing_but(eyes, before, "jobmanager-blue")
     assert blue.poll() is None
@@ -156,7 +188,9 @@ def test_two_sessions_and_an_application_do_not_see_each_other_and_leave_nothing
 
 
 @pytest.mark.wide
-def test_an_application_whose_program_is_killed_leaves_nothing(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
+def test_an_application_whose_program_is_killed_leaves_nothing(
+    ray: RayCluster, eyes: Eyes, tmp_path: Path
+) -> None:
     before = eyes.look()
     program = endless(ray, tmp_path / "started", "orphan", "-t", "ray-application")
     assert len(eyes.look().beyond(before)) == 2
@@ -176,7 +210,9 @@ def test_an_application_that_ends_leaves_nothing(ray: RayCluster, eyes: Eyes, br
 
 
 @pytest.mark.wide
-def test_a_program_with_its_own_cluster_ends_after_the_jobs_it_did_not_wait_for(ray: RayCluster, eyes: Eyes) -> None:
+def test_a_program_with_its_own_cluster_ends_after_the_jobs_it_did_not_wait_for(
+    ray: RayCluster, eyes: Eyes
+) -> None:
     before = eyes.look()
     outcome = ray.flinkpy("run", "-t", "ray-application", ray.job(UNWAITED, "unwaited.py"))
     assert (outcome.code, outcome.err) == (0, "")
@@ -187,14 +223,25 @@ def test_a_program_with_its_own_cluster_ends_after_the_jobs_it_did_not_wait_for(
 
 @pytest.mark.wide
 @pytest.mark.parametrize("started_by", ["flinkpy run", "python"])
-def test_ctrl_c_at_its_end_cancels_what_it_did_not_wait_for(ray: RayCluster, eyes: Eyes, tmp_path: Path, started_by: str) -> None:
+def test_ctrl_c_at_its_end_cancels_what_it_did_not_wait_for(
+    ray: RayCluster, eyes: Eyes, tmp_path: Path, started_by: str
+) -> None:
     before, started = eyes.look(), tmp_path / "started"
     at_its_end = "env.execute_async(sys.argv[2])\nstarted.with_name('ending').touch()"
     script = ray.job(ENDLESS.replace("env.execute(sys.argv[2])", at_its_end), "unwaited_endless.py")
     arguments = (script, str(started), "unwaited")
-    process = ray.start("run", "-t", "ray-application", *arguments) if started_by == "flinkpy run" else subprocess.Popen(
-        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ray.folder,
-        env={**ray.environment, "FLINKPY_EXECUTION_TARGET": "ray-application"})
+    process = (
+        ray.start("run", "-t", "ray-application", *arguments)
+        if started_by == "flinkpy run"
+        else subprocess.Popen(
+            [sys.executable, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ray.folder,
+            env={**ray.environment, "FLINKPY_EXECUTION_TARGET": "ray-application"},
+        )
+    )
     eventually(lambda: started.exists() and started.with_name("ending").exists())
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
@@ -205,17 +252,29 @@ def test_ctrl_c_at_its_end_cancels_what_it_did_not_wait_for(ray: RayCluster, eye
 
 
 @pytest.mark.wide
-def test_a_job_in_a_session_that_its_program_did_not_wait_for_runs_on_and_is_told(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
+def test_a_job_in_a_session_that_its_program_did_not_wait_for_runs_on_and_is_told(
+    ray: RayCluster, eyes: Eyes, tmp_path: Path
+) -> None:
     before, started = eyes.look(), tmp_path / "started"
     text = ENDLESS.replace("env.execute(sys.argv[2])", "env.execute_async(sys.argv[2])")
-    outcome = ray.flinkpy("run", *session("async"), ray.job(text, "unwaited_endless.py"), str(started), "unwaited")
-    told = re.fullmatch(r"job 'unwaited' runs on in the session on Ray; to end it: flinkpy (cancel .*-D cluster.id=async [0-9a-f]{8})\n", outcome.err)
+    outcome = ray.flinkpy(
+        "run", *session("async"), ray.job(text, "unwaited_endless.py"), str(started), "unwaited"
+    )
+    told = re.fullmatch(
+        (
+            r"job 'unwaited' runs on in the session on Ray; to end it: flinkpy (cancel .*-D "
+            r"cluster.id=async [0-9a-f]{8})\n"
+        ),
+        outcome.err,
+    )
     assert told is not None, outcome
     assert outcome.code == 0
     eventually(started.exists)
     assert ray.flinkpy("list", "-D", "cluster.id=async").out.count("RUNNING") == 1
     assert ray.flinkpy(*told.group(1).split()).code == 0
-    eventually(lambda: ray.flinkpy("list", "-a", "-D", "cluster.id=async").out.count("CANCELED") == 1)
+    eventually(
+        lambda: ray.flinkpy("list", "-a", "-D", "cluster.id=async").out.count("CANCELED") == 1
+    )
     assert ray.flinkpy("session", "stop", "async").code == 0
     nothing_but(eyes, before)
 
@@ -229,24 +288,41 @@ def test_a_job_of_an_application_cannot_be_detached(ray: RayCluster) -> None:
 
 @pytest.mark.wide
 @pytest.mark.finding("hunts 18")
-def test_many_small_jobs_one_after_the_other_need_no_more_workers_than_one(ray: RayCluster, eyes: Eyes) -> None:
+def test_many_small_jobs_one_after_the_other_need_no_more_workers_than_one(
+    ray: RayCluster, eyes: Eyes
+) -> None:
     before = eyes.look()
-    patient = ("-D", "slotmanager.requirement-check-delay=1 s")  # on a busy machine the slots of an ended job come back later than usual
+    # on a busy machine the slots of an ended job come back later than usual
+    patient = ("-D", "slotmanager.requirement-check-delay=1 s")
     outcome = ray.flinkpy("run", *session("many"), *patient, ray.job(MANY, "many.py"))
     assert outcome.code == 0, outcome.err
-    assert len([name for name in eyes.look().beyond(before) if name.startswith("taskexecutor-")]) == 2
+    assert (
+        len([name for name in eyes.look().beyond(before) if name.startswith("taskexecutor-")]) == 2
+    )
     assert ray.flinkpy("session", "stop", "many").code == 0
     nothing_but(eyes, before)
 
 
 @pytest.mark.wide
-def test_a_terminated_program_that_started_ray_itself_cancels_its_job(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
+def test_a_terminated_program_that_started_ray_itself_cancels_its_job(
+    ray: RayCluster, eyes: Eyes, tmp_path: Path
+) -> None:
     """Ray's library would end it at once, and the job in the session would go on without it."""
     before = eyes.look()
-    text = f"from flinkpy.cluster.ray.ray_connection import connect_ray\nconnect_ray({{'ray.address': {ray.address!r}}}, start=False)\n{ENDLESS}"
+    text = (
+        "from flinkpy.cluster.ray.ray_connection import "
+        f"connect_ray\nconnect_ray({{'ray.address': {ray.address!r}}}, "
+        f"start=False)\n{ENDLESS}"
+    )
     started = tmp_path / "started"
-    process = subprocess.Popen([sys.executable, ray.job(text, "with_ray.py"), str(started), "terminated"], text=True, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, cwd=ray.folder, env={**ray.environment, "FLINKPY_CLUSTER_ID": "green"})
+    process = subprocess.Popen(
+        [sys.executable, ray.job(text, "with_ray.py"), str(started), "terminated"],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ray.folder,
+        env={**ray.environment, "FLINKPY_CLUSTER_ID": "green"},
+    )
     eventually(started.exists)
     process.terminate()
     assert finish(process).code == 128 + signal.SIGTERM
@@ -256,7 +332,9 @@ def test_a_terminated_program_that_started_ray_itself_cancels_its_job(ray: RayCl
 
 
 @pytest.mark.wide
-def test_blocks_that_a_program_wrote_in_a_session_end_with_the_program(ray: RayCluster, eyes: Eyes) -> None:
+def test_blocks_that_a_program_wrote_in_a_session_end_with_the_program(
+    ray: RayCluster, eyes: Eyes
+) -> None:
     before = eyes.look()
     outcome = ray.flinkpy("run", *session("blocks"), ray.job(DATASET, "dataset.py"))
     assert (outcome.code, outcome.out) == (0, "500000\nTrue\n"), outcome.err

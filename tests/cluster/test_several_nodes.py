@@ -1,5 +1,6 @@
-"""A Ray cluster of three nodes on this machine: each has an address of its own, a raylet and one CPU. Slots lie on all of them, data goes by TCP
-between them, and a node may die with all its processes."""
+"""A Ray cluster of three nodes on this machine: each has an address of its own, a raylet and one
+CPU. Slots lie on all of them, data goes by TCP between them, and a node may die with all its
+processes."""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ class Nodes:
 @contextmanager
 def three_nodes(folder: Path) -> Iterator[Nodes]:
     command = [sys.executable, "-c", _NODES, *OTHERS]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as run:
         assert run.stdin is not None
         assert run.stdout is not None
         try:
@@ -95,9 +98,15 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 def options(nodes: Nodes, tmp_path: Path) -> Iterator[dict[str, Any]]:
     from flinkpy.cluster.ray.ray_sessions import stop_session
 
-    chosen = {**OPTIONS, "execution.target": "ray-session", "cluster.id": CLUSTER, "client.progress": False,
-              "high-availability.type": "filesystem", "high-availability.storageDir": str(tmp_path / "ha"),
-              "execution.checkpointing.dir": str(tmp_path / "checkpoints")}
+    chosen = {
+        **OPTIONS,
+        "execution.target": "ray-session",
+        "cluster.id": CLUSTER,
+        "client.progress": False,
+        "high-availability.type": "filesystem",
+        "high-availability.storageDir": str(tmp_path / "ha"),
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+    }
     yield chosen
     stop_session(chosen)
 
@@ -115,8 +124,11 @@ def own_node() -> str:
 
 
 def tcp_connections() -> list[str]:
-    """The hosts of the data ports to which this process has connected by TCP. A data port's Unix socket is named after it."""
-    ports = set(re.findall(r"@flinkpy-data-port/([0-9.]+:[0-9]+)", Path("/proc/self/net/unix").read_text()))
+    """The hosts of the data ports to which this process has connected by TCP. A data port's Unix
+    socket is named after it."""
+    ports = set(
+        re.findall(r"@flinkpy-data-port/([0-9.]+:[0-9]+)", Path("/proc/self/net/unix").read_text())
+    )
     inodes = set()
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -124,7 +136,12 @@ def tcp_connections() -> list[str]:
         except OSError:  # closed meanwhile
             pass
     rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
-    own = {_place(fields[2]) for fields in rows if fields[3] == "01" and f"socket:[{fields[9]}]" in inodes}  # 01: established
+    # 01: established
+    own = {
+        _place(fields[2])
+        for fields in rows
+        if fields[3] == "01" and f"socket:[{fields[9]}]" in inodes
+    }
     return sorted(place.partition(":")[0] for place in own & ports)
 
 
@@ -134,14 +151,23 @@ def _place(field: str) -> str:
     return f"{'.'.join(str(part) for part in reversed(bytes.fromhex(host)))}:{int(port, 16)}"
 
 
-def test_slots_lie_on_all_nodes_and_records_go_by_tcp_between_them(nodes: Nodes, options: dict[str, Any]) -> None:
+def test_slots_lie_on_all_nodes_and_records_go_by_tcp_between_them(
+    nodes: Nodes, options: dict[str, Any]
+) -> None:
     env = environment(options, 3)
-    numbers = env.generate(lambda number: number, count=3_000).map(lambda number: (number % 30, own_node()))
-    counted = numbers.key_by(lambda pair: pair[0]).map(lambda pair: (pair[0], pair[1], own_node(), tcp_connections()))
+    numbers = env.generate(lambda number: number, count=3_000).map(
+        lambda number: (number % 30, own_node())
+    )
+    counted = numbers.key_by(lambda pair: pair[0]).map(
+        lambda pair: (pair[0], pair[1], own_node(), tcp_connections())
+    )
     with counted.execute_and_collect("exchange") as results:
         found = list(results)
     assert len(found) == 3_000
-    assert {own for _, _, own, _ in found} | {sent_by for _, sent_by, _, _ in found} == {nodes.head, *OTHERS}
+    assert {own for _, _, own, _ in found} | {sent_by for _, sent_by, _, _ in found} == {
+        nodes.head,
+        *OTHERS,
+    }
     connected = {own: set(peers) for _, _, own, peers in found}
     assert all(own not in peers for own, peers in connected.items()), connected
     assert set().union(*connected.values()) == set(connected), connected
@@ -149,17 +175,26 @@ def test_slots_lie_on_all_nodes_and_records_go_by_tcp_between_them(nodes: Nodes,
 
 @pytest.mark.parametrize("local_recovery", [False, True])
 def test_a_node_that_dies_with_its_processes_changes_nothing_in_the_results(
-    local_recovery: bool, nodes: Nodes, options: dict[str, Any], tmp_path: Path,
+    local_recovery: bool, nodes: Nodes, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Three slots are wanted, and two nodes are left: the job goes on when there is another node."""
-    options |= {"execution.state-recovery.from-local": local_recovery, "restart-strategy.fixed-delay.attempts": 1_000}
+    """Three slots are wanted, and two nodes are left: the job goes on when there is another
+    node."""
+    options |= {
+        "execution.state-recovery.from-local": local_recovery,
+        "restart-strategy.fixed-delay.attempts": 1_000,
+    }
     env = environment(options, 3)
 
     def slowly(number: int) -> tuple[int, int]:
         threading.Event().wait(0.002)
         return number % 7, number
 
-    sums = env.generate(lambda number: number, count=6_000).map(slowly).key_by(lambda pair: pair[0]).sum(1)
+    sums = (
+        env.generate(lambda number: number, count=6_000)
+        .map(slowly)
+        .key_by(lambda pair: pair[0])
+        .sum(1)
+    )
     with sums.execute_and_collect("sums") as results:
         job = submitted_jobs()[-1]
         taken = newest_checkpoint(tmp_path / "checkpoints")
@@ -169,15 +204,25 @@ def test_a_node_that_dies_with_its_processes_changes_nothing_in_the_results(
         eventually(lambda: job.details().restarts > 0)
         found = [tuple(record) for record in results]
     assert len(found) == 6_000
-    assert {key: max(total for each, total in found if each == key) for key in range(7)} == {key: sum(range(key, 6_000, 7)) for key in range(7)}
+    assert {key: max(total for each, total in found if each == key) for key in range(7)} == {
+        key: sum(range(key, 6_000, 7)) for key in range(7)
+    }
 
 
-def test_a_file_that_is_not_on_the_node_that_reads_it_is_named_with_that_node(options: dict[str, Any], tmp_path: Path) -> None:
+def test_a_file_that_is_not_on_the_node_that_reads_it_is_named_with_that_node(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
     options["restart-strategy.type"] = "none"
     file = tmp_path / "here"
     file.write_text("one\n")
     env = environment(options, 1)
     lines = env.read_text_file(str(file))
     file.unlink()  # as on a node that never had it
-    with pytest.raises(JobExecutionError, match=rf"No such file or directory on {socket.gethostname()}, where it is to be read .*here"):
+    with pytest.raises(
+        JobExecutionError,
+        match=(
+            rf"No such file or directory on {socket.gethostname()}, where it is to be read "
+            r".*here"
+        ),
+    ):
         list(lines.execute_and_collect("reads"))

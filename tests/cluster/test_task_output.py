@@ -1,4 +1,5 @@
-"""What tasks print, from a worker's standard output to the program's: over a real connection, within this process."""
+"""What tasks print, from a worker's standard output to the program's: over a real connection,
+within this process."""
 
 from __future__ import annotations
 
@@ -20,7 +21,15 @@ from flinkpy.core.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexI
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.runtime.output.task_output import CLIENT, STDERR, STDOUT, JobOutput, OutputAddress, TaskOutput, name_of
+from flinkpy.runtime.output.task_output import (
+    CLIENT,
+    STDERR,
+    STDOUT,
+    JobOutput,
+    OutputAddress,
+    TaskOutput,
+    name_of,
+)
 from flinkpy.runtime.runner_port import TaskReporter
 
 
@@ -47,7 +56,9 @@ class Worker:
     reports: Reports = field(default_factory=Reports)
 
     def __post_init__(self) -> None:
-        self.output = TaskOutput(lambda: self.running if threading.current_thread() is threading.main_thread() else None)
+        self.output = TaskOutput(
+            lambda: self.running if threading.current_thread() is threading.main_thread() else None
+        )
         self.own_stdout: TextIO | None = None
 
     def run(self, task: TaskDeploymentDescriptor, *texts: str) -> None:
@@ -57,7 +68,8 @@ class Worker:
         self.running = None
 
     def deploy(self, task: TaskDeploymentDescriptor) -> TaskReporter:
-        if sys.stdout is not self.own_stdout:  # between a test's set-up and the test, pytest changes it
+        # between a test's set-up and the test, pytest changes it
+        if sys.stdout is not self.own_stdout:
             self.patch.setattr(sys, "stdout", self.log)
             self.patch.setattr(sys, "stderr", io.StringIO())
             self.patch.setattr(logging.getLogger(), "handlers", [])
@@ -76,7 +88,9 @@ class Worker:
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     """In this process, until the test ends."""
-    root, engine, last_resort = logging.getLogger(), logging.getLogger("flinkpy"), logging.lastResort
+    root = logging.getLogger()
+    engine = logging.getLogger("flinkpy")
+    last_resort = logging.lastResort
     before = root.level, engine.level
     yield Worker(monkeypatch)
     root.setLevel(before[0])
@@ -90,23 +104,40 @@ def client() -> Iterator[CollectServer]:
         yield server
 
 
-def address_of(client: CollectServer, *, named: bool = True, level: int = logging.WARNING) -> OutputAddress:
+def address_of(
+    client: CollectServer, *, named: bool = True, level: int = logging.WARNING
+) -> OutputAddress:
     return OutputAddress(client.host, client.port, client.token, named, level)
 
 
-def task(to: OutputAddress | None, name: str = "Map", subtask: int = 0, job: str = "job") -> TaskDeploymentDescriptor:
+def task(
+    to: OutputAddress | None, name: str = "Map", subtask: int = 0, job: str = "job"
+) -> TaskDeploymentDescriptor:
     attempt = ExecutionAttemptId(JobId(job), JobVertexId(name), subtask, 0)
-    return TaskDeploymentDescriptor(attempt, AllocationId("slot"), "job", name, 2, 128, b"", configuration={} if to is None else {CLIENT: to})
+    return TaskDeploymentDescriptor(
+        attempt,
+        AllocationId("slot"),
+        "job",
+        name,
+        2,
+        128,
+        b"",
+        configuration={} if to is None else {CLIENT: to},
+    )
 
 
 def received(client: CollectServer) -> tuple[str, str]:
     """Everything that comes, after the job's end: of standard output, and of standard error."""
     client.job_ended()
     texts = list(client.batches())
-    return "".join(text[1:] for text in texts if text[0] == STDOUT), "".join(text[1:] for text in texts if text[0] == STDERR)
+    return "".join(text[1:] for text in texts if text[0] == STDOUT), "".join(
+        text[1:] for text in texts if text[0] == STDERR
+    )
 
 
-def test_every_line_has_its_tasks_name_and_stays_in_the_workers_own_log(worker: Worker, client: CollectServer) -> None:
+def test_every_line_has_its_tasks_name_and_stays_in_the_workers_own_log(
+    worker: Worker, client: CollectServer
+) -> None:
     address = address_of(client)
     first, second = task(address), task(address, "Sink", 1)
     worker.deploy(first)
@@ -117,7 +148,13 @@ def test_every_line_has_its_tasks_name_and_stays_in_the_workers_own_log(worker: 
     worker.end(first)
     worker.end(second)
     out, err = received(client)
-    assert (out, err) == ("[Map (1/2)] one\n[Map (1/2)] two\n[Sink (2/2)] alpha\n[Map (1/2)] three\n[Map (1/2)] rest\n", "")
+    assert (out, err) == (
+        (
+            "[Map (1/2)] one\n[Map (1/2)] two\n[Sink (2/2)] alpha\n[Map (1/2)] three\n[Map (1/2)] "
+            "rest\n"
+        ),
+        "",
+    )
     assert worker.own_log() == "one\ntwo\nthalpha\nree\nrest"
 
 
@@ -129,7 +166,9 @@ def test_plain_output_has_no_names(worker: Worker, client: CollectServer) -> Non
     assert received(client)[0] == "one\n"
 
 
-def test_a_task_that_prints_and_ends_at_once_is_heard_before_its_end_is_told(worker: Worker, client: CollectServer) -> None:
+def test_a_task_that_prints_and_ends_at_once_is_heard_before_its_end_is_told(
+    worker: Worker, client: CollectServer
+) -> None:
     """After the job's end nobody would wait for a connection that does not stand yet."""
     short = task(address_of(client))
     reporter = worker.deploy(short)
@@ -152,7 +191,9 @@ def test_tasks_of_a_client_that_has_gone_end_all_the_same(worker: Worker) -> Non
 
 def test_jobs_do_not_see_each_others_output(worker: Worker, client: CollectServer) -> None:
     with CollectServer(decode=lambda payload: payload.decode()) as other:
-        mine, theirs, silent = task(address_of(client)), task(address_of(other), job="other"), task(None, job="detached")
+        mine = task(address_of(client))
+        theirs = task(address_of(other), job="other")
+        silent = task(None, job="detached")
         for each in (mine, theirs, silent):
             worker.deploy(each)
         worker.run(mine, "mine\n")
@@ -165,8 +206,11 @@ def test_jobs_do_not_see_each_others_output(worker: Worker, client: CollectServe
         assert received(other)[0] == "[Map (1/2)] theirs\n"
 
 
-def test_other_threads_speak_for_the_only_task_or_for_the_process(worker: Worker, client: CollectServer) -> None:
-    """Those of asynchronous functions, and of libraries. Printing several values is several writes, and still a line."""
+def test_other_threads_speak_for_the_only_task_or_for_the_process(
+    worker: Worker, client: CollectServer
+) -> None:
+    """Those of asynchronous functions, and of libraries. Printing several values is several writes,
+    and still a line."""
     address = address_of(client)
     first, second = task(address), task(address, "Sink")
     worker.deploy(first)
@@ -184,7 +228,9 @@ def elsewhere(*values: object) -> None:
     thread.join()
 
 
-def test_what_is_logged_comes_at_the_level_of_the_program(worker: Worker, client: CollectServer) -> None:
+def test_what_is_logged_comes_at_the_level_of_the_program(
+    worker: Worker, client: CollectServer
+) -> None:
     logger = logging.getLogger("mine")
     talkative = task(address_of(client, level=logging.INFO))
     logger.info("before")
@@ -199,7 +245,9 @@ def test_what_is_logged_comes_at_the_level_of_the_program(worker: Worker, client
     assert received(client) == ("", "[Map (1/2)] INFO:mine:noted 1\n")
 
 
-def test_a_slow_client_costs_lines_and_is_told_how_many(worker: Worker, client: CollectServer) -> None:
+def test_a_slow_client_costs_lines_and_is_told_how_many(
+    worker: Worker, client: CollectServer
+) -> None:
     fast = task(address_of(client))
     worker.deploy(fast)
     line = "x" * 1_000 + "\n"
@@ -217,7 +265,9 @@ def test_the_name_of_a_long_chain_leaves_out_its_middle() -> None:
     assert name.endswith("Map 19 (2/2)")
 
 
-def test_the_program_writes_it_to_what_standard_output_and_error_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_writes_it_to_what_standard_output_and_error_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     out, err = io.StringIO(), io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)

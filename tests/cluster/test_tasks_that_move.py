@@ -1,5 +1,5 @@
-"""Embedded jobs whose tasks move between threads all the time, while they take checkpoints, fail, restart, are cancelled and end: the results are
-those of a plain loop."""
+"""Embedded jobs whose tasks move between threads all the time, while they take checkpoints, fail,
+restart, are cancelled and end: the results are those of a plain loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ FAILED = threading.Event()
 
 @pytest.fixture(autouse=True)
 def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Two calm steps move a task in, and a millisecond moves it out; threads change in the middle of everything."""
+    """Two calm steps move a task in, and a millisecond moves it out; threads change in the middle
+    of everything."""
     monkeypatch.setattr(step_pace, "CALM_STEPS", 2)
     monkeypatch.setattr(step_pace, "NOTABLE_S", 0.001)
     monkeypatch.setattr(step_pace, "LONG_S", 0.002)
@@ -42,7 +43,8 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Naps(MapFunction):
-    """Is opened, so it keeps its thread; naps now and then, and fails once at a record if it is to."""
+    """Is opened, so it keeps its thread; naps now and then, and fails once at a record if it is
+    to."""
 
     def __init__(self, seed: int, fails_at: int | None) -> None:
         self._seed, self._fails_at = seed, fails_at
@@ -65,7 +67,9 @@ class Sums(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self._state = runtime_context.get_state(ValueStateDescriptor("sum"))
 
-    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[int, int, int]]:
+    def process_element(
+        self, value: int, ctx: KeyedProcessFunction.Context
+    ) -> Iterator[tuple[int, int, int]]:
         count, total = self._state.value() or (0, 0)
         self._state.update((count + 1, total + value))
         yield value % KEYS, count + 1, total + value
@@ -85,21 +89,45 @@ def naps_always(value: int) -> int:
 def options(seed: int, folder: Path, **more: Any) -> dict[str, Any]:
     chance = random.Random(seed)
     return {
-        "execution.target": "embedded", "client.progress": False, "execution.checkpointing.interval": "10 ms",
-        "execution.checkpointing.dir": str(folder), "execution.checkpointing.unaligned.enabled": chance.random() < 0.5,
+        "execution.target": "embedded",
+        "client.progress": False,
+        "execution.checkpointing.interval": "10 ms",
+        "execution.checkpointing.dir": str(folder),
+        "execution.checkpointing.unaligned.enabled": chance.random() < 0.5,
         "execution.checkpointing.aligned-checkpoint-timeout": chance.choice(["0 ms", "5 ms"]),
-        "restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": 3, "restart-strategy.fixed-delay.delay": "0 ms",
-        "taskmanager.numberOfTaskSlots": chance.choice([1, 4]), "taskmanager.network.batch.max-records": chance.choice([3, 50, 4096]), **more}
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": 3,
+        "restart-strategy.fixed-delay.delay": "0 ms",
+        "taskmanager.numberOfTaskSlots": chance.choice([1, 4]),
+        "taskmanager.network.batch.max-records": chance.choice([3, 50, 4096]),
+        **more,
+    }
 
 
-def program(seed: int, folder: Path, more: dict[str, Any] | None = None, *, fails_at: int | None = None,
-            nap: Callable[[int], int] = naps_now_and_then) -> Any:
+def program(
+    seed: int,
+    folder: Path,
+    more: dict[str, Any] | None = None,
+    *,
+    fails_at: int | None = None,
+    nap: Callable[[int], int] = naps_now_and_then,
+) -> Any:
     chance = random.Random(seed)
-    env = StreamExecutionEnvironment.get_execution_environment(options(seed, folder, **(more or {})))
+    env = StreamExecutionEnvironment.get_execution_environment(
+        options(seed, folder, **(more or {}))
+    )
     env.set_parallelism(chance.choice([1, 2, 3]))
     naps = Naps(seed, fails_at)
-    numbers = env.from_collection(list(range(RECORDS))).map(nap).rebalance().map(naps).set_parallelism(chance.choice([1, 3]))
-    return numbers.rescale().map(naps_now_and_then).key_by(lambda value: value % KEYS).process(Sums())
+    numbers = (
+        env.from_collection(list(range(RECORDS)))
+        .map(nap)
+        .rebalance()
+        .map(naps)
+        .set_parallelism(chance.choice([1, 3]))
+    )
+    return (
+        numbers.rescale().map(naps_now_and_then).key_by(lambda value: value % KEYS).process(Sums())
+    )
 
 
 def check(results: list[tuple[int, int, int]]) -> None:
@@ -108,7 +136,9 @@ def check(results: list[tuple[int, int, int]]) -> None:
     assert Counter(key for key, _, _ in results) == wanted
     for key, count in wanted.items():
         assert [each for found, each, _ in results if found == key] == list(range(1, count + 1))
-        assert max(total for found, _, total in results if found == key) == sum(range(key, RECORDS, KEYS))
+        assert max(total for found, _, total in results if found == key) == sum(
+            range(key, RECORDS, KEYS)
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -119,7 +149,9 @@ def test_a_job_whose_tasks_move_gives_what_a_loop_gives(seed: int, tmp_path: Pat
 
 @pytest.mark.parametrize("seed", range(10, 14))
 def test_so_it_does_when_it_fails_and_restarts_from_a_checkpoint(seed: int, tmp_path: Path) -> None:
-    with program(seed, tmp_path, fails_at=random.Random(seed).randrange(RECORDS)).execute_and_collect() as results:
+    with program(
+        seed, tmp_path, fails_at=random.Random(seed).randrange(RECORDS)
+    ).execute_and_collect() as results:
         check(list(results))
     assert FAILED.is_set()
 
@@ -134,19 +166,30 @@ def test_and_when_it_is_cancelled_it_ends(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(30, 32))
 def test_in_batch_too(seed: int, tmp_path: Path) -> None:
-    with program(seed, tmp_path, {"execution.runtime-mode": "BATCH"}).execute_and_collect() as results:
+    with program(
+        seed, tmp_path, {"execution.runtime-mode": "BATCH"}
+    ).execute_and_collect() as results:
         check(list(results))
 
 
 @pytest.mark.parametrize("seed", range(40, 43))
 def test_a_job_that_stops_with_a_savepoint_goes_on_from_there(seed: int, tmp_path: Path) -> None:
     # Small batches, so that the source has not ended when the savepoint is asked for
-    stream = program(seed, tmp_path / "checkpoints", {"taskmanager.network.batch.max-records": 3}, nap=naps_always)
+    stream = program(
+        seed,
+        tmp_path / "checkpoints",
+        {"taskmanager.network.batch.max-records": 3},
+        nap=naps_always,
+    )
     stream.filter(lambda result: False).print()
     client = stream.get_execution_environment().execute_async("moves")
     threading.Event().wait(random.Random(seed).random() * 0.1)
     savepoint = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(PATIENCE_S)
-    rest = program(seed, tmp_path / "others", {"execution.savepoint.path": savepoint, "execution.savepoint.ignore-unclaimed-state": True})
+    rest = program(
+        seed,
+        tmp_path / "others",
+        {"execution.savepoint.path": savepoint, "execution.savepoint.ignore-unclaimed-state": True},
+    )
     with rest.execute_and_collect() as results:
         found = list(results)
     assert len(found) > 0

@@ -38,7 +38,9 @@ def test_a_call_of_the_main_thread_is_made_by_another() -> None:
 
 def test_a_call_of_another_thread_is_made_by_itself() -> None:
     seen: list[Any] = []
-    caller = threading.Thread(target=lambda: seen.append(uninterrupted(Gateway()).who().result(10)), name="somebody")
+    caller = threading.Thread(
+        target=lambda: seen.append(uninterrupted(Gateway()).who().result(10)), name="somebody"
+    )
     caller.start()
     caller.join(10)
     assert seen == [("somebody",)]

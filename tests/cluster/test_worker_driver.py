@@ -1,4 +1,5 @@
-"""What the ResourceManager hears of workers on Ray, with an actor that dies when the test says so."""
+"""What the ResourceManager hears of workers on Ray, with an actor that dies when the test says
+so."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class FakeActor:
         self.started: Future[str] = Future()
         self.ends: list[Future[str]] = []
         self.ready = SimpleNamespace(remote=lambda: SimpleNamespace(future=lambda: self.started))
-        self.await_termination = SimpleNamespace(remote=lambda: SimpleNamespace(future=self._new_end))
+        self.await_termination = SimpleNamespace(
+            remote=lambda: SimpleNamespace(future=self._new_end)
+        )
 
     def _new_end(self) -> Future[str]:
         self.ends.append(Future())
@@ -46,10 +49,14 @@ def actor() -> FakeActor:
 @pytest.fixture
 def told(actor: FakeActor, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What is told of a worker that starts."""
-    monkeypatch.setattr(workers, "start_host", lambda process, *args, **kwargs: RayHost(process, actor))
+    monkeypatch.setattr(
+        workers, "start_host", lambda process, *args, **kwargs: RayHost(process, actor)
+    )
     service = RayRpcService("jobmanager")
     leader = FixedLeader("jobmanager/resourcemanager", FencingToken("term"))
-    driver = workers.RayWorkerDriver(service, leader, SessionConfig.of({}), NetworkConfig.of({}), None, b"", "")
+    driver = workers.RayWorkerDriver(
+        service, leader, SessionConfig.of({}), NetworkConfig.of({}), None, b"", ""
+    )
     reasons: list[str] = []
     driver.start_worker(WORKER, 1, ANY, reasons.append)
     yield reasons
@@ -62,7 +69,9 @@ def test_a_worker_that_cannot_start_is_told(actor: FakeActor, told: list[str]) -
     assert actor.ends == []
 
 
-def test_a_worker_that_dies_once_it_was_ready_is_told_also_if_it_never_registered(actor: FakeActor, told: list[str]) -> None:
+def test_a_worker_that_dies_once_it_was_ready_is_told_also_if_it_never_registered(
+    actor: FakeActor, told: list[str]
+) -> None:
     actor.started.set_result("taskexecutor-1")
     assert told == []
     actor.ends[0].set_exception(ActorDiedError())
@@ -70,12 +79,12 @@ def test_a_worker_that_dies_once_it_was_ready_is_told_also_if_it_never_registere
     assert reason.startswith("process taskexecutor-1 died: ")
 
 
-def test_a_worker_that_is_out_of_reach_for_a_moment_is_not_dead(actor: FakeActor, told: list[str]) -> None:
+def test_a_worker_that_is_out_of_reach_for_a_moment_is_not_dead(
+    actor: FakeActor, told: list[str]
+) -> None:
     actor.started.set_result("taskexecutor-1")
     actor.ends[0].set_exception(ActorUnavailableError("for a moment", None))
     eventually(lambda: len(actor.ends) == 2)
     assert told == []
     actor.ends[1].set_result("stopped")
     assert told == ["process taskexecutor-1 has stopped"]
-
-

@@ -39,8 +39,19 @@ def test_every_public_name_of_the_package_is_there() -> None:
 
 
 def test_a_configuration_keeps_what_it_was_given_and_reads_it_in_any_type() -> None:
-    conf = Configuration.from_dict({"a": "5"}).set_boolean("b", True).set_float("c", 1.5).set_integer("d", 3).set_string("e", "x")
-    assert (conf.get_integer("a", 0), conf.get_boolean("b", False), conf.get_float("c", 0.0), conf.get_string("d", "")) == (5, True, 1.5, "3")
+    conf = (
+        Configuration.from_dict({"a": "5"})
+        .set_boolean("b", True)
+        .set_float("c", 1.5)
+        .set_integer("d", 3)
+        .set_string("e", "x")
+    )
+    assert (
+        conf.get_integer("a", 0),
+        conf.get_boolean("b", False),
+        conf.get_float("c", 0.0),
+        conf.get_string("d", ""),
+    ) == (5, True, 1.5, "3")
     assert conf.to_dict() == {"a": "5", "b": "true", "c": "1.5", "d": "3", "e": "x"}
     assert (conf.get_string("none", "default"), conf.contains_key("a")) == ("default", True)
     assert (conf.remove_config("a"), conf.remove_config("a")) == (True, False)
@@ -63,11 +74,26 @@ def test_a_program_may_declare_options_of_its_own() -> None:
 
 def test_execution_config_is_a_face_of_the_options() -> None:
     values: dict[str, Any] = {}
-    config = ExecutionConfig(values).set_parallelism(3).set_max_parallelism(64).enable_object_reuse().set_auto_watermark_interval(50)
-    config.set_global_job_parameters({"answer": 42}).set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 500))
-    assert (config.get_parallelism(), config.get_max_parallelism(), config.is_object_reuse_enabled()) == (3, 64, True)
+    config = (
+        ExecutionConfig(values)
+        .set_parallelism(3)
+        .set_max_parallelism(64)
+        .enable_object_reuse()
+        .set_auto_watermark_interval(50)
+    )
+    config.set_global_job_parameters({"answer": 42}).set_restart_strategy(
+        RestartStrategies.fixed_delay_restart(2, 500)
+    )
+    assert (
+        config.get_parallelism(),
+        config.get_max_parallelism(),
+        config.is_object_reuse_enabled(),
+    ) == (3, 64, True)
     assert config.get_auto_watermark_interval() == 50
-    assert (config.get_global_job_parameters(), values["restart-strategy.fixed-delay.delay"]) == ({"answer": "42"}, "500 ms")
+    assert (config.get_global_job_parameters(), values["restart-strategy.fixed-delay.delay"]) == (
+        {"answer": "42"},
+        "500 ms",
+    )
     assert config.set_parallelism(ExecutionConfig.PARALLELISM_DEFAULT).get_parallelism() == 1
     with pytest.raises(ConfigurationError, match="from 1 on"):
         config.set_parallelism(0)
@@ -76,19 +102,36 @@ def test_execution_config_is_a_face_of_the_options() -> None:
 
 
 def test_spans_and_moments() -> None:
-    assert Time.hours(1).to_milliseconds() == Duration.of_hours(1) // timedelta(milliseconds=1) == 3_600_000
-    assert (Instant.of_epoch_milli(-1).to_epoch_milli(), Duration.of_nanos(5_000).microseconds, repr(Time.seconds(2))) == (-1, 5, "2000 ms")
+    assert (
+        Time.hours(1).to_milliseconds()
+        == Duration.of_hours(1) // timedelta(milliseconds=1)
+        == 3_600_000
+    )
+    assert (
+        Instant.of_epoch_milli(-1).to_epoch_milli(),
+        Duration.of_nanos(5_000).microseconds,
+        repr(Time.seconds(2)),
+    ) == (-1, 5, "2000 ms")
 
 
 def test_strategies_are_values() -> None:
-    assert RestartStrategies.no_restart() == RestartStrategies.no_restart() != RestartStrategies.fixed_delay_restart(1, 1)
-    rate = RestartStrategies.failure_rate_restart(3, timedelta(minutes=1), timedelta(seconds=1)).options()
+    assert (
+        RestartStrategies.no_restart()
+        == RestartStrategies.no_restart()
+        != RestartStrategies.fixed_delay_restart(1, 1)
+    )
+    rate = RestartStrategies.failure_rate_restart(
+        3, timedelta(minutes=1), timedelta(seconds=1)
+    ).options()
     assert rate["restart-strategy.failure-rate.failure-rate-interval"] == "60000 ms"
     assert RestartStrategies.fall_back_restart().options() == {}
     with pytest.raises(ProgramError, match=r"fixed_delay_restart\(\): -1 is less than 0"):
         RestartStrategies.fixed_delay_restart(-1, 1)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(1))
-    assert (strategy.max_out_of_orderness, strategy.idle_timeout) == (timedelta(), timedelta(seconds=1))
+    assert (strategy.max_out_of_orderness, strategy.idle_timeout) == (
+        timedelta(),
+        timedelta(seconds=1),
+    )
 
     class First(TimestampAssigner):
         def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
@@ -118,7 +161,11 @@ def test_schemas_turn_values_into_bytes_and_back() -> None:
 
 
 def test_job_states_say_whether_they_are_the_end() -> None:
-    assert [state for state in JobStatus if state.is_globally_terminal_state()] == [JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED]
+    assert [state for state in JobStatus if state.is_globally_terminal_state()] == [
+        JobStatus.FAILED,
+        JobStatus.CANCELED,
+        JobStatus.FINISHED,
+    ]
     assert not JobStatus.RECONCILING.is_terminal_state()
     assert {state.name for state in JobState} <= {state.name for state in JobStatus}
 
@@ -148,7 +195,9 @@ class Job:
     def cancel(self) -> None:
         self.cancelled = True
 
-    def request_savepoint(self, snapshot_type: SnapshotType, directory: Any = None, format_type: str | None = None) -> Job:
+    def request_savepoint(
+        self, snapshot_type: SnapshotType, directory: Any = None, format_type: str | None = None
+    ) -> Job:
         self.asked.append((snapshot_type, directory, format_type))
         return self
 
@@ -175,7 +224,11 @@ def test_a_job_client_tells_state_result_and_accumulators() -> None:
     job.outcome = Result()
     assert future.done()
     result = future.result()
-    assert (result.get_net_runtime(), result.get_accumulator_result("seen"), str(result.get_job_id())) == (12, 3, "0" * 32)
+    assert (
+        result.get_net_runtime(),
+        result.get_accumulator_result("seen"),
+        str(result.get_job_id()),
+    ) == (12, 3, "0" * 32)
     assert client.cancel().done()
     assert job.cancelled
 
@@ -193,8 +246,16 @@ def test_a_failed_job_raises_from_its_future() -> None:
 def test_a_savepoint_is_asked_for_at_once_and_its_folder_is_the_futures_result() -> None:
     job = Job()
     client = JobClient(job)
-    futures = [client.trigger_savepoint("there"), client.stop_with_savepoint(False), client.stop_with_savepoint(True, "x", "NATIVE")]
-    assert job.asked == [(SnapshotType.SAVEPOINT, "there", None), (SnapshotType.SUSPEND, None, None), (SnapshotType.TERMINATE, "x", "NATIVE")]
+    futures = [
+        client.trigger_savepoint("there"),
+        client.stop_with_savepoint(False),
+        client.stop_with_savepoint(True, "x", "NATIVE"),
+    ]
+    assert job.asked == [
+        (SnapshotType.SAVEPOINT, "there", None),
+        (SnapshotType.SUSPEND, None, None),
+        (SnapshotType.TERMINATE, "x", "NATIVE"),
+    ]
     assert not any(future.done() for future in futures)
     job.outcome = "there/savepoint-1"
     assert [future.result() for future in futures] == ["there/savepoint-1"] * 3
@@ -202,13 +263,21 @@ def test_a_savepoint_is_asked_for_at_once_and_its_folder_is_the_futures_result()
 
 def test_a_cancelled_future_is_cancelled_once() -> None:
     future: CompletableFuture[int] = CompletableFuture(lambda timeout: 1, lambda: None)
-    assert (future.cancel(), future.cancelled(), future.result(), future.cancel()) == (True, True, 1, False)
+    assert (future.cancel(), future.cancelled(), future.result(), future.cancel()) == (
+        True,
+        True,
+        1,
+        False,
+    )
 
 
 @pytest.mark.finding("newcomers 8")
 def test_a_job_client_tells_id_and_state_and_what_to_write_instead() -> None:
     client = JobClient(Job())
     assert (client.id, client.status) == (str(client.get_job_id()), JobStatus.RUNNING)
-    with pytest.raises(AttributeError, match=r"a JobClient has no wait: write get_job_execution_result\(\)\.result\(\)"):
+    with pytest.raises(
+        AttributeError,
+        match=r"a JobClient has no wait: write get_job_execution_result\(\)\.result\(\)",
+    ):
         client.wait()  # type: ignore[attr-defined]
     assert not hasattr(client, "nonsense")

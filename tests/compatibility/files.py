@@ -38,30 +38,43 @@ def _env() -> StreamExecutionEnvironment:
 
 
 def _read(source: Source[Any]) -> list[Any]:
-    return sorted(_env().from_source(source, WatermarkStrategy.no_watermarks(), "files").execute_and_collect())
+    return sorted(
+        _env().from_source(source, WatermarkStrategy.no_watermarks(), "files").execute_and_collect()
+    )
 
 
 def _visible(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return sorted(
+        path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")
+    )
 
 
 def files_are_read() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "a.txt").write_text("a\nb\n")
         builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), folder)
-        assert builder.monitor_continuously(Duration.of_seconds(1)).build().boundedness is Boundedness.CONTINUOUS_UNBOUNDED
+        assert (
+            builder.monitor_continuously(Duration.of_seconds(1)).build().boundedness
+            is Boundedness.CONTINUOUS_UNBOUNDED
+        )
         builder.set_file_enumerator(FileEnumeratorProvider.default_splittable_file_enumerator())
         builder.set_file_enumerator(FileEnumeratorProvider.default_non_splittable_file_enumerator())
         builder.set_split_assigner(FileSplitAssignerProvider.locality_aware_split_assigner())
         assert _read(builder.process_static_file_set().build()) == ["a", "b"]
         assert sorted(_env().read_text_file(folder).execute_and_collect()) == ["a", "b"]
         pq.write_table(pa.table({"a": [1]}), Path(folder, "a.parquet"))
-        bulk = FileSource.for_bulk_file_format(BulkFormat.parquet(), Path(folder, "a.parquet")).build()
+        bulk = FileSource.for_bulk_file_format(
+            BulkFormat.parquet(), Path(folder, "a.parquet")
+        ).build()
         assert [tuple(row) for row in _read(bulk)] == [(1,)]
 
 
 def sequences_are_read() -> None:
-    hybrid = HybridSource.builder(NumberSequenceSource(1, 2)).add_source(NumberSequenceSource(3, 4)).build()
+    hybrid = (
+        HybridSource.builder(NumberSequenceSource(1, 2))
+        .add_source(NumberSequenceSource(3, 4))
+        .build()
+    )
     assert _read(hybrid) == [1, 2, 3, 4]
 
 
@@ -69,10 +82,22 @@ def files_are_written() -> None:
     config = OutputFileConfig("pre", ".ext")
     assert (config.get_part_prefix(), config.get_part_suffix()) == ("pre", ".ext")
     config = OutputFileConfig.builder().with_part_prefix("pre").with_part_suffix(".ext").build()
-    strategy = FileCompactStrategy.builder().set_size_threshold(1 << 20).enable_compaction_on_checkpoint(1).set_num_compact_threads(1).build()
+    strategy = (
+        FileCompactStrategy.builder()
+        .set_size_threshold(1 << 20)
+        .enable_compaction_on_checkpoint(1)
+        .set_num_compact_threads(1)
+        .build()
+    )
     with tempfile.TemporaryDirectory() as folder:
-        rows = FileSink.for_row_format(folder, Encoder.simple_string_encoder()).with_output_file_config(config).with_bucket_check_interval(1000)
-        rows.with_bucket_assigner(BucketAssigner.date_time_bucket_assigner()).with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        rows = (
+            FileSink.for_row_format(folder, Encoder.simple_string_encoder())
+            .with_output_file_config(config)
+            .with_bucket_check_interval(1000)
+        )
+        rows.with_bucket_assigner(BucketAssigner.date_time_bucket_assigner()).with_bucket_assigner(
+            BucketAssigner.base_path_bucket_assigner()
+        )
         rows.with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=1))
         rows.enable_compact(strategy, FileCompactor.identical_file_compactor()).disable_compact()
         sink = rows.enable_compact(strategy, FileCompactor.concat_file_compactor()).build()
@@ -83,7 +108,11 @@ def files_are_written() -> None:
         assert part.name.startswith("compacted-pre-")
         assert (part.suffix, part.read_text()) == (".ext", "x\ny\n")
     with tempfile.TemporaryDirectory() as folder:
-        bulk = FileSink.for_bulk_format(folder, ParquetFormat()).with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
+        bulk = (
+            FileSink.for_bulk_format(folder, ParquetFormat())
+            .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+            .build()
+        )
         env = _env()
         env.from_collection([{"a": 1}]).sink_to(bulk)
         env.execute()
@@ -93,13 +122,21 @@ def files_are_written() -> None:
 
 def files_are_written_the_older_way() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        rows = StreamingFileSink.for_row_format(folder, Encoder.simple_string_encoder()).with_bucket_check_interval(1000)
-        rows.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).with_output_file_config(OutputFileConfig.builder().build())
+        rows = StreamingFileSink.for_row_format(
+            folder, Encoder.simple_string_encoder()
+        ).with_bucket_check_interval(1000)
+        rows.with_bucket_assigner(
+            BucketAssigner.base_path_bucket_assigner()
+        ).with_output_file_config(OutputFileConfig.builder().build())
         env = _env()
-        env.from_collection(["x"]).add_sink(rows.with_rolling_policy(RollingPolicy.default_rolling_policy()).build())
+        env.from_collection(["x"]).add_sink(
+            rows.with_rolling_policy(RollingPolicy.default_rolling_policy()).build()
+        )
         env.execute()
         assert _visible(Path(folder))[0].read_text() == "x\n"
-        StreamingFileSink.for_bulk_format(folder, ParquetFormat()).with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
+        StreamingFileSink.for_bulk_format(folder, ParquetFormat()).with_rolling_policy(
+            RollingPolicy.on_checkpoint_rolling_policy()
+        ).build()
 
 
 class _Double(StreamTransformer):
@@ -121,4 +158,10 @@ def a_sink_may_change_the_stream_first() -> None:
         assert issubclass(FileSink, Sink)
 
 
-SCENARIOS = [files_are_read, sequences_are_read, files_are_written, files_are_written_the_older_way, a_sink_may_change_the_stream_first]
+SCENARIOS = [
+    files_are_read,
+    sequences_are_read,
+    files_are_written,
+    files_are_written_the_older_way,
+    a_sink_may_change_the_stream_first,
+]

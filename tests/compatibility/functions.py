@@ -6,8 +6,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from flinkpy.common import Duration, Time, Types, WatermarkStrategy
-from flinkpy.datastream import AggregateFunction, AsyncDataStream, CoProcessFunction, KeyedCoProcessFunction, KeyedProcessFunction, OutputTag
-from flinkpy.datastream.async_retry_predicates import empty_result_predicate, exception_type_predicate, has_exception_predicate
+from flinkpy.datastream import (
+    AggregateFunction,
+    AsyncDataStream,
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    OutputTag,
+)
+from flinkpy.datastream.async_retry_predicates import (
+    empty_result_predicate,
+    exception_type_predicate,
+    has_exception_predicate,
+)
 from flinkpy.datastream.async_retry_strategies import (
     ExponentialBackoffDelayRetryStrategy,
     FixedDelayRetryStrategy,
@@ -34,7 +45,14 @@ from flinkpy.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from flinkpy.datastream.window import EventTimeSessionWindows, EventTimeTrigger, Trigger, TriggerResult, TumblingEventTimeWindows, WindowAssigner
+from flinkpy.datastream.window import (
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    Trigger,
+    TriggerResult,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
 from tests.compatibility.streams import First, Sum, Times, env, got, refused, timed
 
 
@@ -58,12 +76,15 @@ class States(KeyedProcessFunction):
         value = ValueStateDescriptor("value", Types.LONG())
         value.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
         assert value.get_name() == "value"
-        reducing, aggregating = ReducingStateDescriptor("reducing", lambda a, b: a + b, Types.LONG()), AggregatingStateDescriptor("mean", Mean())
+        reducing = ReducingStateDescriptor("reducing", lambda a, b: a + b, Types.LONG())
+        aggregating = AggregatingStateDescriptor("mean", Mean())
         assert callable(reducing.get_reduce_function())
         assert isinstance(aggregating.get_agg_function(), Mean)
         self.value = runtime_context.get_state(value)
         self.items = runtime_context.get_list_state(ListStateDescriptor("list", Types.LONG()))
-        self.map = runtime_context.get_map_state(MapStateDescriptor("map", Types.STRING(), Types.LONG()))
+        self.map = runtime_context.get_map_state(
+            MapStateDescriptor("map", Types.STRING(), Types.LONG())
+        )
         self.reducing = runtime_context.get_reducing_state(reducing)
         self.mean = runtime_context.get_aggregating_state(aggregating)
 
@@ -91,7 +112,11 @@ class States(KeyedProcessFunction):
         self.map.put("x", 1)
         self.map.put_all({"y": 2})
         assert (self.map.get("x"), self.map.contains("y"), self.map.is_empty()) == (1, True, False)
-        assert (sorted(self.map.keys()), sorted(self.map.values()), sorted(self.map.items())) == (["x", "y"], [1, 2], [("x", 1), ("y", 2)])
+        assert (sorted(self.map.keys()), sorted(self.map.values()), sorted(self.map.items())) == (
+            ["x", "y"],
+            [1, 2],
+            [("x", 1), ("y", 2)],
+        )
         self.map.remove("x")
         self.map.clear()
 
@@ -101,7 +126,12 @@ class States(KeyedProcessFunction):
 
 def keyed_state_and_timers() -> None:
     found = got(timed([("a", 1), ("a", 3)]).key_by(First()).process(States()))
-    assert found == [("a", 1, 1.0), ("a", 4, 2.0), ("timer", "a", 11, "EVENT_TIME"), ("timer", "a", 13, "EVENT_TIME")]
+    assert found == [
+        ("a", 1, 1.0),
+        ("a", 4, 2.0),
+        ("timer", "a", 11, "EVENT_TIME"),
+        ("timer", "a", 13, "EVENT_TIME"),
+    ]
 
 
 class Plain(CoProcessFunction):
@@ -126,10 +156,17 @@ class Keyed(KeyedCoProcessFunction):
 
 def two_inputs() -> None:
     stream = timed()
-    assert sorted(got(stream.connect(stream.map(lambda pair: pair)).process(Plain())))[0] == (1, 1, True)
+    assert sorted(got(stream.connect(stream.map(lambda pair: pair)).process(Plain())))[0] == (
+        1,
+        1,
+        True,
+    )
     stream = timed([("a", 1)])
     other = stream.map(lambda pair: pair)
-    assert got(stream.key_by(First()).connect(other.key_by(First())).process(Keyed())) == ["a", (2, "EVENT_TIME")]
+    assert got(stream.key_by(First()).connect(other.key_by(First())).process(Keyed())) == [
+        "a",
+        (2, "EVENT_TIME"),
+    ]
 
 
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
@@ -148,7 +185,9 @@ class Rules(BroadcastProcessFunction):
 
 
 def read_all(state: Any) -> None:
-    assert state.is_empty() or (state.contains("x") and state.get("x") == 1 and dict(state.items()) == {"x": 1})
+    assert state.is_empty() or (
+        state.contains("x") and state.get("x") == 1 and dict(state.items()) == {"x": 1}
+    )
     assert len(list(state.keys())) == len(list(state.values()))
 
 
@@ -181,10 +220,13 @@ def broadcast_state() -> None:
     assert got(program.from_collection([("a", 1)]).connect(rules).process(Rules())) == [{"x": 1}]
     stream = timed([("a", 1)])
     rules = stream.map(lambda pair: pair).broadcast(RULES)
-    assert got(stream.key_by(First()).connect(rules).process(KeyedRules())) == ["a", (2, "a", "EVENT_TIME")]
+    assert got(stream.key_by(First()).connect(rules).process(KeyedRules())) == [
+        "a",
+        (2, "a", "EVENT_TIME"),
+    ]
 
 
-# -- windows ------------------------------------------------------------------------------------------------------------------
+# -- windows ---------------------------------------------------------------------------------------
 
 
 class Count(WindowFunction):
@@ -250,7 +292,9 @@ class Telling(Trigger[Any, Any]):
 class Asking(TumblingEventTimeWindows):
     """Looks at what an assigner is offered."""
 
-    def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Any:
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Any:
         assert context.get_current_processing_time() > 0
         assert context.get_runtime_context() is not None
         return super().assign_windows(element, timestamp, context)
@@ -263,15 +307,34 @@ def keyed_windows() -> None:
     assert windowed().get_execution_environment().get_parallelism() >= 1
     windowed().get_input_type()
     late = OutputTag("late")
-    assert sorted(got(windowed().allowed_lateness(5).side_output_late_data(late).reduce(Sum()))) == [("a", 3), ("b", 7)]
-    assert sorted(got(windowed().trigger(EventTimeTrigger.create()).aggregate(Mean()))) == [1.5, 7.0]
+    assert sorted(
+        got(windowed().allowed_lateness(5).side_output_late_data(late).reduce(Sum()))
+    ) == [("a", 3), ("b", 7)]
+    assert sorted(got(windowed().trigger(EventTimeTrigger.create()).aggregate(Mean()))) == [
+        1.5,
+        7.0,
+    ]
     assert sorted(got(windowed().apply(Count()))) == [("a", 0, 2), ("b", 5, 1)]
     assert sorted(got(windowed().process(Context()))) == [("a", 2, 1), ("b", 1, 1)]
     assert sorted(got(windowed().trigger(Telling()).apply(Count()))) == [("a", 0, 2), ("b", 5, 1)]
-    assert sorted(got(timed().key_by(First()).window(Asking(5, 0)).apply(Count()))) == [("a", 0, 2), ("b", 5, 1)]
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1)).with_timestamp_assigner(Times())
-    apart = env().from_collection([("a", 1), ("a", 5), ("a", 3)]).assign_timestamps_and_watermarks(strategy)  # the last one joins two sessions
-    assert got(apart.key_by(First()).window(EventTimeSessionWindows.with_gap(Time.milliseconds(3))).aggregate(Mean())) == [3.0]
+    assert sorted(got(timed().key_by(First()).window(Asking(5, 0)).apply(Count()))) == [
+        ("a", 0, 2),
+        ("b", 5, 1),
+    ]
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_seconds(1)
+    ).with_timestamp_assigner(Times())
+    # the last one joins two sessions
+    apart = (
+        env()
+        .from_collection([("a", 1), ("a", 5), ("a", 3)])
+        .assign_timestamps_and_watermarks(strategy)
+    )
+    assert got(
+        apart.key_by(First())
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(3)))
+        .aggregate(Mean())
+    ) == [3.0]
     assert got(timed().key_by(First()).count_window(2).reduce(Sum())) == [("a", 3)]
 
 
@@ -282,13 +345,16 @@ def all_windows() -> None:
     assert windowed().get_execution_environment().get_parallelism() >= 1
     windowed().get_input_type()
     late = OutputTag("late")
-    assert got(windowed().allowed_lateness(5).side_output_late_data(late).reduce(Sum())) == [("a", 3), ("b", 7)]
+    assert got(windowed().allowed_lateness(5).side_output_late_data(late).reduce(Sum())) == [
+        ("a", 3),
+        ("b", 7),
+    ]
     assert got(windowed().trigger(EventTimeTrigger.create()).aggregate(Mean())) == [1.5, 7.0]
     assert got(windowed().apply(CountAll())) == [(0, 2), (5, 1)]
     assert got(windowed().process(ContextAll())) == [(0, 2), (5, 1)]
 
 
-# -- asynchronous calls -------------------------------------------------------------------------------------------------------
+# -- asynchronous calls ----------------------------------------------------------------------------
 
 
 class Lookup(AsyncFunction):
@@ -315,26 +381,57 @@ def asynchronous_calls() -> None:
     second = Time.seconds(1)
     retry = AsyncRetryStrategy.fixed_delay(2, 1, empty_result_predicate, has_exception_predicate)
     assert got(wait.ordered_wait(env().from_collection([1, 2]), Lookup(), second, 10)) == [10, 20]
-    assert got(wait.ordered_wait_with_retry(env().from_collection([1, 2]), Lookup(), second, retry)) == [10, 20]
-    assert sorted(got(wait.unordered_wait(env().from_collection([1, 2]), Lookup(), second))) == [10, 20]
-    assert sorted(got(wait.unordered_wait_with_retry(env().from_collection([1, 2]), Lookup(), second, retry))) == [10, 20]
+    assert got(
+        wait.ordered_wait_with_retry(env().from_collection([1, 2]), Lookup(), second, retry)
+    ) == [10, 20]
+    assert sorted(got(wait.unordered_wait(env().from_collection([1, 2]), Lookup(), second))) == [
+        10,
+        20,
+    ]
+    assert sorted(
+        got(wait.unordered_wait_with_retry(env().from_collection([1, 2]), Lookup(), second, retry))
+    ) == [10, 20]
     assert got(wait.ordered_wait(env().from_collection([1]), Never(), Time.milliseconds(1))) == [-1]
     AsyncFunctionDescriptor(Lookup(), second, 10)
     refused(lambda: AsyncFunctionDescriptor(Lookup(), second, 0))
 
 
 def retries() -> None:
-    assert (empty_result_predicate([]), has_exception_predicate(None), exception_type_predicate(ValueError(), ValueError)) == (True, False, True)
-    fixed, growing, none = FixedDelayRetryStrategy(2, 7), ExponentialBackoffDelayRetryStrategy(5, 1, 4, 2.0), NoRetryStrategy()
-    assert (fixed.can_retry(1), fixed.can_retry(3), fixed.get_backoff_time_millis(1)) == (True, False, 7)
+    assert (
+        empty_result_predicate([]),
+        has_exception_predicate(None),
+        exception_type_predicate(ValueError(), ValueError),
+    ) == (True, False, True)
+    fixed = FixedDelayRetryStrategy(2, 7)
+    growing = ExponentialBackoffDelayRetryStrategy(5, 1, 4, 2.0)
+    none = NoRetryStrategy()
+    assert (fixed.can_retry(1), fixed.can_retry(3), fixed.get_backoff_time_millis(1)) == (
+        True,
+        False,
+        7,
+    )
     assert (growing.can_retry(1), none.can_retry(1)) == (True, False)
     assert growing.get_backoff_time_millis(9) == 4
     assert none.get_backoff_time_millis(1) is not None
-    for strategy in (fixed, growing, none, AsyncRetryStrategy.no_restart(), AsyncRetryStrategy.exponential_backoff(5, 1, 4, 2.0)):
+    for strategy in (
+        fixed,
+        growing,
+        none,
+        AsyncRetryStrategy.no_restart(),
+        AsyncRetryStrategy.exponential_backoff(5, 1, 4, 2.0),
+    ):
         predicate = strategy.get_retry_predicate()
         predicate.result_predicate()
         predicate.exception_predicate()
     assert RetryPredicate(empty_result_predicate, None).exception_predicate() is None
 
 
-SCENARIOS = [keyed_state_and_timers, two_inputs, broadcast_state, keyed_windows, all_windows, asynchronous_calls, retries]
+SCENARIOS = [
+    keyed_state_and_timers,
+    two_inputs,
+    broadcast_state,
+    keyed_windows,
+    all_windows,
+    asynchronous_calls,
+    retries,
+]

@@ -1,4 +1,5 @@
-"""PyFlink's public names (``pyflink_names.tsv``: name, versions, tier), and what stands for each of them here."""
+"""PyFlink's public names (``pyflink_names.tsv``: name, versions, tier), and what stands for each of
+them here."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class Name:
 
     @cached_property
     def found(self) -> tuple[Any, ...]:
-        """Module, then what each further part of the name leads to; empty where there is nothing of that name."""
+        """Module, then what each further part of the name leads to; empty where there is nothing of
+        that name."""
         parts = self.path.replace("pyflink", "flinkpy", 1).split(".")
         for length in range(len(parts), 0, -1):
             try:
@@ -55,8 +57,11 @@ class Name:
 
     @property
     def is_callable(self) -> bool:
-        """A function, method or property: what has to be called to show that it works. Classes and constants are shown by their members."""
-        return isinstance(self.raw, property) or (callable(self.found[-1]) and not inspect.isclass(self.found[-1]))
+        """A function, method or property: what has to be called to show that it works. Classes and
+        constants are shown by their members."""
+        return isinstance(self.raw, property) or (
+            callable(self.found[-1]) and not inspect.isclass(self.found[-1])
+        )
 
 
 def load() -> list[Name]:

@@ -1,8 +1,9 @@
-"""Writes ``docs/pyflink-compatibility.md``: every name of PyFlink's DataStream API, and what it is here.
+"""Writes ``docs/pyflink-compatibility.md``: every name of PyFlink's DataStream API, and what it is
+here.
 
-``python -m tests.compatibility.page`` writes the page; with ``--check`` it says whether the page is what it would write. A name counts as there
-when the programs of this package called it and what it did was what they assert; classes and constants when they are found.
-"""
+``python -m tests.compatibility.page`` writes the page; with ``--check`` it says whether the page is
+what it would write. A name counts as there when the programs of this package called it and what it
+did was what they assert; classes and constants when they are found."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def run_programs() -> Calls:
 
 
 def status(name: Name, calls: Calls) -> str:
-    """``there``, ``different: how``, ``absent: why``; ``not shown`` is for those who must write the program that shows it."""
+    """``there``, ``different: how``, ``absent: why``; ``not shown`` is for those who must write the
+    program that shows it."""
     if not name.found:
         return f"absent: {note_of(ABSENT, name.path, 'not shown')}"
     if name.is_callable and not calls.ran(name):
@@ -54,9 +56,31 @@ def write(names: list[Name], calls: Calls) -> str:
     there = sum(found == "there" for _, found in ours)
     different = sum(found.startswith("different") for _, found in ours)
     absent = len(ours) - there - different
-    lines = [_INTRO, f"Of {len(ours)} names {there} are there, {different} are there and differ, {absent} are absent."]
-    lines += ["This does not count tables, connectors, formats of messages and settings of the JVM, which are told below.", ""]
-    lines += ["## Different and absent", "", *_exceptions(ours), "", *_others(names), "", "## All names", "", *_by_owner(ours)]
+    lines = [
+        _INTRO,
+        (
+            f"Of {len(ours)} names {there} are there, {different} are there and differ, {absent} "
+            "are absent."
+        ),
+    ]
+    lines += [
+        (
+            "This does not count tables, connectors, formats of messages and settings of the JVM, "
+            "which are told below."
+        ),
+        "",
+    ]
+    lines += [
+        "## Different and absent",
+        "",
+        *_exceptions(ours),
+        "",
+        *_others(names),
+        "",
+        "## All names",
+        "",
+        *_by_owner(ours),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -64,26 +88,39 @@ def _exceptions(ours: list[tuple[Name, str]]) -> Iterator[str]:
     yield "| name | how |"
     yield "|---|---|"
     for name, found in ours:
-        if name.path in DIFFERENT or name.path in ABSENT:  # the notes of a class hold for its members, which need no line each
+        # the notes of a class hold for its members, which need no line each
+        if name.path in DIFFERENT or name.path in ABSENT:
             yield f"| `{name.path.removeprefix('pyflink.')}` | {found} |"
 
 
 def _others(names: list[Name]) -> Iterator[str]:
     for tier, why in (
-        ("jvm-only", "settings and objects of the JVM"), ("format", "formats of messages and files (`datastream.formats`)"),
-        ("connector-kafka", "the Kafka connector's builders"), ("connector-other", "connectors to other systems, which PyFlink takes from jars"),
+        ("jvm-only", "settings and objects of the JVM"),
+        ("format", "formats of messages and files (`datastream.formats`)"),
+        ("connector-kafka", "the Kafka connector's builders"),
+        ("connector-other", "connectors to other systems, which PyFlink takes from jars"),
     ):
         count = sum(name.tier == tier for name in names)
         there = sum(bool(name.found) for name in names if name.tier == tier)
-        yield f"- {tier}: {count} names, {why}; {f'{there} of them are there' if there else 'none is there'}."
+        yield (
+            f"- {tier}: {count} names, {why}; "
+            f"{f'{there} of them are there' if there else 'none is there'}."
+        )
 
 
 def _by_owner(ours: list[tuple[Name, str]]) -> Iterator[str]:
-    """A line for each class or module: its names, the absent ones struck out, the different ones in italics."""
+    """A line for each class or module: its names, the absent ones struck out, the different ones in
+    italics."""
     owners: dict[str, list[str]] = {}
     for name, found in ours:
         owner, _, attribute = name.path.removeprefix("pyflink.").rpartition(".")
-        shown = attribute if found == "there" else f"*{attribute}*" if found.startswith("different") else f"~~{attribute}~~"
+        shown = (
+            attribute
+            if found == "there"
+            else f"*{attribute}*"
+            if found.startswith("different")
+            else f"~~{attribute}~~"
+        )
         owners.setdefault(owner, []).append(shown.replace("__init__", "\\_\\_init\\_\\_"))
     for owner, attributes in owners.items():
         yield f"- `{owner}`: {', '.join(attributes)}"
@@ -92,9 +129,15 @@ def _by_owner(ours: list[tuple[Name, str]]) -> Iterator[str]:
 def main(arguments: list[str]) -> int:
     names = load()
     calls = run_programs()
-    unshown = [name.path for name in names if name.tier in OURS and status(name, calls).endswith("not shown")]
+    unshown = [
+        name.path
+        for name in names
+        if name.tier in OURS and status(name, calls).endswith("not shown")
+    ]
     if unshown:
-        print("no program shows these names; write one, or a note in notes.py:", *unshown, sep="\n  ")
+        print(
+            "no program shows these names; write one, or a note in notes.py:", *unshown, sep="\n  "
+        )
         return 2
     page = write(names, calls)
     if "--check" in arguments:

@@ -14,7 +14,8 @@ from tests.compatibility.names import Name
 
 
 class Calls:
-    """The code that ran; of methods also whose it was, because a program's class answers for the interface it implements."""
+    """The code that ran; of methods also whose it was, because a program's class answers for the
+    interface it implements."""
 
     def __init__(self) -> None:
         self.codes: set[CodeType] = set()
@@ -35,9 +36,14 @@ class Calls:
         if getattr(function, "__code__", None) in self.codes:
             return True
         owner = name.owner
-        if name.attribute == "__init__" and getattr(function, "__code__", None) is None:  # in C: seen by what was called on its objects
-            return inspect.isclass(owner) and any(issubclass(kind, owner) for kinds in self.methods.values() for kind in kinds)
-        return inspect.isclass(owner) and any(_is_a(kind, owner) for kind in self.methods.get(name.attribute, ()))
+        # in C: seen by what was called on its objects
+        if name.attribute == "__init__" and getattr(function, "__code__", None) is None:
+            return inspect.isclass(owner) and any(
+                issubclass(kind, owner) for kinds in self.methods.values() for kind in kinds
+            )
+        return inspect.isclass(owner) and any(
+            _is_a(kind, owner) for kind in self.methods.get(name.attribute, ())
+        )
 
 
 def _is_a(kind: type, owner: type) -> bool:

@@ -59,11 +59,17 @@ def timed(values: Iterable[Any] = (("a", 1), ("a", 2), ("b", 7))) -> DataStream:
 class Mapping(MapFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         group = runtime_context.get_metrics_group().add_group("g", "v")
-        self.counter, self.meter, self.distribution = group.counter("n"), group.meter("m"), group.distribution("d")
+        self.counter = group.counter("n")
+        self.meter = group.meter("m")
+        self.distribution = group.distribution("d")
         group.gauge("last", lambda: self.last)
         self.last = 0
         context = runtime_context
-        assert (context.get_index_of_this_subtask(), context.get_number_of_parallel_subtasks(), context.get_attempt_number()) == (0, 1, 0)
+        assert (
+            context.get_index_of_this_subtask(),
+            context.get_number_of_parallel_subtasks(),
+            context.get_attempt_number(),
+        ) == (0, 1, 0)
         assert context.get_max_number_of_parallel_subtasks() >= 1
         assert context.get_task_name() in context.get_task_name_with_subtasks()
         assert context.get_job_parameter("greeting", "") == "hello"
@@ -87,8 +93,15 @@ def functions_and_metrics() -> None:
     program.from_collection([1, 5]).map(Mapping()).print()
     result = program.execute("metrics")
     metrics = result.get_metrics()
-    assert (metrics["Map.0.g.v.n"], metrics["Map.0.g.v.last"], metrics["Map.0.g.v.d"]["max"]) == (2, 5, 5)
-    assert (result.get_all_accumulator_results(), result.get_accumulator_result("none")) == ({}, None)
+    assert (metrics["Map.0.g.v.n"], metrics["Map.0.g.v.last"], metrics["Map.0.g.v.d"]["max"]) == (
+        2,
+        5,
+        5,
+    )
+    assert (result.get_all_accumulator_results(), result.get_accumulator_result("none")) == (
+        {},
+        None,
+    )
     assert result.get_net_runtime() >= 0
     assert str(result.get_job_id())
 
@@ -122,22 +135,46 @@ def record_by_record() -> None:
     words = env().from_collection(["to be", "or"]).flat_map(Words(), Types.STRING()).filter(Long())
     assert got(words.union(words.map(str.upper, Types.STRING()))).sort() is None
     assert words.get_type() == Types.STRING()
-    assert words.get_execution_config().get_parallelism() == words.get_execution_environment().get_parallelism()
+    assert (
+        words.get_execution_config().get_parallelism()
+        == words.get_execution_environment().get_parallelism()
+    )
     assert got(pairs().project(1)) == [(3,), (1,), (2,)]
 
 
 def partitionings() -> None:
-    for change in (DataStream.rebalance, DataStream.rescale, DataStream.shuffle, DataStream.broadcast, DataStream.forward):
+    for change in (
+        DataStream.rebalance,
+        DataStream.rescale,
+        DataStream.shuffle,
+        DataStream.broadcast,
+        DataStream.forward,
+    ):
         assert sorted(got(change(pairs()).map(lambda pair: pair[1]))) == [1, 2, 3], change
-    assert sorted(got(pairs().partition_custom(ByKey(), First()).map(lambda pair: pair[1]))) == [1, 2, 3]
+    assert sorted(got(pairs().partition_custom(ByKey(), First()).map(lambda pair: pair[1]))) == [
+        1,
+        2,
+        3,
+    ]
 
 
 def settings() -> None:
     for stream in (pairs().map(lambda pair: pair), pairs().key_by(First()).reduce(Sum())):
-        stream.name("n").uid("u").set_uid_hash("0" * 32).set_description("d").set_parallelism(1).set_max_parallelism(8).force_non_parallel()
+        stream.name("n").uid("u").set_uid_hash("0" * 32).set_description("d").set_parallelism(
+            1
+        ).set_max_parallelism(8).force_non_parallel()
         stream.set_buffer_timeout(1).start_new_chain().disable_chaining().slot_sharing_group("g")
         assert stream.get_name() == "n"
-    sink = pairs().print("tag").name("s").uid("u").set_uid_hash("1" * 32).set_description("d").set_parallelism(1).disable_chaining()
+    sink = (
+        pairs()
+        .print("tag")
+        .name("s")
+        .uid("u")
+        .set_uid_hash("1" * 32)
+        .set_description("d")
+        .set_parallelism(1)
+        .disable_chaining()
+    )
     assert isinstance(sink.slot_sharing_group("g"), DataStreamSink)
 
 
@@ -147,7 +184,11 @@ def keyed_streams() -> None:
 
     keyed: Callable[[], Any] = lambda: pairs().key_by(First(), Types.STRING())  # noqa: E731
     assert last(keyed().reduce(Sum())) == [("a", 5)]
-    assert [last(keyed().sum(1)), last(keyed().min(1)), last(keyed().max(1))] == [[("a", 5)], [("a", 2)], [("a", 3)]]
+    assert [last(keyed().sum(1)), last(keyed().min(1)), last(keyed().max(1))] == [
+        [("a", 5)],
+        [("a", 2)],
+        [("a", 3)],
+    ]
     assert [last(keyed().min_by(1)), last(keyed().max_by(1))] == [[("a", 2)], [("a", 3)]]
     assert sorted(got(keyed().map(lambda pair: pair[1]))) == [1, 2, 3]
     assert sorted(got(keyed().flat_map(lambda pair: [pair[1]]))) == [1, 2, 3]
@@ -196,7 +237,11 @@ def connected_streams() -> None:
 
     assert sorted(got(two().map(Both()))) == [-10, 1, 2]
     assert sorted(got(two().flat_map(Twice()))) == [1, 1, 2, 2]
-    assert sorted(got(two().key_by(lambda value: value, lambda value: value).map(Both()))) == [-10, 1, 2]
+    assert sorted(got(two().key_by(lambda value: value, lambda value: value).map(Both()))) == [
+        -10,
+        1,
+        2,
+    ]
 
 
 def caching() -> None:
@@ -209,13 +254,26 @@ def caching() -> None:
             return value
 
         cached = env().from_collection([1, 2]).map(once).cache()
-        assert [sorted(got(cached.map(str))), sorted(got(cached)), counted.read_text()] == [["1", "2"], [1, 2], ".."]
+        assert [sorted(got(cached.map(str))), sorted(got(cached)), counted.read_text()] == [
+            ["1", "2"],
+            [1, 2],
+            "..",
+        ]
         cached.invalidate()
         assert [sorted(got(cached)), counted.read_text()] == [[1, 2], "...."]
-        for call in (lambda: cached.name("x"), lambda: cached.get_name(), lambda: cached.uid("x"), lambda: cached.set_uid_hash("0" * 32),
-                     lambda: cached.set_parallelism(1), lambda: cached.set_max_parallelism(1), cached.force_non_parallel,
-                     lambda: cached.set_buffer_timeout(1), cached.start_new_chain, cached.disable_chaining,
-                     lambda: cached.slot_sharing_group("g")):
+        for call in (
+            lambda: cached.name("x"),
+            lambda: cached.get_name(),
+            lambda: cached.uid("x"),
+            lambda: cached.set_uid_hash("0" * 32),
+            lambda: cached.set_parallelism(1),
+            lambda: cached.set_max_parallelism(1),
+            cached.force_non_parallel,
+            lambda: cached.set_buffer_timeout(1),
+            cached.start_new_chain,
+            cached.disable_chaining,
+            lambda: cached.slot_sharing_group("g"),
+        ):
             refused(call)
 
 
@@ -252,7 +310,12 @@ def running() -> None:
         client = program.execute_async("async")
         execution = client.get_job_execution_result()
         assert execution.result().get_job_id() == client.get_job_id()
-        assert (execution.done(), execution.cancelled(), execution.exception(), execution.cancel()) == (True, False, None, False)
+        assert (
+            execution.done(),
+            execution.cancelled(),
+            execution.exception(),
+            execution.cancel(),
+        ) == (True, False, None, False)
         assert client.get_job_status().result() is JobStatus.FINISHED
         assert client.get_accumulators().result() == {}
         client.cancel()
@@ -266,11 +329,21 @@ def running() -> None:
 
 def savepoints() -> None:
     program = env()
-    program.from_source(NumberSequenceSource(1, 10**12), WatermarkStrategy.no_watermarks(), "numbers").filter(lambda number: False).print()
+    program.from_source(
+        NumberSequenceSource(1, 10**12), WatermarkStrategy.no_watermarks(), "numbers"
+    ).filter(lambda number: False).print()
     client = program.execute_async()
     with tempfile.TemporaryDirectory() as folder:
-        assert client.trigger_savepoint(f"file://{folder}").result().startswith(f"file://{folder}/savepoint-")
-        assert client.stop_with_savepoint(False, f"file://{folder}").result().startswith(f"file://{folder}/savepoint-")
+        assert (
+            client.trigger_savepoint(f"file://{folder}")
+            .result()
+            .startswith(f"file://{folder}/savepoint-")
+        )
+        assert (
+            client.stop_with_savepoint(False, f"file://{folder}")
+            .result()
+            .startswith(f"file://{folder}/savepoint-")
+        )
     client.get_job_execution_result().result()
 
 
@@ -288,5 +361,15 @@ def side_outputs() -> None:
     assert got(env().from_collection([1, 2]).process(Split()).get_side_output(tag)) == [1]
 
 
-SCENARIOS = [functions_and_metrics, record_by_record, partitionings, settings, keyed_streams, connected_streams, caching, running,
-             savepoints, side_outputs]
+SCENARIOS = [
+    functions_and_metrics,
+    record_by_record,
+    partitionings,
+    settings,
+    keyed_streams,
+    connected_streams,
+    caching,
+    running,
+    savepoints,
+    side_outputs,
+]

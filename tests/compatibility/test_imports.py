@@ -25,10 +25,21 @@ def pyflink() -> Iterator[None]:
     pyflink_imports.uninstall()
 
 
-@pytest.mark.parametrize("name", [
-    "datastream", "datastream.functions", "datastream.state", "datastream.window", "common.typeinfo", "common.watermark_strategy",
-    "datastream.connectors.file_system", "datastream.connectors.number_seq", "metrics", "metrics.metricbase",
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "datastream",
+        "datastream.functions",
+        "datastream.state",
+        "datastream.window",
+        "common.typeinfo",
+        "common.watermark_strategy",
+        "datastream.connectors.file_system",
+        "datastream.connectors.number_seq",
+        "metrics",
+        "metrics.metricbase",
+    ],
+)
 @pytest.mark.usefixtures("pyflink")
 def test_a_module_of_pyflink_is_flinkpys_own(name: str) -> None:
     module = __import__(f"pyflink.{name}", fromlist=["x"])
@@ -37,14 +48,22 @@ def test_a_module_of_pyflink_is_flinkpys_own(name: str) -> None:
     assert module.__spec__.name == f"flinkpy.{name}"
 
 
-@pytest.mark.parametrize(("module", "name"), [
-    ("kafka", "FlinkKafkaConsumer"), ("kafka", "KafkaSource"), ("file_system", "FileSink"), ("file_system", "StreamFormat"),
-    ("number_seq", "NumberSequenceSource"),
-])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("kafka", "FlinkKafkaConsumer"),
+        ("kafka", "KafkaSource"),
+        ("file_system", "FileSink"),
+        ("file_system", "StreamFormat"),
+        ("number_seq", "NumberSequenceSource"),
+    ],
+)
 @pytest.mark.usefixtures("pyflink")
 def test_connectors_are_also_where_older_programs_find_them(module: str, name: str) -> None:
     older = __import__("pyflink.datastream.connectors", fromlist=[name])
-    assert getattr(older, name) is getattr(importlib.import_module(f"flinkpy.datastream.connectors.{module}"), name)
+    assert getattr(older, name) is getattr(
+        importlib.import_module(f"flinkpy.datastream.connectors.{module}"), name
+    )
     with pytest.raises(AttributeError, match="no attribute 'JdbcSink'"):
         older.JdbcSink  # noqa: B018
 
@@ -58,13 +77,22 @@ def test_classes_are_the_same_and_pickle_under_their_own_name() -> None:
     assert b"pyflink" not in pickle.dumps(Theirs)
 
 
-@pytest.mark.parametrize(("name", "instead"), [
-    ("table", "flinkpy.table.expressions"), ("java_gateway", "no JVM"), ("datastream.connectors.pulsar", "files, Kafka and sockets"),
-    ("util.java_utils", "Java objects"), ("common.nothing", "pyflink-compatibility.md"), ("network", "pyflink-compatibility.md"),
-])
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("table", "flinkpy.table.expressions"),
+        ("java_gateway", "no JVM"),
+        ("datastream.connectors.pulsar", "files, Kafka and sockets"),
+        ("util.java_utils", "Java objects"),
+        ("common.nothing", "pyflink-compatibility.md"),
+        ("network", "pyflink-compatibility.md"),
+    ],
+)
 @pytest.mark.usefixtures("pyflink")
 def test_what_is_not_there_names_what_to_use_instead(name: str, instead: str) -> None:
-    with pytest.raises(ImportError, match=rf"flinkpy has no pyflink\.{name.split('.')[0]}") as caught:
+    with pytest.raises(
+        ImportError, match=rf"flinkpy has no pyflink\.{name.split('.')[0]}"
+    ) as caught:
         __import__(f"pyflink.{name}")
     assert instead in str(caught.value)
 
@@ -96,7 +124,9 @@ env.execute()
 """
 
 
-def test_the_command_line_runs_a_program_for_pyflink(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_runs_a_program_for_pyflink(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "job.py").write_text(JOB)
     with pytest.raises(SystemExit):
         main(["run", "--pyflink", str(tmp_path / "job.py")])
@@ -104,7 +134,9 @@ def test_the_command_line_runs_a_program_for_pyflink(tmp_path: Path, capsys: pyt
     assert not pyflink_imports.is_installed()
 
 
-def test_the_plan_of_a_program_for_pyflink_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_of_a_program_for_pyflink_is_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "job.py").write_text(JOB)
     with pytest.raises(SystemExit):
         main(["info", "--pyflink", str(tmp_path / "job.py")])
@@ -113,20 +145,40 @@ def test_the_plan_of_a_program_for_pyflink_is_drawn(tmp_path: Path, capsys: pyte
 
 def test_a_worker_without_the_program_finds_the_names_by_the_jobs_option(tmp_path: Path) -> None:
     """A task of another process: it has the job's options and its pickled code, nothing else."""
-    script = ("from flinkpy.core.options.engine import PYFLINK_IMPORTS\nfrom flinkpy.core.options.schema import read\n"
-              "from flinkpy.common.pyflink_imports import install\n"
-              "assert read({'python.pyflink-imports': 'true'}, PYFLINK_IMPORTS)\ninstall()\nfrom pyflink.common import Row\nprint(Row(1))")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    script = (
+        "from flinkpy.core.options.engine import PYFLINK_IMPORTS\nfrom "
+        "flinkpy.core.options.schema import read\n"
+        "from flinkpy.common.pyflink_imports import install\n"
+        "assert read({'python.pyflink-imports': 'true'}, "
+        "PYFLINK_IMPORTS)\ninstall()\nfrom pyflink.common import Row\nprint(Row(1))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True
+    )
     assert done.stdout == "<Row(1)>\n"
 
 
-@pytest.mark.parametrize(("module", "name", "instead"), [
-    ("csv", "CsvSchema", r"env\.from_csv\("), ("csv", "CsvReaderFormat", r"env\.from_csv\("), ("csv", "CsvBulkWriters", "CsvFormat"),
-    ("avro", "AvroInputFormat", r"env\.from_avro\("), ("avro", "AvroBulkWriters", "AvroFormat"), ("orc", "OrcBulkWriters", "write Parquet"),
-    ("parquet", "AvroParquetReaders", r"env\.from_parquet\("), ("parquet", "ParquetColumnarRowInputFormat", r"BulkFormat\.parquet\(columns\)")])
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [
+        ("csv", "CsvSchema", r"env\.from_csv\("),
+        ("csv", "CsvReaderFormat", r"env\.from_csv\("),
+        ("csv", "CsvBulkWriters", "CsvFormat"),
+        ("avro", "AvroInputFormat", r"env\.from_avro\("),
+        ("avro", "AvroBulkWriters", "AvroFormat"),
+        ("orc", "OrcBulkWriters", "write Parquet"),
+        ("parquet", "AvroParquetReaders", r"env\.from_parquet\("),
+        ("parquet", "ParquetColumnarRowInputFormat", r"BulkFormat\.parquet\(columns\)"),
+    ],
+)
 @pytest.mark.usefixtures("pyflink")
-def test_a_format_that_is_not_there_names_what_to_use_instead(module: str, name: str, instead: str) -> None:
-    with pytest.raises(ImportError, match=rf"flinkpy has no flinkpy\.datastream\.formats\.{module}\.{name}: .*{instead}"):
+def test_a_format_that_is_not_there_names_what_to_use_instead(
+    module: str, name: str, instead: str
+) -> None:
+    with pytest.raises(
+        ImportError,
+        match=rf"flinkpy has no flinkpy\.datastream\.formats\.{module}\.{name}: .*{instead}",
+    ):
         exec(f"from pyflink.datastream.formats.{module} import {name}")
     with pytest.raises(ImportError, match="cannot import name 'Nothing'"):
         exec(f"from pyflink.datastream.formats.{module} import Nothing")
@@ -138,7 +190,10 @@ def test_whether_a_format_is_there_can_be_asked() -> None:
     avro = importlib.import_module("pyflink.datastream.formats.avro")
     assert not hasattr(avro, "AvroBulkWriters")
     assert hasattr(avro, "AvroSchema")
-    with pytest.raises(AttributeError, match=r"has no flinkpy\.datastream\.formats\.avro\.AvroBulkWriters: .*AvroFormat"):
+    with pytest.raises(
+        AttributeError,
+        match=r"has no flinkpy\.datastream\.formats\.avro\.AvroBulkWriters: .*AvroFormat",
+    ):
         avro.AvroBulkWriters  # noqa: B018
 
 
@@ -156,10 +211,15 @@ def test_the_parquet_writer_of_pyflink_takes_a_declared_type(tmp_path: Path) -> 
 
     env = StreamExecutionEnvironment.get_execution_environment()
     visits: Any = Types.ROW_NAMED(["city", "n"], [Types.STRING(), Types.INT()])
-    env.from_collection([("Oslo", 1)]).sink_to(FileSink.for_bulk_format(tmp_path, ParquetBulkWriters.for_row_type(visits)).build())
+    env.from_collection([("Oslo", 1)]).sink_to(
+        FileSink.for_bulk_format(tmp_path, ParquetBulkWriters.for_row_type(visits)).build()
+    )
     env.execute()
     assert env.from_parquet(tmp_path).take() == [Row(city="Oslo", n=1)]
-    wrong: list[tuple[Any, ...]] = [(Types.INT(),), (Types.ROW([Types.INT()]), {"fs.s3a.path": "x"})]
+    wrong: list[tuple[Any, ...]] = [
+        (Types.INT(),),
+        (Types.ROW([Types.INT()]), {"fs.s3a.path": "x"}),
+    ]
     for arguments in wrong:
         with pytest.raises(ProgramError, match=r"ParquetBulkWriters\.for_row_type\(\)"):
             ParquetBulkWriters.for_row_type(*arguments)

@@ -18,9 +18,17 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.wide
 def test_every_name_is_called_and_the_page_says_what_it_does() -> None:
     """In a process of its own: the recording sees threads from their start only."""
-    done = subprocess.run([sys.executable, "-m", "tests.compatibility.page", "--check"], cwd=ROOT, capture_output=True, text=True, timeout=100,
-                          check=False)
-    assert done.returncode == 0, f"{PAGE} is out of date (make compatibility writes it)\n{done.stdout}\n{done.stderr}"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.compatibility.page", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, (
+        f"{PAGE} is out of date (make compatibility writes it)\n{done.stdout}\n{done.stderr}"
+    )
 
 
 def test_at_least_97_of_100_names_are_there() -> None:

@@ -53,8 +53,11 @@ def windows() -> None:
     TimeWindow.merge_windows([window, TimeWindow(5, 15)], merges)
     assert list(merges.results) == [TimeWindow(0, 15)]
     assert GlobalWindow.get().max_timestamp() == CountWindow(1).max_timestamp() == 2**63 - 1
-    each: list[tuple[Any, Any]] = [(TimeWindowSerializer(), window),
-                                   (CountWindowSerializer(), CountWindow(7)), (GlobalWindowSerializer(), GlobalWindow.get())]
+    each: list[tuple[Any, Any]] = [
+        (TimeWindowSerializer(), window),
+        (CountWindowSerializer(), CountWindow(7)),
+        (GlobalWindowSerializer(), GlobalWindow.get()),
+    ]
     for serializer, value in each:
         stream = io.BytesIO()
         serializer.serialize(value, stream)
@@ -65,11 +68,19 @@ def windows() -> None:
 def assigners() -> None:
     five, gap = Time.milliseconds(5), Gap()
     made: list[Any] = [
-        TumblingEventTimeWindows.of(five), TumblingProcessingTimeWindows.of(five), SlidingEventTimeWindows.of(five, five),
-        SlidingProcessingTimeWindows.of(five, five), EventTimeSessionWindows.with_gap(five), ProcessingTimeSessionWindows.with_gap(five),
-        EventTimeSessionWindows.with_dynamic_gap(gap), ProcessingTimeSessionWindows.with_dynamic_gap(gap),
-        DynamicEventTimeSessionWindows.with_dynamic_gap(gap), DynamicProcessingTimeSessionWindows.with_dynamic_gap(gap), GlobalWindows.create(),
-        CountTumblingWindowAssigner.of(2), CountSlidingWindowAssigner.of(2, 1),
+        TumblingEventTimeWindows.of(five),
+        TumblingProcessingTimeWindows.of(five),
+        SlidingEventTimeWindows.of(five, five),
+        SlidingProcessingTimeWindows.of(five, five),
+        EventTimeSessionWindows.with_gap(five),
+        ProcessingTimeSessionWindows.with_gap(five),
+        EventTimeSessionWindows.with_dynamic_gap(gap),
+        ProcessingTimeSessionWindows.with_dynamic_gap(gap),
+        DynamicEventTimeSessionWindows.with_dynamic_gap(gap),
+        DynamicProcessingTimeSessionWindows.with_dynamic_gap(gap),
+        GlobalWindows.create(),
+        CountTumblingWindowAssigner.of(2),
+        CountSlidingWindowAssigner.of(2, 1),
     ]
     for assigner in made:
         context = AssignerContext(7)
@@ -88,14 +99,26 @@ def assigners() -> None:
 
 def triggers() -> None:
     window = TimeWindow(0, 10)
-    made: list[Any] = [EventTimeTrigger.create(), ProcessingTimeTrigger.create(), CountTrigger.of(2), PurgingTrigger.of(CountTrigger.of(2)),
-                       NeverTrigger(),
-            ContinuousEventTimeTrigger.of(Time.milliseconds(5)), ContinuousProcessingTimeTrigger.of(Time.milliseconds(5))]
+    made: list[Any] = [
+        EventTimeTrigger.create(),
+        ProcessingTimeTrigger.create(),
+        CountTrigger.of(2),
+        PurgingTrigger.of(CountTrigger.of(2)),
+        NeverTrigger(),
+        ContinuousEventTimeTrigger.of(Time.milliseconds(5)),
+        ContinuousProcessingTimeTrigger.of(Time.milliseconds(5)),
+    ]
     for trigger in made:
         key = OneKey()
         context = key.of(window)
-        results = [trigger.on_element("x", 3, window, context), trigger.on_element("x", 4, window, context)]
-        results += [trigger.on_event_time(9, window, context), trigger.on_processing_time(9, window, context)]
+        results = [
+            trigger.on_element("x", 3, window, context),
+            trigger.on_element("x", 4, window, context),
+        ]
+        results += [
+            trigger.on_event_time(9, window, context),
+            trigger.on_processing_time(9, window, context),
+        ]
         assert set(map(type, results)) == {TriggerResult}
         if trigger.can_merge():
             trigger.on_merge(window, key.of(window, (window,)))
@@ -106,7 +129,12 @@ def triggers() -> None:
     for again in (made[5], made[6]):
         register = again.register_next_fire_timestamp
         cells = OneKey().of(window)
-        register(0, window, cells, cells.get_partitioned_state(ValueStateDescriptor("next", Types.LONG())))
+        register(
+            0,
+            window,
+            cells,
+            cells.get_partitioned_state(ValueStateDescriptor("next", Types.LONG())),
+        )
     assert TriggerResult.FIRE_AND_PURGE.is_fire()
     assert TriggerResult.FIRE_AND_PURGE.is_purge()
 

@@ -51,7 +51,8 @@ class SplitReader(ScriptedReader):
         while self.steps:
             self.split, step = self.steps.popleft()
             if not isinstance(step, str):
-                if self.steps and self.steps[0] == (self.split, END):  # as early as a reader may say so
+                # as early as a reader may say so
+                if self.steps and self.steps[0] == (self.split, END):
                     self.steps.popleft()
                     self.context.split_finished(self.split)
                 return RowBatch(list(step))
@@ -87,7 +88,12 @@ class Recording(Output):
 class EventTimeSource:
     """An open TimestampedSourceOperator over a scripted reader, on a clock of the test's."""
 
-    def __init__(self, strategy: WatermarkStrategy, reader: type[ScriptedReader] = ScriptedReader, batch_records: int = 100) -> None:
+    def __init__(
+        self,
+        strategy: WatermarkStrategy,
+        reader: type[ScriptedReader] = ScriptedReader,
+        batch_records: int = 100,
+    ) -> None:
         self.clock = ManualClock()
         self.timers = ManualTimers(self.clock)
         self.output = Recording()
@@ -97,9 +103,15 @@ class EventTimeSource:
         source = NumberSequenceSource(1, 1)
         source.create_reader = self._create_reader  # type: ignore[method-assign]
         self._reader_class = reader
-        self.operator = TimestampedSourceOperator(source, strategy.with_timestamp_assigner(lambda value: value))
+        self.operator = TimestampedSourceOperator(
+            source, strategy.with_timestamp_assigner(lambda value: value)
+        )
         context = operator_context(
-            send=lambda event: self.sent.append(event.event), clock=self.clock, timers=self.timers, batch_records=batch_records)
+            send=lambda event: self.sent.append(event.event),
+            clock=self.clock,
+            timers=self.timers,
+            batch_records=batch_records,
+        )
         self.operator.setup(context, self.output)
         self.operator.initialize_state(None)
         self.operator.wake_up = self._wake

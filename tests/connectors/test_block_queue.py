@@ -1,4 +1,5 @@
-"""Who is given which block, and when, by a queue whose blocks may be yet to come; the keeper and the readers are scripted."""
+"""Who is given which block, and when, by a queue whose blocks may be yet to come; the keeper and
+the readers are scripted."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Keeper:
 
 
 class Readers:
-    """A queue's context: who is there, and what was said to whom (a block's number, or None for no more)."""
+    """A queue's context: who is there, and what was said to whom (a block's number, or None for no
+    more)."""
 
     def __init__(self, hosts: dict[int, str]) -> None:
         self.registered_readers = dict(hosts)
@@ -53,14 +55,18 @@ class Readers:
         def look() -> None:
             handler(function(), None)
 
-        self.look, self.handler, self.period_s = look, handler, period_s
+        self.look = look
+        self.handler = handler
+        self.period_s = period_s
 
 
 def block(number: int, *hosts: str, offset: int = 0) -> BlockSplit:
     return BlockSplit(f"block {number}", number, hosts, offset)
 
 
-def begun(readers: Readers, keeper: Keeper, there: list[BlockSplit], coming: set[int]) -> BlockQueue:
+def begun(
+    readers: Readers, keeper: Keeper, there: list[BlockSplit], coming: set[int]
+) -> BlockQueue:
     context: Any = readers
     store: Any = keeper
     queue = BlockQueue(context, store, BlocksLeft(tuple(there), frozenset(coming)))
@@ -70,7 +76,9 @@ def begun(readers: Readers, keeper: Keeper, there: list[BlockSplit], coming: set
 
 def test_a_reader_is_given_the_blocks_on_its_host_first_and_then_the_others() -> None:
     readers = Readers({0: "a", 1: "b"})
-    queue = begun(readers, Keeper(), [block(0, "a"), block(1, "a", "b"), block(2, "b"), block(3)], set())
+    queue = begun(
+        readers, Keeper(), [block(0, "a"), block(1, "a", "b"), block(2, "b"), block(3)], set()
+    )
     for subtask, host in ((1, "b"), (1, "b"), (1, "b"), (0, "a"), (0, "a")):
         queue.handle_split_request(subtask, host)
     assert readers.said == [(1, 1), (1, 2), (1, 0), (0, 3), (0, None)]
@@ -90,7 +98,8 @@ def test_readers_wait_for_blocks_to_come_and_each_is_given_the_one_on_its_host()
     queue.handle_split_request(0, "a")
     keeper.come.append((1, ("elsewhere",)))
     readers.look()
-    assert readers.said[2:] == [(2, 1), (0, None)]  # who has waited longest; and the other is told that there is no more
+    # who has waited longest; and the other is told that there is no more
+    assert readers.said[2:] == [(2, 1), (0, None)]
     readers.look()
     queue.handle_split_request(1, "b")
     assert readers.said[4:] == [(1, None)]
@@ -127,7 +136,10 @@ def test_a_failure_ends_a_job_that_still_needs_blocks_and_no_other() -> None:
 def test_a_keeper_that_does_not_answer_ends_the_job_with_what_to_do() -> None:
     readers = Readers({0: "a"})
     begun(readers, Keeper(), [], {0})
-    with pytest.raises(ResourceUnavailableError, match="do not come: it died; has the program that hands them over ended, or Ray"):
+    with pytest.raises(
+        ResourceUnavailableError,
+        match="do not come: it died; has the program that hands them over ended, or Ray",
+    ):
         readers.handler(None, RuntimeError("it died\nand more"))
 
 
@@ -143,7 +155,9 @@ def test_the_blocks_are_held_from_the_start_to_the_end_and_only_where_there_was_
     assert keeper.jobs == 0
 
 
-def test_a_source_tells_its_queue_which_blocks_are_there_and_which_are_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_tells_its_queue_which_blocks_are_there_and_which_are_to_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("flinkpy.connectors.ray.object_store.Store", lambda name: Keeper())
     context: Any = Readers({0: "a"})
     source = RayBlockSource("keeper/shelf", pa.schema([]), [("a",), None, ()])
@@ -153,20 +167,26 @@ def test_a_source_tells_its_queue_which_blocks_are_there_and_which_are_to_come(m
     assert source.create_enumerator(context, left).snapshot_state(2) == left
 
 
-# what may happen, in any order: blocks come, a reader asks, a reader fails, a checkpoint is taken, the job goes back to the last one
+# what may happen, in any order: blocks come, a reader asks, a reader fails, a checkpoint is taken,
+# the job goes back to the last one
 KINDS = ["come", "come", "ask", "ask", "ask", "look", "fail", "checkpoint", "restore"]
 events = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2)), max_size=60)
 
 
 @given(st.permutations(range(8)), st.integers(0, 8), events)
-def test_every_block_is_read_once_whatever_fails_and_is_restored(order: list[int], there: int, events: list[tuple[str, int]]) -> None:
-    """A reader that fails gives back what no checkpoint holds. After a restore the readers have what they had at the checkpoint."""
+def test_every_block_is_read_once_whatever_fails_and_is_restored(
+    order: list[int], there: int, events: list[tuple[str, int]]
+) -> None:
+    """A reader that fails gives back what no checkpoint holds. After a restore the readers have
+    what they had at the checkpoint."""
     hosts = {0: "a", 1: "b", 2: "b"}
     keeper, readers = Keeper(), Readers(hosts)
     to_come = order[there:]
     queue = begun(readers, keeper, [block(number, "a") for number in order[:there]], set(to_come))
     had: list[tuple[int, int]] = []  # at the last checkpoint
-    checkpoint: Any = BlocksLeft(tuple(block(number, "a") for number in order[:there]), frozenset(to_come))
+    checkpoint: Any = BlocksLeft(
+        tuple(block(number, "a") for number in order[:there]), frozenset(to_come)
+    )
 
     def all_had() -> list[tuple[int, int]]:
         return had + [(subtask, number) for subtask, number in readers.said if number is not None]
@@ -183,8 +203,14 @@ def test_every_block_is_read_once_whatever_fails_and_is_restored(order: list[int
         elif event == "look" and readers.period_s is not None:
             readers.look()
         elif event == "fail":
-            back = [number for reader, number in readers.said if reader == subtask and number is not None]
-            readers.said = [(reader, number) for reader, number in readers.said if reader != subtask]
+            back = [
+                number
+                for reader, number in readers.said
+                if reader == subtask and number is not None
+            ]
+            readers.said = [
+                (reader, number) for reader, number in readers.said if reader != subtask
+            ]
             queue.add_reader(subtask)
             queue.add_splits_back([block(number, "a") for number in back], subtask)
         elif event == "checkpoint":

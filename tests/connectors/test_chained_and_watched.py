@@ -12,7 +12,12 @@ import pyarrow as pa
 import pytest
 
 from flinkpy.common import WatermarkStrategy
-from flinkpy.connectors.files.column_files import AvroSource, CsvSource, JsonLinesSource, ParquetSource
+from flinkpy.connectors.files.column_files import (
+    AvroSource,
+    CsvSource,
+    JsonLinesSource,
+    ParquetSource,
+)
 from flinkpy.connectors.files.text_files import FileSplit
 from flinkpy.connectors.files.watched_files import FileWatcher, WatchedFiles, WatchedTextFileSource
 from flinkpy.connectors.memory.datagen import DataGeneratorSource
@@ -29,9 +34,13 @@ from tests.connectors.harness import World
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_no_record_of_a_source_comes_before_the_last_of_the_one_before(parallelism: int) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    first, second, third = NumberSequenceSource(1, 10), NumberSequenceSource(11, 11), NumberSequenceSource(12, 30)
+    first = NumberSequenceSource(1, 10)
+    second = NumberSequenceSource(11, 11)
+    third = NumberSequenceSource(12, 30)
     source = HybridSource.builder(first).add_source(second).add_source(third).build()
-    with env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").execute_and_collect() as results:
+    with env.from_source(
+        source, WatermarkStrategy.no_watermarks(), "numbers"
+    ).execute_and_collect() as results:
         found = list(results)
     assert sorted(found) == list(range(1, 31))
     assert sorted(found[:10]) == list(range(1, 11))
@@ -41,7 +50,7 @@ def test_no_record_of_a_source_comes_before_the_last_of_the_one_before(paralleli
 @pytest.mark.parametrize("mode", list(RuntimeExecutionMode))
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_a_reader_that_fails_in_a_later_source_reads_what_it_had_of_the_earlier_ones_again(
-    parallelism: int, mode: RuntimeExecutionMode, tmp_path: Path,
+    parallelism: int, mode: RuntimeExecutionMode, tmp_path: Path
 ) -> None:
     def fails_once(number: int) -> int:
         if number == 400:
@@ -50,17 +59,33 @@ def test_a_reader_that_fails_in_a_later_source_reads_what_it_had_of_the_earlier_
                 raise ValueError("for the first time")
         return number
 
-    restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms"}
-    env = StreamExecutionEnvironment.get_execution_environment(restarts).set_parallelism(parallelism)
+    restarts = {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(restarts).set_parallelism(
+        parallelism
+    )
     env.set_runtime_mode(mode)
-    source = HybridSource.builder(NumberSequenceSource(0, 299)).add_source(NumberSequenceSource(300, 599)).build()
-    found = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(fails_once).take(1000)
+    source = (
+        HybridSource.builder(NumberSequenceSource(0, 299))
+        .add_source(NumberSequenceSource(300, 599))
+        .build()
+    )
+    found = (
+        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+        .map(fails_once)
+        .take(1000)
+    )
     assert sorted(found) == list(range(600))
 
 
 @pytest.mark.parametrize("split_count", [1, 3, 6])
-def test_a_reader_that_is_restored_in_an_earlier_source_reads_it_to_its_end(split_count: int, tmp_path: Path) -> None:
-    """Two pipelines; one goes back to a checkpoint from before the sources were changed, and the enumerator stays."""
+def test_a_reader_that_is_restored_in_an_earlier_source_reads_it_to_its_end(
+    split_count: int, tmp_path: Path
+) -> None:
+    """Two pipelines; one goes back to a checkpoint from before the sources were changed, and the
+    enumerator stays."""
     failed = tmp_path / "failed"
 
     def fails_once(number: int) -> int:
@@ -69,10 +94,22 @@ def test_a_reader_that_is_restored_in_an_earlier_source_reads_it_to_its_end(spli
             raise ValueError("for the first time")
         return number
 
-    options = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms", "execution.checkpointing.interval": "150 ms"}
+    options = {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        "execution.checkpointing.interval": "150 ms",
+    }
     env = StreamExecutionEnvironment.get_execution_environment(options).set_parallelism(2)
-    source = HybridSource.builder(Paced(0, 300, split_count)).add_source(Paced(300, 600, split_count)).build()
-    found = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(fails_once).take(1000)
+    source = (
+        HybridSource.builder(Paced(0, 300, split_count))
+        .add_source(Paced(300, 600, split_count))
+        .build()
+    )
+    found = (
+        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+        .map(fails_once)
+        .take(1000)
+    )
     assert sorted(found) == list(range(600))
 
 
@@ -82,7 +119,9 @@ class Paced(PythonSource):
     blocking = True
 
     def __init__(self, first: int, end: int, split_count: int) -> None:
-        self._first, self._size, self._split_count = first, (end - first) // split_count, split_count
+        self._first = first
+        self._size = (end - first) // split_count
+        self._split_count = split_count
 
     def splits(self, parallelism: int) -> list[Any]:
         return [self._first + self._size * number for number in range(self._split_count)]
@@ -95,7 +134,10 @@ class Paced(PythonSource):
 
 def test_only_the_last_source_may_be_unbounded() -> None:
     endless: Any = DataGeneratorSource(lambda index: index, None, None)
-    assert HybridSource.builder(NumberSequenceSource(1, 2)).add_source(endless).build().boundedness is Boundedness.CONTINUOUS_UNBOUNDED
+    assert (
+        HybridSource.builder(NumberSequenceSource(1, 2)).add_source(endless).build().boundedness
+        is Boundedness.CONTINUOUS_UNBOUNDED
+    )
     with pytest.raises(ProgramError, match="never ends, so nothing can come behind it"):
         HybridSource.builder(endless).add_source(NumberSequenceSource(1, 2)).build()
     with pytest.raises(ProgramError, match="is made of sources"):
@@ -122,7 +164,9 @@ class Readers:
         look()
 
 
-def watcher(folder: Path, readers: Readers, checkpoint: WatchedFiles | None = None) -> FileWatcher[FileSplit]:
+def watcher(
+    folder: Path, readers: Readers, checkpoint: WatchedFiles | None = None
+) -> FileWatcher[FileSplit]:
     context: Any = readers
     made = WatchedTextFileSource(folder, interval_ms=500).create_enumerator(context, checkpoint)
     assert isinstance(made, FileWatcher)
@@ -163,7 +207,11 @@ def test_a_restored_watcher_does_not_hand_out_what_was_read(tmp_path: Path) -> N
 def test_what_is_there_is_read_by_a_running_job(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("a\nb\n")
     env = StreamExecutionEnvironment.get_execution_environment()
-    stream = env.from_source(WatchedTextFileSource(tmp_path, interval_ms=20), WatermarkStrategy.no_watermarks(), "watched")
+    stream = env.from_source(
+        WatchedTextFileSource(tmp_path, interval_ms=20),
+        WatermarkStrategy.no_watermarks(),
+        "watched",
+    )
     with contextlib.closing(stream.execute_and_collect()) as results:
         assert [next(results), next(results)] == ["a", "b"]
         (tmp_path / ".two.txt").write_text("c\n")
@@ -172,20 +220,33 @@ def test_what_is_there_is_read_by_a_running_job(tmp_path: Path) -> None:
 
 
 WATCHED: dict[str, tuple[str, Any]] = {
-    "parquet": ("parquet", lambda folder, schema: ParquetSource(folder, schema=schema, watch_interval_ms=500)),
+    "parquet": (
+        "parquet",
+        lambda folder, schema: ParquetSource(folder, schema=schema, watch_interval_ms=500),
+    ),
     "csv": ("csv", lambda folder, schema: CsvSource(folder, schema=schema, watch_interval_ms=500)),
-    "json": ("json", lambda folder, schema: JsonLinesSource(folder, schema=schema, watch_interval_ms=500)),
-    "avro": ("avro", lambda folder, schema: AvroSource(folder, schema=schema, watch_interval_ms=500)),
+    "json": (
+        "json",
+        lambda folder, schema: JsonLinesSource(folder, schema=schema, watch_interval_ms=500),
+    ),
+    "avro": (
+        "avro",
+        lambda folder, schema: AvroSource(folder, schema=schema, watch_interval_ms=500),
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", WATCHED)
-def test_files_of_columns_that_appear_later_are_read_once_also_after_a_restore(kind: str, tmp_path: Path) -> None:
+def test_files_of_columns_that_appear_later_are_read_once_also_after_a_restore(
+    kind: str, tmp_path: Path
+) -> None:
     form, source_of = WATCHED[kind]
 
     def add(city: str, *numbers: int) -> None:
         env = StreamExecutionEnvironment.get_execution_environment()
-        env.from_arrow(pa.table({"n": list(numbers)})).sink_to(FileSink(tmp_path / f"city={city}", form))
+        env.from_arrow(pa.table({"n": list(numbers)})).sink_to(
+            FileSink(tmp_path / f"city={city}", form)
+        )
         env.execute("add")
 
     schema = pa.schema([("n", pa.int64())])
@@ -200,7 +261,12 @@ def test_files_of_columns_that_appear_later_are_read_once_also_after_a_restore(k
     second = world.checkpoint()
     add("Bergen", 4)
     rounds(second)
-    assert [tuple(row) for row in world.values + second.values] == [(1, "Oslo"), (2, "Oslo"), (3, "Rome"), (4, "Bergen")]
+    assert [tuple(row) for row in world.values + second.values] == [
+        (1, "Oslo"),
+        (2, "Oslo"),
+        (3, "Rome"),
+        (4, "Bergen"),
+    ]
     world.close()
     second.close()
 
@@ -226,6 +292,11 @@ def test_a_running_job_reads_files_of_columns_that_appear(tmp_path: Path) -> Non
 
     add(1)
     env = StreamExecutionEnvironment.get_execution_environment()
-    assert env.from_csv(tmp_path, watch_interval=20).map(lambda row: add(row.n + 1)).take(4) == [1, 2, 3, 4]
+    assert env.from_csv(tmp_path, watch_interval=20).map(lambda row: add(row.n + 1)).take(4) == [
+        1,
+        2,
+        3,
+        4,
+    ]
     with pytest.raises(ProgramError, match="a duration above 0"):
         env.from_parquet(tmp_path, watch_interval=0)

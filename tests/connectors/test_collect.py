@@ -21,7 +21,9 @@ from tests.connectors.harness import ManualTimers, operator_context
 from tests.waiting import eventually
 
 
-def write(sink: CollectSink, batches: list[list[Any]], finish: bool = True, subtask: int = 0) -> None:
+def write(
+    sink: CollectSink, batches: list[list[Any]], finish: bool = True, subtask: int = 0
+) -> None:
     """A sink subtask, on the thread of its slot."""
     sink.open(operator_context(subtask, 2))
     try:
@@ -57,7 +59,10 @@ def test_records_come_in_order_and_iterating_ends_with_the_job() -> None:
 
 def test_each_subtasks_records_keep_their_order() -> None:
     with CollectServer(queue_bytes=1000) as server:
-        threads = [on_thread(fresh(server), [[(subtask, number)] for number in range(500)], True, subtask) for subtask in range(2)]
+        threads = [
+            on_thread(fresh(server), [[(subtask, number)] for number in range(500)], True, subtask)
+            for subtask in range(2)
+        ]
 
         def end_the_job() -> None:
             for thread in threads:
@@ -103,12 +108,21 @@ def test_records_of_a_class_made_in_the_program_arrive_as_that_class() -> None:
         assert record.number == 7
 
 
-def attempt_of(server: CollectServer, attempt: int, batches: list[list[Any]], subtask: int = 0) -> None:
+def attempt_of(
+    server: CollectServer, attempt: int, batches: list[list[Any]], subtask: int = 0
+) -> None:
     """An attempt of a subtask, until the client has all of it."""
     before = server.statistics().ended
     sink = fresh(server)
     context = operator_context(subtask, 2)
-    sink.open(replace(context, task=replace(context.task, attempt_id=context.task.attempt_id._replace(attempt=attempt))))
+    sink.open(
+        replace(
+            context,
+            task=replace(
+                context.task, attempt_id=context.task.attempt_id._replace(attempt=attempt)
+            ),
+        )
+    )
     for batch in batches:
         sink.write_batch(RowBatch(batch))
     sink.finish()
@@ -144,7 +158,9 @@ def test_iterating_ends_where_what_was_given_out_comes_again() -> None:
         records = iter(server)
         assert next(records) == "old"
         attempt_of(server, 1, [["new"]])
-        with pytest.raises(JobRestartedError, match=r"restarted from its beginning.*take\(\), to_arrow\(\)"):
+        with pytest.raises(
+            JobRestartedError, match=r"restarted from its beginning.*take\(\), to_arrow\(\)"
+        ):
             list(records)
 
 
@@ -159,7 +175,10 @@ def test_another_subtasks_restart_does_not_end_iterating() -> None:
         assert list(records) == ["new"]
 
 
-@pytest.mark.parametrize(("limit", "expected"), [(None, ["other", "new", "newer"]), (3, ["other", "new", "newer"]), (2, ["other", "new"])])
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(None, ["other", "new", "newer"]), (3, ["other", "new", "newer"]), (2, ["other", "new"])],
+)
 def test_what_is_gathered_is_of_the_last_attempts(limit: int | None, expected: list[str]) -> None:
     with CollectServer() as server:
         gathered: list[list[str]] = []
@@ -186,7 +205,9 @@ def test_the_jobs_error_is_raised_behind_the_records() -> None:
         assert seen == [1]
 
 
-def test_a_sink_with_another_token_is_refused_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_sink_with_another_token_is_refused_and_the_others_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with CollectServer() as server, caplog.at_level(logging.WARNING):
         with pytest.raises(RecipientUnreachableError, match="was the token refused"):
             write(CollectSink(server.host, server.port, b"guess"), [["poison"]])
@@ -203,7 +224,12 @@ def test_nothing_is_unpickled_before_the_token_was_proved() -> None:
             return pytest.fail, ("unpickled",)
 
     with CollectServer() as server:
-        for garbage in (b"", b"x" * 10, b"GET / HTTP/1.1\r\n" * 50, HEADER.pack(KIND_BATCH, 100) + pickle.dumps(Bomb()) + b"x" * 100):
+        for garbage in (
+            b"",
+            b"x" * 10,
+            b"GET / HTTP/1.1\r\n" * 50,
+            HEADER.pack(KIND_BATCH, 100) + pickle.dumps(Bomb()) + b"x" * 100,
+        ):
             with socket.create_connection((server.host, server.port)) as sock:
                 sock.sendall(garbage)
                 sock.shutdown(socket.SHUT_WR)
@@ -296,7 +322,9 @@ def test_a_client_that_is_gone_fails_the_sink_clearly() -> None:
         for _ in range(1000):
             sink.write_batch(RowBatch(["x" * 10_000]))
 
-    with pytest.raises(RecipientUnreachableError, match=r"the client collecting results at .* is gone"):
+    with pytest.raises(
+        RecipientUnreachableError, match=r"the client collecting results at .* is gone"
+    ):
         write_on()
     sink.close()
     assert list(server) == []

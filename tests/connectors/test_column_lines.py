@@ -27,22 +27,46 @@ def items(pairs: dict[Any, Any]) -> list[Any]:
 
 
 KINDS: dict[str, tuple[pa.DataType, Any]] = {
-    **PLAIN, **NESTED, **MAPS, **UNSIGNED, "marks": (pa.string(), MARKS), "codes": (CODES, MARKS), "float16": (pa.float16(), st.floats(width=16)),
-    "maps by number": (pa.map_(pa.int64(), pa.float64()), st.dictionaries(st.integers(0, 3), st.floats(), max_size=2).map(items)),
+    **PLAIN,
+    **NESTED,
+    **MAPS,
+    **UNSIGNED,
+    "marks": (pa.string(), MARKS),
+    "codes": (CODES, MARKS),
+    "float16": (pa.float16(), st.floats(width=16)),
+    "maps by number": (
+        pa.map_(pa.int64(), pa.float64()),
+        st.dictionaries(st.integers(0, 3), st.floats(), max_size=2).map(items),
+    ),
     "lists of bytes": (pa.list_(pa.binary()), st.lists(st.binary(max_size=3), max_size=2)),
 }
 FORMATS: list[FileFormat] = [
-    CsvFormat(), CsvFormat(header=False, null_value="NA"), CsvFormat(delimiter=";", quoting_style="all_valid", null_value="-"),
-    CsvFormat(columns=["c1", "n", "none"], encoding="utf-16"), CsvFormat(delimiter="1"), CsvFormat(delimiter="é"), JsonLinesFormat()]
+    CsvFormat(),
+    CsvFormat(header=False, null_value="NA"),
+    CsvFormat(delimiter=";", quoting_style="all_valid", null_value="-"),
+    CsvFormat(columns=["c1", "n", "none"], encoding="utf-16"),
+    CsvFormat(delimiter="1"),
+    CsvFormat(delimiter="é"),
+    JsonLinesFormat(),
+]
 
 
 @st.composite
 def batches(draw: st.DrawFn) -> pa.RecordBatch:
     rows = draw(st.integers(1, 5))
     chosen = draw(st.lists(st.sampled_from(list(KINDS)), min_size=1, max_size=4))
-    columns = [pa.array(draw(st.lists(st.none() | KINDS[each][1], min_size=rows + 1, max_size=rows + 1)), KINDS[each][0]) for each in chosen]
-    names = [*draw(st.lists(MARKS, min_size=len(columns), max_size=len(columns), unique=True))] if draw(st.booleans()) else \
-        [f"c{at}" for at in range(len(columns))]
+    columns = [
+        pa.array(
+            draw(st.lists(st.none() | KINDS[each][1], min_size=rows + 1, max_size=rows + 1)),
+            KINDS[each][0],
+        )
+        for each in chosen
+    ]
+    names = (
+        [*draw(st.lists(MARKS, min_size=len(columns), max_size=len(columns), unique=True))]
+        if draw(st.booleans())
+        else [f"c{at}" for at in range(len(columns))]
+    )
     if draw(st.booleans()) and "n" not in names:
         columns, names = [*columns, pa.array(range(rows + 1))], [*names, "n"]
     return pa.RecordBatch.from_arrays(columns, names=names).slice(draw(st.integers(0, 1)), rows)
@@ -73,7 +97,9 @@ def test_columns_are_written_as_their_rows_are(batch: pa.RecordBatch, form: File
 
 def test_columns_that_the_header_has_not_are_told() -> None:
     first, second = pa.record_batch({"a": [1]}), pa.record_batch({"a": [1], "b": [2]})
-    assert "fields that the file's first record has not: 'b'" in str(written(CsvFormat(), ColumnBatch(first), ColumnBatch(second)))
+    assert "fields that the file's first record has not: 'b'" in str(
+        written(CsvFormat(), ColumnBatch(first), ColumnBatch(second))
+    )
 
 
 @pytest.mark.parametrize("form", [CsvFormat(header=False), JsonLinesFormat()])

@@ -1,4 +1,5 @@
-"""The program is given each record of a job with checkpoints once, whatever fails, and all of what is complete."""
+"""The program is given each record of a job with checkpoints once, whatever fails, and all of what
+is complete."""
 
 from __future__ import annotations
 
@@ -78,7 +79,9 @@ def step(world: SinkWorld, client: Client, name: str, number: int) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(steps=st.lists(STEP, min_size=10, max_size=25), parallelism=st.integers(1, 3))
-def test_each_record_is_given_once_whatever_fails(steps: list[tuple[str, int]], parallelism: int) -> None:
+def test_each_record_is_given_once_whatever_fails(
+    steps: list[tuple[str, int]], parallelism: int
+) -> None:
     told = False  # to all, since the last notice that some did not get
     with collecting() as server:
         client = Client(server)
@@ -119,7 +122,9 @@ def test_what_no_complete_checkpoint_has_is_not_given_when_the_job_fails() -> No
         assert seen == [0, 1, 2]
 
 
-def test_what_a_complete_checkpoint_has_is_given_when_the_job_fails_before_its_tasks_are_told() -> None:
+def test_what_a_complete_checkpoint_has_is_given_when_the_job_fails_before_its_tasks_are_told() -> (
+    None
+):
     """A job that starts from it does not make it again."""
     with collecting() as server:
         world = SinkWorld(server.sink(), parallelism=2)
@@ -162,8 +167,8 @@ def test_what_was_made_again_since_is_not_given_when_the_job_fails() -> None:
 
 
 def test_a_checkpoint_of_another_programs_job_says_nothing_of_what_this_one_collects() -> None:
-    """The other job's streams have the same subtasks and attempts. If they were taken for these, records would be given whose checkpoint is not
-    complete, and come again after a failure."""
+    """The other job's streams have the same subtasks and attempts. If they were taken for these,
+    records would be given whose checkpoint is not complete, and come again after a failure."""
     with collecting() as first, collecting() as second:
         world = SinkWorld(first.sink())
         for _ in range(3):
@@ -207,7 +212,9 @@ def test_without_checkpoints_records_are_given_at_once() -> None:
         world.close()
 
 
-def test_batches_of_an_earlier_stream_that_come_late_are_shown_up_to_the_marker_and_no_further() -> None:
+def test_batches_of_an_earlier_stream_that_come_late_are_shown_up_to_the_marker_and_no_further() -> (
+    None
+):
     held = held_results.HeldResults()
     assert held.take(0, 0, 1, [b"a"]) == []
     assert held.take(0, 1, 1, [Complete(0, 0, 1), b"a again"]) == []
@@ -219,7 +226,10 @@ def test_batches_of_an_earlier_stream_that_come_late_are_shown_up_to_the_marker_
 def test_a_later_attempt_may_say_of_several_checkpoints_that_they_are_complete() -> None:
     held = held_results.HeldResults()
     assert held.take(0, 0, 1, [b"a", Marker(1, 1), b"b", Marker(2, 2), b"c"]) == []
-    assert held.take(0, 1, 1, [Complete(0, 0, 1), Complete(0, 0, 2), b"c again"]) == [(0, b"a"), (0, b"b")]
+    assert held.take(0, 1, 1, [Complete(0, 0, 1), Complete(0, 0, 2), b"c again"]) == [
+        (0, b"a"),
+        (0, b"b"),
+    ]
 
 
 def test_attempts_before_one_that_begins_from_the_beginning_are_forgotten() -> None:
@@ -243,7 +253,9 @@ def test_batches_that_are_held_do_not_stop_the_reading() -> None:
             assert len(list(server)) == 20
 
 
-def test_what_a_paused_program_has_not_read_of_an_earlier_attempt_comes_before_the_later_ones() -> None:
+def test_what_a_paused_program_has_not_read_of_an_earlier_attempt_comes_before_the_later_ones() -> (
+    None
+):
     with CollectServer(queue_bytes=1000) as server:
         world = SinkWorld(server.sink())
 

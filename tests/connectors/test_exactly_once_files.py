@@ -1,4 +1,5 @@
-"""Files of a job with checkpoints hold each record once, whatever fails: in any order, lost and late notices, crashes."""
+"""Files of a job with checkpoints hold each record once, whatever fails: in any order, lost and
+late notices, crashes."""
 
 from __future__ import annotations
 
@@ -44,11 +45,15 @@ CONCAT = FileCompactor.concat_file_compactor()
 SINKS: dict[str, Callable[[Path], FileSink]] = {
     "plain": FileSink,
     "rolling": lambda path: FileSink(path, rolling=Small()),
-    "buckets": lambda path: FileSink(path, buckets=BucketAssigner.by_value(lambda value: f"b{value % 3}")),
+    "buckets": lambda path: FileSink(
+        path, buckets=BucketAssigner.by_value(lambda value: f"b{value % 3}")
+    ),
     "rolling buckets": lambda path: FileSink(path, buckets=BY_PARITY, rolling=Small()),
     "joined": lambda path: FileSink(path, rolling=Small(), compact=(BY_SIZE, CONCAT)),
     "joined late": lambda path: FileSink(path, rolling=Small(), compact=(EVERY_SECOND, CONCAT)),
-    "as they are": lambda path: FileSink(path, compact=(EVERY_SECOND, FileCompactor.identical_file_compactor())),
+    "as they are": lambda path: FileSink(
+        path, compact=(EVERY_SECOND, FileCompactor.identical_file_compactor())
+    ),
     "parquet": lambda path: FileSink(path, "parquet"),
 }
 LATE = ("joined late", "as they are")
@@ -62,7 +67,11 @@ class Folder:
         self._seen: dict[Path, bytes] = {}
 
     def files(self, hidden: bool) -> list[Path]:
-        return sorted(file for file in self.path.rglob("*") if file.is_file() and file.name.startswith(".") == hidden)
+        return sorted(
+            file
+            for file in self.path.rglob("*")
+            if file.is_file() and file.name.startswith(".") == hidden
+        )
 
     def records(self) -> list[int]:
         found: list[int] = []
@@ -71,7 +80,11 @@ class Folder:
             assert files.get(file) == content, f"{file.name} was changed"
         self._seen = files
         for file, content in files.items():
-            found += pq.read_table(file)["f0"].to_pylist() if self._parquet else map(int, content.split())
+            found += (
+                pq.read_table(file)["f0"].to_pylist()
+                if self._parquet
+                else map(int, content.split())
+            )
         return sorted(found)
 
 
@@ -143,11 +156,14 @@ class Run:
             world.crash()
             self.check(everything=not self.late)
             return
-        world.complete(world.running[0], lambda subtask: name != "complete" or bool(number >> subtask & 1))
+        world.complete(
+            world.running[0], lambda subtask: name != "complete" or bool(number >> subtask & 1)
+        )
         self.check(everything=name == "told all" and not self.late)
 
     def check(self, everything: bool = False) -> None:
-        """Each record once, none behind the last complete checkpoint, and all before it where it says so."""
+        """Each record once, none behind the last complete checkpoint, and all before it where it
+        says so."""
         seen = self.folder.records()
         allowed = 0 if self.world.completed is None else self.world.completed.position
         assert len(set(seen)) == len(seen)
@@ -160,7 +176,7 @@ class Run:
 @settings(max_examples=25, deadline=None)
 @given(steps=STEPS, parallelism=st.integers(1, 3), dies_late=st.booleans())
 def test_each_record_is_seen_once_whatever_fails(
-    kind: str, steps: list[tuple[str, int]], parallelism: int, dies_late: bool,
+    kind: str, steps: list[tuple[str, int]], parallelism: int, dies_late: bool
 ) -> None:
     if kind == "parquet":
         steps = steps[:12]
@@ -187,7 +203,9 @@ def test_each_record_is_seen_once_whatever_fails(
 
 def lone_writer(path: Path, subtask: int, attempt: int, state: SavedState | None) -> SinkOperator:
     operator = SinkOperator(FileSink(path))
-    operator.setup(replace(operator_context(subtask, 2, attempt), configuration=WITH_CHECKPOINTS), Collected())
+    operator.setup(
+        replace(operator_context(subtask, 2, attempt), configuration=WITH_CHECKPOINTS), Collected()
+    )
     operator.initialize_state(state)
     operator.open()
     return operator
@@ -211,7 +229,9 @@ def test_a_subtask_that_begins_late_leaves_the_files_of_others_alone(tmp_path: P
 
 
 @pytest.mark.parametrize("restored", [False, True])
-def test_an_attempt_that_begins_when_a_later_one_has_begun_leaves_its_files_alone(restored: bool, tmp_path: Path) -> None:
+def test_an_attempt_that_begins_when_a_later_one_has_begun_leaves_its_files_alone(
+    restored: bool, tmp_path: Path
+) -> None:
     """The order to start it was late, and nobody waits for it any more."""
     world = SinkWorld(FileSink(tmp_path), 2)
     if restored:
@@ -238,7 +258,7 @@ def test_an_attempt_that_begins_from_the_beginning_clears_away_what_is_left(tmp_
 
 
 def test_files_a_reader_took_away_do_not_stop_the_restored_job(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = SinkWorld(FileSink(tmp_path))
     world.feed(4)
@@ -254,9 +274,11 @@ def test_files_a_reader_took_away_do_not_stop_the_restored_job(
     assert "moved or removed" in caplog.text
 
 
-@pytest.mark.parametrize("configuration", [{}, {**WITH_CHECKPOINTS, "execution.runtime-mode": "BATCH"}])
+@pytest.mark.parametrize(
+    "configuration", [{}, {**WITH_CHECKPOINTS, "execution.runtime-mode": "BATCH"}]
+)
 def test_without_checkpoints_and_in_batch_mode_files_are_seen_at_the_end(
-    tmp_path: Path, configuration: dict[str, Any],
+    tmp_path: Path, configuration: dict[str, Any]
 ) -> None:
     world = SinkWorld(FileSink(tmp_path), 2, configuration)
     world.feed(4)
@@ -267,7 +289,7 @@ def test_without_checkpoints_and_in_batch_mode_files_are_seen_at_the_end(
 
 
 def test_names_of_files_and_folders_are_on_disk_before_a_checkpoint_is_complete_and_after_the_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[tuple[str, tuple[str, ...]]] = []  # what, and the names that a folder had then
     fsync = os.fsync
@@ -279,7 +301,9 @@ def test_names_of_files_and_folders_are_on_disk_before_a_checkpoint_is_complete_
 
     monkeypatch.setattr(os, "fsync", spy)
     top = os.path.realpath(tmp_path / "out")
-    world = SinkWorld(FileSink(top, buckets=BucketAssigner.by_value(lambda value: "a/b")), 1, WITH_CHECKPOINTS)
+    world = SinkWorld(
+        FileSink(top, buckets=BucketAssigner.by_value(lambda value: "a/b")), 1, WITH_CHECKPOINTS
+    )
     world.feed(3)
     checkpoint = world.barrier()
     hidden, folders = synced[0][0], dict(synced[1:])

@@ -22,14 +22,16 @@ from flinkpy.connectors.source_api.source import Source
 from flinkpy.core.errors import ProgramError
 from tests.connectors.harness import World, read_all
 
-PER_EXAMPLE = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+PER_EXAMPLE = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def rows(source: Source[Any], **settings: Any) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in read_all(source, **settings)]
 
 
-# -- finding -----------------------------------------------------------------------------------------------------------------------------
+# -- finding ---------------------------------------------------------------------------------------
 
 
 def test_a_missing_file_is_named_when_the_program_is_built(tmp_path: Path) -> None:
@@ -52,7 +54,11 @@ def test_directories_globs_and_lists_are_searched_and_hidden_files_left_out(tmp_
     assert names(tmp_path) == ["a.txt", "b.txt", "deep/c.txt"]
     assert names(str(tmp_path / "*.txt")) == ["a.txt", "b.txt"]
     assert names(str(tmp_path / "**" / "*.txt")) == ["a.txt", "b.txt", "deep/c.txt"]
-    assert names(str(tmp_path / "_*" / "*.txt")) == names(tmp_path / "_temporary") == ["_temporary/d.txt"]
+    assert (
+        names(str(tmp_path / "_*" / "*.txt"))
+        == names(tmp_path / "_temporary")
+        == ["_temporary/d.txt"]
+    )
     assert names([tmp_path / "b.txt", tmp_path / "deep"]) == ["b.txt", "deep/c.txt"]
 
 
@@ -62,7 +68,9 @@ def test_a_file_that_a_pattern_finds_several_times_is_read_once(tmp_path: Path) 
         (tmp_path / name).write_text("x")
 
     def names(pattern: str) -> list[str]:
-        return sorted(os.path.relpath(info.path, tmp_path) for info in find_files(str(tmp_path / pattern)))
+        return sorted(
+            os.path.relpath(info.path, tmp_path) for info in find_files(str(tmp_path / pattern))
+        )
 
     assert names("**") == names("*") == ["a.txt", "deep/b.txt", "deep/er/c.txt"]
     assert names("_*") == ["_SUCCESS"]
@@ -82,7 +90,7 @@ def test_a_uri_is_read_through_arrows_file_systems(tmp_path: Path) -> None:
         TextFileSource("nonsense://x")
 
 
-# -- text --------------------------------------------------------------------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------------------------
 
 TEXTS = st.lists(st.text(st.sampled_from("ab é€\r"), max_size=12), max_size=30).map("\n".join)
 
@@ -95,8 +103,16 @@ def lines_of(text: str) -> list[str]:
 
 
 @PER_EXAMPLE
-@given(text=TEXTS, end=st.sampled_from(["", "\n"]), cuts=st.lists(st.integers(0, 300), max_size=6), block=st.integers(1, 40), limit=st.integers(1, 5))
-def test_cut_at_any_bytes_every_line_is_read_exactly_once(tmp_path: Path, text: str, end: str, cuts: list[int], block: int, limit: int) -> None:
+@given(
+    text=TEXTS,
+    end=st.sampled_from(["", "\n"]),
+    cuts=st.lists(st.integers(0, 300), max_size=6),
+    block=st.integers(1, 40),
+    limit=st.integers(1, 5),
+)
+def test_cut_at_any_bytes_every_line_is_read_exactly_once(
+    tmp_path: Path, text: str, end: str, cuts: list[int], block: int, limit: int
+) -> None:
     path = tmp_path / "lines.txt"
     data = (text + end).encode()
     path.write_bytes(data)
@@ -104,7 +120,9 @@ def test_cut_at_any_bytes_every_line_is_read_exactly_once(tmp_path: Path, text: 
     bounds = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     read: list[str] = []
     for low, high in zip(bounds, bounds[1:]):  # noqa: RUF007
-        reader = LineReader(FileSplit(str(low), file, low, high if high < len(data) else None), "utf-8", block)
+        reader = LineReader(
+            FileSplit(str(low), file, low, high if high < len(data) else None), "utf-8", block
+        )
         while (batch := reader.next_batch(limit)) is not None:
             assert 1 <= len(batch) <= limit
             read.extend(batch.values)  # type: ignore[union-attr]
@@ -113,15 +131,26 @@ def test_cut_at_any_bytes_every_line_is_read_exactly_once(tmp_path: Path, text: 
 
 
 @PER_EXAMPLE
-@given(text=TEXTS, cut=st.integers(0, 300), stop=st.integers(0, 12), limit=st.integers(1, 5), first=st.integers(1, 40), second=st.integers(1, 40))
+@given(
+    text=TEXTS,
+    cut=st.integers(0, 300),
+    stop=st.integers(0, 12),
+    limit=st.integers(1, 5),
+    first=st.integers(1, 40),
+    second=st.integers(1, 40),
+)
 def test_a_line_reader_resumes_behind_the_lines_it_gave_out(
-    tmp_path: Path, text: str, cut: int, stop: int, limit: int, first: int, second: int,
+    tmp_path: Path, text: str, cut: int, stop: int, limit: int, first: int, second: int
 ) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(text.encode())
     file = FileInfo(str(path), len(text.encode()))
     read: list[str] = []
-    for split in [FileSplit("0", file, 0, cut), FileSplit("1", file, cut, None)] if 0 < cut < file.size else [FileSplit("0", file, 0, None)]:
+    for split in (
+        [FileSplit("0", file, 0, cut), FileSplit("1", file, cut, None)]
+        if 0 < cut < file.size
+        else [FileSplit("0", file, 0, None)]
+    ):
         reader = LineReader(split, "utf-8", first)
         for _ in range(stop):
             if (batch := reader.next_batch(limit)) is not None:
@@ -149,7 +178,9 @@ def test_a_large_file_is_shared_out_and_read_in_order_by_one(tmp_path: Path) -> 
 def test_a_line_longer_than_a_split_is_one_line(tmp_path: Path) -> None:
     lines = ["short", "x" * 500_000, "end"]
     (tmp_path / "long.txt").write_text("\n".join(lines))
-    assert sorted(read_all(TextFileSource(tmp_path / "long.txt", split_bytes=1), parallelism=4)) == sorted(lines)
+    assert sorted(
+        read_all(TextFileSource(tmp_path / "long.txt", split_bytes=1), parallelism=4)
+    ) == sorted(lines)
 
 
 def test_compressed_files_are_read_whole_and_resume(tmp_path: Path) -> None:
@@ -176,7 +207,9 @@ def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_are_told_with_file_and_place(tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes(b"fine\ncaf\xe9\n")
-    with pytest.raises(ProgramError, match=r"latin.txt, line 2: byte 3 of the line is not utf-8: .*charset_name="):
+    with pytest.raises(
+        ProgramError, match=r"latin.txt, line 2: byte 3 of the line is not utf-8: .*charset_name="
+    ):
         read_all(TextFileSource(tmp_path / "latin.txt"))
     assert read_all(TextFileSource(tmp_path / "latin.txt", charset="latin-1")) == ["fine", "café"]
 
@@ -212,9 +245,15 @@ def test_the_position_names_file_and_line(tmp_path: Path) -> None:
     reader.close()
 
 
-# -- columns -----------------------------------------------------------------------------------------------------------------------------
+# -- columns ---------------------------------------------------------------------------------------
 
-TABLE = pa.table({"n": list(range(1000)), "name": [f"n{n % 7}" for n in range(1000)], "x": [None if n % 10 == 0 else n / 4 for n in range(1000)]})
+TABLE = pa.table(
+    {
+        "n": list(range(1000)),
+        "name": [f"n{n % 7}" for n in range(1000)],
+        "x": [None if n % 10 == 0 else n / 4 for n in range(1000)],
+    }
+)
 
 
 @pytest.fixture
@@ -266,12 +305,23 @@ def test_a_column_that_a_parquet_file_has_not_is_null_in_its_rows(tmp_path: Path
     assert rows(ParquetSource(tmp_path)) == [(1, "x"), (2, "y")]
     pq.write_table(pa.table({"b": ["y"]}), tmp_path / "3.parquet")
     pq.write_table(pa.table({"c": [1.5], "a": pa.array([3], pa.int8())}), tmp_path / "4.parquet")
-    assert rows(ParquetSource(tmp_path)) == [(1, "x", None), (2, "y", None), (None, "y", None), (3, None, 1.5)]
+    assert rows(ParquetSource(tmp_path)) == [
+        (1, "x", None),
+        (2, "y", None),
+        (None, "y", None),
+        (3, None, 1.5),
+    ]
     assert rows(ParquetSource(tmp_path, columns=["c"])) == [(None,), (None,), (None,), (1.5,)]
 
 
 def test_csv_is_read_as_columns_with_quoted_line_ends(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"n": range(3000), "text": ["a,b", 'say "x"\nand more', "plain"] * 1000, "x": [0.5, None, 2.0] * 1000})
+    frame = pd.DataFrame(
+        {
+            "n": range(3000),
+            "text": ["a,b", 'say "x"\nand more', "plain"] * 1000,
+            "x": [0.5, None, 2.0] * 1000,
+        }
+    )
     frame.to_csv(tmp_path / "t.csv", index=False)
     read = rows(CsvSource(tmp_path / "t.csv", batch_rows=100))
     assert [row[:2] for row in read] == list(zip(frame.n, frame.text))
@@ -284,7 +334,10 @@ def test_csv_without_a_header_needs_a_schema(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="needs schema="):
         CsvSource(tmp_path / "t.csv", header=False)
     schema = pa.schema([("n", pa.int32()), ("s", pa.string())])
-    assert rows(CsvSource(tmp_path / "t.csv", schema=schema, header=False, delimiter=";")) == [(1, "x"), (2, "y")]
+    assert rows(CsvSource(tmp_path / "t.csv", schema=schema, header=False, delimiter=";")) == [
+        (1, "x"),
+        (2, "y"),
+    ]
 
 
 def test_a_csv_value_of_another_type_is_told_with_the_file(tmp_path: Path) -> None:
@@ -296,9 +349,14 @@ def test_a_csv_value_of_another_type_is_told_with_the_file(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("long", [0, 1, 2])
 def test_a_csv_row_longer_than_a_block_is_read_too(tmp_path: Path, long: int) -> None:
-    lengths = [3_000_000 if at == long else 600_000 for at in range(3)]  # so that blocks before it were given out already
-    (tmp_path / "t.csv").write_text("n,text\n" + "".join(f'{at},"{"y" * length}"\n' for at, length in enumerate(lengths)))
-    assert [(n, len(text)) for n, text in rows(CsvSource(tmp_path / "t.csv"))] == list(enumerate(lengths))
+    # so that blocks before it were given out already
+    lengths = [3_000_000 if at == long else 600_000 for at in range(3)]
+    (tmp_path / "t.csv").write_text(
+        "n,text\n" + "".join(f'{at},"{"y" * length}"\n' for at, length in enumerate(lengths))
+    )
+    assert [(n, len(text)) for n, text in rows(CsvSource(tmp_path / "t.csv"))] == list(
+        enumerate(lengths)
+    )
 
 
 @pytest.mark.parametrize("first", ["", "a,b\n"])
@@ -311,7 +369,9 @@ def test_a_csv_file_with_no_rows_says_nothing_of_types(tmp_path: Path, first: st
 def test_an_empty_csv_file_has_no_rows_where_the_schema_is_known(tmp_path: Path) -> None:
     (tmp_path / "0.csv").write_text("1,x\n")
     (tmp_path / "1.csv").write_text("")
-    assert rows(CsvSource(tmp_path, schema=pa.schema([("a", pa.int64()), ("b", pa.string())]), header=False)) == [(1, "x")]
+    assert rows(
+        CsvSource(tmp_path, schema=pa.schema([("a", pa.int64()), ("b", pa.string())]), header=False)
+    ) == [(1, "x")]
     with pytest.raises(ProgramError, match="is empty; its columns are not known"):
         CsvSource(tmp_path / "1.csv")
 
@@ -321,7 +381,11 @@ def test_columns_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="two columns would be called 'a'"):
         CsvSource(tmp_path / "t.csv")
     assert rows(CsvSource(tmp_path / "t.csv", columns=["b"])) == [(2,)]
-    for columns, message in ((["b", "b"], "called 'b'"), ([], "at least one"), ("b", "a list of names")):
+    for columns, message in (
+        (["b", "b"], "called 'b'"),
+        ([], "at least one"),
+        ("b", "a list of names"),
+    ):
         with pytest.raises(ProgramError, match=message):
             CsvSource(tmp_path / "t.csv", columns=columns)  # type: ignore[arg-type]
     with pytest.raises(ProgramError, match="one character"):
@@ -335,10 +399,14 @@ def test_gzipped_csv_is_read(tmp_path: Path) -> None:
 
 def test_json_lines_are_cut_and_read_as_columns(tmp_path: Path) -> None:
     records: list[dict[str, Any]] = [
-        {"n": number, "tags": ["a", "b"], "inner": {"x": number / 2}, "text": "ü" * (number % 5)} for number in range(5000)]
+        {"n": number, "tags": ["a", "b"], "inner": {"x": number / 2}, "text": "ü" * (number % 5)}
+        for number in range(5000)
+    ]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     source = JsonLinesSource(tmp_path / "t.jsonl", columns=["n", "inner"], split_bytes=1)
-    assert sorted(rows(source, parallelism=3), key=lambda row: row[0]) == [(record["n"], Row(**record["inner"])) for record in records]
+    assert sorted(rows(source, parallelism=3), key=lambda row: row[0]) == [
+        (record["n"], Row(**record["inner"])) for record in records
+    ]
     assert rows(JsonLinesSource(tmp_path / "t.jsonl"))[7] == (7, ["a", "b"], Row(x=3.5), "üü")
 
 

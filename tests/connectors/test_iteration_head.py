@@ -1,4 +1,5 @@
-"""When a loop ends: a model of all its subtasks, with the real heads, entries, tails, channels and coordinator, and every delay a draw of lots."""
+"""When a loop ends: a model of all its subtasks, with the real heads, entries, tails, channels and
+coordinator, and every delay a draw of lots."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from hypothesis import strategies as st
 
 from flinkpy.connectors.iteration_head import ROUND_PAUSE_S, IterationHeadOperator, IterationSource
 from flinkpy.connectors.source_api.coordinator import SourceCoordinator
-from flinkpy.core.elements import BEYOND_TIME, MAX_TIMESTAMP, EndOfData, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.elements import (
+    BEYOND_TIME,
+    MAX_TIMESTAMP,
+    EndOfData,
+    RowBatch,
+    Watermark,
+    WatermarkStatus,
+)
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
@@ -48,41 +56,87 @@ class Recorder:
 class Loop:
     """One loop as the cluster runs it. Records are numbers: how often they still go round."""
 
-    def __init__(self, parallelism: int, max_wait_s: float = 0.0, links: dict[int, list[int]] | None = None, attempt: int = 0) -> None:
-        self.parallelism, self.timers, self.attempt = parallelism, ManualTimers(), attempt
-        self.links = links or {subtask: list(range(parallelism)) for subtask in range(parallelism)}  # from head and entry to bodies
+    def __init__(
+        self,
+        parallelism: int,
+        max_wait_s: float = 0.0,
+        links: dict[int, list[int]] | None = None,
+        attempt: int = 0,
+    ) -> None:
+        self.parallelism = parallelism
+        self.timers = ManualTimers()
+        self.attempt = attempt
+        # from head and entry to bodies
+        self.links = links or {subtask: list(range(parallelism)) for subtask in range(parallelism)}
         self.to_head: list[tuple[int, Any]] = []
         self.to_coordinator: list[tuple[int, Any]] = []
         self.failures: list[BaseException] = []
         source = IterationSource(max_wait_s)
         self.coordinator = SourceCoordinator(
-            OperatorId("head"), source, parallelism, lambda subtask, event: self.to_head.append((subtask, event)), lambda action: Future(),
-            self.failures.append)
+            OperatorId("head"),
+            source,
+            parallelism,
+            lambda subtask, event: self.to_head.append((subtask, event)),
+            lambda action: Future(),
+            self.failures.append,
+        )
         self.coordinator.start()
         self.outputs: dict[tuple[str, int], Recorder] = {}
-        self.heads = [self._opened("head", subtask, IterationHeadOperator(source, "loop"), attempt) for subtask in range(parallelism)]
-        self.entries = [self._opened("entry", subtask, IterationEntryOperator("loop"), attempt) for subtask in range(parallelism)]
-        self.tails = [self._opened("tail", subtask, IterationTailOperator("loop"), attempt) for subtask in range(parallelism)]
-        # To each body the channels from heads and entries, and its valve; the body leads to the tail of its number.
+        self.heads = [
+            self._opened("head", subtask, IterationHeadOperator(source, "loop"), attempt)
+            for subtask in range(parallelism)
+        ]
+        self.entries = [
+            self._opened("entry", subtask, IterationEntryOperator("loop"), attempt)
+            for subtask in range(parallelism)
+        ]
+        self.tails = [
+            self._opened("tail", subtask, IterationTailOperator("loop"), attempt)
+            for subtask in range(parallelism)
+        ]
+        # To each body the channels from heads and entries, and its valve; the body leads to the
+        # tail of its number.
         self.channels: list[dict[tuple[str, int], deque[Any]]] = [
-            {(kind, subtask): deque() for kind in ("head", "entry") for subtask in range(parallelism) if body in self.links[subtask]}
-            for body in range(parallelism)]
+            {
+                (kind, subtask): deque()
+                for kind in ("head", "entry")
+                for subtask in range(parallelism)
+                if body in self.links[subtask]
+            }
+            for body in range(parallelism)
+        ]
         self.valves = [WatermarkValve(len(channels)) for channels in self.channels]
         self.ended = [False] * parallelism
         self.passed = 0
 
     def _opened(self, kind: str, subtask: int, operator: Any, attempt: int) -> Any:
-        info = TaskInfo("job", kind, ExecutionAttemptId(JobId("job"), JobVertexId(kind), subtask, attempt), self.parallelism, 128)
+        info = TaskInfo(
+            "job",
+            kind,
+            ExecutionAttemptId(JobId("job"), JobVertexId(kind), subtask, attempt),
+            self.parallelism,
+            128,
+        )
         output = self.outputs[kind, subtask] = Recorder()
         operator.wake_up = lambda: None
-        operator.setup(OperatorContext(
-            OperatorId(kind), kind, None, info, self.timers.clock, self.timers, run_in_task=lambda action: action(),
-            send_operator_event=lambda event: self.to_coordinator.append((subtask, event))), output)
+        operator.setup(
+            OperatorContext(
+                OperatorId(kind),
+                kind,
+                None,
+                info,
+                self.timers.clock,
+                self.timers,
+                run_in_task=lambda action: action(),
+                send_operator_event=lambda event: self.to_coordinator.append((subtask, event)),
+            ),
+            output,
+        )
         operator.initialize_state(None)
         operator.open()
         return operator
 
-    # -- what may happen next ------------------------------------------------------------------------------------------------
+    # -- what may happen next ----------------------------------------------------------------------
 
     def poll(self, subtask: int, lots: random.Random) -> None:
         if not self.ended[subtask] and self.heads[subtask].emit_next() is InputStatus.END_OF_INPUT:
@@ -92,7 +146,11 @@ class Loop:
 
     def spread(self, kind: str, subtask: int, lots: random.Random) -> None:
         for element in self.outputs[kind, subtask].take():
-            for body in [lots.choice(self.links[subtask])] if isinstance(element, RowBatch) else self.links[subtask]:
+            for body in (
+                [lots.choice(self.links[subtask])]
+                if isinstance(element, RowBatch)
+                else self.links[subtask]
+            ):
                 self.channels[body][kind, subtask].append(element)
 
     def read(self, body: int, channel: tuple[str, int]) -> None:
@@ -104,9 +162,15 @@ class Loop:
             if again:
                 tail.process_batch(RowBatch(again, element.timestamps))
             return
-        outcome = valve.ended(number) if isinstance(element, EndOfData) else valve.watermark_from(number, element)
+        outcome = (
+            valve.ended(number)
+            if isinstance(element, EndOfData)
+            else valve.watermark_from(number, element)
+        )
         for combined in outcome:
-            tail.process_watermark(combined) if isinstance(combined, Watermark) else tail.process_watermark_status(combined)
+            tail.process_watermark(combined) if isinstance(
+                combined, Watermark
+            ) else tail.process_watermark_status(combined)
 
     def end_input(self, subtask: int, values: list[int], lots: random.Random) -> None:
         """The rest of the input, and its end."""
@@ -119,16 +183,22 @@ class Loop:
         self.spread("entry", subtask, lots)
 
     def events(self, lots: random.Random) -> Iterator[Any]:
-        """One way each for what could happen now; messages between two stay in order, all others overtake each other."""
+        """One way each for what could happen now; messages between two stay in order, all others
+        overtake each other."""
         for subtask in range(self.parallelism):
             yield lambda subtask=subtask: self.poll(subtask, lots)
         for body, channels in enumerate(self.channels):
             for channel, elements in channels.items():
                 if elements:
                     yield lambda body=body, channel=channel: self.read(body, channel)
-        for messages, deliver in ((self.to_head, self._to_head), (self.to_coordinator, self._to_coordinator)):
+        for messages, deliver in (
+            (self.to_head, self._to_head),
+            (self.to_coordinator, self._to_coordinator),
+        ):
             for subtask in {to for to, _ in messages}:
-                yield lambda messages=messages, deliver=deliver, subtask=subtask: deliver(subtask, _first_of(messages, subtask))
+                yield lambda messages=messages, deliver=deliver, subtask=subtask: deliver(
+                    subtask, _first_of(messages, subtask)
+                )
 
     def _to_coordinator(self, subtask: int, event: Any) -> None:
         self.coordinator.handle_event(subtask, event, self.attempt)
@@ -139,8 +209,13 @@ class Loop:
 
     @property
     def inside(self) -> int:
-        under_way: int = sum(len(element) for channels in self.channels for elements in channels.values() for element in elements
-                        if isinstance(element, RowBatch))
+        under_way: int = sum(
+            len(element)
+            for channels in self.channels
+            for elements in channels.values()
+            for element in elements
+            if isinstance(element, RowBatch)
+        )
         for head in self.heads:
             under_way += head._reading.channel.records
         return under_way
@@ -158,21 +233,33 @@ def _first_of(messages: list[tuple[int, Any]], subtask: int) -> Any:
 TOPOLOGIES: dict[str, Any] = {
     "all to all": lambda parallelism: None,
     "forward": lambda parallelism: {subtask: [subtask] for subtask in range(parallelism)},
-    "ring": lambda parallelism: {subtask: sorted({subtask, (subtask + 1) % parallelism}) for subtask in range(parallelism)},
-    "one way": lambda parallelism: {subtask: sorted({subtask, min(subtask + 1, parallelism - 1)}) for subtask in range(parallelism)},
+    "ring": lambda parallelism: {
+        subtask: sorted({subtask, (subtask + 1) % parallelism}) for subtask in range(parallelism)
+    },
+    "one way": lambda parallelism: {
+        subtask: sorted({subtask, min(subtask + 1, parallelism - 1)})
+        for subtask in range(parallelism)
+    },
 }
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-@given(st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=4), st.integers(0, 2**32))
-def test_a_loop_ends_and_never_while_something_is_in_it(topology: str, inputs: list[list[int]], seed: int) -> None:
+@given(
+    st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=4), st.integers(0, 2**32)
+)
+def test_a_loop_ends_and_never_while_something_is_in_it(
+    topology: str, inputs: list[list[int]], seed: int
+) -> None:
     lots = random.Random(seed)
     loop = Loop(len(inputs), links=TOPOLOGIES[topology](len(inputs)))
     waiting = dict(enumerate(inputs))
     try:
         for _ in range(20_000):
             possible = list(loop.events(lots))
-            possible += [lambda subtask=subtask: loop.end_input(subtask, waiting.pop(subtask), lots) for subtask in list(waiting)[:1]]
+            possible += [
+                lambda subtask=subtask: loop.end_input(subtask, waiting.pop(subtask), lots)
+                for subtask in list(waiting)[:1]
+            ]
             lots.choice(possible)()
             loop.timers.advance(ROUND_PAUSE_S / 4)
             if any(loop.ended):
@@ -212,7 +299,9 @@ def test_the_loop_waits_as_long_as_it_was_told_for_what_timers_may_give() -> Non
     loop.timers.advance(5.1)
     settle(loop, lots)
     assert all(loop.ended)
-    with pytest.raises(ProgramError, match=r"1 records came back to tail when the loop had ended.*max_wait_time"):
+    with pytest.raises(
+        ProgramError, match=r"1 records came back to tail when the loop had ended.*max_wait_time"
+    ):
         loop.tails[0].process_batch(RowBatch([0]))
     loop.close()
 
@@ -242,7 +331,7 @@ def test_a_head_that_failed_begins_anew_and_the_others_wait_for_its_input() -> N
     again.close()
 
 
-# -- channel, entry and tail -----------------------------------------------------------------------------------------------
+# -- channel, entry and tail -----------------------------------------------------------------------
 
 
 def test_the_channel_joins_what_belongs_together_and_wakes_a_head_that_found_nothing() -> None:
@@ -250,12 +339,23 @@ def test_the_channel_joins_what_belongs_together_and_wakes_a_head_that_found_not
     channel.listen(lambda: woken.append(len(channel)))
     channel.put(RowBatch([1]))
     assert woken == []
-    for item in (RowBatch([2, 3]), RowBatch([4], [40]), RowBatch([5], [50]), RoundPassed(1, 5), RowBatch([6])):
+    for item in (
+        RowBatch([2, 3]),
+        RowBatch([4], [40]),
+        RowBatch([5], [50]),
+        RoundPassed(1, 5),
+        RowBatch([6]),
+    ):
         channel.put(item)
     found: list[Any] = []
     while (taken := channel.take()) is not None:
         found.append(channel.take_batch(taken, 3) if isinstance(taken, RowBatch) else taken)
-    assert found == [RowBatch([1, 2, 3]), RowBatch([4, 5], [40, 50]), RoundPassed(1, 5), RowBatch([6])]
+    assert found == [
+        RowBatch([1, 2, 3]),
+        RowBatch([4, 5], [40, 50]),
+        RoundPassed(1, 5),
+        RowBatch([6]),
+    ]
     channel.put(InputEnded())
     channel.put(InputEnded())
     assert woken == [1]
@@ -265,7 +365,9 @@ def test_batches_that_went_in_stay_as_they_were() -> None:
     channel, first = FeedbackChannel(), RowBatch([1], [10])
     for batch in (first, RowBatch([2], [20])):
         channel.put(batch)
-    assert channel.take_batch(first if channel.take() is first else RowBatch([]), 9) == RowBatch([1, 2], [10, 20])
+    assert channel.take_batch(first if channel.take() is first else RowBatch([]), 9) == RowBatch(
+        [1, 2], [10, 20]
+    )
     assert first == RowBatch([1], [10])
 
 

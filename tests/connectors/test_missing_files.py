@@ -19,6 +19,9 @@ def test_the_error_says_on_which_machine_it_was_looked_for(name: str, tmp_path: 
     env = embedded_environment({"restart-strategy.type": "none"})
     lines = env.read_text_file(str(file))
     file.unlink()
-    wanted = f"No such file or directory on {re.escape(socket.gethostname())}, where it is to be read .*on Ray all nodes must see it.*{name}"
+    wanted = (
+        f"No such file or directory on {re.escape(socket.gethostname())}, where it is to be "
+        f"read .*on Ray all nodes must see it.*{name}"
+    )
     with pytest.raises(JobExecutionError, match=wanted):
         list(lines.execute_and_collect("reads"))

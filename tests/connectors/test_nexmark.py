@@ -1,4 +1,5 @@
-"""The Nexmark generator: proportions, references, time, and that a record depends on its number alone."""
+"""The Nexmark generator: proportions, references, time, and that a record depends on its number
+alone."""
 
 from __future__ import annotations
 
@@ -20,14 +21,26 @@ def test_the_kinds_share_all_events_one_to_three_to_forty_six(events: int) -> No
         assert counts == [events // 50, events * 3 // 50, events * 46 // 50]
 
 
-@given(st.lists(st.integers(0, 1_000_000), min_size=1, max_size=20), st.sampled_from(KINDS), st.integers(0, 3))
-def test_an_event_is_the_same_alone_and_in_any_company(numbers: list[int], kind: str, seed: int) -> None:
-    make = {"person": NexmarkGenerator.persons, "auction": NexmarkGenerator.auctions, "bid": NexmarkGenerator.bids}[kind]
+@given(
+    st.lists(st.integers(0, 1_000_000), min_size=1, max_size=20),
+    st.sampled_from(KINDS),
+    st.integers(0, 3),
+)
+def test_an_event_is_the_same_alone_and_in_any_company(
+    numbers: list[int], kind: str, seed: int
+) -> None:
+    make = {
+        "person": NexmarkGenerator.persons,
+        "auction": NexmarkGenerator.auctions,
+        "bid": NexmarkGenerator.bids,
+    }[kind]
     generator = NexmarkGenerator(seed=seed)
     together = make(generator, numbers)
     for position, number in enumerate(numbers):
         alone = make(generator, [number])
-        assert {name: _plain(column, 0) for name, column in alone.items()} == {name: _plain(column, position) for name, column in together.items()}
+        assert {name: _plain(column, 0) for name, column in alone.items()} == {
+            name: _plain(column, position) for name, column in together.items()
+        }
 
 
 def _plain(column: object, position: int) -> object:

@@ -50,23 +50,40 @@ class ManySplits(PythonSource):
 
     @property
     def all(self) -> list[tuple[int, int]]:
-        return [(number, index) for number, length in enumerate(self.lengths) for index in range(length)]
+        return [
+            (number, index) for number, length in enumerate(self.lengths) for index in range(length)
+        ]
 
 
 LENGTHS = st.lists(st.integers(0, 30), max_size=12)
 
 
 @settings(max_examples=200, deadline=None)
-@given(lengths=LENGTHS, parallelism=st.integers(1, 5), seed=st.integers(0, 10**6), doubled=st.sampled_from([0.0, 0.3, 1.0]))
-def test_every_split_is_read_exactly_once_whatever_the_order_of_events(lengths: list[int], parallelism: int, seed: int, doubled: float) -> None:
+@given(
+    lengths=LENGTHS,
+    parallelism=st.integers(1, 5),
+    seed=st.integers(0, 10**6),
+    doubled=st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_every_split_is_read_exactly_once_whatever_the_order_of_events(
+    lengths: list[int], parallelism: int, seed: int, doubled: float
+) -> None:
     source = ManySplits(lengths)
     assert sorted(read_all(source, parallelism, seed, doubled, batch_records=7)) == source.all
 
 
 @settings(max_examples=200, deadline=None)
-@given(lengths=LENGTHS, parallelism=st.integers(1, 4), seed=st.integers(0, 10**6), when=st.lists(st.integers(0, 60), max_size=5))
-def test_splits_of_a_failed_attempt_are_read_again_by_somebody(lengths: list[int], parallelism: int, seed: int, when: list[int]) -> None:
-    """What the failed attempt gave out is thrown away; what all last attempts gave out together is everything, once."""
+@given(
+    lengths=LENGTHS,
+    parallelism=st.integers(1, 4),
+    seed=st.integers(0, 10**6),
+    when=st.lists(st.integers(0, 60), max_size=5),
+)
+def test_splits_of_a_failed_attempt_are_read_again_by_somebody(
+    lengths: list[int], parallelism: int, seed: int, when: list[int]
+) -> None:
+    """What the failed attempt gave out is thrown away; what all last attempts gave out together is
+    everything, once."""
     source = ManySplits(lengths)
     world = World(source, parallelism, seed, doubled=0.2, batch_records=7)
     for steps in when:
@@ -81,8 +98,15 @@ def test_splits_of_a_failed_attempt_are_read_again_by_somebody(lengths: list[int
 
 
 @settings(max_examples=200, deadline=None)
-@given(lengths=LENGTHS, parallelism=st.integers(1, 4), seed=st.integers(0, 10**6), steps=st.integers(0, 80))
-def test_a_reader_restored_from_its_snapshot_goes_on_without_loss_or_doubles(lengths: list[int], parallelism: int, seed: int, steps: int) -> None:
+@given(
+    lengths=LENGTHS,
+    parallelism=st.integers(1, 4),
+    seed=st.integers(0, 10**6),
+    steps=st.integers(0, 80),
+)
+def test_a_reader_restored_from_its_snapshot_goes_on_without_loss_or_doubles(
+    lengths: list[int], parallelism: int, seed: int, steps: int
+) -> None:
     source = ManySplits(lengths)
     world = World(source, parallelism, seed, batch_records=7)
     for _ in range(steps):
@@ -97,9 +121,15 @@ def test_a_reader_restored_from_its_snapshot_goes_on_without_loss_or_doubles(len
 
 
 @settings(max_examples=200, deadline=None)
-@given(lengths=LENGTHS, before=st.integers(1, 5), after=st.integers(1, 5), seed=st.integers(0, 10**6), steps=st.integers(0, 80))
+@given(
+    lengths=LENGTHS,
+    before=st.integers(1, 5),
+    after=st.integers(1, 5),
+    seed=st.integers(0, 10**6),
+    steps=st.integers(0, 80),
+)
 def test_splits_are_shared_out_to_another_number_of_readers_none_lost_or_doubled(
-    lengths: list[int], before: int, after: int, seed: int, steps: int,
+    lengths: list[int], before: int, after: int, seed: int, steps: int
 ) -> None:
     source = ManySplits(lengths)
     world = World(source, before, seed, batch_records=7)
@@ -116,10 +146,14 @@ def test_splits_are_shared_out_to_another_number_of_readers_none_lost_or_doubled
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=5), st.integers(1, 6))
-def test_restored_readers_hold_the_splits_of_the_readers_before_in_equal_shares(held: list[int], after: int) -> None:
+def test_restored_readers_hold_the_splits_of_the_readers_before_in_equal_shares(
+    held: list[int], after: int
+) -> None:
     source, barrier = ManySplits([]), CheckpointBarrier(1, 0)
 
-    def restored(snapshot: SavedState | None, subtask: int, parallelism: int) -> SourceReaderOperator:
+    def restored(
+        snapshot: SavedState | None, subtask: int, parallelism: int
+    ) -> SourceReaderOperator:
         operator = SourceReaderOperator(source)
         operator.setup(operator_context(subtask, parallelism), Collected())
         operator.initialize_state(snapshot)
@@ -129,15 +163,24 @@ def test_restored_readers_hold_the_splits_of_the_readers_before_in_equal_shares(
     snapshots, expected = [], []
     for subtask, count in enumerate(held):
         operator = restored(None, subtask, len(held))
-        splits = [PythonSplit(f"{subtask}-{number}", (subtask, 9), number) for number in range(count)]
+        splits = [
+            PythonSplit(f"{subtask}-{number}", (subtask, 9), number) for number in range(count)
+        ]
         operator._opened().add_splits(splits)
         snapshots.append(operator.freeze_state(barrier).write())
         expected += splits
         operator.close()
-    readers = [restored(snapshot, subtask, after) for subtask, snapshot in enumerate(redistribute_all(snapshots, 128, after))]
+    readers = [
+        restored(snapshot, subtask, after)
+        for subtask, snapshot in enumerate(redistribute_all(snapshots, 128, after))
+    ]
     shares = [list(reader._opened().snapshot_state(2)) for reader in readers]
-    assert sorted(split.split_id for share in shares for split in share) == sorted(split.split_id for split in expected)
-    assert sorted(split.position for share in shares for split in share) == sorted(split.position for split in expected)
+    assert sorted(split.split_id for share in shares for split in share) == sorted(
+        split.split_id for split in expected
+    )
+    assert sorted(split.position for share in shares for split in share) == sorted(
+        split.position for split in expected
+    )
     if after != len(held):
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
     for reader in readers:
@@ -147,7 +190,11 @@ def test_restored_readers_hold_the_splits_of_the_readers_before_in_equal_shares(
 @given(st.permutations(range(8)), st.lists(st.integers(0, 7), max_size=8))
 def test_numbered_events_come_out_once_and_in_order(order: list[int], doubles: list[int]) -> None:
     reordering = Reordering()
-    out = [event for number in [*order, *doubles] for event in reordering.accept(Numbered(number, number))]
+    out = [
+        event
+        for number in [*order, *doubles]
+        for event in reordering.accept(Numbered(number, number))
+    ]
     assert out == list(range(8))
     assert repr(reordering) == "<Reordering: 8 taken, 0 early>"
 
@@ -156,7 +203,7 @@ def test_an_event_without_a_number_passes() -> None:
     assert Reordering().accept("event") == ["event"]
 
 
-# -- the coordinator by itself --------------------------------------------------------------------------------------------------------
+# -- the coordinator by itself ---------------------------------------------------------------------
 
 
 class Recorder:
@@ -168,8 +215,14 @@ class Recorder:
         self.background: list[tuple[Any, Future[Any]]] = []
         self.scheduled: list[tuple[float, Any]] = []
         self.coordinator = SourceCoordinator(
-            OperatorId("op"), source, parallelism, lambda subtask, event: self.sent.append((subtask, event.event)), self.run_in_background,
-            self.failures.append, lambda delay, action: self.scheduled.append((delay, action)), name="numbers",
+            OperatorId("op"),
+            source,
+            parallelism,
+            lambda subtask, event: self.sent.append((subtask, event.event)),
+            self.run_in_background,
+            self.failures.append,
+            lambda delay, action: self.scheduled.append((delay, action)),
+            name="numbers",
         )
         self.coordinator.start()
 
@@ -179,7 +232,12 @@ class Recorder:
         return future
 
     def splits_of(self, subtask: int) -> list[Any]:
-        return [split for to, event in self.sent if to == subtask and isinstance(event, SplitsAdded) for split in loads(event.splits)]
+        return [
+            split
+            for to, event in self.sent
+            if to == subtask and isinstance(event, SplitsAdded)
+            for split in loads(event.splits)
+        ]
 
 
 def test_a_request_before_its_registration_waits_for_it() -> None:
@@ -257,7 +315,9 @@ class _Scripted(NumberSequenceSource):
         super().__init__(1, 10)
         self.made: list[_Enumerator] = []
 
-    def create_enumerator(self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None) -> SplitEnumerator[RangeSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[RangeSplit]:
         self.made.append(_Enumerator(context))
         return self.made[-1]
 
@@ -310,7 +370,9 @@ def test_slow_work_is_handed_back_and_repeated() -> None:
     source = _Scripted()
     recorder = Recorder(source)
     seen: list[Any] = []
-    source.made[0].context.call_async(lambda: 42, lambda value, error: seen.append((value, error)), period_s=5.0)
+    source.made[0].context.call_async(
+        lambda: 42, lambda value, error: seen.append((value, error)), period_s=5.0
+    )
     function, future = recorder.background[0]
     future.complete(function())
     assert seen == [(42, None)]
@@ -324,7 +386,9 @@ def test_slow_work_is_handed_back_and_repeated() -> None:
 def test_after_close_nothing_is_scheduled_or_answered() -> None:
     source = _Scripted()
     recorder = Recorder(source)
-    source.made[0].context.call_async(lambda: 42, lambda value, error: pytest.fail("handled"), period_s=5.0)
+    source.made[0].context.call_async(
+        lambda: 42, lambda value, error: pytest.fail("handled"), period_s=5.0
+    )
     recorder.coordinator.close()
     recorder.background[0][1].complete(42)
     recorder.coordinator.handle_event(0, ReaderRegistered("a"))
@@ -348,7 +412,9 @@ def test_the_queue_hands_returned_splits_out_first() -> None:
             self.given.extend(splits)
 
     context: Any = Context()
-    queue: SplitQueue[RangeSplit] = SplitQueue(context, lambda _: [RangeSplit(str(i), i, i + 1) for i in range(4)])
+    queue: SplitQueue[RangeSplit] = SplitQueue(
+        context, lambda _: [RangeSplit(str(i), i, i + 1) for i in range(4)]
+    )
     queue.start()
     queue.handle_split_request(0, "a")
     queue.handle_split_request(0, "a")
@@ -360,7 +426,9 @@ def test_the_queue_hands_returned_splits_out_first() -> None:
 
 def test_readers_that_ask_while_splits_are_looked_for_get_theirs_afterwards() -> None:
     class Slow(NumberSequenceSource):
-        def create_enumerator(self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None) -> SplitEnumerator[RangeSplit]:
+        def create_enumerator(
+            self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None
+        ) -> SplitEnumerator[RangeSplit]:
             return SplitQueue(context, lambda _: [RangeSplit("0", 0, 5)], checkpoint, slow=True)
 
     recorder = Recorder(Slow(1, 2))
@@ -376,7 +444,9 @@ def test_readers_that_ask_while_splits_are_looked_for_get_theirs_afterwards() ->
 
 def test_an_error_in_looking_for_splits_fails_the_job() -> None:
     class Slow(NumberSequenceSource):
-        def create_enumerator(self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None) -> SplitEnumerator[RangeSplit]:
+        def create_enumerator(
+            self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None
+        ) -> SplitEnumerator[RangeSplit]:
             return SplitQueue(context, lambda _: [], checkpoint, slow=True)
 
     recorder = Recorder(Slow(1, 2))
@@ -385,15 +455,18 @@ def test_an_error_in_looking_for_splits_fails_the_job() -> None:
     assert "bucket is gone" in str(failure)
 
 
-# -- the operator ---------------------------------------------------------------------------------------------------------------------
+# -- the operator ----------------------------------------------------------------------------------
 
 
 class Endless(ManySplits):
     bounded = False
 
 
-def test_a_restored_reader_of_splits_without_end_reads_nothing_before_it_has_all_of_its_splits() -> None:
-    """Otherwise the event time of some splits would pass one that had not been assigned at the checkpoint."""
+def test_a_restored_reader_of_splits_without_end_reads_nothing_before_it_has_all_of_its_splits() -> (
+    None
+):
+    """Otherwise the event time of some splits would pass one that had not been assigned at the
+    checkpoint."""
     operator, output = SourceReaderOperator(Endless([3, 3])), Collected()
     operator.setup(operator_context(), output)
     operator.initialize_state(None)

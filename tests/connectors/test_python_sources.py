@@ -1,4 +1,5 @@
-"""Sources written as Python iteration: columns, event times, positions, splits that become more, and what was read for good."""
+"""Sources written as Python iteration: columns, event times, positions, splits that become more,
+and what was read for good."""
 
 from __future__ import annotations
 
@@ -30,7 +31,11 @@ class Given(PythonSource):
         vars(self).update(attributes)
 
     def read(self, split: Any, position: Any) -> Iterator[Any]:
-        yield from self.records[position or 0:] if not self.positioned else (each for each in self.records if each[-1] > (position or 0))
+        yield from (
+            self.records[position or 0 :]
+            if not self.positioned
+            else (each for each in self.records if each[-1] > (position or 0))
+        )
 
 
 OVER, INTERRUPTED = threading.Event(), list[str]()
@@ -75,12 +80,23 @@ def test_a_name_that_the_schema_does_not_have_is_told_while_the_program_is_built
 
 @pytest.mark.parametrize("blocking", [False, True])
 def test_batches_have_positions_of_rows_or_of_their_own(blocking: bool) -> None:
-    batches = [pa.table({"n": [1, 2]}), pa.table({"n": pa.array([], pa.int64())}), pa.table({"n": [3]})]
+    batches = [
+        pa.table({"n": [1, 2]}),
+        pa.table({"n": pa.array([], pa.int64())}),
+        pa.table({"n": [3]}),
+    ]
     counted = World(Given(*batches, columnar=True, blocking=blocking))
     counted.run_until(lambda: counted.finished, "reading", 20)
     assert [value[0] for value in counted.values] == [1, 2, 3]
     counted.close()
-    own = World(Given(*((batch, at) for at, batch in enumerate(batches, 1)), columnar=True, positioned=True, blocking=blocking))
+    own = World(
+        Given(
+            *((batch, at) for at, batch in enumerate(batches, 1)),
+            columnar=True,
+            positioned=True,
+            blocking=blocking,
+        )
+    )
     own.run_until(lambda: bool(own.values), "reading", 20)
     rest = own.checkpoint()
     rest.run_until(lambda: rest.finished, "reading", 20)
@@ -94,13 +110,20 @@ def test_views_of_text_become_plain_text() -> None:
     world = World(Given(batch, columnar=True))
     world.run()
     [found] = world.subtasks[0].output.batches
-    assert found.data.schema.field("t").type == pa.string()  # type: ignore[union-attr]  # they are columns
+    # they are columns
+    assert found.data.schema.field("t").type == pa.string()  # type: ignore[union-attr]
     world.close()
 
 
 def test_columns_are_brought_to_the_schema_that_the_source_says() -> None:
     schema = pa.schema([("n", pa.int64()), ("t", pa.string())])
-    world = World(Given(pa.table({"t": ["a"], "more": [0], "n": pa.array([1], pa.int8())}), columnar=True, schema=schema))
+    world = World(
+        Given(
+            pa.table({"t": ["a"], "more": [0], "n": pa.array([1], pa.int8())}),
+            columnar=True,
+            schema=schema,
+        )
+    )
     world.run()
     [found] = world.subtasks[0].output.batches
     assert found.data.schema == schema  # type: ignore[union-attr]  # they are columns
@@ -117,8 +140,14 @@ def test_event_times_may_be_numpys_numbers() -> None:
 
 def test_event_times_come_with_the_records() -> None:
     source = Given(("a", 1000), ("b", 2500), ("c", 1500), has_timestamps=True)
-    stream = embedded_environment().from_source(source, WatermarkStrategy.for_monotonous_timestamps())
-    counts = stream.map(lambda value: 1, Types.INT()).window_all(TumblingEventTimeWindows.of(Time.seconds(1))).reduce(lambda a, b: a + b)
+    stream = embedded_environment().from_source(
+        source, WatermarkStrategy.for_monotonous_timestamps()
+    )
+    counts = (
+        stream.map(lambda value: 1, Types.INT())
+        .window_all(TumblingEventTimeWindows.of(Time.seconds(1)))
+        .reduce(lambda a, b: a + b)
+    )
     assert sorted(counts.execute_and_collect()) == [1, 2]
 
 
@@ -126,24 +155,56 @@ def test_event_times_come_with_columns_too() -> None:
     batches = (pa.table({"n": [1, 2]}), [10, 20], 1), (pa.table({"n": [3]}), np.array([30]), 2)
     world = World(Given(*batches, columnar=True, has_timestamps=True, positioned=True))
     world.run()
-    times = [int(time) for batch in world.subtasks[0].output.batches for time in batch.timestamps]  # type: ignore[union-attr]  # each has some
+    # each has some
+    times = [int(time) for batch in world.subtasks[0].output.batches for time in batch.timestamps]  # type: ignore[union-attr]
     assert times == [10, 20, 30]
     world.close()
 
 
-@pytest.mark.parametrize(("source", "message"), [
-    (Given(1, has_timestamps=True), "gives 1; as has_timestamps is True, it gives pairs of a record and its event time"),
-    (Given((1, 2), has_timestamps=True, positioned=True),
-     "as has_timestamps and positioned are True, it gives triples of a record, its event time and the position behind it"),
-    (Given(1, columnar=True), "gives 1; as columnar is True, it gives a pyarrow.RecordBatch or Table each time"),
-    (Given((pa.table({"n": [1, 2]}), [1]), columnar=True, has_timestamps=True), "gives 1 event times for 2 rows; it gives one for each"),
-    (Given((1, 5), (2, "noon"), has_timestamps=True), "whole number of milliseconds or a datetime, .* gave 'noon'"),
-    (Given((1, 1.5e12), has_timestamps=True), "whole number of milliseconds or a datetime, .* gave 1500000000000.0"),
-    (Given(pa.table({"m": [1]}), columnar=True, schema=pa.schema([("n", pa.int64())])),
-     r"gives columns that are not those of its schema \(no column n\); there are m"),
-    (Given(pa.table({"n": [1.5]}).to_pandas(), columnar=True), "gives a DataFrame; as columnar is True"),
-])
-def test_a_source_that_gives_something_else_is_told_what_to_give(source: PythonSource, message: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            Given(1, has_timestamps=True),
+            "gives 1; as has_timestamps is True, it gives pairs of a record and its event time",
+        ),
+        (
+            Given((1, 2), has_timestamps=True, positioned=True),
+            (
+                "as has_timestamps and positioned are True, it gives triples of a record, "
+                "its event "
+                "time and the position behind it"
+            ),
+        ),
+        (
+            Given(1, columnar=True),
+            "gives 1; as columnar is True, it gives a pyarrow.RecordBatch or Table each time",
+        ),
+        (
+            Given((pa.table({"n": [1, 2]}), [1]), columnar=True, has_timestamps=True),
+            "gives 1 event times for 2 rows; it gives one for each",
+        ),
+        (
+            Given((1, 5), (2, "noon"), has_timestamps=True),
+            "whole number of milliseconds or a datetime, .* gave 'noon'",
+        ),
+        (
+            Given((1, 1.5e12), has_timestamps=True),
+            "whole number of milliseconds or a datetime, .* gave 1500000000000.0",
+        ),
+        (
+            Given(pa.table({"m": [1]}), columnar=True, schema=pa.schema([("n", pa.int64())])),
+            r"gives columns that are not those of its schema \(no column n\); there are m",
+        ),
+        (
+            Given(pa.table({"n": [1.5]}).to_pandas(), columnar=True),
+            "gives a DataFrame; as columnar is True",
+        ),
+    ],
+)
+def test_a_source_that_gives_something_else_is_told_what_to_give(
+    source: PythonSource, message: str
+) -> None:
     with pytest.raises(UserCodeError, match=message):
         read_all(source)
 
@@ -169,7 +230,13 @@ def test_splits_are_told_apart_by_their_text() -> None:
 
 def test_a_split_without_a_text_of_its_own_is_refused() -> None:
     world = World(Growing(found=[object()]))
-    with pytest.raises(UserCodeError, match=r"has no text that tells it from other splits: define split_id\(self, split\) in Growing"):
+    with pytest.raises(
+        UserCodeError,
+        match=(
+            r"has no text that tells it from other splits: define split_id\(self, split\) in "
+            r"Growing"
+        ),
+    ):
         world.run_until(lambda: False, "reading", 20)
     world.close()
 

@@ -1,4 +1,5 @@
-"""Blocks in Ray's object store as a source and as a sink, on a real Ray cluster; Spark has no part in it."""
+"""Blocks in Ray's object store as a source and as a sink, on a real Ray cluster; Spark has no part
+in it."""
 
 from __future__ import annotations
 
@@ -23,14 +24,22 @@ from flinkpy.connectors.ray.written_blocks import BlockRange
 from flinkpy.connectors.source_api.readers import UNTIL_WOKEN
 from flinkpy.connectors.source_api.source import ReaderContext
 from flinkpy.core.clock import ManualClock
-from flinkpy.core.errors import FlinkpyError, JobExecutionError, ProgramError, ResourceUnavailableError
+from flinkpy.core.errors import (
+    FlinkpyError,
+    JobExecutionError,
+    ProgramError,
+    ResourceUnavailableError,
+)
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.datastream.env.ray_sources import read_kept_blocks
 from flinkpy.table.expressions import col
 from tests.checkpoints.paced import PacedSource
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning")  # Ray's own
+# Ray's own
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning"
+)
 
 SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string())])
 
@@ -39,7 +48,7 @@ def block(*numbers: int) -> pa.Table:
     return pa.table({"n": list(numbers), "name": [str(n) for n in numbers]}, SCHEMA)
 
 
-# -- readers and the queue, by themselves --------------------------------------------------------------------------------------------
+# -- readers and the queue, by themselves ----------------------------------------------------------
 
 
 class FakeStore:
@@ -58,7 +67,16 @@ class FakeStore:
 
 
 def reader(store: Any, split: BlockSplit, rows: int = 2) -> BlockReader:
-    context = ReaderContext(0, 1, "here", ManualClock(), lambda: None, lambda event: None, lambda: None, lambda delay: None)
+    context = ReaderContext(
+        0,
+        1,
+        "here",
+        ManualClock(),
+        lambda: None,
+        lambda event: None,
+        lambda: None,
+        lambda delay: None,
+    )
     return BlockReader(split, store, SCHEMA, rows, context)
 
 
@@ -97,15 +115,24 @@ def test_a_block_with_its_columns_in_another_order_or_type_is_brought_to_the_sch
 
 
 def test_a_lost_block_is_named_with_its_reason() -> None:
-    with pytest.raises(ResourceUnavailableError, match=r"block 0 of the data handed over is lost: the node died"):
-        reader(FakeStore(RuntimeError("the node died\nand more")), BlockSplit("block 0", 0)).next_batch(100)
+    with pytest.raises(
+        ResourceUnavailableError, match=r"block 0 of the data handed over is lost: the node died"
+    ):
+        reader(
+            FakeStore(RuntimeError("the node died\nand more")), BlockSplit("block 0", 0)
+        ).next_batch(100)
 
 
 def test_nested_columns_as_java_writes_them_are_made_so_that_ray_can_put_them() -> None:
     from ray._private.arrow_serialization import _arrow_table_reduce
 
-    inner = pa.Array.from_buffers(pa.list_(pa.string()), 0, [None, pa.py_buffer(b"")], children=[pa.array([], pa.string())])  # no offset at all
-    column = pa.Array.from_buffers(pa.list_(inner.type), 2, [None, pa.py_buffer(bytes(12))], children=[inner])
+    # no offset at all
+    inner = pa.Array.from_buffers(
+        pa.list_(pa.string()), 0, [None, pa.py_buffer(b"")], children=[pa.array([], pa.string())]
+    )
+    column = pa.Array.from_buffers(
+        pa.list_(inner.type), 2, [None, pa.py_buffer(bytes(12))], children=[inner]
+    )
     odd = pa.table({"plain": [1, 2], "nested": column})
     good = normalize_for_ray(odd)
     assert good.equals(odd)
@@ -113,7 +140,7 @@ def test_nested_columns_as_java_writes_them_are_made_so_that_ray_can_put_them() 
     assert function(*arguments).equals(odd)
 
 
-# -- on Ray ------------------------------------------------------------------------------------------------------------------------------
+# -- on Ray ----------------------------------------------------------------------------------------
 
 
 def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
@@ -128,21 +155,40 @@ def kept(env: StreamExecutionEnvironment, keeper: str, blocks: int) -> DataStrea
 
 
 def task_executors() -> list[str]:
-    return [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("taskexecutor-")]
+    return [
+        each["name"]
+        for each in ray.util.list_named_actors(all_namespaces=True)
+        if each["name"].startswith("taskexecutor-")
+    ]
 
 
 def shelves() -> set[str]:
-    keepers = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("blocks-")]
-    return {block_set for name in keepers for block_set in ray.get(ray.get_actor(name, namespace=NAMESPACE).set_names.remote())}
+    keepers = [
+        each["name"]
+        for each in ray.util.list_named_actors(all_namespaces=True)
+        if each["name"].startswith("blocks-")
+    ]
+    return {
+        block_set
+        for name in keepers
+        for block_set in ray.get(ray.get_actor(name, namespace=NAMESPACE).set_names.remote())
+    }
 
 
 @pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.parametrize("readers", [1, 2])
-def test_every_row_of_every_block_comes_once_empty_blocks_among_them(on_ray: None, readers: int) -> None:
+def test_every_row_of_every_block_comes_once_empty_blocks_among_them(
+    on_ray: None, readers: int
+) -> None:
     refs = [ray.put(block(*range(start, start + 1000))) for start in range(0, 5000, 1000)]
     refs[2:2] = [ray.put(block())]
-    result = environment(readers).from_blocks(refs, SCHEMA, "blocks").select((col("n") + 1).alias("n"), col("name")).to_arrow()
+    result = (
+        environment(readers)
+        .from_blocks(refs, SCHEMA, "blocks")
+        .select((col("n") + 1).alias("n"), col("name"))
+        .to_arrow()
+    )
     assert sorted(result.column(0).to_pylist()) == list(range(1, 5001))
 
 
@@ -157,7 +203,12 @@ def test_a_stream_without_any_block_is_empty_and_has_its_columns(on_ray: None) -
 def test_a_dataset_goes_through_a_stream_and_comes_out_a_dataset(on_ray: None) -> None:
     from ray.data import range as dataset_range
 
-    doubled = environment().from_ray_dataset(dataset_range(10_000)).select((col("id") * 2).alias("id")).to_ray_dataset()
+    doubled = (
+        environment()
+        .from_ray_dataset(dataset_range(10_000))
+        .select((col("id") * 2).alias("id"))
+        .to_ray_dataset()
+    )
     assert (doubled.count(), doubled.sum("id")) == (10_000, 99_990_000)
 
 
@@ -178,7 +229,9 @@ def test_the_blocks_stay_for_another_run_and_go_when_stream_and_jobs_have(on_ray
 
 @pytest.mark.wide
 @pytest.mark.ray
-def test_the_blocks_go_after_a_job_that_was_still_running_when_the_program_forgot_the_stream(on_ray: None) -> None:
+def test_the_blocks_go_after_a_job_that_was_still_running_when_the_program_forgot_the_stream(
+    on_ray: None,
+) -> None:
     before = shelves()
     env = environment()
     env.from_blocks([ray.put(block(*range(1000)))] * 5, SCHEMA, "blocks").to_arrow()
@@ -203,7 +256,11 @@ class FromOwners:
     def __call__(self, number: int, place: str) -> Any:
         with self.asked.open("a") as file:
             file.write(f"{number} from {place}, ")
-        self.owners.append(ray.remote(Owner).options(name=f"owner-{len(self.owners)}", namespace=NAMESPACE, num_cpus=0).remote())
+        self.owners.append(
+            ray.remote(Owner)
+            .options(name=f"owner-{len(self.owners)}", namespace=NAMESPACE, num_cpus=0)
+            .remote()
+        )
         return ray.get(self.owners[-1].put.remote(number * 20_000))[0]
 
 
@@ -247,12 +304,15 @@ def _when_there(folder: Path, number: int) -> pa.Table:
     eventually(lambda: (folder / f"go {number}").exists())
     if (folder / f"go {number}").read_text():
         raise ValueError("torn to pieces")
-    return block(*range(number * 20_000, (number + 1) * 20_000))  # so large that it goes to the store
+    # so large that it goes to the store
+    return block(*range(number * 20_000, (number + 1) * 20_000))
 
 
 @pytest.mark.wide
 @pytest.mark.ray
-def test_blocks_are_called_for_as_they_can_be_had_only_so_many_of_a_place_at_a_time(on_ray: None, tmp_path: Path) -> None:
+def test_blocks_are_called_for_as_they_can_be_had_only_so_many_of_a_place_at_a_time(
+    on_ray: None, tmp_path: Path
+) -> None:
     store = begun(make_keeper(), Slow(tmp_path), {2: "a"})
     assert asked(tmp_path) == [2]
     assert store.gather_blocks({0: "a", 1: "a", 3: "b"}) == 0
@@ -271,7 +331,9 @@ def test_blocks_are_called_for_as_they_can_be_had_only_so_many_of_a_place_at_a_t
 
 @pytest.mark.wide
 @pytest.mark.ray
-def test_a_job_reads_the_blocks_that_are_there_before_the_others_come(on_ray: None, tmp_path: Path) -> None:
+def test_a_job_reads_the_blocks_that_are_there_before_the_others_come(
+    on_ray: None, tmp_path: Path
+) -> None:
     keeper = make_keeper()
     store = begun(keeper, Slow(tmp_path), {0: "a", 1: "a", 2: "b", 3: "b"})
     (tmp_path / "go 2").touch()
@@ -290,7 +352,9 @@ def test_a_job_reads_the_blocks_that_are_there_before_the_others_come(on_ray: No
 @pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.parametrize("before", [True, False])
-def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is_not_begun_again(on_ray: None, tmp_path: Path, before: bool) -> None:
+def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is_not_begun_again(
+    on_ray: None, tmp_path: Path, before: bool
+) -> None:
     keeper = make_keeper()
     store = begun(keeper, Slow(tmp_path), {0: "a", 1: "a"})
     env = environment().enable_checkpointing(50)  # whose default is to restart
@@ -309,7 +373,9 @@ def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is
 
 @pytest.mark.wide
 @pytest.mark.ray
-def test_a_recipe_that_fails_says_why_where_the_blocks_are_gathered(on_ray: None, tmp_path: Path) -> None:
+def test_a_recipe_that_fails_says_why_where_the_blocks_are_gathered(
+    on_ray: None, tmp_path: Path
+) -> None:
     store = begun(make_keeper(), Slow(tmp_path), {0: "a"})
     (tmp_path / "go 0").write_text("fail")
 
@@ -355,11 +421,15 @@ def test_of_a_job_that_failed_nothing_counts(on_ray: None) -> None:
     def unlucky(row: Any) -> Any:
         if row.n == 1500:
             raise ValueError("not this one")
-        return row.n,
+        return (row.n,)
 
     env = environment()
-    rows = env.from_blocks([ray.put(block(*range(start, start + 1000))) for start in (0, 1000)], SCHEMA, "blocks")
-    rows.map(unlucky, Types.ROW_NAMED(["n"], [Types.LONG()])).select("n").sink_to(RayBlockSink(keeper, block_bytes=1))
+    rows = env.from_blocks(
+        [ray.put(block(*range(start, start + 1000))) for start in (0, 1000)], SCHEMA, "blocks"
+    )
+    rows.map(unlucky, Types.ROW_NAMED(["n"], [Types.LONG()])).select("n").sink_to(
+        RayBlockSink(keeper, block_bytes=1)
+    )
     with pytest.raises(JobExecutionError, match="not this one"):
         env.execute()
     assert not Store(keeper).is_complete()
@@ -368,7 +438,9 @@ def test_of_a_job_that_failed_nothing_counts(on_ray: None) -> None:
 
 @pytest.mark.wide
 @pytest.mark.ray
-def test_a_later_attempt_takes_the_place_of_an_earlier_one_and_never_the_other_way_round(on_ray: None) -> None:
+def test_a_later_attempt_takes_the_place_of_an_earlier_one_and_never_the_other_way_round(
+    on_ray: None,
+) -> None:
     store = Store(make_keeper())
     for attempt, number in ((0, 10), (1, 11)):
         store.put(block(number), 0, attempt, lambda: None)
@@ -377,23 +449,30 @@ def test_a_later_attempt_takes_the_place_of_an_earlier_one_and_never_the_other_w
         assert store.committed_blocks() == []  # the other subtask has not
         store.await_written(subtask, attempt)
         store.commit_written(BlockRange("", subtask, attempt, 1, of_subtasks=2, begins_anew=True))
-    assert [table.column("n").to_pylist() for table in ray.get(store.committed_blocks())] == [[11], [20]]
+    assert [table.column("n").to_pylist() for table in ray.get(store.committed_blocks())] == [
+        [11],
+        [20],
+    ]
 
 
 @pytest.mark.wide
 @pytest.mark.ray
-def test_a_job_that_fails_between_two_checkpoints_gives_each_record_once(on_ray: None, tmp_path: Path) -> None:
+def test_a_job_that_fails_between_two_checkpoints_gives_each_record_once(
+    on_ray: None, tmp_path: Path
+) -> None:
     record = Types.ROW_NAMED(["n"], [Types.LONG()])
 
     def fragile(n: int) -> tuple[int]:
         if n == 105 and not (tmp_path / "failed").exists():
             (tmp_path / "failed").touch()
             raise ValueError("once")
-        return n,
+        return (n,)
 
     keeper = make_keeper()
     env = environment(2).enable_checkpointing(20)
-    numbers = env.from_source(PacedSource([(n, n) for n in range(200)]), WatermarkStrategy.no_watermarks(), "numbers")
+    numbers = env.from_source(
+        PacedSource([(n, n) for n in range(200)]), WatermarkStrategy.no_watermarks(), "numbers"
+    )
     numbers.map(fragile, record).select("n").sink_to(RayBlockSink(keeper))
     env.execute()
     assert (tmp_path / "failed").exists()
@@ -405,7 +484,9 @@ def test_a_job_that_fails_between_two_checkpoints_gives_each_record_once(on_ray:
 @pytest.mark.wide
 @pytest.mark.ray
 def test_a_keeper_that_is_gone_says_whose_program_must_go_on(on_ray: None) -> None:
-    with pytest.raises(ResourceUnavailableError, match="the program that handed them over has ended"):
+    with pytest.raises(
+        ResourceUnavailableError, match="the program that handed them over has ended"
+    ):
         Store("blocks-gone")
 
 

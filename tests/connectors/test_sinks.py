@@ -16,7 +16,12 @@ from hypothesis import strategies as st
 
 from flinkpy.common import Row, Types
 from flinkpy.common.serialization import Encoder
-from flinkpy.connectors.files.builders import BucketAssigner, FileSource, OutputFileConfig, StreamFormat
+from flinkpy.connectors.files.builders import (
+    BucketAssigner,
+    FileSource,
+    OutputFileConfig,
+    StreamFormat,
+)
 from flinkpy.connectors.files.builders import FileSink as FileSystemSink
 from flinkpy.connectors.files.text_files import TextFileSource
 from flinkpy.connectors.object_sink import ObjectSink
@@ -33,7 +38,13 @@ from flinkpy.testing import embedded_environment
 from tests.connectors.harness import Collected, operator_context, read_all
 
 
-def write(sink: Sink, *batches: RowBatch | ColumnBatch, subtask: int = 0, parallelism: int = 1, fail: bool = False) -> None:
+def write(
+    sink: Sink,
+    *batches: RowBatch | ColumnBatch,
+    subtask: int = 0,
+    parallelism: int = 1,
+    fail: bool = False,
+) -> None:
     """One subtask of the sink, from open to close."""
     operator = SinkOperator(loads(dumps(sink)))
     operator.setup(operator_context(subtask, parallelism), Collected())
@@ -51,14 +62,22 @@ def columns(**data: Any) -> ColumnBatch:
     return ColumnBatch(pa.RecordBatch.from_pydict(data))
 
 
-# -- print -------------------------------------------------------------------------------------------------------------------------------
+# -- print -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("identifier", "parallelism", "prefix"), [(None, 1, ""), (None, 2, "2> "), ("out", 1, "out> "), ("out", 2, "out:2> ")],
+    ("identifier", "parallelism", "prefix"),
+    [(None, 1, ""), (None, 2, "2> "), ("out", 1, "out> "), ("out", 2, "out:2> ")],
 )
-def test_printed_lines_carry_identifier_and_subtask(identifier: str | None, parallelism: int, prefix: str, capsys: Any) -> None:
-    write(PrintSink(identifier), RowBatch([1, ("a", None)]), subtask=parallelism - 1, parallelism=parallelism)
+def test_printed_lines_carry_identifier_and_subtask(
+    identifier: str | None, parallelism: int, prefix: str, capsys: Any
+) -> None:
+    write(
+        PrintSink(identifier),
+        RowBatch([1, ("a", None)]),
+        subtask=parallelism - 1,
+        parallelism=parallelism,
+    )
     assert capsys.readouterr().out == f"{prefix}1\n{prefix}('a', None)\n"
 
 
@@ -74,7 +93,9 @@ def test_what_standard_output_cannot_encode_is_escaped(monkeypatch: pytest.Monke
     assert written.getvalue() == b"plain\nsnow \\u2603\nhalf \\ud800\n"
 
 
-def test_without_a_standard_output_nothing_is_printed_and_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_standard_output_nothing_is_printed_and_nothing_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     write(PrintSink(), RowBatch([1, 2]))
 
@@ -84,7 +105,7 @@ def test_a_formatter_says_how_a_value_is_printed(capsys: Any) -> None:
     assert capsys.readouterr().out == "<1>\n"
 
 
-# -- files -------------------------------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 LINES = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]))
@@ -94,7 +115,9 @@ def parts(path: Path) -> list[Path]:
     return sorted(file for file in path.iterdir() if not file.name.startswith("."))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(st.lists(LINES, min_size=1, max_size=5), min_size=1, max_size=5))
 def test_text_written_is_text_read(tmp_path: Path, batches: list[list[str]]) -> None:
     write(FileSink(tmp_path), *map(RowBatch, batches))
@@ -104,7 +127,12 @@ def test_text_written_is_text_read(tmp_path: Path, batches: list[list[str]]) -> 
 
 def test_every_subtask_writes_a_part_of_its_own_and_empty_ones_none(tmp_path: Path) -> None:
     for subtask, values in enumerate([["a"], [], ["b", "c"]]):
-        write(FileSink(tmp_path / "new" / "out"), *([RowBatch(values)] if values else []), subtask=subtask, parallelism=3)
+        write(
+            FileSink(tmp_path / "new" / "out"),
+            *([RowBatch(values)] if values else []),
+            subtask=subtask,
+            parallelism=3,
+        )
     found = parts(tmp_path / "new" / "out")
     assert [file.name for file in found] == ["part-01234567-op-0.txt", "part-01234567-op-2.txt"]
     assert [file.read_text() for file in found] == ["a\n", "b\nc\n"]
@@ -139,19 +167,34 @@ class Point(NamedTuple):
         (columns(a=[1, None], b=["x", "y"]), [["a", "b"], ["1", "x"], ["", "y"]]),
     ],
 )
-def test_csv_takes_records_of_every_kind(tmp_path: Path, batch: RowBatch | ColumnBatch, expected: list[list[str]]) -> None:
+def test_csv_takes_records_of_every_kind(
+    tmp_path: Path, batch: RowBatch | ColumnBatch, expected: list[list[str]]
+) -> None:
     write(FileSink(tmp_path, "csv"), batch)
     assert list(csv.reader(parts(tmp_path)[0].read_text().splitlines())) == expected
 
 
 def test_csv_columns_may_be_named(tmp_path: Path) -> None:
-    write(FileSink(tmp_path, CsvFormat(columns=["word", "count"], delimiter="\t")), RowBatch([("a", 1)]), RowBatch([("b", 2)]))
+    write(
+        FileSink(tmp_path, CsvFormat(columns=["word", "count"], delimiter="\t")),
+        RowBatch([("a", 1)]),
+        RowBatch([("b", 2)]),
+    )
     assert parts(tmp_path)[0].read_text() == "word\tcount\na\t1\nb\t2\n"
 
 
-@pytest.mark.parametrize(("columns", "expected"), [(None, "a,b\n1,2\n4,3\n,5\n"), (["b", "a"], "b,a\n2,1\n3,4\n5,\n"), (["b"], "b\n2\n3\n5\n")])
-def test_csv_fields_stand_under_their_names(tmp_path: Path, columns: list[str] | None, expected: str) -> None:
-    write(FileSink(tmp_path, CsvFormat(columns)), RowBatch([{"a": 1, "b": 2}, {"b": 3, "a": 4}]), RowBatch([{"b": 5}]))
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [(None, "a,b\n1,2\n4,3\n,5\n"), (["b", "a"], "b,a\n2,1\n3,4\n5,\n"), (["b"], "b\n2\n3\n5\n")],
+)
+def test_csv_fields_stand_under_their_names(
+    tmp_path: Path, columns: list[str] | None, expected: str
+) -> None:
+    write(
+        FileSink(tmp_path, CsvFormat(columns)),
+        RowBatch([{"a": 1, "b": 2}, {"b": 3, "a": 4}]),
+        RowBatch([{"b": 5}]),
+    )
     assert parts(tmp_path)[0].read_text() == expected
 
 
@@ -161,22 +204,38 @@ def test_a_csv_field_that_has_no_column_is_an_error(tmp_path: Path) -> None:
 
 
 def test_text_may_be_encoded_by_a_function(tmp_path: Path) -> None:
-    write(FileSink(tmp_path, TextFormat(lambda value: value[0].upper(), charset="latin-1"), suffix=""), RowBatch([("ä", 1)]))
+    write(
+        FileSink(
+            tmp_path, TextFormat(lambda value: value[0].upper(), charset="latin-1"), suffix=""
+        ),
+        RowBatch([("ä", 1)]),
+    )
     assert parts(tmp_path)[0].read_bytes() == "Ä\n".encode("latin-1")
     assert parts(tmp_path)[0].suffix == ""
 
 
 def test_json_lines_hold_an_object_per_record(tmp_path: Path) -> None:
-    write(FileSink(tmp_path, "json"), RowBatch([City("Köln", 2), {"n": None}, [1]]), columns(a=[1], b=["x"]))
+    write(
+        FileSink(tmp_path, "json"),
+        RowBatch([City("Köln", 2), {"n": None}, [1]]),
+        columns(a=[1], b=["x"]),
+    )
     read = [json.loads(line) for line in parts(tmp_path)[0].read_text().splitlines()]
     assert read == [{"name": "Köln", "people": 2}, {"n": None}, [1], {"a": 1, "b": "x"}]
 
 
 def test_rows_within_rows_are_objects_in_json(tmp_path: Path) -> None:
     nested = pa.array([[("k", {"x": 1})]], pa.map_(pa.string(), pa.struct([("x", pa.int64())])))
-    write(FileSink(tmp_path, "json"), RowBatch([Row(a=1, b=Row(c=2)), {"d": [Row(1, None)]}]), columns(m=nested))
+    write(
+        FileSink(tmp_path, "json"),
+        RowBatch([Row(a=1, b=Row(c=2)), {"d": [Row(1, None)]}]),
+        columns(m=nested),
+    )
     assert [json.loads(line) for line in parts(tmp_path)[0].read_text().splitlines()] == [
-        {"a": 1, "b": {"c": 2}}, {"d": [[1, None]]}, {"m": {"k": {"x": 1}}}]
+        {"a": 1, "b": {"c": 2}},
+        {"d": [[1, None]]},
+        {"m": {"k": {"x": 1}}},
+    ]
 
 
 def test_parquet_keeps_columns_as_they_are(tmp_path: Path) -> None:
@@ -190,42 +249,88 @@ def test_parquet_takes_rows_with_the_schema_they_show(tmp_path: Path) -> None:
 
 
 def test_rows_that_do_not_fit_the_schema_are_told(tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match=r"field 'f0' holds 1 \(int\) and 'one' \(str\), and a column has one type; declare"):
+    with pytest.raises(
+        ProgramError,
+        match=r"field 'f0' holds 1 \(int\) and 'one' \(str\), and a column has one type; declare",
+    ):
         write(FileSink(tmp_path, "parquet"), RowBatch([(1, "x")]), RowBatch([("one", "x")]))
-    with pytest.raises(ProgramError, match=r"records do not fit the Parquet schema: field 'a': 2.9 \(float\) is no int64; declare"):
-        write(FileSink(tmp_path, ParquetFormat(pa.schema([("a", pa.int64())]))), RowBatch([(1,)]), RowBatch([(2.9,)]))
+    with pytest.raises(
+        ProgramError,
+        match=(
+            r"records do not fit the Parquet schema: field 'a': 2.9 \(float\) is no int64; "
+            r"declare"
+        ),
+    ):
+        write(
+            FileSink(tmp_path, ParquetFormat(pa.schema([("a", pa.int64())]))),
+            RowBatch([(1,)]),
+            RowBatch([(2.9,)]),
+        )
 
 
-def test_what_comes_behind_the_first_group_of_rows_fits_its_types_or_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_behind_the_first_group_of_rows_fits_its_types_or_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(columns_part, "GROUP_ROWS", 2)
-    write(FileSink(tmp_path / "well", "parquet"), RowBatch([{"a": 1}, {"a": 2.5, "b": "x"}]), RowBatch([{"a": 3}]))
-    assert pq.read_table(tmp_path / "well").to_pylist() == [{"a": 1.0, "b": None}, {"a": 2.5, "b": "x"}, {"a": 3.0, "b": None}]
-    with pytest.raises(ProgramError, match=r"field 'a': 2.5 \(float\) is no int64, as the first 2 records were; declare"):
-        write(FileSink(tmp_path / "cut", "parquet"), RowBatch([{"a": 1}, {"a": 2}]), RowBatch([{"a": 2.5}]))
+    write(
+        FileSink(tmp_path / "well", "parquet"),
+        RowBatch([{"a": 1}, {"a": 2.5, "b": "x"}]),
+        RowBatch([{"a": 3}]),
+    )
+    assert pq.read_table(tmp_path / "well").to_pylist() == [
+        {"a": 1.0, "b": None},
+        {"a": 2.5, "b": "x"},
+        {"a": 3.0, "b": None},
+    ]
+    with pytest.raises(
+        ProgramError,
+        match=r"field 'a': 2.5 \(float\) is no int64, as the first 2 records were; declare",
+    ):
+        write(
+            FileSink(tmp_path / "cut", "parquet"),
+            RowBatch([{"a": 1}, {"a": 2}]),
+            RowBatch([{"a": 2.5}]),
+        )
 
 
 def test_parquet_has_the_schema_of_the_declared_type(tmp_path: Path) -> None:
     declared = Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.ROW_NAMED(["c"], [Types.STRING()])])
-    write(FileSink(tmp_path, "parquet").of_type(declared), RowBatch([Row(a=1, b=None)]), RowBatch([Row(a=None, b=Row(c="x"))]))
+    write(
+        FileSink(tmp_path, "parquet").of_type(declared),
+        RowBatch([Row(a=1, b=None)]),
+        RowBatch([Row(a=None, b=Row(c="x"))]),
+    )
     table = pq.read_table(parts(tmp_path)[0])
     assert table.schema == pa.schema([("a", pa.int32()), ("b", pa.struct([("c", pa.string())]))])
     assert table.to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": {"c": "x"}}]
-    odd = Types.ROW_NAMED(["a"], [Types.PICKLED_BYTE_ARRAY()])  # no column type: what the values show
+    # no column type: what the values show
+    odd = Types.ROW_NAMED(["a"], [Types.PICKLED_BYTE_ARRAY()])
     write(FileSink(tmp_path / "odd", "parquet").of_type(odd), RowBatch([Row(a=Row(c=1))]))
     assert pq.read_table(parts(tmp_path / "odd")[0]).to_pylist() == [{"a": {"c": 1}}]
 
 
 def test_parquet_brings_columns_to_its_schema(tmp_path: Path) -> None:
     form = ParquetFormat(pa.schema([("a", pa.int64()), ("b", pa.int64())]))
-    write(FileSink(tmp_path, form), columns(b=[2], a=pa.array([1], pa.int32())), columns(c=["x"], a=[3], b=[4]))
+    write(
+        FileSink(tmp_path, form),
+        columns(b=[2], a=pa.array([1], pa.int32())),
+        columns(c=["x"], a=[3], b=[4]),
+    )
     assert pq.read_table(parts(tmp_path)[0]).to_pydict() == {"a": [1, 3], "b": [2, 4]}
 
 
-@pytest.mark.parametrize(("batch", "message"), [
-    (RowBatch([(1, "x", 9)]), "has 3 fields, the file 2 columns"), (RowBatch([{"f0": 1, "more": 2}]), "'more'"),
-    (columns(f0=[1], f1=["x"], more=[2]), "give ParquetFormat"), (columns(f1=["x"]), "no column f0")])
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (RowBatch([(1, "x", 9)]), "has 3 fields, the file 2 columns"),
+        (RowBatch([{"f0": 1, "more": 2}]), "'more'"),
+        (columns(f0=[1], f1=["x"], more=[2]), "give ParquetFormat"),
+        (columns(f1=["x"]), "no column f0"),
+    ],
+)
 def test_what_has_no_column_in_a_parquet_file_is_not_lost_in_silence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: RowBatch | ColumnBatch, message: str) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: RowBatch | ColumnBatch, message: str
+) -> None:
     monkeypatch.setattr(columns_part, "GROUP_ROWS", 1)
     with pytest.raises(ProgramError, match=message):
         write(FileSink(tmp_path, "parquet"), RowBatch([(1, "x")]), batch)
@@ -237,14 +342,16 @@ def test_a_file_uri_is_a_directory(tmp_path: Path) -> None:
 
 
 def test_senseless_file_sinks_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match="unknown file format 'exel'; there are text, csv, json, parquet"):
+    with pytest.raises(
+        ProgramError, match="unknown file format 'exel'; there are text, csv, json, parquet"
+    ):
         FileSink(tmp_path, "exel")
     (tmp_path / "file").touch()
     with pytest.raises(ProgramError, match="takes a directory"):
         FileSink(tmp_path / "file")
 
 
-# -- objects -----------------------------------------------------------------------------------------------------------------------------
+# -- objects ---------------------------------------------------------------------------------------
 
 CALLS: list[Any] = []
 
@@ -266,7 +373,14 @@ class Recorder:
 def test_an_object_is_opened_written_flushed_and_closed() -> None:
     CALLS.clear()
     write(ObjectSink(Recorder()), RowBatch([1, 2]), columns(a=[3]))
-    assert [call if isinstance(call, (str, int)) else tuple(call) for call in CALLS] == ["open", 1, 2, (3,), "flush", "close"]
+    assert [call if isinstance(call, (str, int)) else tuple(call) for call in CALLS] == [
+        "open",
+        1,
+        2,
+        (3,),
+        "flush",
+        "close",
+    ]
 
 
 def test_an_error_of_the_object_names_operator_and_record() -> None:
@@ -284,16 +398,25 @@ def test_what_cannot_be_written_to_is_no_sink() -> None:
         ObjectSink(5)
 
 
-# -- PyFlink's builders ------------------------------------------------------------------------------------------------------------------
+# -- PyFlink's builders ----------------------------------------------------------------------------
 
 
 def test_files_are_written_and_read_by_pyflinks_builders(tmp_path: Path) -> None:
     config = OutputFileConfig.builder().with_part_prefix("lines").with_part_suffix(".log").build()
-    builder = FileSystemSink.for_row_format(tmp_path, Encoder.simple_string_encoder()).with_output_file_config(config)
-    write(builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build(), RowBatch(["a", "b"]))
+    builder = FileSystemSink.for_row_format(
+        tmp_path, Encoder.simple_string_encoder()
+    ).with_output_file_config(config)
+    write(
+        builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build(),
+        RowBatch(["a", "b"]),
+    )
     [part] = parts(tmp_path)
     assert part.name == "lines-01234567-op-0.log"
-    source = FileSource.for_record_stream_format(StreamFormat.text_line_format("utf-8"), tmp_path).process_static_file_set().build()
+    source = (
+        FileSource.for_record_stream_format(StreamFormat.text_line_format("utf-8"), tmp_path)
+        .process_static_file_set()
+        .build()
+    )
     assert read_all(source) == ["a", "b"]
 
 
@@ -323,23 +446,52 @@ def test_a_sink_leaves_the_hidden_files_of_another_one_in_its_folder(tmp_path: P
     own = tmp_path / ".part-01234567-op-0.txt.inprogress.0-0"
     own.write_text("of an attempt that has\n")
     context = operator_context()
-    again = replace(context, task=replace(context.task, attempt_id=context.task.attempt_id._replace(attempt=1)))
+    again = replace(
+        context, task=replace(context.task, attempt_id=context.task.attempt_id._replace(attempt=1))
+    )
     FileSink(tmp_path).create_writer(again).close()
     assert list(tmp_path.iterdir()) == [begun]
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda path: FileSink(path, CsvFormat(delimiter=";;")), "delimiter is one character"),
-    (lambda path: FileSink(path, ParquetFormat(compression="zip")), "compression is one of none, snappy"),
-    (lambda path: FileSink(path, ParquetFormat(schema=Types.LONG())), "schema is a pyarrow schema"),
-    (lambda path: FileSink(path, buckets=cast("Any", "city")), "buckets= takes a BucketAssigner"),
-    (lambda path: FileSink(path, rolling=cast("Any", 1000)), "rolling= takes a RollingPolicy")])
-def test_a_sink_of_wrong_options_is_refused_when_it_is_made(tmp_path: Path, make: Any, message: str) -> None:
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: FileSink(path, CsvFormat(delimiter=";;")), "delimiter is one character"),
+        (
+            lambda path: FileSink(path, ParquetFormat(compression="zip")),
+            "compression is one of none, snappy",
+        ),
+        (
+            lambda path: FileSink(path, ParquetFormat(schema=Types.LONG())),
+            "schema is a pyarrow schema",
+        ),
+        (
+            lambda path: FileSink(path, buckets=cast("Any", "city")),
+            "buckets= takes a BucketAssigner",
+        ),
+        (lambda path: FileSink(path, rolling=cast("Any", 1000)), "rolling= takes a RollingPolicy"),
+    ],
+)
+def test_a_sink_of_wrong_options_is_refused_when_it_is_made(
+    tmp_path: Path, make: Any, message: str
+) -> None:
     with pytest.raises(ProgramError, match=message):
         make(tmp_path)
 
 
-@pytest.mark.parametrize(("columns", "record"), [(["zz"], {"a": 1, "b": 2}), (["a"], (1, 2)), (["a", "b", "c"], (1, 2)), (["x", "y", "z"], {"a": 1})])
-def test_a_record_that_does_not_fit_the_header_is_refused(tmp_path: Path, columns: list[str], record: Any) -> None:
-    with pytest.raises(ProgramError, match=r"has 2 fields, and the file's header|are not among the columns"):
+@pytest.mark.parametrize(
+    ("columns", "record"),
+    [
+        (["zz"], {"a": 1, "b": 2}),
+        (["a"], (1, 2)),
+        (["a", "b", "c"], (1, 2)),
+        (["x", "y", "z"], {"a": 1}),
+    ],
+)
+def test_a_record_that_does_not_fit_the_header_is_refused(
+    tmp_path: Path, columns: list[str], record: Any
+) -> None:
+    with pytest.raises(
+        ProgramError, match=r"has 2 fields, and the file's header|are not among the columns"
+    ):
         write(FileSink(tmp_path, CsvFormat(columns=columns)), RowBatch([record]))

@@ -22,7 +22,15 @@ from flinkpy.connectors.object_sink import ObjectSink
 from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
 from flinkpy.connectors.part_files.file_sink import FileSink
 from flinkpy.connectors.print_sink import PrintSink
-from flinkpy.connectors.sinks import Committer, OperatorContext, Sink, SinkWriter, SocketSink, ThreadedSinkWriter, rows_of
+from flinkpy.connectors.sinks import (
+    Committer,
+    OperatorContext,
+    Sink,
+    SinkWriter,
+    SocketSink,
+    ThreadedSinkWriter,
+    rows_of,
+)
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.testing.connectors import SinkTests
@@ -92,7 +100,7 @@ class TestParquetFiles(Files):
         return [number for column in pq.read_table(file).columns for number in column.to_pylist()]
 
 
-# -- that of the page of connectors --------------------------------------------------------------------------------------------------------
+# -- that of the page of connectors ----------------------------------------------------------------
 
 
 class Documents(Sink):
@@ -154,7 +162,9 @@ class TestCollect(SinkTests):
     def open(self) -> None:
         self.given: list[int] = []
         self.server = CollectServer()
-        threading.Thread(target=self._iterate, args=(self.server, self.given), name="outside", daemon=True).start()
+        threading.Thread(
+            target=self._iterate, args=(self.server, self.given), name="outside", daemon=True
+        ).start()
 
     def _iterate(self, server: CollectServer, given: list[int]) -> None:
         try:
@@ -173,7 +183,7 @@ class TestCollect(SinkTests):
         return list(self.given)
 
 
-# -- at least once -------------------------------------------------------------------------------------------------------------------------
+# -- at least once ---------------------------------------------------------------------------------
 
 
 class Appended:
@@ -215,7 +225,11 @@ class TestPrint(SinkTests):
         return PrintSink(formatter=as_record)
 
     def read(self) -> Iterable[Any]:
-        return [line.split()[-1] for line in self.printed.getvalue().splitlines() if " record " in f" {line}"]
+        return [
+            line.split()[-1]
+            for line in self.printed.getvalue().splitlines()
+            if " record " in f" {line}"
+        ]
 
 
 def as_record(value: Any) -> str:
@@ -244,7 +258,9 @@ class LineServer:
                 if self.broken or self.closed:
                     connection.close()
                 self.connections.append(connection)
-            threading.Thread(target=self._read, args=(connection,), name="outside", daemon=True).start()
+            threading.Thread(
+                target=self._read, args=(connection,), name="outside", daemon=True
+            ).start()
 
     def _read(self, connection: socket.socket) -> None:
         rest = b""
@@ -320,10 +336,11 @@ class TestSocket(SinkTests):
         self.server.change()
 
     def test_a_job_goes_on_when_the_outside_system_works_again(self) -> None:
-        """It does, but what lies in the network when the connection breaks is lost: the server tells nobody what it has read."""
+        """It does, but what lies in the network when the connection breaks is lost: the server
+        tells nobody what it has read."""
 
 
-# -- on a thread of its own ----------------------------------------------------------------------------------------------------------------
+# -- on a thread of its own ------------------------------------------------------------------------
 
 
 class Shelf:
@@ -425,7 +442,9 @@ class TestShelf(SinkTests):
         return ShelfSink(self.name)
 
     def read(self) -> Iterable[Any]:
-        return [number for transaction in list(self.shelf.committed.values()) for number in transaction]
+        return [
+            number for transaction in list(self.shelf.committed.values()) for number in transaction
+        ]
 
     def pause(self) -> None:
         self.shelf.change(paused=True)

@@ -121,7 +121,12 @@ def test_a_server_that_was_never_there_is_an_error() -> None:
     server = Server()
     server.close()
     world = World(SocketTextSource("127.0.0.1", server.port))
-    with pytest.raises(ProgramError, match=f"nobody listens at 127.0.0.1:{server.port}.*start the server first or set max_retries"):
+    with pytest.raises(
+        ProgramError,
+        match=(
+            f"nobody listens at 127.0.0.1:{server.port}.*start the server first or set max_retries"
+        ),
+    ):
         read_until(world, 1)
     world.close()
 
@@ -149,7 +154,7 @@ def test_a_wrong_port_is_refused() -> None:
         SocketTextSource("localhost", 0)
 
 
-# -- the sink ----------------------------------------------------------------------------------------------------------------------------
+# -- the sink --------------------------------------------------------------------------------------
 
 
 def test_a_socket_sink_sends_a_line_per_record() -> None:
@@ -213,7 +218,9 @@ def test_a_server_that_goes_away_fails_the_sink() -> None:
         for _ in range(1000):
             sink.write_batch(RowBatch(["x" * 10_000]))
 
-    with pytest.raises(RecipientUnreachableError, match=f"the server at 127.0.0.1:{server.port} is gone"):
+    with pytest.raises(
+        RecipientUnreachableError, match=f"the server at 127.0.0.1:{server.port} is gone"
+    ):
         write_on()
     sink.close()
     server.close()

@@ -24,7 +24,7 @@ from flinkpy.core.program.code import dumps
 from flinkpy.testing import embedded_environment
 from tests.connectors.harness import World, read_all
 
-# -- collections and sequences ----------------------------------------------------------------------------------------------------------
+# -- collections and sequences ---------------------------------------------------------------------
 
 
 @settings(max_examples=25, deadline=None)  # pickling the user's way takes a while
@@ -36,7 +36,9 @@ def test_a_collection_keeps_its_order_at_parallelism_1(values: list[int], batch:
 @settings(max_examples=25, deadline=None)  # pickling the user's way takes a while
 @given(st.lists(st.integers(), max_size=50), st.integers(1, 6), st.integers(0, 1000))
 def test_a_collection_is_read_once_by_many(values: list[int], parallelism: int, seed: int) -> None:
-    assert sorted(read_all(CollectionSource(values), parallelism, seed, batch_records=7)) == sorted(values)
+    assert sorted(read_all(CollectionSource(values), parallelism, seed, batch_records=7)) == sorted(
+        values
+    )
 
 
 def test_a_collection_may_be_any_iterable_and_hold_anything() -> None:
@@ -65,15 +67,22 @@ def test_a_number_sequence_that_goes_down_is_refused() -> None:
 @given(st.integers(-100, 100), st.integers(0, 100), st.integers(1, 20))
 def test_cutting_a_range_loses_nothing(start: int, length: int, pieces: int) -> None:
     splits = cut(start, start + length, pieces)
-    assert [index for split in splits for index in range(split.start, split.end)] == list(range(start, start + length))
+    assert [index for split in splits for index in range(split.start, split.end)] == list(
+        range(start, start + length)
+    )
     assert len(splits) <= pieces
 
 
-# -- columns ----------------------------------------------------------------------------------------------------------------------------
+# -- columns ---------------------------------------------------------------------------------------
 
 
 def test_an_arrow_table_of_many_chunks_is_read_in_order_as_columns() -> None:
-    table = pa.concat_tables([pa.table({"n": list(range(start, start + 10)), "s": ["x"] * 10}) for start in range(0, 100, 10)])
+    table = pa.concat_tables(
+        [
+            pa.table({"n": list(range(start, start + 10)), "s": ["x"] * 10})
+            for start in range(0, 100, 10)
+        ]
+    )
     world = World(ArrowSource(table, batch_rows=32))
     world.run()
     batches = world.subtasks[0].output.batches
@@ -98,11 +107,13 @@ def test_a_list_is_no_table() -> None:
         ArrowSource([1, 2])
 
 
-# -- generators -------------------------------------------------------------------------------------------------------------------------
+# -- generators ------------------------------------------------------------------------------------
 
 
 def test_a_generator_makes_as_many_records_as_asked_for() -> None:
-    assert read_all(DataGeneratorSource(lambda index: index * 2, count=250), batch_records=100) == list(range(0, 500, 2))
+    assert read_all(
+        DataGeneratorSource(lambda index: index * 2, count=250), batch_records=100
+    ) == list(range(0, 500, 2))
 
 
 @given(st.integers(0, 300), st.integers(1, 5), st.integers(0, 100))
@@ -112,9 +123,13 @@ def test_many_readers_share_the_indices(count: int, parallelism: int, seed: int)
 
 
 def test_a_columnar_generator_gets_arrays_of_indices() -> None:
-    source = DataGeneratorSource(lambda index: {"n": index, "square": index * index}, count=10, columns=True)
+    source = DataGeneratorSource(
+        lambda index: {"n": index, "square": index * index}, count=10, columns=True
+    )
     assert source.is_columnar
-    assert [tuple(row) for row in read_all(source, batch_records=4)] == [(n, n * n) for n in range(10)]
+    assert [tuple(row) for row in read_all(source, batch_records=4)] == [
+        (n, n * n) for n in range(10)
+    ]
 
 
 def test_at_a_rate_each_record_leaves_when_it_is_due() -> None:
@@ -129,7 +144,9 @@ def test_at_a_rate_each_record_leaves_when_it_is_due() -> None:
             assert due is not None
             world.clock.advance(max(0.0, due - world.clock.monotonic()))
             world.subtasks[0].timers.fire()
-        moments.extend(world.clock.monotonic() for batch in output.batches[before:] for _ in range(len(batch)))
+        moments.extend(
+            world.clock.monotonic() for batch in output.batches[before:] for _ in range(len(batch))
+        )
     assert output.values == list(range(1000))
     assert all(len(batch) == 1 for batch in output.batches)
     assert np.allclose(moments, np.arange(1000) / 1000.0, atol=1e-6)
@@ -177,7 +194,10 @@ def test_a_restored_generator_keeps_its_pace_from_where_it_was() -> None:
     world.close()
 
 
-@pytest.mark.parametrize(("count", "rate", "message"), [(-1, None, "count -1 is negative"), (1, 0, "rate 0 is not positive")])
+@pytest.mark.parametrize(
+    ("count", "rate", "message"),
+    [(-1, None, "count -1 is negative"), (1, 0, "rate 0 is not positive")],
+)
 def test_a_senseless_generator_is_refused(count: int, rate: float | None, message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         DataGeneratorSource(lambda index: index, count, rate)
@@ -188,7 +208,7 @@ def test_without_a_count_a_generator_is_unbounded() -> None:
     assert DataGeneratorSource(abs, count=1).boundedness is Boundedness.BOUNDED
 
 
-# -- sources in ten lines of Python -----------------------------------------------------------------------------------------------------
+# -- sources in ten lines of Python ----------------------------------------------------------------
 
 
 class Words(PythonSource):
@@ -219,7 +239,9 @@ class Wrong(PythonSource):
     """Gives what it was told to."""
 
     def __init__(self, splits: Any, records: Any, positioned: bool) -> None:
-        self._splits, self._records, self.positioned = splits, records, positioned
+        self._splits = splits
+        self._records = records
+        self.positioned = positioned
 
     def splits(self, parallelism: int) -> Any:
         return self._splits
@@ -228,12 +250,30 @@ class Wrong(PythonSource):
         return self._records
 
 
-@pytest.mark.parametrize(("source", "message"), [
-    (Wrong(None, [], False), r"Wrong\.splits\(\) gives None; it must return splits in a list, or yield each"),
-    (Wrong([1], None, False), r"Wrong\.read\(\) gives None; it must return records in a list, or yield each"),
-    (Wrong([1], [1], True), r"Wrong\.read\(\) gives 1; as positioned is True, it gives pairs of a record and the position behind it"),
-])
-def test_a_source_that_gives_something_else_is_told_what_to_give(source: PythonSource, message: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            Wrong(None, [], False),
+            r"Wrong\.splits\(\) gives None; it must return splits in a list, or yield each",
+        ),
+        (
+            Wrong([1], None, False),
+            r"Wrong\.read\(\) gives None; it must return records in a list, or yield each",
+        ),
+        (
+            Wrong([1], [1], True),
+            (
+                r"Wrong\.read\(\) gives 1; as positioned is True, it gives pairs of a "
+                r"record and the "
+                r"position behind it"
+            ),
+        ),
+    ],
+)
+def test_a_source_that_gives_something_else_is_told_what_to_give(
+    source: PythonSource, message: str
+) -> None:
     with pytest.raises((AssertionError, UserCodeError), match=message):
         read_all(source)
 
@@ -274,7 +314,9 @@ def test_splits_without_an_end_are_read_side_by_side(blocking: bool, parallelism
     env = embedded_environment()
     env.set_parallelism(parallelism)
     seen: dict[str, list[int]] = {}
-    with env.from_source(Sensors(blocking), WatermarkStrategy.no_watermarks(), "sensors").execute_and_collect() as readings:
+    with env.from_source(
+        Sensors(blocking), WatermarkStrategy.no_watermarks(), "sensors"
+    ).execute_and_collect() as readings:
         for sensor, index in readings:
             seen.setdefault(sensor, []).append(index)
             if len(seen) == 3:
@@ -315,7 +357,11 @@ def _poll_until(world: World, count: int, woken: threading.Event) -> None:
     while len(output.values) < count:
         while world.mail:
             world.mail.pop(0)()
-        if operator.emit_next() is InputStatus.NOTHING_AVAILABLE and len(output.values) < count and not world.mail:
+        if (
+            operator.emit_next() is InputStatus.NOTHING_AVAILABLE
+            and len(output.values) < count
+            and not world.mail
+        ):
             assert woken.wait(10)
             woken.clear()
 

@@ -95,7 +95,9 @@ class TestParquet(Columns):
     splits = 2
 
     def fill(self, split: int, numbers: Sequence[int]) -> None:
-        pq.write_table(pa.table({"n": list(numbers)}), self.folder / f"{split}.parquet", row_group_size=20)
+        pq.write_table(
+            pa.table({"n": list(numbers)}), self.folder / f"{split}.parquet", row_group_size=20
+        )
 
     def bounded_source(self) -> Source[Any]:
         return ParquetSource(self.folder, batch_rows=9)
@@ -106,7 +108,11 @@ class TestAvro(Columns):
 
     def fill(self, split: int, numbers: Sequence[int]) -> None:
         with (self.folder / f"{split}.avro").open("wb") as file:
-            schema = {"type": "record", "name": "numbers", "fields": [{"name": "n", "type": "long"}]}
+            schema = {
+                "type": "record",
+                "name": "numbers",
+                "fields": [{"name": "n", "type": "long"}],
+            }
             fastavro.writer(file, schema, [{"n": number} for number in numbers], sync_interval=60)
 
     def bounded_source(self) -> Source[Any]:
@@ -117,7 +123,9 @@ class TestCsv(Columns):
     splits = 2
 
     def fill(self, split: int, numbers: Sequence[int]) -> None:
-        (self.folder / f"{split}.csv").write_text("n\n" + "".join(f"{number}\n" for number in numbers))
+        (self.folder / f"{split}.csv").write_text(
+            "n\n" + "".join(f"{number}\n" for number in numbers)
+        )
 
     def bounded_source(self) -> Source[Any]:
         return CsvSource(self.folder, batch_rows=9)
@@ -127,7 +135,9 @@ class TestJsonLines(Columns):
     splits = 2
 
     def fill(self, split: int, numbers: Sequence[int]) -> None:
-        (self.folder / f"{split}.jsonl").write_text("".join(json.dumps({"n": number}) + "\n" for number in numbers))
+        (self.folder / f"{split}.jsonl").write_text(
+            "".join(json.dumps({"n": number}) + "\n" for number in numbers)
+        )
 
     def bounded_source(self) -> Source[Any]:
         return JsonLinesSource(self.folder, split_bytes=100, batch_rows=9)
@@ -135,10 +145,15 @@ class TestJsonLines(Columns):
 
 class TestHybrid(SourceTests):
     def bounded_source(self) -> Source[Any]:
-        return HybridSource([NumberSequenceSource(0, self.laid // 3), NumberSequenceSource(self.laid // 3 + 1, self.laid - 1)])
+        return HybridSource(
+            [
+                NumberSequenceSource(0, self.laid // 3),
+                NumberSequenceSource(self.laid // 3 + 1, self.laid - 1),
+            ]
+        )
 
 
-# -- written in Python ---------------------------------------------------------------------------------------------------------------------
+# -- written in Python -----------------------------------------------------------------------------
 
 
 class Countdown(PythonSource):
@@ -205,10 +220,16 @@ class Shards:
         self.begin(shard)
 
     def after(self, shard: str, position: int, reader: int, *, waits: bool) -> list[int] | None:
-        """What stands behind the position; None if there is nothing, and no waiting for it. Raises OSError where the reader was interrupted."""
+        """What stands behind the position; None if there is nothing, and no waiting for it. Raises
+        OSError where the reader was interrupted."""
         with self.changed:
-            self.changed.wait_for(lambda: self.readers[shard] != reader or self.error is not None or (
-                not self.paused and (not waits or len(self.shards[shard]) > position)))
+            self.changed.wait_for(
+                lambda: (
+                    self.readers[shard] != reader
+                    or self.error is not None
+                    or (not self.paused and (not waits or len(self.shards[shard]) > position))
+                )
+            )
             if self.readers[shard] != reader:
                 raise OSError("interrupted")
             if self.error is not None:
@@ -226,8 +247,12 @@ class ShardSource(PythonSource):
     positioned = True
     has_timestamps = True
 
-    def __init__(self, name: str, *, bounded: bool, columnar: bool = False, discovers: bool = False) -> None:
-        self.name, self.bounded, self.columnar = name, bounded, columnar
+    def __init__(
+        self, name: str, *, bounded: bool, columnar: bool = False, discovers: bool = False
+    ) -> None:
+        self.name = name
+        self.bounded = bounded
+        self.columnar = columnar
         if discovers:
             self.discovery_interval_s = 0.02
 
@@ -274,13 +299,19 @@ class ShardTests(SourceTests):
         return ShardSource(self.name, bounded=True, columnar=self.columnar)
 
     def unbounded_source(self) -> Source[Any]:
-        return ShardSource(self.name, bounded=False, columnar=self.columnar, discovers=self.discovers)
+        return ShardSource(
+            self.name, bounded=False, columnar=self.columnar, discovers=self.discovers
+        )
 
     def timestamp_of(self, number: int) -> int:
         return 1000 + number
 
     def acknowledged(self) -> set[int]:
-        return {number for shard, position in self.shards.acknowledged.items() for number in self.shards.shards[shard][:position]}
+        return {
+            number
+            for shard, position in self.shards.acknowledged.items()
+            for number in self.shards.shards[shard][:position]
+        }
 
     def pause(self) -> None:
         self.shards.change(paused=True)
@@ -311,7 +342,7 @@ class TestShardsOfColumns(ShardTests):
         return int(record[0])
 
 
-# -- a server that cannot repeat itself ----------------------------------------------------------------------------------------------------
+# -- a server that cannot repeat itself ------------------------------------------------------------
 
 
 class Lines:

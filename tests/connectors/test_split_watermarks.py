@@ -1,4 +1,5 @@
-"""Watermarks of readers that read several splits side by side: one generator for each, and the least counts (Flink's FLIP-27 sources)."""
+"""Watermarks of readers that read several splits side by side: one generator for each, and the
+least counts (Flink's FLIP-27 sources)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 TICK_S = 0.2
 
 
-def source_of(*steps: object, strategy: WatermarkStrategy = MONOTONOUS, batch_records: int = 100) -> EventTimeSource:
+def source_of(
+    *steps: object, strategy: WatermarkStrategy = MONOTONOUS, batch_records: int = 100
+) -> EventTimeSource:
     source = EventTimeSource(strategy, SplitReader, batch_records)
     source.reader.steps.extend(steps)
     source.read()
@@ -77,7 +80,9 @@ def test_a_new_split_does_not_turn_time_back() -> None:
 
 
 def test_a_silent_split_counts_no_more_and_all_silent_make_the_reader_idle() -> None:
-    source = source_of(("a", [100]), ("b", [50]), strategy=MONOTONOUS.with_idleness(timedelta(seconds=1)))
+    source = source_of(
+        ("a", [100]), ("b", [50]), strategy=MONOTONOUS.with_idleness(timedelta(seconds=1))
+    )
     for now in range(101, 115):
         source.reader.steps.append(("a", [now]))
         source.read()
@@ -101,7 +106,9 @@ def test_closing_ends_the_timers_of_all_splits() -> None:
 
 @pytest.mark.finding("bugs 1")
 def test_nothing_tells_of_time_after_its_end() -> None:
-    source = source_of(("a", [1]), ("b", [2]), strategy=MONOTONOUS.with_idleness(timedelta(seconds=1)))
+    source = source_of(
+        ("a", [1]), ("b", [2]), strategy=MONOTONOUS.with_idleness(timedelta(seconds=1))
+    )
     source.reader.steps.append(("a", [100]))
     source.read()
     source.operator.end_event_time()
@@ -112,8 +119,18 @@ def test_nothing_tells_of_time_after_its_end() -> None:
     assert source.output.elements == told
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.integers(0, 100), st.sampled_from(["idle", "active", "add", "remove"]))), max_size=60))
-def test_the_combined_watermark_is_the_least_of_the_active_splits_and_never_goes_back(steps: list[tuple[str, int | str]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.one_of(st.integers(0, 100), st.sampled_from(["idle", "active", "add", "remove"])),
+        ),
+        max_size=60,
+    )
+)
+def test_the_combined_watermark_is_the_least_of_the_active_splits_and_never_goes_back(
+    steps: list[tuple[str, int | str]],
+) -> None:
     multiplexer = WatermarkMultiplexer()
     model: dict[str, list[int | bool]] = {}
     greatest, idle = MIN_TIMESTAMP, False

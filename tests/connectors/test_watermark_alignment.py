@@ -1,4 +1,5 @@
-"""Alignment groups: who is ahead of the slowest by more than the drift stops reading, and goes on when that one has come nearer."""
+"""Alignment groups: who is ahead of the slowest by more than the drift stops reading, and goes on
+when that one has come nearer."""
 
 from __future__ import annotations
 
@@ -10,23 +11,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.common.watermark_strategy import WatermarkAlignment, WatermarkStrategy
-from flinkpy.connectors.source_api.watermark_alignment import AlignmentGroups, ReaderAlignment, WatermarkAllowed, WatermarkReported
+from flinkpy.connectors.source_api.watermark_alignment import (
+    AlignmentGroups,
+    ReaderAlignment,
+    WatermarkAllowed,
+    WatermarkReported,
+)
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.operators.base import InputStatus
 from tests.connectors.event_time_harness import END, EventTimeSource
 
 DRIFT = 100
-ALIGNED = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment("group", timedelta(milliseconds=DRIFT), timedelta(seconds=1))
+ALIGNED = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+    "group", timedelta(milliseconds=DRIFT), timedelta(seconds=1)
+)
 
 
-def answers_to(groups: AlignmentGroups, member: str, watermark: int, *, waiting: bool, group: str = "group", drift: int = DRIFT) -> list[int]:
+def answers_to(
+    groups: AlignmentGroups,
+    member: str,
+    watermark: int,
+    *,
+    waiting: bool,
+    group: str = "group",
+    drift: int = DRIFT,
+) -> list[int]:
     """Where the answers will stand."""
     answers: list[int] = []
-    groups.report(member, WatermarkReported(group, watermark, drift, waiting), lambda answer: answers.append(answer.watermark))
+    groups.report(
+        member,
+        WatermarkReported(group, watermark, drift, waiting),
+        lambda answer: answers.append(answer.watermark),
+    )
     return answers
 
 
-# -- the JobMaster's side ------------------------------------------------------------------------------------------------------
+# -- the JobMaster's side --------------------------------------------------------------------------
 
 
 def test_a_reader_that_waits_is_answered_when_the_slowest_comes_near() -> None:
@@ -51,13 +71,18 @@ def test_groups_do_not_know_each_other() -> None:
     groups = AlignmentGroups()
     answers_to(groups, "slow", 0, waiting=False, group="others")
     assert answers_to(groups, "fast", 1_000, waiting=True) == [1_100]
-    assert (groups.slowest("others"), groups.slowest("group"), groups.slowest("none")) == (0, 1_000, None)
+    assert (groups.slowest("others"), groups.slowest("group"), groups.slowest("none")) == (
+        0,
+        1_000,
+        None,
+    )
 
 
 def test_nobody_waits_for_a_failed_attempt_and_it_is_not_answered() -> None:
     groups = AlignmentGroups()
     answers_to(groups, "slow", 0, waiting=False)
-    fast, lost = answers_to(groups, "fast", 500, waiting=True), answers_to(groups, "lost", 600, waiting=True)
+    fast = answers_to(groups, "fast", 500, waiting=True)
+    lost = answers_to(groups, "lost", 600, waiting=True)
     groups.forget("lost")
     groups.forget("slow")
     assert (fast, lost) == ([600], [])
@@ -76,8 +101,11 @@ def test_an_idle_or_ended_reader_holds_nobody_back() -> None:
 
 
 @given(st.lists(st.lists(st.integers(1, 300), max_size=20), min_size=1, max_size=4), st.data())
-def test_no_reader_runs_away_and_all_come_to_their_end(steps: list[list[int]], data: st.DataObject) -> None:
-    """Readers whose event time grows by such steps; messages take as long as is drawn, in order for each reader."""
+def test_no_reader_runs_away_and_all_come_to_their_end(
+    steps: list[list[int]], data: st.DataObject
+) -> None:
+    """Readers whose event time grows by such steps; messages take as long as is drawn, in order for
+    each reader."""
     groups = AlignmentGroups()
     alignment = WatermarkAlignment("group", timedelta(milliseconds=DRIFT), timedelta(seconds=1))
     to_master: list[list[WatermarkReported]] = [[] for _ in steps]
@@ -87,8 +115,14 @@ def test_no_reader_runs_away_and_all_come_to_their_end(steps: list[list[int]], d
     said: dict[int, int] = {}  # what the JobMaster has heard
 
     def moves() -> list[tuple[str, int]]:
-        able = [("read", n) for n in range(len(steps)) if left[n] is not None and not readers[n].waiting]
-        return able + [("up", n) for n in range(len(steps)) if to_master[n]] + [("down", n) for n in range(len(steps)) if to_reader[n]]
+        able = [
+            ("read", n) for n in range(len(steps)) if left[n] is not None and not readers[n].waiting
+        ]
+        return (
+            able
+            + [("up", n) for n in range(len(steps)) if to_master[n]]
+            + [("down", n) for n in range(len(steps)) if to_reader[n]]
+        )
 
     while able := moves():
         move, n = data.draw(st.sampled_from(able))
@@ -98,7 +132,10 @@ def test_no_reader_runs_away_and_all_come_to_their_end(steps: list[list[int]], d
             before = sum(map(len, to_reader))
             groups.report(n, event, to_reader[n].append)
             answers = [queue[-1].watermark for queue in to_reader if queue]
-            assert sum(map(len, to_reader)) == before or min(MAX_TIMESTAMP, min(said.values()) + DRIFT) in answers
+            assert (
+                sum(map(len, to_reader)) == before
+                or min(MAX_TIMESTAMP, min(said.values()) + DRIFT) in answers
+            )
         elif move == "down":
             readers[n].allowed(to_reader[n].pop(0))
         elif not readers[n].must_wait(times[n]):
@@ -110,15 +147,19 @@ def test_no_reader_runs_away_and_all_come_to_their_end(steps: list[list[int]], d
     assert all(one is None for one in left)
 
 
-# -- the reader's side ---------------------------------------------------------------------------------------------------------
+# -- the reader's side -----------------------------------------------------------------------------
 
 
 def test_a_source_stops_reading_beyond_what_it_was_allowed_and_asks() -> None:
     source = EventTimeSource(ALIGNED)
     source.reader.script.extend([[1000], [1050], [1101], [1102], [1103]])
     assert source.read() is InputStatus.NOTHING_AVAILABLE
-    assert source.output.elements == [1000, 1050, 1101]  # 1100, the watermark behind the last, is the first beyond 999 + 100
-    assert source.sent == [WatermarkReported("group", 999, DRIFT, False), WatermarkReported("group", 1100, DRIFT, True)]
+    # 1100, the watermark behind the last, is the first beyond 999 + 100
+    assert source.output.elements == [1000, 1050, 1101]
+    assert source.sent == [
+        WatermarkReported("group", 999, DRIFT, False),
+        WatermarkReported("group", 1100, DRIFT, True),
+    ]
     assert source.read() is InputStatus.NOTHING_AVAILABLE
     assert len(source.sent) == 2  # it asks once
     source.tell(WatermarkAllowed(1200))
@@ -161,7 +202,7 @@ def test_without_a_group_nothing_is_said() -> None:
     assert source.output.elements[:3] == [10, 10_000, 10_000_000]
 
 
-# -- the whole -------------------------------------------------------------------------------------------------------------------
+# -- the whole -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
@@ -169,11 +210,25 @@ def test_two_sources_of_a_job_keep_together(parallelism: int) -> None:
     from flinkpy.connectors.memory.ranges import NumberSequenceSource
     from flinkpy.datastream import StreamExecutionEnvironment
 
-    env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded", "taskmanager.network.batch.max-records": 16})
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"execution.target": "embedded", "taskmanager.network.batch.max-records": 16}
+    )
     env.set_parallelism(parallelism)
-    strategy: Any = (WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value: value)
-                     .with_watermark_alignment("both", timedelta(milliseconds=DRIFT), timedelta(milliseconds=10)))
-    streams = [env.from_source(NumberSequenceSource(0, end), strategy, f"to {end}") for end in (3000, 1500)]
-    with streams[0].map(lambda value: ("long", value)).union(streams[1].map(lambda value: ("short", value))).execute_and_collect() as results:
+    strategy: Any = (
+        WatermarkStrategy.for_monotonous_timestamps()
+        .with_timestamp_assigner(lambda value: value)
+        .with_watermark_alignment("both", timedelta(milliseconds=DRIFT), timedelta(milliseconds=10))
+    )
+    streams = [
+        env.from_source(NumberSequenceSource(0, end), strategy, f"to {end}") for end in (3000, 1500)
+    ]
+    with (
+        streams[0]
+        .map(lambda value: ("long", value))
+        .union(streams[1].map(lambda value: ("short", value)))
+        .execute_and_collect() as results
+    ):
         found = list(results)
-    assert sorted(found) == sorted([("long", value) for value in range(3001)] + [("short", value) for value in range(1501)])
+    assert sorted(found) == sorted(
+        [("long", value) for value in range(3001)] + [("short", value) for value in range(1501)]
+    )

@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 
 from flinkpy.connectors.ray.written_blocks import BlockRange, WrittenBlocks
 
-# What happens to a subtask: it writes a block, takes a checkpoint; that is complete, and the subtask hears it; or it fails, and goes on
+# What happens to a subtask: it writes a block, takes a checkpoint; that is complete, and the
+# subtask hears it; or it fails, and goes on
 STEPS = st.lists(st.sampled_from(["write", "checkpoint", "complete", "hear", "fail"]), max_size=30)
 
 
 class Subtask:
-    """It writes consecutive numbers, and goes back to those of its last complete checkpoint when it fails."""
+    """It writes consecutive numbers, and goes back to those of its last complete checkpoint when it
+    fails."""
 
     def __init__(self, written: WrittenBlocks) -> None:
         self.written = written
@@ -25,7 +27,9 @@ class Subtask:
         self.next, self.put = self.next + 1, self.put + 1
 
     def checkpoint(self) -> None:
-        self.taken.append((self.next, BlockRange("", 0, self.attempt, self.put, None, begins_anew=False)))
+        self.taken.append(
+            (self.next, BlockRange("", 0, self.attempt, self.put, None, begins_anew=False))
+        )
 
     def complete(self) -> None:
         self.completed, self.taken = self.completed + self.taken, []
@@ -36,18 +40,24 @@ class Subtask:
 
     def fail(self) -> None:
         self.next = self.completed[-1][0] if self.completed else 0
-        self.attempt, self.put, self.taken = self.attempt + 1, 0, []
+        self.attempt = self.attempt + 1
+        self.put = 0
+        self.taken = []
         self.hear()  # the new attempt commits again what its checkpoint has
 
 
 @given(STEPS)
-def test_an_attempt_that_goes_on_from_a_checkpoint_adds_to_what_was_committed(steps: list[str]) -> None:
+def test_an_attempt_that_goes_on_from_a_checkpoint_adds_to_what_was_committed(
+    steps: list[str],
+) -> None:
     written = WrittenBlocks()
     subtask = Subtask(written)
     for step in [*steps, "checkpoint", "complete", "hear"]:
         getattr(subtask, step)()
     assert written.committed() == list(range(subtask.next))
-    written.commit(BlockRange("", 0, subtask.attempt, subtask.put, of_subtasks=1, begins_anew=False))
+    written.commit(
+        BlockRange("", 0, subtask.attempt, subtask.put, of_subtasks=1, begins_anew=False)
+    )
     assert written.is_complete
     assert written.committed() == list(range(subtask.next))
 

@@ -70,8 +70,13 @@ def test_an_error_of_either_future_or_of_the_function_fails_the_composed_one() -
     composed = first.compose(lambda value: Future.completed(value))
     first.fail(KeyError("gone"))
     assert isinstance(composed.error, KeyError)
-    assert isinstance(Future.completed(1).compose(lambda value: Future.failed(KeyError(value))).error, KeyError)
-    assert isinstance(Future.completed(0).compose(lambda value: Future.completed(1 // value)).error, ZeroDivisionError)
+    assert isinstance(
+        Future.completed(1).compose(lambda value: Future.failed(KeyError(value))).error, KeyError
+    )
+    assert isinstance(
+        Future.completed(0).compose(lambda value: Future.completed(1 // value)).error,
+        ZeroDivisionError,
+    )
 
 
 def test_result_waits_for_another_thread() -> None:

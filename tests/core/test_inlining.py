@@ -25,18 +25,57 @@ def sum_of(a: Any, b: Any) -> Any:
 
 
 READABLE: list[Callable[..., Any]] = [
-    lambda x: x, lambda x: x[0], lambda x: x[-1], lambda x: x["name"], lambda x: x.imag.real, lambda x: (x, 1), lambda x: (x,), lambda x: [x, x],
-    lambda x: x * 0.908, lambda x: x % 123 == 0, lambda x: -x, lambda x: ~x, lambda x: not x, lambda x: x is None, lambda x: x is not None,
-    lambda x: x in (1, 2), lambda x: x not in (1, 2), lambda x: 2 ** -x, lambda x: (-2) ** x, lambda x: (x + 1) * 2 - 3 // x, lambda x: "it's" + x,
+    lambda x: x,
+    lambda x: x[0],
+    lambda x: x[-1],
+    lambda x: x["name"],
+    lambda x: x.imag.real,
+    lambda x: (x, 1),
+    lambda x: (x,),
+    lambda x: [x, x],
+    lambda x: x * 0.908,
+    lambda x: x % 123 == 0,
+    lambda x: -x,
+    lambda x: ~x,
+    lambda x: not x,
+    lambda x: x is None,
+    lambda x: x is not None,
+    lambda x: x in (1, 2),
+    lambda x: x not in (1, 2),
+    lambda x: 2**-x,
+    lambda x: (-2) ** x,
+    lambda x: (x + 1) * 2 - 3 // x,
+    lambda x: "it's" + x,
     lambda x: b"\x00" + x,
-    lambda x: x.split(), lambda x: x.replace("a", "b").upper(), lambda x: len(x), lambda x: (int(x[0]), max(x[1], 2)),
-    lambda x: None, lambda x: True, lambda x: (x[0], x[1] * 2, x[2]), named,
+    lambda x: x.split(),
+    lambda x: x.replace("a", "b").upper(),
+    lambda x: len(x),
+    lambda x: (int(x[0]), max(x[1], 2)),
+    lambda x: None,
+    lambda x: True,
+    lambda x: (x[0], x[1] * 2, x[2]),
+    named,
 ]
 UNREADABLE: list[Callable[..., Any]] = [
-    lambda x: print(x), lambda x: sum_of(x, x), lambda x: round(x, ndigits=1), lambda x: max(*x), lambda x: x.split(sep=" "),
-    lambda x: x and 1, lambda x: 1 if x else 2, lambda x: 1 < x < 3, lambda x: {"a": x}, lambda x: f"{x}",
-    lambda x: [y + 1 for y in x], lambda x: x > LIMIT, lambda x, y=1: x + y, lambda *x: x, lambda **x: x, lambda x: (yield x),
-    lambda x: lambda: x, lambda x: 1e400, lambda x: ...,
+    lambda x: print(x),
+    lambda x: sum_of(x, x),
+    lambda x: round(x, ndigits=1),
+    lambda x: max(*x),
+    lambda x: x.split(sep=" "),
+    lambda x: x and 1,
+    lambda x: 1 if x else 2,
+    lambda x: 1 < x < 3,
+    lambda x: {"a": x},
+    lambda x: f"{x}",
+    lambda x: [y + 1 for y in x],
+    lambda x: x > LIMIT,
+    lambda x, y=1: x + y,
+    lambda *x: x,
+    lambda **x: x,
+    lambda x: (yield x),
+    lambda x: lambda: x,
+    lambda x: 1e400,
+    lambda x: ...,
 ]
 
 
@@ -93,13 +132,23 @@ OPERATORS = ["+", "-", "*", "//", "%", "&", "|", "^", "<", "<=", "==", "!=", ">"
 EXPRESSIONS = st.recursive(
     st.sampled_from(["x", "y", "x[0]", "y.real", "1", "-2", "0.5", "'s'", "None", "(1, 2)"]),
     lambda inner: st.one_of(
-        st.tuples(inner, st.sampled_from(OPERATORS), inner).map(lambda parts: f"({parts[0]}) {parts[1]} ({parts[2]})"),
-        st.tuples(st.sampled_from(["-", "~", "not "]), inner).map(lambda parts: f"{parts[0]}({parts[1]})"),
-        st.lists(inner, max_size=3).map(lambda items: f"({''.join(f'{item}, ' for item in items)})"),
-    ), max_leaves=8)
+        st.tuples(inner, st.sampled_from(OPERATORS), inner).map(
+            lambda parts: f"({parts[0]}) {parts[1]} ({parts[2]})"
+        ),
+        st.tuples(st.sampled_from(["-", "~", "not "]), inner).map(
+            lambda parts: f"{parts[0]}({parts[1]})"
+        ),
+        st.lists(inner, max_size=3).map(
+            lambda items: f"({''.join(f'{item}, ' for item in items)})"
+        ),
+    ),
+    max_leaves=8,
+)
 
 
-@given(EXPRESSIONS, st.sampled_from([0, 3, -2.5, "t", (4, 5)]), st.sampled_from([1, 2.0, "u", (6,)]))
+@given(
+    EXPRESSIONS, st.sampled_from([0, 3, -2.5, "t", (4, 5)]), st.sampled_from([1, 2.0, "u", (6,)])
+)
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_what_is_read_back_does_the_same(expression: str, x: Any, y: Any) -> None:
     function = eval(f"lambda x, y: {expression}")

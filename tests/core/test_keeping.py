@@ -150,23 +150,63 @@ def setting_a_cell() -> Callable[[str], Any]:
 
 
 KEEPS: list[Any] = [
-    stores_a_global, appends_to_a_global, changes_a_global_of_its_own_list, keeps_in_default, keeps_in_attribute, gives_what_it_caught, closed_over(),
-    setting_a_cell(), puts_a_list_into_a_list, puts_a_list_through_another_name, stores_into_a_place, Holder().of_self, Holder().self_itself,
-    Holder().yielding_self, Holder().through_a_cell, Holder().storing, gives_of_dict_twice, gives_the_greater_list_twice, gives_a_sum_twice,
-    lambda line: KEPT, lambda line: TABLE["list"], lambda line: (line, KEPT), lambda line: [word + "" for word in KEPT],
+    stores_a_global,
+    appends_to_a_global,
+    changes_a_global_of_its_own_list,
+    keeps_in_default,
+    keeps_in_attribute,
+    gives_what_it_caught,
+    closed_over(),
+    setting_a_cell(),
+    puts_a_list_into_a_list,
+    puts_a_list_through_another_name,
+    stores_into_a_place,
+    Holder().of_self,
+    Holder().self_itself,
+    Holder().yielding_self,
+    Holder().through_a_cell,
+    Holder().storing,
+    gives_of_dict_twice,
+    gives_the_greater_list_twice,
+    gives_a_sum_twice,
+    lambda line: KEPT,
+    lambda line: TABLE["list"],
+    lambda line: (line, KEPT),
+    lambda line: [word + "" for word in KEPT],
     lambda line: line.split(SEPARATOR),
-    lambda line: print(line), lambda line: KEPT.append(line), lambda line: (KEPT if line else 1), lambda line: [KEPT.append(word) for word in line],
-    lambda line: f"{KEPT}", lambda line: eval(line), lambda line: (lambda: KEPT), lambda line: [KEPT for _ in line],
-    lambda line: (yield KEPT), lambda line: line.__class__, lambda line: globals(), lambda line: sorted(line, key=KEPT.append), len, str, Holder,
-    lambda line, other: line, lambda *lines: lines, lambda line, **more: more, lambda line: line.encode("mine")]
+    lambda line: print(line),
+    lambda line: KEPT.append(line),
+    lambda line: KEPT if line else 1,
+    lambda line: [KEPT.append(word) for word in line],
+    lambda line: f"{KEPT}",
+    lambda line: eval(line),
+    lambda line: lambda: KEPT,
+    lambda line: [KEPT for _ in line],
+    lambda line: (yield KEPT),
+    lambda line: line.__class__,
+    lambda line: globals(),
+    lambda line: sorted(line, key=KEPT.append),
+    len,
+    str,
+    Holder,
+    lambda line, other: line,
+    lambda *lines: lines,
+    lambda line, **more: more,
+    lambda line: line.encode("mine"),
+]
 
 
-@pytest.mark.parametrize("function", KEEPS, ids=lambda each: getattr(each, "__qualname__", repr(each)))
+@pytest.mark.parametrize(
+    "function", KEEPS, ids=lambda each: getattr(each, "__qualname__", repr(each))
+)
 def test_what_may_keep_something_is_not_taken_for_one_that_does_not(function: Any) -> None:
     assert kind_of_results(function) is None
 
 
-@pytest.mark.parametrize("function", [gives_one_object_twice, yields_and_changes, in_a_loop, lambda line: [[word] for word in line]])
+@pytest.mark.parametrize(
+    "function",
+    [gives_one_object_twice, yields_and_changes, in_a_loop, lambda line: [[word] for word in line]],
+)
 def test_new_objects_may_stand_twice_in_what_is_given(function: Any) -> None:
     assert kind_of_results(function) is Kind.NEW
 
@@ -195,33 +235,65 @@ def reads_its_argument_within(line: str) -> Any:
     return [(word, line) for word in line.split()]
 
 
-@pytest.mark.parametrize("function", [pairs, yielded, gathered, reads_its_argument_within, Holder().nothing_of_self, lambda line: line.split(),
-                                      lambda line: (line, line.upper()), lambda line: {word: len(word) for word in line.split()}])
+@pytest.mark.parametrize(
+    "function",
+    [
+        pairs,
+        yielded,
+        gathered,
+        reads_its_argument_within,
+        Holder().nothing_of_self,
+        lambda line: line.split(),
+        lambda line: (line, line.upper()),
+        lambda line: {word: len(word) for word in line.split()},
+    ],
+)
 def test_usual_functions_of_a_text_are_read(function: Any) -> None:
     found = kind_of_results(function)
     assert found is not None
     assert found <= Kind.FLAT
 
 
-# -- programs made at random ----------------------------------------------------------------------------------------------------
+# -- programs made at random -----------------------------------------------------------------------
 
 NAMES = ["x", "a", "b"]
 EXPRESSIONS = st.recursive(
     st.sampled_from([*NAMES, "1", "'k'", "[]", "{}", "KEPT", "[x]", "x.split()", "list(x)"]),
     lambda part: st.one_of(
-        st.builds("[{}, {}]".format, part, part), st.builds("({}, {})".format, part, part), st.builds("{{'k': {}}}".format, part),
-        st.builds("[each for each in {}]".format, part), st.builds("[{} for each in {}]".format, part, part), st.builds("({})[0]".format, part),
-        st.builds("({})[:1]".format, part), st.builds("({} + {})".format, part, part), st.builds("({} or {})".format, part, part),
-        st.builds("({} if {} else {})".format, part, part, part), st.builds("max({}, {})".format, part, part), st.builds("max({})".format, part),
-        st.builds("dict(k={})".format, part), st.builds("({}).get('k', {})".format, part, part), st.builds("list(zip({}, {}))".format, part, part),
-        st.builds("sorted({})".format, part), st.builds("({}).copy()".format, part), st.builds("({}).pop()".format, part),
-        st.builds("({}).setdefault('k', {})".format, part, part), st.builds("tuple({})".format, part), st.builds("str({})".format, part)),
-    max_leaves=5)
+        st.builds("[{}, {}]".format, part, part),
+        st.builds("({}, {})".format, part, part),
+        st.builds("{{'k': {}}}".format, part),
+        st.builds("[each for each in {}]".format, part),
+        st.builds("[{} for each in {}]".format, part, part),
+        st.builds("({})[0]".format, part),
+        st.builds("({})[:1]".format, part),
+        st.builds("({} + {})".format, part, part),
+        st.builds("({} or {})".format, part, part),
+        st.builds("({} if {} else {})".format, part, part, part),
+        st.builds("max({}, {})".format, part, part),
+        st.builds("max({})".format, part),
+        st.builds("dict(k={})".format, part),
+        st.builds("({}).get('k', {})".format, part, part),
+        st.builds("list(zip({}, {}))".format, part, part),
+        st.builds("sorted({})".format, part),
+        st.builds("({}).copy()".format, part),
+        st.builds("({}).pop()".format, part),
+        st.builds("({}).setdefault('k', {})".format, part, part),
+        st.builds("tuple({})".format, part),
+        st.builds("str({})".format, part),
+    ),
+    max_leaves=5,
+)
 STATEMENTS = st.one_of(
-    st.builds("{} = {}".format, st.sampled_from(NAMES[1:]), EXPRESSIONS), st.builds("{} += {}".format, st.sampled_from(NAMES[1:]), EXPRESSIONS),
-    st.builds("{}.append({})".format, st.sampled_from(NAMES), EXPRESSIONS), st.builds("{}[0] = {}".format, st.sampled_from(NAMES), EXPRESSIONS),
-    st.builds("for a in {}: b = {}".format, EXPRESSIONS, EXPRESSIONS), st.builds("if {}: a = {}".format, EXPRESSIONS, EXPRESSIONS),
-    st.builds("yield {}".format, EXPRESSIONS), st.builds("a, b = {}".format, EXPRESSIONS))
+    st.builds("{} = {}".format, st.sampled_from(NAMES[1:]), EXPRESSIONS),
+    st.builds("{} += {}".format, st.sampled_from(NAMES[1:]), EXPRESSIONS),
+    st.builds("{}.append({})".format, st.sampled_from(NAMES), EXPRESSIONS),
+    st.builds("{}[0] = {}".format, st.sampled_from(NAMES), EXPRESSIONS),
+    st.builds("for a in {}: b = {}".format, EXPRESSIONS, EXPRESSIONS),
+    st.builds("if {}: a = {}".format, EXPRESSIONS, EXPRESSIONS),
+    st.builds("yield {}".format, EXPRESSIONS),
+    st.builds("a, b = {}".format, EXPRESSIONS),
+)
 
 
 def function_of(statements: list[str], result: str) -> tuple[Any, list[Any]]:
@@ -238,7 +310,10 @@ def mutable_within(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [value, *(each for part in value.values() for each in mutable_within(part))]
     if isinstance(value, (list, tuple)):
-        return [*([value] if isinstance(value, list) else []), *(each for part in value for each in mutable_within(part))]
+        return [
+            *([value] if isinstance(value, list) else []),
+            *(each for part in value for each in mutable_within(part)),
+        ]
     return [] if type(value) in ATOMS else [value]
 
 
@@ -251,7 +326,9 @@ def _given(function: Any, argument: str) -> Any:
 @example(["a = dict(k=[x])"], "[a.get('k'), a.get('k')]", "k")
 @example(["b = a = []", "b += [[x]]"], "[a[0], a[0]]", "k")
 @example(["yield KEPT"], "1", "k")
-def test_what_was_read_holds_when_the_function_is_called(statements: list[str], result: str, argument: str) -> None:
+def test_what_was_read_holds_when_the_function_is_called(
+    statements: list[str], result: str, argument: str
+) -> None:
     function, kept = function_of(statements, result)
     found = kind_of_results(function)
     if found is None:
@@ -269,7 +346,7 @@ def test_what_was_read_holds_when_the_function_is_called(statements: list[str], 
         assert not [each for part in first for each in mutable_within(part)]
 
 
-# -- in a program ---------------------------------------------------------------------------------------------------------------
+# -- in a program ----------------------------------------------------------------------------------
 
 
 class Splits(FlatMapFunction):
@@ -283,14 +360,30 @@ def appending(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("function", [pairs, yielded, gathered, gives_one_object_twice, yields_and_changes, in_a_loop, puts_a_list_into_a_list,
-                                      lambda line: KEPT.append(line) or [KEPT], Splits()])
-def test_results_are_the_same_whether_the_function_was_read_or_not(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "function",
+    [
+        pairs,
+        yielded,
+        gathered,
+        gives_one_object_twice,
+        yields_and_changes,
+        in_a_loop,
+        puts_a_list_into_a_list,
+        lambda line: KEPT.append(line) or [KEPT],
+        Splits(),
+    ],
+)
+def test_results_are_the_same_whether_the_function_was_read_or_not(
+    function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def results() -> Any:
         KEPT.clear()
         sink = CollectingSink()
         embedded = embedded_environment()
-        embedded.from_collection(["two words", "a,bcd", ""]).flat_map(function).map(appending).sink_to(sink)
+        embedded.from_collection(["two words", "a,bcd", ""]).flat_map(function).map(
+            appending
+        ).sink_to(sink)
         embedded.execute()
         return sink.values
 

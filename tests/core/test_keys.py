@@ -25,7 +25,15 @@ from flinkpy.core.keys import (
 )
 
 int64 = st.integers(-(2**63), 2**63 - 1)
-atoms = st.none() | st.booleans() | st.integers() | st.text() | st.binary() | st.floats(allow_nan=False) | st.dates()
+atoms = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text()
+    | st.binary()
+    | st.floats(allow_nan=False)
+    | st.dates()
+)
 keys = st.recursive(atoms, lambda inner: st.tuples(inner, inner), max_leaves=4)
 
 
@@ -43,20 +51,33 @@ def test_equal_numbers_hash_equally(number: int) -> None:
 
 @given(st.lists(int64, max_size=50))
 def test_a_column_of_integers_hashes_like_its_values(values: list[int]) -> None:
-    assert int64_hashes(np.array(values, dtype=np.int64)).tolist() == [stable_hash(value) for value in values]
+    assert int64_hashes(np.array(values, dtype=np.int64)).tolist() == [
+        stable_hash(value) for value in values
+    ]
 
 
 def test_hashes_are_the_same_in_another_process_with_another_seed() -> None:
-    code = "from flinkpy.core.keys import stable_hash as h; print([h(k) for k in ('a', b'a', 1, 2.5, (1, 'x'), None)])"
+    code = (
+        "from flinkpy.core.keys import stable_hash as h; print([h(k) for k in ('a', b'a', 1, "
+        "2.5, (1, 'x'), None)])"
+    )
     runs = {
-        subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         for seed in ("1", "2")
     }
     assert runs == {f"{[stable_hash(k) for k in ('a', b'a', 1, 2.5, (1, 'x'), None)]}\n"}
 
 
 def test_hashes_are_pinned_because_state_of_old_jobs_depends_on_them() -> None:
-    assert [stable_hash(key) % 128 for key in ("flink", "", 0, 1, -1, 2**63 - 1, (1, "a"), None)] == [77, 2, 0, 101, 2, 112, 28, 101]
+    assert [
+        stable_hash(key) % 128 for key in ("flink", "", 0, 1, -1, 2**63 - 1, (1, "a"), None)
+    ] == [77, 2, 0, 101, 2, 112, 28, 101]
 
 
 class Colour(enum.Enum):
@@ -75,9 +96,15 @@ class Place:
 
 def test_enums_dataclasses_and_dates_can_be_keys() -> None:
     assert stable_hash(Size.SMALL) == stable_hash(1)
-    assert stable_hash(Place("Bonn", 3)) == stable_hash(Place("Bonn", 3)) != stable_hash(Place("Bonn", 4))
+    assert (
+        stable_hash(Place("Bonn", 3))
+        == stable_hash(Place("Bonn", 3))
+        != stable_hash(Place("Bonn", 4))
+    )
     noon = datetime.datetime(2013, 1, 1, 12, tzinfo=datetime.timezone.utc)
-    assert stable_hash(noon) == stable_hash(noon.astimezone(datetime.timezone(datetime.timedelta(hours=5))))
+    assert stable_hash(noon) == stable_hash(
+        noon.astimezone(datetime.timezone(datetime.timedelta(hours=5)))
+    )
     assert stable_hash(Colour.RED) != stable_hash("r")
 
 
@@ -88,17 +115,28 @@ def test_what_has_no_stable_hash_is_refused_and_told_what_to_use(key: object) ->
 
 
 @given(st.integers(1, 300), st.integers(1, 64))
-def test_every_key_group_belongs_to_exactly_the_subtask_its_records_go_to(max_parallelism: int, parallelism: int) -> None:
+def test_every_key_group_belongs_to_exactly_the_subtask_its_records_go_to(
+    max_parallelism: int, parallelism: int
+) -> None:
     parallelism = min(parallelism, max_parallelism)
-    owned = [group for subtask in range(parallelism) for group in key_group_range(subtask, max_parallelism, parallelism)]
+    owned = [
+        group
+        for subtask in range(parallelism)
+        for group in key_group_range(subtask, max_parallelism, parallelism)
+    ]
     assert owned == list(range(max_parallelism))
     for subtask in range(parallelism):
         for group in key_group_range(subtask, max_parallelism, parallelism):
             assert channel_of_key_group(group, max_parallelism, parallelism) == subtask
 
 
-@given(st.lists(int64) | st.lists(st.integers()) | st.lists(st.text(st.characters())) | st.lists(keys), st.integers(1, 1 << 15))
-def test_the_groups_of_many_keys_are_those_of_each_key(many: list[object], max_parallelism: int) -> None:
+@given(
+    st.lists(int64) | st.lists(st.integers()) | st.lists(st.text(st.characters())) | st.lists(keys),
+    st.integers(1, 1 << 15),
+)
+def test_the_groups_of_many_keys_are_those_of_each_key(
+    many: list[object], max_parallelism: int
+) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("flinkpy.core.keys._MANY_KEYS", 0)
         groups = key_groups(many, max_parallelism)
@@ -115,7 +153,13 @@ def test_many_keys_spread_evenly() -> None:
 
 
 def test_the_default_max_parallelism_is_flinks() -> None:
-    assert [default_max_parallelism(p) for p in (1, 85, 86, 1000, 30000)] == [128, 128, 256, 2048, 32768]
+    assert [default_max_parallelism(p) for p in (1, 85, 86, 1000, 30000)] == [
+        128,
+        128,
+        256,
+        2048,
+        32768,
+    ]
 
 
 def test_no_time_of_pandas_is_the_key_none_as_numpys_is() -> None:

@@ -8,7 +8,9 @@ from flinkpy.core import lifecycles
 from flinkpy.core.errors import IllegalTransitionError
 from flinkpy.core.lifecycles import EXECUTION, JOB, ExecutionState, Lifecycle, StateMachine
 
-TABLES: list[Lifecycle[Any]] = [value for value in vars(lifecycles).values() if isinstance(value, Lifecycle)]
+TABLES: list[Lifecycle[Any]] = [
+    value for value in vars(lifecycles).values() if isinstance(value, Lifecycle)
+]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -46,7 +48,10 @@ def test_a_machine_allows_exactly_the_moves_of_its_table(table: Lifecycle[Any]) 
 def test_an_illegal_move_tells_its_story() -> None:
     machine = StateMachine(EXECUTION, "Map (1/2)#0")
     machine.move(ExecutionState.SCHEDULED, "slot granted")
-    with pytest.raises(IllegalTransitionError, match=r"Map \(1/2\)#0.*SCHEDULED to FINISHED.*CREATED→SCHEDULED \(slot granted\)"):
+    with pytest.raises(
+        IllegalTransitionError,
+        match=r"Map \(1/2\)#0.*SCHEDULED to FINISHED.*CREATED→SCHEDULED \(slot granted\)",
+    ):
         machine.move(ExecutionState.FINISHED)
 
 

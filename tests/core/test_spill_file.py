@@ -15,7 +15,12 @@ def test_what_is_appended_is_read_anywhere_and_the_file_has_no_name(tmp_path: Pa
     file = SpillFile([str(tmp_path)])
     assert file.append([b"abc", bytearray(b"de"), memoryview(b"f")]) == 0
     assert file.append([b"ghi"]) == 6
-    assert (file.read(2, 3), file.read(6, 3), file.read(8, 10), file.size) == (b"cde", b"ghi", b"i", 9)
+    assert (file.read(2, 3), file.read(6, 3), file.read(8, 10), file.size) == (
+        b"cde",
+        b"ghi",
+        b"i",
+        9,
+    )
     assert list(tmp_path.iterdir()) == []
     file.close()
     file.close()

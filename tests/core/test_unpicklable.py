@@ -104,34 +104,110 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[types.ModuleTy
     del sys.modules[module.__name__]
 
 
-LOCK = r"\(_thread\.lock\), which cannot be pickled\. Make it in open\(\) of a function class, so that every worker has its own"
+LOCK = (
+    r"\(_thread\.lock\), which cannot be pickled\. Make it in open\(\) of a function class, "
+    r"so that every worker has its own"
+)
 CASES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("a global", lambda p: p.guarded, rf"its function guarded \(.*job\.py:7\) uses lock {LOCK}"),
-    ("a global of what it calls", lambda p: p.indirect, rf"function indirect \(.*:11\) uses guarded \(.*:7\), which uses lock {LOCK}"),
-    ("a global of a function inside", lambda p: p.inside, rf"function inside \(.*:14\) uses lock {LOCK}"),
-    ("what it closes over", lambda p: p.captures(), rf"function <lambda> \(.*:21\) uses own {LOCK}"),
-    ("a default", lambda p: p.by_default, rf"function by_default \(.*:23\) uses the default of used {LOCK}"),
-    ("deep in data", lambda p: p.from_settings, rf"function from_settings \(.*:26\) uses settings\['db'\]\[1\] {LOCK}"),
+    (
+        "a global of what it calls",
+        lambda p: p.indirect,
+        rf"function indirect \(.*:11\) uses guarded \(.*:7\), which uses lock {LOCK}",
+    ),
+    (
+        "a global of a function inside",
+        lambda p: p.inside,
+        rf"function inside \(.*:14\) uses lock {LOCK}",
+    ),
+    (
+        "what it closes over",
+        lambda p: p.captures(),
+        rf"function <lambda> \(.*:21\) uses own {LOCK}",
+    ),
+    (
+        "a default",
+        lambda p: p.by_default,
+        rf"function by_default \(.*:23\) uses the default of used {LOCK}",
+    ),
+    (
+        "deep in data",
+        lambda p: p.from_settings,
+        rf"function from_settings \(.*:26\) uses settings\['db'\]\[1\] {LOCK}",
+    ),
     ("itself", lambda p: p.recursive, rf"function recursive \(.*:32\) uses lock {LOCK}"),
-    ("an attribute of a global's name is no use of it", lambda p: p.attribute_of_that_name, rf"attribute_of_that_name \(.*:35\) uses lock {LOCK}"),
-    ("an object's field", lambda p: p.Holds(), rf"its Holds object has self\.inner\['lock'\] {LOCK}"),
-    ("a bound method's object", lambda p: p.Holds().method, rf"function Holds\.method \(.*:44\) has self\.inner\['lock'\] {LOCK}"),
-    ("an object's method", lambda p: p.Uses(), rf"function Uses\.__call__ \(.*:48\) uses lock {LOCK}"),
+    (
+        "an attribute of a global's name is no use of it",
+        lambda p: p.attribute_of_that_name,
+        rf"attribute_of_that_name \(.*:35\) uses lock {LOCK}",
+    ),
+    (
+        "an object's field",
+        lambda p: p.Holds(),
+        rf"its Holds object has self\.inner\['lock'\] {LOCK}",
+    ),
+    (
+        "a bound method's object",
+        lambda p: p.Holds().method,
+        rf"function Holds\.method \(.*:44\) has self\.inner\['lock'\] {LOCK}",
+    ),
+    (
+        "an object's method",
+        lambda p: p.Uses(),
+        rf"function Uses\.__call__ \(.*:48\) uses lock {LOCK}",
+    ),
     ("a class attribute", lambda p: p.Shares(), rf"its Shares object has self\.cache {LOCK}"),
     ("a slot", lambda p: p.Slotted(), rf"its Slotted object has self\.held {LOCK}"),
-    ("in a partial", lambda p: functools.partial(p.guarded, 1), rf"function guarded \(.*:7\) uses lock {LOCK}"),
-    ("under a cache", lambda p: functools.lru_cache(p.guarded), rf"its function guarded \(.*:7\) uses lock {LOCK}"),
-    ("given to a partial", lambda p: functools.partial(p.captures, p.lock), rf"its partial object has self\.args\[0\] {LOCK}"),
-    ("a generator", lambda p: p.next_number, r"uses numbers \(generator\), which cannot be pickled\. Make it inside the function, or give a list"),
-    ("in its own words", lambda p: p.uses_what_refuses,
-     r"uses refuses \(typed_by_the_user\.Refuses\), which cannot be pickled \(I stay where I am\)\. Make it"),
-    ("among others", lambda p: [len, {"f": p.guarded}], rf"its function guarded \(.*:7\) uses lock {LOCK}"),
-    ("no function at all", lambda p: [1, p.lock], r"it holds a _thread\.lock, which cannot be pickled\. Values go from worker to"),
+    (
+        "in a partial",
+        lambda p: functools.partial(p.guarded, 1),
+        rf"function guarded \(.*:7\) uses lock {LOCK}",
+    ),
+    (
+        "under a cache",
+        lambda p: functools.lru_cache(p.guarded),
+        rf"its function guarded \(.*:7\) uses lock {LOCK}",
+    ),
+    (
+        "given to a partial",
+        lambda p: functools.partial(p.captures, p.lock),
+        rf"its partial object has self\.args\[0\] {LOCK}",
+    ),
+    (
+        "a generator",
+        lambda p: p.next_number,
+        (
+            r"uses numbers \(generator\), which cannot be pickled\. Make it inside the function, "
+            r"or give a list"
+        ),
+    ),
+    (
+        "in its own words",
+        lambda p: p.uses_what_refuses,
+        (
+            r"uses refuses \(typed_by_the_user\.Refuses\), which cannot be pickled \(I stay "
+            r"where I am\)\. Make it"
+        ),
+    ),
+    (
+        "among others",
+        lambda p: [len, {"f": p.guarded}],
+        rf"its function guarded \(.*:7\) uses lock {LOCK}",
+    ),
+    (
+        "no function at all",
+        lambda p: [1, p.lock],
+        r"it holds a _thread\.lock, which cannot be pickled\. Values go from worker to",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_what_cannot_travel_is_named(program: Any, make: Callable[[Any], Any], message: str) -> None:
+@pytest.mark.parametrize(
+    ("make", "message"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_what_cannot_travel_is_named(
+    program: Any, make: Callable[[Any], Any], message: str
+) -> None:
     with pytest.raises(ProgramError) as refused:
         code.dumps(make(program), "the operator 'Map'")
     assert str(refused.value).startswith("the operator 'Map' cannot be sent to the workers: ")
@@ -149,14 +225,22 @@ def test_objects_that_fail_when_they_are_asked_leave_the_general_message() -> No
         def __getattribute__(self, name: str) -> Any:
             raise RuntimeError("ask me nothing")
 
-    with pytest.raises(ProgramError, match=r"the program cannot be sent to the workers: ask me nothing\. Open connections, locks, files"):
+    with pytest.raises(
+        ProgramError,
+        match=(
+            r"the program cannot be sent to the workers: ask me nothing\. Open connections, "
+            r"locks, files"
+        ),
+    ):
         code.dumps(Hostile())
 
 
 def test_a_connection_of_a_library_is_told_by_its_type(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "db")
     try:
-        with pytest.raises(ProgramError, match=r"uses connection \(sqlite3\.Connection\), which cannot be pickled"):
+        with pytest.raises(
+            ProgramError, match=r"uses connection \(sqlite3\.Connection\), which cannot be pickled"
+        ):
             code.dumps(lambda n: connection.execute("select 1"))
     finally:
         connection.close()
@@ -166,7 +250,10 @@ def test_an_own_lock_inside_the_engines_objects_is_still_the_users() -> None:
     from flinkpy.operators.rows.stateless import MapOperator
 
     lock = threading.Lock()
-    with pytest.raises(ProgramError, match=r"its function <lambda> \(.*test_unpicklable\.py:\d+\) uses lock \(_thread\.lock\)"):
+    with pytest.raises(
+        ProgramError,
+        match=r"its function <lambda> \(.*test_unpicklable\.py:\d+\) uses lock \(_thread\.lock\)",
+    ):
         code.dumps(MapOperator(lambda n: lock))
 
 

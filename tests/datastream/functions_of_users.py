@@ -1,7 +1,8 @@
-"""Every verb that takes a function, each with one that does what a test wants: ``given(record)`` stands in it.
+"""Every verb that takes a function, each with one that does what a test wants: ``given(record)``
+stands in it.
 
-Records are the numbers 1 to 6, which are also their times. A builder returns a stream, or None if it has given the stream a sink.
-"""
+Records are the numbers 1 to 6, which are also their times. A builder returns a stream, or None if
+it has given the stream a sink."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ from collections.abc import Callable, Iterable
 from tempfile import mkdtemp
 from typing import Any
 
-from flinkpy.common import Encoder, Row, Time, TimestampAssigner, Types, WatermarkGenerator, WatermarkStrategy
+from flinkpy.common import (
+    Encoder,
+    Row,
+    Time,
+    TimestampAssigner,
+    Types,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
 from flinkpy.connectors.sources import PythonSource
 from flinkpy.datastream import AsyncDataStream, DataStream, StreamExecutionEnvironment
 from flinkpy.datastream import functions as f
@@ -31,7 +40,10 @@ from flinkpy.datastream.window import (
     WindowAssigner,
 )
 
-IN_STREAMS_ONLY = {"StreamVerbs.assign_timestamps_and_watermarks with a generator", "Sources.add_source"}
+IN_STREAMS_ONLY = {
+    "StreamVerbs.assign_timestamps_and_watermarks with a generator",
+    "Sources.add_source",
+}
 Given = Callable[[Any], Any]
 Build = Callable[[StreamExecutionEnvironment, Given], "DataStream | None"]
 BUILDERS: dict[str, Build] = {}
@@ -43,12 +55,16 @@ STATE = MapStateDescriptor("rules", Types.INT(), Types.INT())
 
 
 def numbers(env: StreamExecutionEnvironment) -> DataStream:
-    assigned = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number: number)
+    assigned = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda number: number
+    )
     return env.from_collection(RECORDS).assign_timestamps_and_watermarks(assigned)
 
 
 def embedded(mode: str = "STREAMING") -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded", "execution.runtime-mode": mode})
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"execution.target": "embedded", "execution.runtime-mode": mode}
+    )
     env.set_parallelism(2)
     return env
 
@@ -61,7 +77,14 @@ def builder(name: str) -> Callable[[Build], Build]:
     return add
 
 
-class Whole(f.MapFunction, f.FlatMapFunction, f.FilterFunction, f.KeySelector, f.ReduceFunction, f.Partitioner):
+class Whole(
+    f.MapFunction,
+    f.FlatMapFunction,
+    f.FilterFunction,
+    f.KeySelector,
+    f.ReduceFunction,
+    f.Partitioner,
+):
     """Each method asks ``given``."""
 
     def __init__(self, given: Given) -> None:
@@ -148,8 +171,12 @@ class InState(f.KeyedProcessFunction):
         self.given = given
 
     def open(self, runtime_context: Any) -> None:
-        self.last = runtime_context.get_reducing_state(ReducingStateDescriptor("last", Whole(self.given), Types.INT()))
-        self.sum = runtime_context.get_aggregating_state(AggregatingStateDescriptor("sum", Sum(self.given), Types.INT()))
+        self.last = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("last", Whole(self.given), Types.INT())
+        )
+        self.sum = runtime_context.get_aggregating_state(
+            AggregatingStateDescriptor("sum", Sum(self.given), Types.INT())
+        )
 
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
         (self.last if value % 2 else self.sum).add(value)
@@ -279,7 +306,7 @@ class Reads(PythonSource):
         return ["all"]
 
     def read(self, split: Any, position: Any) -> Iterable[Any]:
-        for number in RECORDS[position or 0:]:
+        for number in RECORDS[position or 0 :]:
             yield self.given(number)
 
 
@@ -332,7 +359,7 @@ class Encodes(Encoder):
         return b"%d\n" % self.given(value)
 
 
-# -- streams of rows -----------------------------------------------------------------------------------------------------------
+# -- streams of rows -------------------------------------------------------------------------------
 
 
 @builder("StreamVerbs.map")
@@ -375,7 +402,9 @@ def _process(env: StreamExecutionEnvironment, given: Given) -> DataStream:
 
 @builder("StreamVerbs.partition_custom")
 def _partitioner(env: StreamExecutionEnvironment, given: Given) -> DataStream:
-    return numbers(env).partition_custom(lambda key, count: given(key) % count, lambda number: number)
+    return numbers(env).partition_custom(
+        lambda key, count: given(key) % count, lambda number: number
+    )
 
 
 @builder("StreamVerbs.partition_custom by key")
@@ -390,29 +419,37 @@ def _map_batches(env: StreamExecutionEnvironment, given: Given) -> DataStream:
             given(number)
         return table
 
-    rows = numbers(env).map(lambda number: Row(number), output_type=Types.ROW_NAMED(["n"], [Types.LONG()]))
+    rows = numbers(env).map(
+        lambda number: Row(number), output_type=Types.ROW_NAMED(["n"], [Types.LONG()])
+    )
     return rows.map_batches(checked)
 
 
 @builder("StreamVerbs.assign_timestamps_and_watermarks")
 def _assigner(env: StreamExecutionEnvironment, given: Given) -> DataStream:
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number: given(number))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda number: given(number)
+    )
     return env.from_collection(RECORDS).assign_timestamps_and_watermarks(strategy)
 
 
 @builder("StreamVerbs.assign_timestamps_and_watermarks with a TimestampAssigner")
 def _whole_assigner(env: StreamExecutionEnvironment, given: Given) -> DataStream:
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Assigner(given))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        Assigner(given)
+    )
     return env.from_collection(RECORDS).assign_timestamps_and_watermarks(strategy)
 
 
 @builder("StreamVerbs.assign_timestamps_and_watermarks with a generator")
 def _generator(env: StreamExecutionEnvironment, given: Given) -> DataStream:
-    strategy = WatermarkStrategy.for_generator(lambda: Marks(given)).with_timestamp_assigner(lambda number: number)
+    strategy = WatermarkStrategy.for_generator(lambda: Marks(given)).with_timestamp_assigner(
+        lambda number: number
+    )
     return env.from_collection(RECORDS).assign_timestamps_and_watermarks(strategy)
 
 
-# -- keys -----------------------------------------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------
 
 
 @builder("DataStream.key_by")
@@ -432,7 +469,12 @@ def _key_by_sum(env: StreamExecutionEnvironment, given: Given) -> DataStream:
 
 @builder("DataStream.key_by and a window")
 def _key_by_window(env: StreamExecutionEnvironment, given: Given) -> DataStream:
-    return numbers(env).key_by(lambda number: given(number)).window(WINDOWS).apply(lambda key, window, records: list(records))
+    return (
+        numbers(env)
+        .key_by(lambda number: given(number))
+        .window(WINDOWS)
+        .apply(lambda key, window, records: list(records))
+    )
 
 
 @builder("DataStream.key_by and a count")
@@ -455,7 +497,7 @@ def _in_state(env: StreamExecutionEnvironment, given: Given) -> DataStream:
     return numbers(env).union(numbers(env)).key_by(lambda number: 0).process(InState(given))
 
 
-# -- windows --------------------------------------------------------------------------------------------------------------------
+# -- windows ---------------------------------------------------------------------------------------
 
 
 def windowed(env: StreamExecutionEnvironment, windows: Any = WINDOWS) -> Any:
@@ -485,7 +527,12 @@ def _sliding_aggregate(env: StreamExecutionEnvironment, given: Given) -> Any:
 @builder("Windowed.aggregate and its result")
 def _aggregate_result(env: StreamExecutionEnvironment, given: Given) -> Any:
     windows = SlidingEventTimeWindows.of(Time.milliseconds(4), Time.milliseconds(2))
-    return numbers(env).key_by(lambda number: number).window(windows).aggregate(Sum(lambda record: record, given))
+    return (
+        numbers(env)
+        .key_by(lambda number: number)
+        .window(windows)
+        .aggregate(Sum(lambda record: record, given))
+    )
 
 
 @builder("Windowed.aggregate of sessions that merge")
@@ -511,7 +558,11 @@ def _trigger(env: StreamExecutionEnvironment, given: Given) -> Any:
 @builder("Windowed.trigger by a difference")
 def _delta(env: StreamExecutionEnvironment, given: Given) -> Any:
     trigger = DeltaTrigger.of(1.5, lambda old, new: given(new) - old)
-    return windowed(env, GlobalWindows.create()).trigger(trigger).apply(lambda key, window, records: list(records))
+    return (
+        windowed(env, GlobalWindows.create())
+        .trigger(trigger)
+        .apply(lambda key, window, records: list(records))
+    )
 
 
 @builder("Windowed.evictor")
@@ -539,10 +590,12 @@ class Gap(SessionWindowTimeGapExtractor):
 
 @builder("KeyedStream.window of dynamic gaps")
 def _gaps(env: StreamExecutionEnvironment, given: Given) -> Any:
-    return windowed(env, EventTimeSessionWindows.with_dynamic_gap(Gap(given))).apply(lambda key, window, records: list(records))
+    return windowed(env, EventTimeSessionWindows.with_dynamic_gap(Gap(given))).apply(
+        lambda key, window, records: list(records)
+    )
 
 
-# -- two streams ----------------------------------------------------------------------------------------------------------------
+# -- two streams -----------------------------------------------------------------------------------
 
 
 @builder("Connected.map")
@@ -580,18 +633,29 @@ def _broadcast(env: StreamExecutionEnvironment, given: Given) -> DataStream:
 @builder("IntervalJoined.process")
 def _interval(env: StreamExecutionEnvironment, given: Given) -> Any:
     first, second = numbers(env).key_by(lambda number: 0), numbers(env).key_by(lambda number: 0)
-    return first.interval_join(second).between(Time.milliseconds(-1), Time.milliseconds(1)).process(Joined(given))
+    return (
+        first.interval_join(second)
+        .between(Time.milliseconds(-1), Time.milliseconds(1))
+        .process(Joined(given))
+    )
 
 
 @builder("JoinedStreams.apply")
 def _join(env: StreamExecutionEnvironment, given: Given) -> Any:
-    joined = numbers(env).join(numbers(env)).where(lambda number: number).equal_to(lambda number: number)
+    joined = (
+        numbers(env).join(numbers(env)).where(lambda number: number).equal_to(lambda number: number)
+    )
     return joined.window(WINDOWS).apply(lambda one, other: given(one))
 
 
 @builder("TwoStreams.where")
 def _where(env: StreamExecutionEnvironment, given: Given) -> Any:
-    joined = numbers(env).join(numbers(env)).where(lambda number: given(number)).equal_to(lambda number: number)
+    joined = (
+        numbers(env)
+        .join(numbers(env))
+        .where(lambda number: given(number))
+        .equal_to(lambda number: number)
+    )
     return joined.window(WINDOWS).apply(lambda one, other: one)
 
 
@@ -630,7 +694,7 @@ def _unordered(env: StreamExecutionEnvironment, given: Given) -> DataStream:
     return AsyncDataStream.unordered_wait(numbers(env), Asks(), Time.seconds(60))
 
 
-# -- sources and sinks ------------------------------------------------------------------------------------------------------------
+# -- sources and sinks -----------------------------------------------------------------------------
 
 
 @builder("Sources.generate")

@@ -1,7 +1,8 @@
-"""Every kind of window and join as whole jobs: one subtask or four, rows or columns, streaming or batch, the results are those of the definition.
+"""Every kind of window and join as whole jobs: one subtask or four, rows or columns, streaming or
+batch, the results are those of the definition.
 
-Watermarks stand in the script, and one source subtask reads it, so that also which records are late does not depend on the parallelism.
-"""
+Watermarks stand in the script, and one source subtask reads it, so that also which records are late
+does not depend on the parallelism."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ import pyarrow as pa
 import pytest
 
 from flinkpy.common import Duration, OutputTag, Time, Types, WatermarkStrategy
-from flinkpy.datastream import AggregateFunction, DataStream, ProcessFunction, ProcessJoinFunction, ProcessWindowFunction, RuntimeExecutionMode
+from flinkpy.datastream import (
+    AggregateFunction,
+    DataStream,
+    ProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
+    RuntimeExecutionMode,
+)
 from flinkpy.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -91,13 +99,29 @@ def numbers(records: Any) -> list[int]:
     return [record[1] for record in records]
 
 
-# The call, what of its results is compared, and what that is for (key, start, end, records). Which record came first is left out.
+# The call, what of its results is compared, and what that is for (key, start, end, records). Which
+# record came first is left out.
 CALLS: dict[str, tuple[Callable[[Any], DataStream], Callable[[Any], Any], Callable[..., Any]]] = {
     "reduce": (
-        lambda w: w.reduce(lambda a, b: (a[0], a[1] + b[1], 0)), lambda r: r[:2], lambda key, start, end, records: (key, sum(numbers(records)))),
-    "aggregate": (lambda w: w.aggregate(Spread()), lambda r: r, lambda key, start, end, records: max(numbers(records)) - min(numbers(records))),
-    "process": (lambda w: w.process(All()), lambda r: r, lambda key, start, end, records: (key, start, tuple(records))),
-    "max": (lambda w: w.max(1), lambda r: r[:2], lambda key, start, end, records: (key, max(numbers(records)))),
+        lambda w: w.reduce(lambda a, b: (a[0], a[1] + b[1], 0)),
+        lambda r: r[:2],
+        lambda key, start, end, records: (key, sum(numbers(records))),
+    ),
+    "aggregate": (
+        lambda w: w.aggregate(Spread()),
+        lambda r: r,
+        lambda key, start, end, records: max(numbers(records)) - min(numbers(records)),
+    ),
+    "process": (
+        lambda w: w.process(All()),
+        lambda r: r,
+        lambda key, start, end, records: (key, start, tuple(records)),
+    ),
+    "max": (
+        lambda w: w.max(1),
+        lambda r: r[:2],
+        lambda key, start, end, records: (key, max(numbers(records))),
+    ),
     "count": (lambda w: w.count(), lambda r: r, lambda key, start, end, records: len(records)),
 }
 
@@ -126,15 +150,24 @@ class Stamped(ProcessFunction):
 @pytest.mark.parametrize("parallelism", [1, 4])
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", ASSIGNERS)
-def test_windows_of_a_disordered_stream_are_those_of_the_definition(kind: str, call: str, parallelism: int) -> None:
+def test_windows_of_a_disordered_stream_are_those_of_the_definition(
+    kind: str, call: str, parallelism: int
+) -> None:
     make, compared, expected = CALLS[call]
     for seed, lateness in ((1, 0), (2, 7)):
         items = script(seed)
-        windowed = make(source(items).key_by(lambda r: r[0]).window(ASSIGNERS[kind]).allowed_lateness(lateness).side_output_late_data(LATE))
+        windowed = make(
+            source(items)
+            .key_by(lambda r: r[0])
+            .window(ASSIGNERS[kind])
+            .allowed_lateness(lateness)
+            .side_output_late_data(LATE)
+        )
         found, late = run(windowed.set_parallelism(parallelism), windowed.get_side_output(LATE))
         defined = model(kind, lateness, items)
         assert Counter((compared(record), stamp) for record, stamp in found) == Counter(
-            (expected(*fired), fired[2] - 1) for fired in defined.fired)
+            (expected(*fired), fired[2] - 1) for fired in defined.fired
+        )
         assert Counter(late) == Counter(defined.late)
         assert defined.late, "a stream without late records would show less"
 
@@ -142,36 +175,59 @@ def test_windows_of_a_disordered_stream_are_those_of_the_definition(kind: str, c
 @pytest.mark.parametrize("parallelism", [1, 4])
 @pytest.mark.parametrize("call", ["max", "sum", "count"])
 @pytest.mark.parametrize("kind", GRIDS)
-def test_columns_give_what_rows_give_also_of_what_is_late(kind: str, call: str, parallelism: int) -> None:
+def test_columns_give_what_rows_give_also_of_what_is_late(
+    kind: str, call: str, parallelism: int
+) -> None:
     fields = Types.ROW_NAMED(["k", "n", "at"], [Types.STRING(), Types.LONG(), Types.LONG()])
-    expected = {"max": lambda records: max(numbers(records)), "sum": lambda records: sum(numbers(records)), "count": len}[call]
+    expected = {
+        "max": lambda records: max(numbers(records)),
+        "sum": lambda records: sum(numbers(records)),
+        "count": len,
+    }[call]
     for seed, lateness in ((3, 0), (4, 7)):
         items = script(seed)
-        named = source(items).map(lambda record: record, fields).select(col("k"), col("n"), col("at"))
-        windows = named.key_by("k").window(ASSIGNERS[kind]).allowed_lateness(lateness).side_output_late_data(LATE)
+        named = (
+            source(items).map(lambda record: record, fields).select(col("k"), col("n"), col("at"))
+        )
+        windows = (
+            named.key_by("k")
+            .window(ASSIGNERS[kind])
+            .allowed_lateness(lateness)
+            .side_output_late_data(LATE)
+        )
         windowed = windows.count() if call == "count" else getattr(windows, call)("n")
         assert windowed.is_columnar
         found, late = run(windowed.set_parallelism(parallelism), windowed.get_side_output(LATE))
         defined = model(kind, lateness, items)
-        assert Counter((row.k, row["count" if call == "count" else "n"], stamp) for row, stamp in found) == Counter(
-            (key, expected(records), end - 1) for key, _, end, records in defined.fired)
+        assert Counter(
+            (row.k, row["count" if call == "count" else "n"], stamp) for row, stamp in found
+        ) == Counter((key, expected(records), end - 1) for key, _, end, records in defined.fired)
         assert Counter((tuple(row), stamp) for row, stamp in late) == Counter(defined.late)
 
 
 @pytest.mark.parametrize("parallelism", [1, 4])
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", ASSIGNERS)
-def test_in_batch_nothing_is_late_and_each_window_is_evaluated_once(kind: str, call: str, parallelism: int) -> None:
+def test_in_batch_nothing_is_late_and_each_window_is_evaluated_once(
+    kind: str, call: str, parallelism: int
+) -> None:
     make, compared, expected = CALLS[call]
     items = script(5)
-    windowed = make(source(items, batch=True).key_by(lambda r: r[0]).window(ASSIGNERS[kind]).side_output_late_data(LATE))
+    windowed = make(
+        source(items, batch=True)
+        .key_by(lambda r: r[0])
+        .window(ASSIGNERS[kind])
+        .side_output_late_data(LATE)
+    )
     found, late = run(windowed.set_parallelism(parallelism), windowed.get_side_output(LATE))
     defined = model(kind, 0, [item for item in items if isinstance(item, At)])
-    assert Counter((compared(record), stamp) for record, stamp in found) == Counter((expected(*fired), fired[2] - 1) for fired in defined.fired)
+    assert Counter((compared(record), stamp) for record, stamp in found) == Counter(
+        (expected(*fired), fired[2] - 1) for fired in defined.fired
+    )
     assert late == []
 
 
-# -- joins -------------------------------------------------------------------------------------------------------------------------------
+# -- joins -----------------------------------------------------------------------------------------
 
 LEFT = [item.value for item in script(6) if isinstance(item, At)]
 RIGHT = [item.value for item in script(7) if isinstance(item, At)]
@@ -181,10 +237,22 @@ def window_starts(kind: str, stamp: int) -> set[int]:
     return {start for start, _ in Model(kind, "default", 0).spans((None, 0), stamp)}
 
 
-JOINED = {kind: Counter(
-    (one, other) for one in LEFT for other in RIGHT if one[0] == other[0] for _ in window_starts(kind, one[2]) & window_starts(kind, other[2]))
-    for kind in GRIDS}
-NEAR = Counter((one, other) for one in LEFT for other in RIGHT if one[0] == other[0] and -5 < other[2] - one[2] <= 3)
+JOINED = {
+    kind: Counter(
+        (one, other)
+        for one in LEFT
+        for other in RIGHT
+        if one[0] == other[0]
+        for _ in window_starts(kind, one[2]) & window_starts(kind, other[2])
+    )
+    for kind in GRIDS
+}
+NEAR = Counter(
+    (one, other)
+    for one in LEFT
+    for other in RIGHT
+    if one[0] == other[0] and -5 < other[2] - one[2] <= 3
+)
 
 
 class Near(ProcessJoinFunction):
@@ -200,7 +268,9 @@ def first(record: Any) -> Any:
 @pytest.mark.parametrize("parallelism", [1, 4])
 @pytest.mark.parametrize("kind", [*GRIDS, "interval"])
 @pytest.mark.parametrize("form", ["rows", "columns"])
-def test_joins_are_those_of_the_definition(form: str, kind: str, parallelism: int, batch: bool) -> None:
+def test_joins_are_those_of_the_definition(
+    form: str, kind: str, parallelism: int, batch: bool
+) -> None:
     env = embedded_environment(parallelism=parallelism)
     if batch:
         env.set_runtime_mode(RuntimeExecutionMode.BATCH)
@@ -209,20 +279,35 @@ def test_joins_are_those_of_the_definition(form: str, kind: str, parallelism: in
     def side(records: list[Any]) -> DataStream:
         if form == "columns":
             table = pa.table(dict(zip(("k", "n", "at"), map(list, zip(*records)))))
-            return env.from_arrow(table).assign_timestamps_and_watermarks(patient.with_timestamp_assigner("at"))
-        return env.from_collection(records).assign_timestamps_and_watermarks(patient.with_timestamp_assigner(lambda record: record[2]))
+            return env.from_arrow(table).assign_timestamps_and_watermarks(
+                patient.with_timestamp_assigner("at")
+            )
+        return env.from_collection(records).assign_timestamps_and_watermarks(
+            patient.with_timestamp_assigner(lambda record: record[2])
+        )
 
     left, right, key = side(LEFT), side(RIGHT), "k" if form == "columns" else first
     if kind == "interval":
-        joined = left.key_by(key).interval_join(right.key_by(key)).between(ms(-5), ms(3)).lower_bound_exclusive().process(Near())
+        joined = (
+            left.key_by(key)
+            .interval_join(right.key_by(key))
+            .between(ms(-5), ms(3))
+            .lower_bound_exclusive()
+            .process(Near())
+        )
     else:
         windows: Any = left.join(right).where(key).equal_to(key).window(ASSIGNERS[kind])
-        joined = windows.apply(lambda one, other: (one, other)) if form == "rows" else windows.apply()
+        joined = (
+            windows.apply(lambda one, other: (one, other)) if form == "rows" else windows.apply()
+        )
     ((found),) = run(joined)
     results = [record for record, _ in found]
     expected = NEAR if kind == "interval" else JOINED[kind]
     if form == "columns" and kind != "interval":
-        assert Counter((row.k, row.n, row.n_right, row.at, row.at_right) for row in results) == Counter(
-            (one[0], one[1], other[1], one[2], other[2]) for one, other in expected.elements())
+        assert Counter(
+            (row.k, row.n, row.n_right, row.at, row.at_right) for row in results
+        ) == Counter(
+            (one[0], one[1], other[1], one[2], other[2]) for one, other in expected.elements()
+        )
     else:
         assert Counter((tuple(one), tuple(other)) for one, other in results) == expected

@@ -1,4 +1,5 @@
-"""The broadcast state pattern through the API, on the embedded cluster; and operator state there."""
+"""The broadcast state pattern through the API, on the embedded cluster; and operator state
+there."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ from flinkpy.datastream import (
     RuntimeContext,
     StreamExecutionEnvironment,
 )
-from flinkpy.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from flinkpy.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
 
 RULES = MapStateDescriptor("rules", Types.INT(), Types.INT())
 FACTORS = MapStateDescriptor("factors", Types.INT(), Types.INT())
@@ -44,14 +50,18 @@ class Multiply(KeyedBroadcastProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.waiting = runtime_context.get_list_state(WAITING)
 
-    def process_element(self, value: int, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Any:
+    def process_element(
+        self, value: int, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext
+    ) -> Any:
         factor = ctx.get_broadcast_state(FACTORS).get(ctx.get_current_key())
         if factor is None:
             self.waiting.add(value)
         else:
             yield value * factor
 
-    def process_broadcast_element(self, value: tuple[int, int], ctx: KeyedBroadcastProcessFunction.Context) -> Any:
+    def process_broadcast_element(
+        self, value: tuple[int, int], ctx: KeyedBroadcastProcessFunction.Context
+    ) -> Any:
         digit, factor = value
         ctx.get_broadcast_state(FACTORS).put(digit, factor)
         ctx.get_broadcast_state(RULES).put(digit, factor)
@@ -68,14 +78,23 @@ class Multiply(KeyedBroadcastProcessFunction):
 
 
 def multiplied(env: StreamExecutionEnvironment) -> DataStream:
-    factors = env.from_collection([(digit, digit + 2) for digit in range(10)]).broadcast(RULES, FACTORS)
-    return env.from_sequence(0, 499).key_by(lambda number: number % 10).connect(factors).process(Multiply(), Types.INT())
+    factors = env.from_collection([(digit, digit + 2) for digit in range(10)]).broadcast(
+        RULES, FACTORS
+    )
+    return (
+        env.from_sequence(0, 499)
+        .key_by(lambda number: number % 10)
+        .connect(factors)
+        .process(Multiply(), Types.INT())
+    )
 
 
 @pytest.mark.parametrize("parallelism", [1, 4])
 def test_every_subtask_knows_every_rule(env: StreamExecutionEnvironment, parallelism: int) -> None:
     env.set_parallelism(parallelism)
-    assert sorted(results(multiplied(env))) == sorted(number * (number % 10 + 2) for number in range(500))
+    assert sorted(results(multiplied(env))) == sorted(
+        number * (number % 10 + 2) for number in range(500)
+    )
 
 
 def test_every_subtask_sees_every_broadcast_element(env: StreamExecutionEnvironment) -> None:
@@ -92,7 +111,9 @@ class Plain(BroadcastProcessFunction):
 
 
 @pytest.mark.parametrize("parallelism", [1, 4])
-def test_a_stream_without_keys_keeps_its_elements(env: StreamExecutionEnvironment, parallelism: int) -> None:
+def test_a_stream_without_keys_keeps_its_elements(
+    env: StreamExecutionEnvironment, parallelism: int
+) -> None:
     env.set_parallelism(parallelism)
     rules = env.from_sequence(1, 9).broadcast(RULES)
     assert isinstance(rules, BroadcastStream)
@@ -118,33 +139,73 @@ def test_columns_become_rows_on_both_sides(env: StreamExecutionEnvironment) -> N
             ctx.get_broadcast_state(names).put(value.id, value.name)
 
     table = pa.table({"id": [1, 2], "name": ["a", "b"]})
-    stream = env.from_arrow(table).connect(env.from_arrow(table).broadcast(names)).process(Put(), Types.LONG())
+    stream = (
+        env.from_arrow(table)
+        .connect(env.from_arrow(table).broadcast(names))
+        .process(Put(), Types.LONG())
+    )
     assert sorted(results(stream)) == [1, 2]
 
 
-def test_an_element_that_writes_fails_the_job_which_says_why(env: StreamExecutionEnvironment) -> None:
+def test_an_element_that_writes_fails_the_job_which_says_why(
+    env: StreamExecutionEnvironment,
+) -> None:
     class Wrong(Plain):
         def process_element(self, value: Any, ctx: Any) -> Any:
             ctx.get_broadcast_state(RULES).put(1, 2)
 
     with pytest.raises(JobExecutionError, match="'rules' is read-only here"):
-        results(env.from_collection([1]).connect(env.from_collection([1]).broadcast(RULES)).process(Wrong()))
+        results(
+            env.from_collection([1])
+            .connect(env.from_collection([1]).broadcast(RULES))
+            .process(Wrong())
+        )
 
 
 HERE = r"test_broadcast_state\.py:\d+: "
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda stream, rules: stream.broadcast(ValueStateDescriptor("value")), r"broadcast\(\) takes MapStateDescriptors"),
-    (lambda stream, rules: stream.broadcast(RULES, RULES), "two of the descriptors are named 'rules'"),
-    (lambda stream, rules: stream.connect(rules).process(Plain), r"not a class: write Plain\(\)"),
-    (lambda stream, rules: stream.connect(rules).process(Multiply()), "takes a BroadcastProcessFunction here, as the stream is not keyed"),
-    (lambda stream, rules: stream.key_by(lambda value: value).connect(rules).process(Plain()), "takes a KeyedBroadcastProcessFunction here"),
-    (lambda stream, rules: stream.connect(rules).process(lambda value, ctx: None), "takes a BroadcastProcessFunction"),
-    (lambda stream, rules: stream.connect(rules).process(Plain(), int), "output type"),
-    (lambda stream, rules: stream.connect(StreamExecutionEnvironment().from_collection([1]).broadcast(RULES)), "different environments"),
-])
-def test_mistakes_are_refused_where_they_stand(env: StreamExecutionEnvironment, call: Any, message: str) -> None:
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda stream, rules: stream.broadcast(ValueStateDescriptor("value")),
+            r"broadcast\(\) takes MapStateDescriptors",
+        ),
+        (
+            lambda stream, rules: stream.broadcast(RULES, RULES),
+            "two of the descriptors are named 'rules'",
+        ),
+        (
+            lambda stream, rules: stream.connect(rules).process(Plain),
+            r"not a class: write Plain\(\)",
+        ),
+        (
+            lambda stream, rules: stream.connect(rules).process(Multiply()),
+            "takes a BroadcastProcessFunction here, as the stream is not keyed",
+        ),
+        (
+            lambda stream, rules: (
+                stream.key_by(lambda value: value).connect(rules).process(Plain())
+            ),
+            "takes a KeyedBroadcastProcessFunction here",
+        ),
+        (
+            lambda stream, rules: stream.connect(rules).process(lambda value, ctx: None),
+            "takes a BroadcastProcessFunction",
+        ),
+        (lambda stream, rules: stream.connect(rules).process(Plain(), int), "output type"),
+        (
+            lambda stream, rules: stream.connect(
+                StreamExecutionEnvironment().from_collection([1]).broadcast(RULES)
+            ),
+            "different environments",
+        ),
+    ],
+)
+def test_mistakes_are_refused_where_they_stand(
+    env: StreamExecutionEnvironment, call: Any, message: str
+) -> None:
     with pytest.raises(ProgramError, match=HERE + ".*" + message):
         call(env.from_collection([1]), env.from_collection([1]).broadcast(RULES))
 
@@ -173,7 +234,9 @@ class Fresh(MapFunction, CheckpointedFunction):
     def snapshot_state(self, context: Any) -> None: ...
 
 
-def test_a_function_in_a_job_starts_with_empty_operator_state(env: StreamExecutionEnvironment) -> None:
+def test_a_function_in_a_job_starts_with_empty_operator_state(
+    env: StreamExecutionEnvironment,
+) -> None:
     env.set_parallelism(2)
     found = results(env.from_sequence(1, 100).rebalance().map(Fresh()))
     assert {(state, kept) for state, kept, _ in found} == {((False, ()), True)}

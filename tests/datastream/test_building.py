@@ -1,4 +1,5 @@
-"""Calls of the API become the right transformations and plans; mistakes are refused at the user's line."""
+"""Calls of the API become the right transformations and plans; mistakes are refused at the user's
+line."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ import pytest
 from flinkpy.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
 from flinkpy.core.errors import ConfigurationError, ProgramError
 from flinkpy.core.options.engine import RuntimeMode
-from flinkpy.core.program.launch_context import ProgramAborted, launch_configuration, set_launch_context
+from flinkpy.core.program.launch_context import (
+    ProgramAborted,
+    launch_configuration,
+    set_launch_context,
+)
 from flinkpy.datastream import (
     CheckpointingMode,
     CoMapFunction,
@@ -75,22 +80,41 @@ class Tag(KeyedProcessFunction):
 
 def test_a_program_is_drawn_with_pyflinks_names(env: StreamExecutionEnvironment) -> None:
     env.set_parallelism(2)
-    stream = env.from_collection([1, 2]).map(Add()).filter(lambda x: x > 1).flat_map(lambda x: [x, x])
+    stream = (
+        env.from_collection([1, 2]).map(Add()).filter(lambda x: x > 1).flat_map(lambda x: [x, x])
+    )
     stream.key_by(lambda x: x).reduce(lambda a, b: a + b).print()
     plan = nodes(env)
-    assert list(plan) == ["Source: Collection Source", "Map", "Filter", "FlatMap", "Reduce", "Sink: Print to Std. Out"]
+    assert list(plan) == [
+        "Source: Collection Source",
+        "Map",
+        "Filter",
+        "FlatMap",
+        "Reduce",
+        "Sink: Print to Std. Out",
+    ]
     assert [plan[name]["parallelism"] for name in plan] == [1, 2, 2, 2, 2, 2]
-    assert [inputs(plan[name]) for name in ("Map", "Filter", "Reduce")] == [["REBALANCE"], ["FORWARD"], ["HASH"]]
+    assert [inputs(plan[name]) for name in ("Map", "Filter", "Reduce")] == [
+        ["REBALANCE"],
+        ["FORWARD"],
+        ["HASH"],
+    ]
 
 
-@pytest.mark.parametrize("call", ["rebalance", "rescale", "shuffle", "broadcast", "global_", "forward"])
-def test_partitionings_are_written_onto_the_edge(env: StreamExecutionEnvironment, call: str) -> None:
+@pytest.mark.parametrize(
+    "call", ["rebalance", "rescale", "shuffle", "broadcast", "global_", "forward"]
+)
+def test_partitionings_are_written_onto_the_edge(
+    env: StreamExecutionEnvironment, call: str
+) -> None:
     getattr(env.from_collection([1]), call)().map(lambda x: x)
     assert inputs(nodes(env)["Map"]) == [call.rstrip("_").upper()]
 
 
 def test_a_custom_partitioning_takes_functions_or_objects(env: StreamExecutionEnvironment) -> None:
-    env.from_collection([1]).partition_custom(lambda key, channels: key % channels, lambda x: x).map(lambda x: x)
+    env.from_collection([1]).partition_custom(
+        lambda key, channels: key % channels, lambda x: x
+    ).map(lambda x: x)
     assert inputs(nodes(env)["Map"]) == ["CUSTOM"]
 
 
@@ -108,19 +132,51 @@ def test_unions_connections_and_side_outputs(env: StreamExecutionEnvironment) ->
 
 
 def test_an_operator_takes_settings(env: StreamExecutionEnvironment) -> None:
-    env.register_slot_sharing_group(SlotSharingGroup.builder("big").set_cpu_cores(2).set_task_heap_memory(MemorySize.of_mebi_bytes(1)).build())
-    stream = (env.from_collection([1]).map(lambda x: x).name("m").uid("u").set_uid_hash("ab" * 16).set_description("d")
-              .set_parallelism(3).set_max_parallelism(7).set_buffer_timeout(5).slot_sharing_group("big").start_new_chain())
+    env.register_slot_sharing_group(
+        SlotSharingGroup.builder("big")
+        .set_cpu_cores(2)
+        .set_task_heap_memory(MemorySize.of_mebi_bytes(1))
+        .build()
+    )
+    stream = (
+        env.from_collection([1])
+        .map(lambda x: x)
+        .name("m")
+        .uid("u")
+        .set_uid_hash("ab" * 16)
+        .set_description("d")
+        .set_parallelism(3)
+        .set_max_parallelism(7)
+        .set_buffer_timeout(5)
+        .slot_sharing_group("big")
+        .start_new_chain()
+    )
     made = stream.recorded.transformation
-    assert (made.name, made.uid, made.uid_hash, made.description, made.parallelism, made.max_parallelism) == ("m", "u", "ab" * 16, "d", 3, 7)
-    assert (made.buffer_timeout_ms, made.slot_sharing_group, made.resources.cpus, made.resources.memory) == (5, "big", 2.0, 1 << 20)
+    assert (
+        made.name,
+        made.uid,
+        made.uid_hash,
+        made.description,
+        made.parallelism,
+        made.max_parallelism,
+    ) == ("m", "u", "ab" * 16, "d", 3, 7)
+    assert (
+        made.buffer_timeout_ms,
+        made.slot_sharing_group,
+        made.resources.cpus,
+        made.resources.memory,
+    ) == (5, "big", 2.0, 1 << 20)
     assert made.chaining is ChainingStrategy.HEAD
     assert stream.get_name() == "m"
-    assert stream.force_non_parallel().disable_chaining().recorded.transformation.max_parallelism == 1
+    assert (
+        stream.force_non_parallel().disable_chaining().recorded.transformation.max_parallelism == 1
+    )
     assert stream.print().name("out").get_name() == "Sink: out"
 
 
-def test_types_are_kept_where_they_stay_and_forgotten_where_they_do_not(env: StreamExecutionEnvironment) -> None:
+def test_types_are_kept_where_they_stay_and_forgotten_where_they_do_not(
+    env: StreamExecutionEnvironment,
+) -> None:
     pair = Types.TUPLE([Types.STRING(), Types.INT()])
     stream = env.from_collection([("a", 1)], pair)
     assert stream.filter(lambda x: True).key_by(lambda x: x[0]).sum(1).get_type() == pair
@@ -129,10 +185,16 @@ def test_types_are_kept_where_they_stay_and_forgotten_where_they_do_not(env: Str
     assert stream.map(lambda x: x[1], Types.INT()).get_type() == Types.INT()
 
 
-def test_a_stream_knows_whether_it_is_columnar_and_its_schema(env: StreamExecutionEnvironment) -> None:
+def test_a_stream_knows_whether_it_is_columnar_and_its_schema(
+    env: StreamExecutionEnvironment,
+) -> None:
     stream = env.from_arrow(pa.table({"k": ["a"], "n": [1]}))
     selected = stream.filter(col("n") > 0).select("k", (col("n") * 0.5).alias("half"))
-    assert (stream.is_columnar, selected.is_columnar, selected.map(lambda row: row.k).is_columnar) == (True, True, False)
+    assert (
+        stream.is_columnar,
+        selected.is_columnar,
+        selected.map(lambda row: row.k).is_columnar,
+    ) == (True, True, False)
     assert selected.get_type() == Types.ROW_NAMED(["k", "half"], [Types.STRING(), Types.DOUBLE()])
     counted = stream.key_by("k").aggregate(col("n").count.alias("records"))
     assert counted.get_type() == Types.ROW_NAMED(["k", "records"], [Types.STRING(), Types.LONG()])
@@ -150,7 +212,9 @@ def test_a_conversion_runs_where_its_reader_runs(env: StreamExecutionEnvironment
     assert (plan["Columns to rows"]["parallelism"], inputs(plan["Map"])) == (3, ["FORWARD"])
 
 
-def test_declared_rows_become_columns_where_an_expression_meets_them(env: StreamExecutionEnvironment) -> None:
+def test_declared_rows_become_columns_where_an_expression_meets_them(
+    env: StreamExecutionEnvironment,
+) -> None:
     declared = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.LONG()])
     stream = env.from_collection([("a", 1), {"k": "b", "n": 2}], declared)
     assert stream.filter(col("n") > 1).get_type() == declared
@@ -173,9 +237,22 @@ MISTAKES: list[tuple[Any, str | None]] = [
     (lambda s: s.key_by(lambda x: x, lambda x: x), "one function, or one or several names"),
     (lambda s: s.key_by("k").rebalance(), r"rebalance\(\) is not for a keyed stream"),
     (lambda s: s.key_by(lambda x: x).broadcast(), r"broadcast\(\) is not for a keyed stream"),
-    (lambda s: s.key_by(lambda x: x).partition_custom(lambda key, n: 0, lambda x: x), r"partition_custom\(\) is not for a keyed stream"),
-    (lambda s: s.select("k", "n").key_by("k").partition_custom(lambda key, n: 0, lambda x: x), r"partition_custom\(\) is not for a keyed stream"),
-    (lambda s: s.select("k", "n").key_by("k").broadcast(MapStateDescriptor("m", Types.STRING(), Types.LONG())), r"broadcast\(\) is not for a keyed"),
+    (
+        lambda s: s.key_by(lambda x: x).partition_custom(lambda key, n: 0, lambda x: x),
+        r"partition_custom\(\) is not for a keyed stream",
+    ),
+    (
+        lambda s: s.select("k", "n").key_by("k").partition_custom(lambda key, n: 0, lambda x: x),
+        r"partition_custom\(\) is not for a keyed stream",
+    ),
+    (
+        lambda s: (
+            s.select("k", "n")
+            .key_by("k")
+            .broadcast(MapStateDescriptor("m", Types.STRING(), Types.LONG()))
+        ),
+        r"broadcast\(\) is not for a keyed",
+    ),
     (lambda s: s.rebalance().name("x"), "belongs to an operator"),
     (lambda s: s.rebalance().get_side_output(OutputTag("a")), "belongs to an operator"),
     (lambda s: s.get_side_output("odd"), "takes an OutputTag"),
@@ -184,7 +261,8 @@ MISTAKES: list[tuple[Any, str | None]] = [
     (lambda s: s.connect(s).process(lambda x: x), "has no process_element1"),
     (lambda s: s.project("a"), "field positions"),
     (lambda s: s.project(7), "have 2 fields"),
-    (lambda s: s.select("n"), None), (lambda s: s.select("m"), "no column 'm'"),
+    (lambda s: s.select("n"), None),
+    (lambda s: s.select("m"), "no column 'm'"),
     (lambda s: s.select(col("n") + 1), "has no name; give it one with"),
     (lambda s: s.select("n", col("k").alias("n")), "two columns would be called 'n'"),
     (lambda s: s.filter(col("n") + 1), "needs a truth value"),
@@ -193,19 +271,28 @@ MISTAKES: list[tuple[Any, str | None]] = [
     (lambda s: s.key_by(lambda x: x).aggregate(col("n").sum), "needs a key of columns"),
     (lambda s: s.key_by("k").aggregate(col("n")), "takes aggregates such as"),
     (lambda s: s.key_by("k", "k").aggregate(col("n").sum), "the key has the column 'k' twice"),
-    (lambda s: s.map_batches(lambda: 1), "with 1 argument"), (lambda s: s.map_batches(len, "polars"), '"arrow" or "pandas"'),
-    (lambda s: s.sink_to(3), "is neither"), (lambda s: s.add_sink(lambda: 1), "with 1 argument"),
-    (lambda s: s.set_parallelism(0), "from 1 on"), (lambda s: s.set_max_parallelism(1 << 16), "at most 32768"),
+    (lambda s: s.map_batches(lambda: 1), "with 1 argument"),
+    (lambda s: s.map_batches(len, "polars"), '"arrow" or "pandas"'),
+    (lambda s: s.sink_to(3), "is neither"),
+    (lambda s: s.add_sink(lambda: 1), "with 1 argument"),
+    (lambda s: s.set_parallelism(0), "from 1 on"),
+    (lambda s: s.set_max_parallelism(1 << 16), "at most 32768"),
     (lambda s: s.name(""), "not empty"),
-    (lambda s: s.set_buffer_timeout(-2), "milliseconds"), (lambda s: s.set_uid_hash("x"), "32 hex digits"),
+    (lambda s: s.set_buffer_timeout(-2), "milliseconds"),
+    (lambda s: s.set_uid_hash("x"), "32 hex digits"),
     (lambda s: s.slot_sharing_group(3), "a name or"),
-    (lambda s: s.execute_and_collect(limit=0), "limit"), (lambda s: s.partition_custom(lambda key: 0, lambda x: x), "with 2 arguments"),
+    (lambda s: s.execute_and_collect(limit=0), "limit"),
+    (lambda s: s.partition_custom(lambda key: 0, lambda x: x), "with 2 arguments"),
 ]
 
 
 @pytest.mark.parametrize(("mistake", "message"), MISTAKES)
-def test_a_mistake_is_refused_at_the_line_of_the_call(env: StreamExecutionEnvironment, mistake: Any, message: str | None) -> None:
-    stream = env.from_collection([("a", 1)], Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.LONG()]))
+def test_a_mistake_is_refused_at_the_line_of_the_call(
+    env: StreamExecutionEnvironment, mistake: Any, message: str | None
+) -> None:
+    stream = env.from_collection(
+        [("a", 1)], Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.LONG()])
+    )
     if message is None:
         mistake(stream)
         return
@@ -215,21 +302,42 @@ def test_a_mistake_is_refused_at_the_line_of_the_call(env: StreamExecutionEnviro
     assert str(caught.value).startswith(f"{__file__}:{line}: ")
 
 
-@pytest.mark.parametrize(("mistake", "message"), [
-    (lambda e: e.from_collection("abc"), "takes a list"), (lambda e: e.from_collection([1, "x"], Types.INT()), "value 1 is not of the declared type"),
-    (lambda e: e.from_source(3), "takes a Source object"), (lambda e: e.add_source(SourceFunction), "takes a SourceFunction object"),
-    (lambda e: e.from_sequence(3, 1), "goes up"), (lambda e: e.from_arrow(3), "takes a pyarrow.Table"),
-    (lambda e: e.set_parallelism(-3), "from 1 on"), (lambda e: e.set_runtime_mode("BATCH"), "takes a RuntimeExecutionMode"),
-    (lambda e: e.configure({"paralelism.default": "2"}), "did you mean 'parallelism.default'"),
-    (lambda e: e.configure({"parallelism.default": "two"}), "option parallelism.default"),
-    (lambda e: e.enable_checkpointing(1), "at least 10 ms"), (lambda e: e.set_restart_strategy("none"), "one of RestartStrategies"),
-    (lambda e: e.execute(), "no operators"), (lambda e: e.execute(3), "a job's name is text"), (lambda e: e.set_buffer_timeout(-5), "milliseconds"),
-    (lambda e: e.register_slot_sharing_group("a"), "takes a SlotSharingGroup"),
-    (lambda e: e.get_checkpoint_config().set_checkpoint_timeout(5), "checkpointing.timeout: 5 ms is too small; it must be at least 10 ms"),
-    (lambda e: e.get_checkpoint_config().set_externalized_checkpoint_retention(3), "option execution.checkpointing.externalized-checkpoint-ret"),
-    (lambda e: e.get_checkpoint_config().set_max_concurrent_checkpoints(0), "0 is too small; it must be at least 1"),
-])
-def test_a_wrong_call_on_the_environment_is_refused_at_its_line(env: StreamExecutionEnvironment, mistake: Any, message: str) -> None:
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda e: e.from_collection("abc"), "takes a list"),
+        (lambda e: e.from_collection([1, "x"], Types.INT()), "value 1 is not of the declared type"),
+        (lambda e: e.from_source(3), "takes a Source object"),
+        (lambda e: e.add_source(SourceFunction), "takes a SourceFunction object"),
+        (lambda e: e.from_sequence(3, 1), "goes up"),
+        (lambda e: e.from_arrow(3), "takes a pyarrow.Table"),
+        (lambda e: e.set_parallelism(-3), "from 1 on"),
+        (lambda e: e.set_runtime_mode("BATCH"), "takes a RuntimeExecutionMode"),
+        (lambda e: e.configure({"paralelism.default": "2"}), "did you mean 'parallelism.default'"),
+        (lambda e: e.configure({"parallelism.default": "two"}), "option parallelism.default"),
+        (lambda e: e.enable_checkpointing(1), "at least 10 ms"),
+        (lambda e: e.set_restart_strategy("none"), "one of RestartStrategies"),
+        (lambda e: e.execute(), "no operators"),
+        (lambda e: e.execute(3), "a job's name is text"),
+        (lambda e: e.set_buffer_timeout(-5), "milliseconds"),
+        (lambda e: e.register_slot_sharing_group("a"), "takes a SlotSharingGroup"),
+        (
+            lambda e: e.get_checkpoint_config().set_checkpoint_timeout(5),
+            "checkpointing.timeout: 5 ms is too small; it must be at least 10 ms",
+        ),
+        (
+            lambda e: e.get_checkpoint_config().set_externalized_checkpoint_retention(3),
+            "option execution.checkpointing.externalized-checkpoint-ret",
+        ),
+        (
+            lambda e: e.get_checkpoint_config().set_max_concurrent_checkpoints(0),
+            "0 is too small; it must be at least 1",
+        ),
+    ],
+)
+def test_a_wrong_call_on_the_environment_is_refused_at_its_line(
+    env: StreamExecutionEnvironment, mistake: Any, message: str
+) -> None:
     with pytest.raises((ProgramError, ConfigurationError), match=message) as caught:
         mistake(env)
     assert str(caught.value).startswith(f"{__file__}:{inspect.getsourcelines(mistake)[1]}: ")
@@ -237,7 +345,9 @@ def test_a_wrong_call_on_the_environment_is_refused_at_its_line(env: StreamExecu
 
 def test_a_transformation_knows_the_line_that_made_it(env: StreamExecutionEnvironment) -> None:
     stream = env.from_collection([1]).map(lambda x: x)
-    assert stream.recorded.transformation.where == f"{__file__}:{inspect.currentframe().f_lineno - 1}"  # type: ignore[union-attr]
+    assert (
+        stream.recorded.transformation.where == f"{__file__}:{inspect.currentframe().f_lineno - 1}"  # type: ignore[union-attr]
+    )
 
 
 def test_streams_of_two_environments_do_not_meet(env: StreamExecutionEnvironment) -> None:
@@ -251,7 +361,10 @@ def test_options_are_set_by_code_over_those_of_the_launch(monkeypatch: pytest.Mo
     try:
         env = StreamExecutionEnvironment.get_execution_environment()
         assert env.get_parallelism() == 5
-        assert env.configure(Configuration().set_integer("parallelism.default", 3)).get_parallelism() == 3
+        assert (
+            env.configure(Configuration().set_integer("parallelism.default", 3)).get_parallelism()
+            == 3
+        )
         assert env.get_configuration().get_string("pipeline.name", "") == "from outside"
     finally:
         set_launch_context(None)
@@ -278,9 +391,15 @@ def test_a_plan_listener_gets_the_graph_and_the_program_ends_there() -> None:
     assert seen == ["wanted"]
 
 
-def test_the_environment_keeps_its_options(env: StreamExecutionEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    env.set_runtime_mode(RuntimeExecutionMode.BATCH).set_buffer_timeout(7).disable_operator_chaining().set_max_parallelism(99)
-    env.enable_checkpointing(5000, CheckpointingMode.AT_LEAST_ONCE).set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 2))
+def test_the_environment_keeps_its_options(
+    env: StreamExecutionEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH).set_buffer_timeout(
+        7
+    ).disable_operator_chaining().set_max_parallelism(99)
+    env.enable_checkpointing(5000, CheckpointingMode.AT_LEAST_ONCE).set_restart_strategy(
+        RestartStrategies.fixed_delay_restart(1, 2)
+    )
     env.get_checkpoint_config().enable_unaligned_checkpoints().set_min_pause_between_checkpoints(3)
     monkeypatch.setattr("sys.path", list(sys.path))
     for name in ("a.py", "b.py"):
@@ -288,21 +407,44 @@ def test_the_environment_keeps_its_options(env: StreamExecutionEnvironment, tmp_
         env.add_python_file(str(tmp_path / name))
     env.set_python_requirements("requirements.txt")
     values = env.get_configuration().to_dict()
-    assert (env.get_buffer_timeout(), env.is_chaining_enabled(), env.get_max_parallelism(), env.get_checkpoint_interval()) == (7, False, 99, 5000)
-    assert (env.get_checkpointing_mode(), env.is_unaligned_checkpoints_enabled()) == (CheckpointingMode.AT_LEAST_ONCE, True)
-    assert (values["python.files"], values["restart-strategy.type"]) == (f"{tmp_path}/a.py,{tmp_path}/b.py", "fixed-delay")
+    assert (
+        env.get_buffer_timeout(),
+        env.is_chaining_enabled(),
+        env.get_max_parallelism(),
+        env.get_checkpoint_interval(),
+    ) == (7, False, 99, 5000)
+    assert (env.get_checkpointing_mode(), env.is_unaligned_checkpoints_enabled()) == (
+        CheckpointingMode.AT_LEAST_ONCE,
+        True,
+    )
+    assert (values["python.files"], values["restart-strategy.type"]) == (
+        f"{tmp_path}/a.py,{tmp_path}/b.py",
+        "fixed-delay",
+    )
     assert sys.path[0] == str(tmp_path)
     assert env.program.values["execution.runtime-mode"] is RuntimeMode.BATCH
 
 
-def test_a_watermark_strategy_belongs_to_the_source_and_is_checked_there(env: StreamExecutionEnvironment) -> None:
+def test_a_watermark_strategy_belongs_to_the_source_and_is_checked_there(
+    env: StreamExecutionEnvironment,
+) -> None:
     from flinkpy.connectors.memory.ranges import NumberSequenceSource
 
-    assert isinstance(env.from_source(NumberSequenceSource(1, 2), WatermarkStrategy.no_watermarks(), "numbers"), DataStream)
-    assert env.from_source(NumberSequenceSource(1, 2), WatermarkStrategy.for_monotonous_timestamps(), "numbers").get_name() == "Source: numbers"
+    assert isinstance(
+        env.from_source(NumberSequenceSource(1, 2), WatermarkStrategy.no_watermarks(), "numbers"),
+        DataStream,
+    )
+    assert (
+        env.from_source(
+            NumberSequenceSource(1, 2), WatermarkStrategy.for_monotonous_timestamps(), "numbers"
+        ).get_name()
+        == "Source: numbers"
+    )
     with pytest.raises(ProgramError, match="takes a WatermarkStrategy"):
         env.from_source(NumberSequenceSource(1, 2), "monotonous", "numbers")  # type: ignore[arg-type]
-    aligned = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment("group", timedelta(seconds=1))
+    aligned = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+        "group", timedelta(seconds=1)
+    )
     stream = env.from_source(NumberSequenceSource(1, 2), aligned)
     with pytest.raises(ProgramError, match="only sources can be aligned"):
         stream.assign_timestamps_and_watermarks(aligned)
@@ -317,9 +459,38 @@ def test_a_filter_function_object_is_a_filter(env: StreamExecutionEnvironment) -
 
 
 def test_importing_the_api_is_quick_and_light() -> None:
-    heavy = ("ray", "pyarrow", "numpy", "pandas", "pyspark", "yaml", "asyncio", "msgpack", "cloudpickle", "rocksdict", "ssl", "multiprocessing")
-    own = ("flinkpy.state.rocksdb.rocksdb_backend", "flinkpy.actors", "flinkpy.scheduler", "flinkpy.network", "flinkpy.spark", "flinkpy.cluster")
-    code = ("import sys, flinkpy.datastream; "
-            f"print(sorted(m for m in sys.modules if m.split('.')[0] in {heavy} or m.startswith({own})))")
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent)
+    heavy = (
+        "ray",
+        "pyarrow",
+        "numpy",
+        "pandas",
+        "pyspark",
+        "yaml",
+        "asyncio",
+        "msgpack",
+        "cloudpickle",
+        "rocksdict",
+        "ssl",
+        "multiprocessing",
+    )
+    own = (
+        "flinkpy.state.rocksdb.rocksdb_backend",
+        "flinkpy.actors",
+        "flinkpy.scheduler",
+        "flinkpy.network",
+        "flinkpy.spark",
+        "flinkpy.cluster",
+    )
+    code = (
+        "import sys, flinkpy.datastream; "
+        f"print(sorted(m for m in sys.modules if m.split('.')[0] in {heavy} or "
+        f"m.startswith({own})))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parent,
+    )
     assert found.stdout.strip() == "[]"

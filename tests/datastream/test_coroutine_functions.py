@@ -1,4 +1,5 @@
-"""Functions declared with ``async def`` are refused where nobody would await them, while the program is built."""
+"""Functions declared with ``async def`` are refused where nobody would await them, while the
+program is built."""
 
 from __future__ import annotations
 
@@ -8,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from flinkpy.common import DeserializationSchema, Encoder, JobListener, Time, TimestampAssigner, Types, WatermarkGenerator, WatermarkStrategy
+from flinkpy.common import (
+    DeserializationSchema,
+    Encoder,
+    JobListener,
+    Time,
+    TimestampAssigner,
+    Types,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
 from flinkpy.connectors.sinks import Committer, Sink, SinkWriter
 from flinkpy.connectors.sources import PythonSource
 from flinkpy.core.errors import JobExecutionError, ProgramError
@@ -43,7 +53,8 @@ async def each(*arguments: Any) -> Any:
 
 
 def late(base: type, *methods: str, **others: Any) -> Any:
-    """An object of a class derived from ``base``, in which these methods are coroutine functions."""
+    """An object of a class derived from ``base``, in which these methods are coroutine
+    functions."""
     missing = dict.fromkeys(getattr(base, "__abstractmethods__", ()), lambda *arguments: None)
     return type("Late", (base,), {**missing, **others, **dict.fromkeys(methods, look_up)})()
 
@@ -67,7 +78,14 @@ def kafka(schema: Any) -> Any:
 
 
 def joined(env: StreamExecutionEnvironment, where: Any, apply: Any = lambda one, other: one) -> Any:
-    return numbers(env).join(numbers(env)).where(where).equal_to(lambda number: number).window(WINDOWS).apply(apply)
+    return (
+        numbers(env)
+        .join(numbers(env))
+        .where(where)
+        .equal_to(lambda number: number)
+        .window(WINDOWS)
+        .apply(apply)
+    )
 
 
 def nothing(*arguments: Any) -> None:
@@ -83,46 +101,91 @@ PLACES: dict[str, Build] = {
     "map of a MapFunction": lambda env: numbers(env).map(late(f.MapFunction, "map")),
     "process": lambda env: numbers(env).process(late(f.ProcessFunction, "process_element")),
     "a timer": lambda env: keyed(env).process(late(f.KeyedProcessFunction, "on_timer")),
-    "the second input": lambda env: numbers(env).connect(numbers(env)).map(late(f.CoMapFunction, "map2")),
+    "the second input": lambda env: (
+        numbers(env).connect(numbers(env)).map(late(f.CoMapFunction, "map2"))
+    ),
     "a key": lambda env: numbers(env).key_by(look_up).map(lambda number: number),
-    "open of a key selector": lambda env: numbers(env).key_by(late(f.KeySelector, "open")).map(lambda number: number),
+    "open of a key selector": lambda env: (
+        numbers(env).key_by(late(f.KeySelector, "open")).map(lambda number: number)
+    ),
     "a reduce": lambda env: keyed(env).reduce(look_up),
-    "a partitioner": lambda env: numbers(env).partition_custom(look_up, lambda number: number).map(lambda number: number),  # type: ignore[arg-type]
-    "open of a partitioner": lambda env: numbers(env).partition_custom(late(f.Partitioner, "open"), lambda number: number).map(lambda number: 1),
+    "a partitioner": lambda env: (
+        numbers(env).partition_custom(look_up, lambda number: number).map(lambda number: number)  # type: ignore[arg-type]
+    ),
+    "open of a partitioner": lambda env: (
+        numbers(env)
+        .partition_custom(late(f.Partitioner, "open"), lambda number: number)
+        .map(lambda number: 1)
+    ),
     "a timestamp assigner": lambda env: assigned(env, look_up),
     "a TimestampAssigner": lambda env: assigned(env, late(TimestampAssigner, "extract_timestamp")),
-    "a class of watermark generators": lambda env: WatermarkStrategy.for_generator(type(late(WatermarkGenerator, "on_event"))),
+    "a class of watermark generators": lambda env: WatermarkStrategy.for_generator(
+        type(late(WatermarkGenerator, "on_event"))
+    ),
     "an aggregate": lambda env: windowed(env).aggregate(late(f.AggregateFunction, "get_result")),
     "a window function": lambda env: windowed(env).apply(look_up),
-    "a process window function": lambda env: windowed(env).process(late(f.ProcessWindowFunction, "clear")),
-    "a trigger": lambda env: windowed(env).trigger(late(EventTimeTrigger, "on_element")).reduce(max),
-    "a delta": lambda env: windowed(env, GlobalWindows.create()).trigger(DeltaTrigger.of(1.0, look_up)).reduce(max),
-    "an evictor": lambda env: windowed(env).evictor(late(Evictor, "evict_before")).apply(lambda key, window, records: []),
-    "a gap": lambda env: windowed(env, EventTimeSessionWindows.with_dynamic_gap(late(SessionWindowTimeGapExtractor, "extract"))).reduce(max),
+    "a process window function": lambda env: windowed(env).process(
+        late(f.ProcessWindowFunction, "clear")
+    ),
+    "a trigger": lambda env: (
+        windowed(env).trigger(late(EventTimeTrigger, "on_element")).reduce(max)
+    ),
+    "a delta": lambda env: (
+        windowed(env, GlobalWindows.create()).trigger(DeltaTrigger.of(1.0, look_up)).reduce(max)
+    ),
+    "an evictor": lambda env: (
+        windowed(env).evictor(late(Evictor, "evict_before")).apply(lambda key, window, records: [])
+    ),
+    "a gap": lambda env: windowed(
+        env,
+        EventTimeSessionWindows.with_dynamic_gap(late(SessionWindowTimeGapExtractor, "extract")),
+    ).reduce(max),
     "a key of a join": lambda env: joined(env, look_up),
     "a join": lambda env: joined(env, lambda number: number, look_up),
     "a source function": lambda env: env.add_source(late(f.SourceFunction, "run")),
-    "a source": lambda env: env.from_source(late(PythonSource, "read", splits=lambda self, parallelism: ["all"])),
+    "a source": lambda env: env.from_source(
+        late(PythonSource, "read", splits=lambda self, parallelism: ["all"])
+    ),
     "generate": lambda env: env.generate(look_up, count=1),
-    "a deserializer": lambda env: env.from_source(kafka(late(DeserializationSchema, "deserialize"))),
+    "a deserializer": lambda env: env.from_source(
+        kafka(late(DeserializationSchema, "deserialize"))
+    ),
     "a sink function": lambda env: numbers(env).add_sink(late(SinkFunction, "invoke")),
     "a function as a sink": lambda env: numbers(env).add_sink(look_up),
-    "an object that writes": lambda env: numbers(env).sink_to(type("Late", (), {"write": look_up})()),
-    "an encoder": lambda env: numbers(env).sink_to(FileSink.for_row_format("out", late(Encoder, "encode")).build()),
-    "buckets": lambda env: numbers(env).write_text("out", buckets=late(BucketAssigner, "bucket_of")),
-    "map_batches": lambda env: assigned(env, nothing).map(lambda number: (number,), output_type=Types.ROW([Types.INT()])).map_batches(look_up),
+    "an object that writes": lambda env: numbers(env).sink_to(
+        type("Late", (), {"write": look_up})()
+    ),
+    "an encoder": lambda env: numbers(env).sink_to(
+        FileSink.for_row_format("out", late(Encoder, "encode")).build()
+    ),
+    "buckets": lambda env: numbers(env).write_text(
+        "out", buckets=late(BucketAssigner, "bucket_of")
+    ),
+    "map_batches": lambda env: (
+        assigned(env, nothing)
+        .map(lambda number: (number,), output_type=Types.ROW([Types.INT()]))
+        .map_batches(look_up)
+    ),
     "a listener": lambda env: env.register_job_listener(late(JobListener, "on_job_executed")),
     "open of an AsyncFunction": lambda env: AsyncDataStream.ordered_wait(
-        numbers(env), late(f.AsyncFunction, "open", async_invoke=look_up), Time.seconds(1)),
+        numbers(env), late(f.AsyncFunction, "open", async_invoke=look_up), Time.seconds(1)
+    ),
     "a retry's predicate": lambda env: AsyncDataStream.ordered_wait_with_retry(
-        numbers(env), look_up, Time.seconds(1), f.AsyncRetryStrategy.fixed_delay(1, 1, look_up)),  # type: ignore[arg-type]
+        numbers(env),
+        look_up,
+        Time.seconds(1),
+        f.AsyncRetryStrategy.fixed_delay(1, 1, look_up),  # type: ignore[arg-type]
+    ),
 }
 
 
 @pytest.mark.finding("bugs 12")
 @pytest.mark.parametrize("place", PLACES)
 def test_a_coroutine_function_is_refused_with_the_line_and_what_to_do(place: str) -> None:
-    with pytest.raises(ProgramError, match=r"test_coroutine_functions\.py:\d+: .*async def.*AsyncDataStream.unordered_wait"):
+    with pytest.raises(
+        ProgramError,
+        match=r"test_coroutine_functions\.py:\d+: .*async def.*AsyncDataStream.unordered_wait",
+    ):
         PLACES[place](embedded())
 
 
@@ -138,12 +201,22 @@ class Sinks(Sink):
 
 
 @pytest.mark.finding("bugs 12")
-@pytest.mark.parametrize(("writer", "committer", "told"), [
-    (lambda: late(SinkWriter, "write_batch"), lambda: None, "create_writer.*Late.write_batch"),
-    (lambda: late(SinkWriter, "close"), lambda: None, "create_writer.*Late.close"),
-    (lambda: late(SinkWriter), lambda: late(Committer, "commit"), "create_committer.*Late.commit"),
-], ids=["write_batch", "close", "commit"])
-def test_what_a_sink_makes_in_its_task_is_looked_at_there(writer: Any, committer: Any, told: str) -> None:
+@pytest.mark.parametrize(
+    ("writer", "committer", "told"),
+    [
+        (lambda: late(SinkWriter, "write_batch"), lambda: None, "create_writer.*Late.write_batch"),
+        (lambda: late(SinkWriter, "close"), lambda: None, "create_writer.*Late.close"),
+        (
+            lambda: late(SinkWriter),
+            lambda: late(Committer, "commit"),
+            "create_committer.*Late.commit",
+        ),
+    ],
+    ids=["write_batch", "close", "commit"],
+)
+def test_what_a_sink_makes_in_its_task_is_looked_at_there(
+    writer: Any, committer: Any, told: str
+) -> None:
     env = embedded()
     numbers(env).sink_to(Sinks(writer, committer))
     with pytest.raises(JobExecutionError, match=f"{told} is declared with 'async def'"):
@@ -154,7 +227,9 @@ def test_what_a_sink_makes_in_its_task_is_looked_at_there(writer: Any, committer
 def test_a_watermark_generator_that_a_function_makes_is_looked_at_in_its_task() -> None:
     strategy = WatermarkStrategy.for_generator(lambda: late(WatermarkGenerator, "on_event"))
     stream = embedded().from_collection([1]).assign_timestamps_and_watermarks(strategy)
-    with pytest.raises(JobExecutionError, match=r"for_generator\(\): Late.on_event is declared with 'async def'"):
+    with pytest.raises(
+        JobExecutionError, match=r"for_generator\(\): Late.on_event is declared with 'async def'"
+    ):
         stream.take(1)
 
 

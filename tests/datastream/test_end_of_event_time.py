@@ -1,4 +1,5 @@
-"""The end of input and a drain end event time for everybody, whoever was idle then: nothing stays in a window, a slice, a timer or a join."""
+"""The end of input and a drain end event time for everybody, whoever was idle then: nothing stays
+in a window, a slice, a timer or a join."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ from tests.waiting import eventually
 
 WINDOWS = TumblingEventTimeWindows.of(Time.milliseconds(10))
 IDLE_AFTER = Duration.of_millis(1)
-AT_ITSELF = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number: number)
+AT_ITSELF = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+    lambda number: number
+)
 
 MAY_END = threading.Event()
 
@@ -38,13 +41,17 @@ Make = Callable[[list[DataStream]], DataStream]
 
 @pytest.fixture
 def env() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded", "pipeline.auto-watermark-interval": "1 ms"})
+    return StreamExecutionEnvironment.get_execution_environment(
+        {"execution.target": "embedded", "pipeline.auto-watermark-interval": "1 ms"}
+    )
 
 
 def counted(stream: DataStream) -> Counter[int]:
     """How often each record came out."""
     with stream.execute_and_collect() as collected:
-        return Counter(record for each in collected for record in (each if isinstance(each, list) else [each]))
+        return Counter(
+            record for each in collected for record in (each if isinstance(each, list) else [each])
+        )
 
 
 class AtItsTime(KeyedProcessFunction):
@@ -62,21 +69,42 @@ def by_timer(streams: list[DataStream]) -> DataStream:
 
 
 def by_window(streams: list[DataStream]) -> DataStream:
-    return union(streams).key_by(lambda number: number % 3).window(WINDOWS).apply(lambda key, window, records: [list(records)])
+    return (
+        union(streams)
+        .key_by(lambda number: number % 3)
+        .window(WINDOWS)
+        .apply(lambda key, window, records: [list(records)])
+    )
 
 
 def by_session(streams: list[DataStream]) -> DataStream:
     windows = EventTimeSessionWindows.with_gap(Time.milliseconds(7))
-    return union(streams).key_by(lambda number: number % 3).window(windows).apply(lambda key, window, records: [list(records)])
+    return (
+        union(streams)
+        .key_by(lambda number: number % 3)
+        .window(windows)
+        .apply(lambda key, window, records: [list(records)])
+    )
 
 
 def by_slice(streams: list[DataStream]) -> DataStream:
-    return union(streams).map(lambda number: (number, 1)).key_by(lambda pair: pair[0]).window(WINDOWS).sum(1).map(lambda pair: [pair[0]] * pair[1])
+    return (
+        union(streams)
+        .map(lambda number: (number, 1))
+        .key_by(lambda pair: pair[0])
+        .window(WINDOWS)
+        .sum(1)
+        .map(lambda pair: [pair[0]] * pair[1])
+    )
 
 
 def by_slice_of_columns(streams: list[DataStream]) -> DataStream:
     row = Types.ROW_NAMED(["n", "one"], [Types.LONG(), Types.LONG()])
-    columns = union(streams).map(lambda number: (number, 1), output_type=row).with_column("twice", col("one") * 2)
+    columns = (
+        union(streams)
+        .map(lambda number: (number, 1), output_type=row)
+        .with_column("twice", col("one") * 2)
+    )
     assert columns.is_columnar
     return columns.key_by("n").window(WINDOWS).sum("one").map(lambda found: [found[0]] * found[1])
 
@@ -107,11 +135,23 @@ class FromBoth(KeyedCoProcessFunction):
 
 def by_timer_of_two_inputs(streams: list[DataStream]) -> DataStream:
     first, *others = streams
-    both = first.connect(union(others)) if others else first.filter(lambda number: True).connect(first.filter(lambda number: False))
+    both = (
+        first.connect(union(others))
+        if others
+        else first.filter(lambda number: True).connect(first.filter(lambda number: False))
+    )
     return both.key_by(lambda number: number, lambda number: number).process(FromBoth())
 
 
-WAYS: list[Make] = [by_timer, by_window, by_session, by_slice, by_slice_of_columns, by_join, by_timer_of_two_inputs]
+WAYS: list[Make] = [
+    by_timer,
+    by_window,
+    by_session,
+    by_slice,
+    by_slice_of_columns,
+    by_join,
+    by_timer_of_two_inputs,
+]
 
 # Ascending times with idleness anywhere: how far the next record is, or a status.
 scripts = st.lists(st.one_of(st.integers(1, 9), st.sampled_from([IDLE, ACTIVE])), max_size=8)
@@ -133,21 +173,33 @@ def played(script: list[Any], number: int) -> list[Any]:
 @pytest.mark.finding("bugs 1")
 @pytest.mark.parametrize("make", WAYS)
 @settings(max_examples=3, deadline=None)
-@given(drawn=st.lists(scripts, min_size=1, max_size=3), mode=st.sampled_from(["STREAMING", "BATCH"]))
+@given(
+    drawn=st.lists(scripts, min_size=1, max_size=3), mode=st.sampled_from(["STREAMING", "BATCH"])
+)
 @example(drawn=[[1, IDLE], [2, IDLE, ACTIVE, 3, IDLE]], mode="STREAMING")
-def test_every_record_comes_out_at_the_end_whatever_was_idle(make: Make, drawn: list[list[Any]], mode: str) -> None:
-    env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded", "execution.runtime-mode": mode})
+def test_every_record_comes_out_at_the_end_whatever_was_idle(
+    make: Make, drawn: list[list[Any]], mode: str
+) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"execution.target": "embedded", "execution.runtime-mode": mode}
+    )
     items = [played(script, number) for number, script in enumerate(drawn)]
     streams = [env.from_source(ScriptedSource(script)) for script in items]
-    assert counted(make(streams)) == Counter(item.value for script in items for item in script if isinstance(item, At))
+    assert counted(make(streams)) == Counter(
+        item.value for script in items for item in script if isinstance(item, At)
+    )
 
 
 def ten_seconds(stream: DataStream) -> DataStream:
-    return stream.window_all(TumblingEventTimeWindows.of(Time.seconds(10))).apply(lambda window, records: [len(list(records))])
+    return stream.window_all(TumblingEventTimeWindows.of(Time.seconds(10))).apply(
+        lambda window, records: [len(list(records))]
+    )
 
 
 @pytest.mark.finding("bugs 1")
-def test_a_drain_behind_an_idle_source_fires_every_window(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+def test_a_drain_behind_an_idle_source_fires_every_window(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
     seconds, sink = [1_000 * second for second in range(25)], CollectingSink()
     source = ScriptedSource(seconds, bounded=False)
     ten_seconds(env.from_source(source, AT_ITSELF.with_idleness(IDLE_AFTER), "quiet")).sink_to(sink)
@@ -159,18 +211,31 @@ def test_a_drain_behind_an_idle_source_fires_every_window(env: StreamExecutionEn
 
 
 @pytest.mark.finding("bugs 1")
-def test_a_source_that_was_paused_for_alignment_and_is_idle_loses_nothing(env: StreamExecutionEnvironment) -> None:
-    aligned = AT_ITSELF.with_watermark_alignment("group", Duration.of_millis(5), Duration.of_millis(2))
+def test_a_source_that_was_paused_for_alignment_and_is_idle_loses_nothing(
+    env: StreamExecutionEnvironment,
+) -> None:
+    aligned = AT_ITSELF.with_watermark_alignment(
+        "group", Duration.of_millis(5), Duration.of_millis(2)
+    )
     slow = env.from_source(ScriptedSource(list(range(2_000)), batch=1), aligned, "slow")
-    ahead = ScriptedSource(list(range(10_000, 10_045)))  # one batch, behind which it waits before it hears of its end
+    # one batch, behind which it waits before it hears of its end
+    ahead = ScriptedSource(list(range(10_000, 10_045)))
     paused = env.from_source(ahead, aligned.with_idleness(IDLE_AFTER), "fast")
     assert counted(by_window([slow, paused])) == Counter([*range(2_000), *range(10_000, 10_045)])
 
 
 @pytest.mark.finding("bugs 1")
-def test_a_source_function_that_was_idle_is_listened_to_again_with_its_next_watermark(env: StreamExecutionEnvironment) -> None:
-    first, second = env.add_source(SaysWhatTimeItIs()), env.from_source(ScriptedSource([At(3, 3), Watermark(5), IDLE], bounded=False))
-    with first.union(second).key_by(lambda number: number).process(AtItsTime()).execute_and_collect() as records:
+def test_a_source_function_that_was_idle_is_listened_to_again_with_its_next_watermark(
+    env: StreamExecutionEnvironment,
+) -> None:
+    first = env.add_source(SaysWhatTimeItIs())
+    second = env.from_source(ScriptedSource([At(3, 3), Watermark(5), IDLE], bounded=False))
+    with (
+        first.union(second)
+        .key_by(lambda number: number)
+        .process(AtItsTime())
+        .execute_and_collect() as records
+    ):
         assert sorted([next(records), next(records), next(records)]) == [3, 7, 8]
 
 
@@ -189,7 +254,11 @@ class SaysWhatTimeItIs(SourceFunction):
 
 
 @pytest.mark.finding("bugs 1")
-def test_a_reader_that_was_idle_is_active_with_what_it_gives_next(env: StreamExecutionEnvironment) -> None:
-    stream = env.from_source(ScriptedSource([At(3, 3), IDLE, At(7, 7), Watermark(10), At(20, 20)], bounded=False))
+def test_a_reader_that_was_idle_is_active_with_what_it_gives_next(
+    env: StreamExecutionEnvironment,
+) -> None:
+    stream = env.from_source(
+        ScriptedSource([At(3, 3), IDLE, At(7, 7), Watermark(10), At(20, 20)], bounded=False)
+    )
     with stream.key_by(lambda number: number).process(AtItsTime()).execute_and_collect() as records:
         assert [next(records), next(records)] == [3, 7]

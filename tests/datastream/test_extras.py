@@ -14,7 +14,8 @@ from flinkpy.core.errors import FlinkpyError, ProgramError
 from flinkpy.datastream import DataStream, EmbeddedRocksDBStateBackend, StreamExecutionEnvironment
 from flinkpy.state_processor.read_state import ReadState
 
-NUMBERS = pa.table({"n": [1]})  # made at once, because Arrow looks for pandas when it makes its first array
+# made at once, because Arrow looks for pandas when it makes its first array
+NUMBERS = pa.table({"n": [1]})
 
 
 def numbers() -> DataStream:
@@ -24,7 +25,13 @@ def numbers() -> DataStream:
 def kafka() -> Any:
     from flinkpy.datastream.connectors.kafka import KafkaSource
 
-    return KafkaSource.builder().set_bootstrap_servers("localhost:1").set_topics("t").set_whole_records().build()
+    return (
+        KafkaSource.builder()
+        .set_bootstrap_servers("localhost:1")
+        .set_topics("t")
+        .set_whole_records()
+        .build()
+    )
 
 
 def protobuf() -> Any:
@@ -47,14 +54,32 @@ def spark() -> Any:
 
 USES: dict[str, tuple[str, str, Callable[[], Any]]] = {
     "to_pandas": ("pandas", "pandas", lambda: numbers().to_pandas()),
-    "map_batches": ("pandas", "pandas", lambda: numbers().map_batches(lambda frame: frame, batch_format="pandas")),
-    "read_state": ("pandas", "pandas", lambda: ReadState("s", lambda: iter([1]), {"value": None}).to_pandas()),
+    "map_batches": (
+        "pandas",
+        "pandas",
+        lambda: numbers().map_batches(lambda frame: frame, batch_format="pandas"),
+    ),
+    "read_state": (
+        "pandas",
+        "pandas",
+        lambda: ReadState("s", lambda: iter([1]), {"value": None}).to_pandas(),
+    ),
     "to_polars": ("polars", "polars", lambda: numbers().to_polars()),
-    "read_avro": ("fastavro", "avro", lambda: numbers().get_execution_environment().from_avro("x.avro")),
+    "read_avro": (
+        "fastavro",
+        "avro",
+        lambda: numbers().get_execution_environment().from_avro("x.avro"),
+    ),
     "write_avro": ("fastavro", "avro", lambda: numbers().write_avro("x")),
     "protobuf": ("google.protobuf.message", "protobuf", protobuf),
     "kafka": ("confluent_kafka", "kafka", kafka),
-    "rocksdb": ("rocksdict", "rocksdb", lambda: numbers().get_execution_environment().set_state_backend(EmbeddedRocksDBStateBackend())),
+    "rocksdb": (
+        "rocksdict",
+        "rocksdb",
+        lambda: (
+            numbers().get_execution_environment().set_state_backend(EmbeddedRocksDBStateBackend())
+        ),
+    ),
     "otel": ("opentelemetry.exporter.otlp.proto.http.metric_exporter", "otel", otel),
     "spark": ("pyspark", "spark", spark),
 }
@@ -62,7 +87,9 @@ USES: dict[str, tuple[str, str, Callable[[], Any]]] = {
 
 @pytest.mark.finding("newcomers 5")
 @pytest.mark.parametrize("use", USES)
-def test_a_missing_package_is_told_with_its_extra(use: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_told_with_its_extra(
+    use: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package, extra, call = USES[use]
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(FlinkpyError) as told:

@@ -1,9 +1,9 @@
-"""A StopIteration that escapes from a user's function is an error like others, wherever the function is called.
+"""A StopIteration that escapes from a user's function is an error like others, wherever the
+function is called.
 
-Typical is ``next(x for x in xs if ...)`` without a match. Where the interpreter itself iterates over the calls, as
-``list(map(...))`` does, it would end the batch there, and the job would finish without the rest. So every verb that
-takes a function is tried here.
-"""
+Typical is ``next(x for x in xs if ...)`` without a match. Where the interpreter itself iterates
+over the calls, as ``list(map(...))`` does, it would end the batch there, and the job would finish
+without the rest. So every verb that takes a function is tried here."""
 
 from __future__ import annotations
 
@@ -20,20 +20,50 @@ from tests.datastream.functions_of_users import BUILDERS, IN_STREAMS_ONLY, embed
 
 FACADES = (data_stream, interval_joins, window_joins)
 TAKES_FUNCTIONS = ("Callable", "Function", "Selector", "Trigger", "Evictor", "Sink", "Assigner")
-FUNCTION_NAMES = {"function", "func", "key_selector", "key_selector1", "sink", "sink_func", "window_function", "trigger", "evictor"}
+FUNCTION_NAMES = {
+    "function",
+    "func",
+    "key_selector",
+    "key_selector1",
+    "sink",
+    "sink_func",
+    "window_function",
+    "trigger",
+    "evictor",
+}
 TAKE_NONE: dict[str, str] = {
-    "DataStream.count_window_all": "counts", "AsyncDataStream.ordered_wait_with_retry": "as without retries",
+    "DataStream.count_window_all": "counts",
+    "AsyncDataStream.ordered_wait_with_retry": "as without retries",
     "AsyncDataStream.unordered_wait_with_retry": "as without retries",
-    "TwoStreams.trigger": "as that of windows", "TwoStreams.evictor": "as that of windows", "TwoStreams.window": "as that of windows",
-    **dict.fromkeys((f"WriteVerbs.write_{form}" for form in ("csv", "json", "avro", "parquet")), "as write_text"),
+    "TwoStreams.trigger": "as that of windows",
+    "TwoStreams.evictor": "as that of windows",
+    "TwoStreams.window": "as that of windows",
+    **dict.fromkeys(
+        (f"WriteVerbs.write_{form}" for form in ("csv", "json", "avro", "parquet")), "as write_text"
+    ),
     "Windowed.side_output_late_data": "takes a tag",
 }
 
 
 TELL_NO_RECORD = {
-    *(name for name in BUILDERS if name.startswith(("Sources.", "StreamResults.sink_to files", "StreamResults.print", "WriteVerbs."))),
-    *(name for name in BUILDERS if name in ("Windowed.apply", "Windowed.process", "Windowed.evictor", "DataStream.window_all")),  # called with many
-    "Windowed.aggregate and its result", "KeyedVerbs.process", "TableVerbs.map_batches",  # called with none
+    *(
+        name
+        for name in BUILDERS
+        if name.startswith(
+            ("Sources.", "StreamResults.sink_to files", "StreamResults.print", "WriteVerbs.")
+        )
+    ),
+    # called with many
+    *(
+        name
+        for name in BUILDERS
+        if name
+        in ("Windowed.apply", "Windowed.process", "Windowed.evictor", "DataStream.window_all")
+    ),
+    # called with none
+    "Windowed.aggregate and its result",
+    "KeyedVerbs.process",
+    "TableVerbs.map_batches",
 }
 
 
@@ -67,9 +97,13 @@ def run(env: StreamExecutionEnvironment, stream: DataStream | None) -> None:
 
 def verbs() -> Iterator[tuple[str, Callable[..., Any]]]:
     """All public methods of streams and environments, by the class that has them."""
-    classes = [each for module in FACADES for each in vars(module).values() if inspect.isclass(each)]
+    classes = [
+        each for module in FACADES for each in vars(module).values() if inspect.isclass(each)
+    ]
     for facade in (*classes, AsyncDataStream):
-        if facade.__module__.startswith("flinkpy.datastream") and not facade.__name__.startswith(("Recorded", "_")):
+        if facade.__module__.startswith("flinkpy.datastream") and not facade.__name__.startswith(
+            ("Recorded", "_")
+        ):
             for name, method in inspect.getmembers(facade, inspect.isfunction):
                 if not name.startswith("_"):
                     yield method.__qualname__, method
@@ -77,7 +111,10 @@ def verbs() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 def takes_a_function(method: Callable[..., Any]) -> bool:
     parameters = inspect.signature(method).parameters.values()
-    return any(each.name in FUNCTION_NAMES or any(word in str(each.annotation) for word in TAKES_FUNCTIONS) for each in parameters)
+    return any(
+        each.name in FUNCTION_NAMES or any(word in str(each.annotation) for word in TAKES_FUNCTIONS)
+        for each in parameters
+    )
 
 
 def test_every_verb_that_takes_a_function_is_tried() -> None:

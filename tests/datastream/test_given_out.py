@@ -1,5 +1,6 @@
-"""A function may change what it gave out and give it out again, as where Flink does not reuse objects: each record is what it was at its time,
-however many of them share a batch. ``enable_object_reuse`` leaves that out."""
+"""A function may change what it gave out and give it out again, as where Flink does not reuse
+objects: each record is what it was at its time, however many of them share a batch.
+``enable_object_reuse`` leaves that out."""
 
 from __future__ import annotations
 
@@ -32,7 +33,12 @@ from flinkpy.datastream import (
     SourceFunction,
 )
 from flinkpy.datastream.window import CountTrigger as Count
-from flinkpy.datastream.window import EventTimeSessionWindows, GlobalWindows, PurgingTrigger, TumblingEventTimeWindows
+from flinkpy.datastream.window import (
+    EventTimeSessionWindows,
+    GlobalWindows,
+    PurgingTrigger,
+    TumblingEventTimeWindows,
+)
 from flinkpy.operators.chain.output_isolation import copied, private
 from flinkpy.testing import CollectingSink, embedded_environment
 
@@ -55,9 +61,18 @@ class Pair(NamedTuple):
     n: Any
 
 
-class Growing(MapFunction, FlatMapFunction, ProcessFunction, CoMapFunction, CoFlatMapFunction, ProcessJoinFunction, CoGroupFunction,  # type: ignore[misc]
-              ProcessWindowFunction):
-    """Whatever it is called with, it puts that into its one list and gives the list, or what ``form`` makes around it."""
+class Growing(  # type: ignore[misc]
+    MapFunction,
+    FlatMapFunction,
+    ProcessFunction,
+    CoMapFunction,
+    CoFlatMapFunction,
+    ProcessJoinFunction,
+    CoGroupFunction,
+    ProcessWindowFunction,
+):
+    """Whatever it is called with, it puts that into its one list and gives the list, or what
+    ``form`` makes around it."""
 
     def __init__(self, form: Callable[[list[Any]], Any] = lambda seen: seen) -> None:
         self.seen: list[Any] = []
@@ -88,7 +103,6 @@ class Growing(MapFunction, FlatMapFunction, ProcessFunction, CoMapFunction, CoFl
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
         return (self.map(each) for each in elements)
-
 
     def join(self, first: Any, second: Any) -> Any:
         return self.map(first)
@@ -152,37 +166,81 @@ def run(*streams: DataStream) -> list[list[Any]]:
 CALLS: dict[str, Callable[[DataStream, Growing], DataStream]] = {
     "map": lambda s, f: s.map(f),
     "bound method": lambda s, f: s.map(f.map),
-    "map before other stages": lambda s, f: s.map(f).filter(lambda seen: True).map(lambda seen: seen),
+    "map before other stages": lambda s, f: (
+        s.map(f).filter(lambda seen: True).map(lambda seen: seen)
+    ),
     "flat_map": lambda s, f: s.flat_map(f),
-    "flat_map before another": lambda s, f: s.flat_map(f).flat_map(lambda seen: (seen,)).flat_map(lambda seen: (seen,)),
+    "flat_map before another": lambda s, f: (
+        s.flat_map(f).flat_map(lambda seen: (seen,)).flat_map(lambda seen: (seen,))
+    ),
     "keyed map": lambda s, f: s.key_by(one).map(f),
     "process": lambda s, f: s.process(f),
     "connected map": lambda s, f: s.connect(s).map(f),
     "connected flat_map": lambda s, f: s.connect(s).flat_map(f),
     "window": lambda s, f: s.key_by(one).window(TumblingEventTimeWindows.of(ms(10))).process(f),
-    "window of one record": lambda s, f: s.key_by(one).window(GlobalWindows.create()).trigger(PurgingTrigger.of(Count.of(1))).process(f),
-    "window over slices": lambda s, f: s.key_by(one).window(TumblingEventTimeWindows.of(ms(1))).reduce(lambda a, b: b, f),
-    "interval join": lambda s, f: s.key_by(time).interval_join(s.key_by(time)).between(ms(0), ms(0)).process(f),
-    "join": lambda s, f: s.join(s).where(time).equal_to(time).window(TumblingEventTimeWindows.of(ms(10))).apply(f.join),
-    "join of any number": lambda s, f: s.join(s).where(time).equal_to(time).window(TumblingEventTimeWindows.of(ms(10))).apply(Flat(f)),
-    "join in sessions": lambda s, f: s.join(s).where(time).equal_to(time).window(EventTimeSessionWindows.with_gap(ms(1))).apply(f.join),
-    "co-group": lambda s, f: s.co_group(s).where(one).equal_to(one).window(TumblingEventTimeWindows.of(ms(10))).apply(f),
+    "window of one record": lambda s, f: (
+        s.key_by(one)
+        .window(GlobalWindows.create())
+        .trigger(PurgingTrigger.of(Count.of(1)))
+        .process(f)
+    ),
+    "window over slices": lambda s, f: (
+        s.key_by(one).window(TumblingEventTimeWindows.of(ms(1))).reduce(lambda a, b: b, f)
+    ),
+    "interval join": lambda s, f: (
+        s.key_by(time).interval_join(s.key_by(time)).between(ms(0), ms(0)).process(f)
+    ),
+    "join": lambda s, f: (
+        s.join(s)
+        .where(time)
+        .equal_to(time)
+        .window(TumblingEventTimeWindows.of(ms(10)))
+        .apply(f.join)
+    ),
+    "join of any number": lambda s, f: (
+        s.join(s)
+        .where(time)
+        .equal_to(time)
+        .window(TumblingEventTimeWindows.of(ms(10)))
+        .apply(Flat(f))
+    ),
+    "join in sessions": lambda s, f: (
+        s.join(s)
+        .where(time)
+        .equal_to(time)
+        .window(EventTimeSessionWindows.with_gap(ms(1)))
+        .apply(f.join)
+    ),
+    "co-group": lambda s, f: (
+        s.co_group(s).where(one).equal_to(one).window(TumblingEventTimeWindows.of(ms(10))).apply(f)
+    ),
 }
 FORMS: dict[str, Callable[[list[Any]], Any]] = {
-    "list": lambda seen: seen, "tuple": lambda seen: ("k", seen), "dict": lambda seen: {"n": seen}, "Row": lambda seen: Row(n=seen),
-    "nested": lambda seen: {"a": [(1, seen)]}, "dataclass": Event, "dataclass with slots": Slotted, "named tuple": lambda seen: Pair("k", seen)}
+    "list": lambda seen: seen,
+    "tuple": lambda seen: ("k", seen),
+    "dict": lambda seen: {"n": seen},
+    "Row": lambda seen: Row(n=seen),
+    "nested": lambda seen: {"a": [(1, seen)]},
+    "dataclass": Event,
+    "dataclass with slots": Slotted,
+    "named tuple": lambda seen: Pair("k", seen),
+}
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_what_is_given_out_again_and_again_is_each_time_what_it_was(call: str) -> None:
-    assert run(CALLS[call](numbers(embedded_environment()), Growing())) == [[[1], [1, 2], [1, 2, 3]]]
+    assert run(CALLS[call](numbers(embedded_environment()), Growing())) == [
+        [[1], [1, 2], [1, 2, 3]]
+    ]
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("call", ["map", "flat_map", "process", "window"])
 def test_that_holds_whatever_it_is_part_of(call: str, form: str) -> None:
     make = FORMS[form]
-    assert run(CALLS[call](numbers(embedded_environment()), Growing(make))) == [[make([1]), make([1, 2]), make([1, 2, 3])]]
+    assert run(CALLS[call](numbers(embedded_environment()), Growing(make))) == [
+        [make([1]), make([1, 2]), make([1, 2, 3])]
+    ]
 
 
 def test_that_holds_for_timers_and_side_outputs_too() -> None:
@@ -206,7 +264,9 @@ def test_a_record_that_was_kept_and_is_changed_later_went_out_as_it_was() -> Non
             self.last = value
             return value
 
-    records = embedded_environment().from_collection([{"n": 1}, {"n": 2}]).map(lambda record: record)
+    records = (
+        embedded_environment().from_collection([{"n": 1}, {"n": 2}]).map(lambda record: record)
+    )
     assert run(records.map(Linking())) == [[{"n": 1}, {"n": 2}]]
 
 
@@ -227,7 +287,9 @@ class Later(MapFunction):
 @pytest.mark.parametrize("batch_records", [1, 4096])
 def test_a_function_may_begin_to_give_its_list_at_any_record(batch_records: int) -> None:
     env = embedded_environment({"taskmanager.network.batch.max-records": batch_records})
-    assert run(env.from_sequence(1, 13).map(Later())) == [[*range(1, 11), [11], [11, 12], [11, 12, 13]]]
+    assert run(env.from_sequence(1, 13).map(Later())) == [
+        [*range(1, 11), [11], [11, 12], [11, 12, 13]]
+    ]
 
 
 @pytest.mark.finding("first-use 2")
@@ -241,12 +303,16 @@ def test_a_filter_may_keep_what_it_lets_through_and_change_it_later() -> None:
             kept.append(value)
             return True
 
-    assert run(numbers(embedded_environment()).map(lambda n: [n]).filter(Keeping())) == [[[1], [2], [3]]]
+    assert run(numbers(embedded_environment()).map(lambda n: [n]).filter(Keeping())) == [
+        [[1], [2], [3]]
+    ]
 
 
 @pytest.mark.finding("first-use 2")
 def test_results_of_one_call_that_are_the_same_object_are_records_of_their_own() -> None:
-    twice = numbers(embedded_environment()).map(lambda n: [n]).flat_map(lambda value: [value, value])
+    twice = (
+        numbers(embedded_environment()).map(lambda n: [n]).flat_map(lambda value: [value, value])
+    )
     assert run(twice.map(Appending())) == [[[n, 0] for n in (1, 1, 2, 2, 3, 3)]]
 
 
@@ -263,7 +329,18 @@ def test_with_object_reuse_it_is_the_object_itself() -> None:
 
 
 def test_what_cannot_change_is_given_out_as_it_is_and_so_is_what_cannot_be_copied() -> None:
-    for value in (1, "text", None, ("k", 1.5), (SIDE, 1), ("k", (1, ())), len, Color.RED, threading.Lock(), pa.table({"a": [1]})):
+    for value in (
+        1,
+        "text",
+        None,
+        ("k", 1.5),
+        (SIDE, 1),
+        ("k", (1, ())),
+        len,
+        Color.RED,
+        threading.Lock(),
+        pa.table({"a": [1]}),
+    ):
         assert private(value) is value
         assert copied(value) is value
 
@@ -292,15 +369,37 @@ class Bag(dict):  # type: ignore[type-arg]
     """A dict of the user's own class."""
 
 
-ATOMS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=3), st.binary(max_size=3),
-                  st.decimals(allow_nan=False),
-                  st.dates(), st.just(np.int64(3)), st.just(Color.RED), st.builds(Word, st.text(max_size=3)))
-VALUES = st.recursive(ATOMS, lambda parts: st.one_of(
-    st.lists(parts, max_size=3), st.lists(parts, max_size=3).map(tuple), st.dictionaries(st.text(max_size=2), parts, max_size=3),
-    st.dictionaries(st.text(max_size=2), parts, max_size=3).map(Bag), parts.map(Event),
-    parts.map(Slotted), parts.map(Plain),
-    parts.map(lambda part: Pair("k", part)), parts.map(lambda part: Row(n=part)), st.sets(st.integers(), max_size=3),
-    parts.map(lambda part: [part, part]), st.binary(max_size=3).map(bytearray)), max_leaves=8)
+ATOMS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(max_size=3),
+    st.binary(max_size=3),
+    st.decimals(allow_nan=False),
+    st.dates(),
+    st.just(np.int64(3)),
+    st.just(Color.RED),
+    st.builds(Word, st.text(max_size=3)),
+)
+VALUES = st.recursive(
+    ATOMS,
+    lambda parts: st.one_of(
+        st.lists(parts, max_size=3),
+        st.lists(parts, max_size=3).map(tuple),
+        st.dictionaries(st.text(max_size=2), parts, max_size=3),
+        st.dictionaries(st.text(max_size=2), parts, max_size=3).map(Bag),
+        parts.map(Event),
+        parts.map(Slotted),
+        parts.map(Plain),
+        parts.map(lambda part: Pair("k", part)),
+        parts.map(lambda part: Row(n=part)),
+        st.sets(st.integers(), max_size=3),
+        parts.map(lambda part: [part, part]),
+        st.binary(max_size=3).map(bytearray),
+    ),
+    max_leaves=8,
+)
 
 
 def mutable_parts(value: Any, found: dict[int, Any] | None = None) -> dict[int, Any]:
@@ -310,16 +409,32 @@ def mutable_parts(value: Any, found: dict[int, Any] | None = None) -> dict[int, 
         return found
     if isinstance(value, (list, dict, set, bytearray, Event, Plain, Row)):
         found[id(value)] = value
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else value._values if isinstance(value, Row) \
-        else [value.n] if isinstance(value, (Event, Slotted)) else [value.parts] if isinstance(value, Plain) else ()
+    parts = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, (list, tuple))
+        else value._values
+        if isinstance(value, Row)
+        else [value.n]
+        if isinstance(value, (Event, Slotted))
+        else [value.parts]
+        if isinstance(value, Plain)
+        else ()
+    )
     for part in parts:
         mutable_parts(part, found)
     return found
 
 
 def is_plain(value: Any) -> bool:
-    """Whether it is text, numbers and tuples of these, and no object of a derived class, which could have attributes."""
-    return all(map(is_plain, value)) if type(value) is tuple else type(value) in (str, int, float, bool, bytes, type(None))
+    """Whether it is text, numbers and tuples of these, and no object of a derived class, which
+    could have attributes."""
+    return (
+        all(map(is_plain, value))
+        if type(value) is tuple
+        else type(value) in (str, int, float, bool, bytes, type(None))
+    )
 
 
 @given(VALUES)
@@ -330,7 +445,8 @@ def test_a_copy_is_equal_and_shares_nothing_that_can_change(value: Any) -> None:
     assert copy == value
     assert isinstance(copy, type(value))
     assert not mutable_parts(copy).keys() & mutable_parts(value).keys()
-    assert len(mutable_parts(copy)) == len(mutable_parts(value))  # what it holds twice, the copy holds twice
+    # what it holds twice, the copy holds twice
+    assert len(mutable_parts(copy)) == len(mutable_parts(value))
     if is_plain(value):
         assert copy is value
 

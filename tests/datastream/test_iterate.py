@@ -1,4 +1,5 @@
-"""Loops through the API, on the embedded cluster: what goes round, when it ends, and what is refused."""
+"""Loops through the API, on the embedded cluster: what goes round, when it ends, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -49,7 +50,11 @@ def results(stream: Any) -> list[Any]:
 def down_to_zero(stream: DataStream, shuffle: str = "forward") -> DataStream:
     """(name, n) goes round n times; gives (name, 0)."""
     iteration = stream.iterate()
-    moved: DataStream = iteration.key_by(lambda pair: pair[1]) if shuffle == "key_by" else getattr(iteration, shuffle)()
+    moved: DataStream = (
+        iteration.key_by(lambda pair: pair[1])
+        if shuffle == "key_by"
+        else getattr(iteration, shuffle)()
+    )
     smaller = moved.map(lambda pair: (pair[0], pair[1] - 1))
     iteration.close_with(smaller.filter(lambda pair: pair[1] > 0))
     return smaller.filter(lambda pair: pair[1] <= 0)
@@ -57,19 +62,27 @@ def down_to_zero(stream: DataStream, shuffle: str = "forward") -> DataStream:
 
 @pytest.mark.parametrize("parallelism", [1, 2, 4])
 @pytest.mark.parametrize("shuffle", ["forward", "key_by", "rebalance", "shuffle"])
-def test_nothing_is_lost_however_records_go_round(env: StreamExecutionEnvironment, parallelism: int, shuffle: str) -> None:
+def test_nothing_is_lost_however_records_go_round(
+    env: StreamExecutionEnvironment, parallelism: int, shuffle: str
+) -> None:
     env.set_parallelism(parallelism)
     numbers = env.from_sequence(1, 300).map(lambda number: (number, 1 + number % 17))
-    assert sorted(results(down_to_zero(numbers, shuffle))) == [(number, 0) for number in range(1, 301)]
+    assert sorted(results(down_to_zero(numbers, shuffle))) == [
+        (number, 0) for number in range(1, 301)
+    ]
 
 
 @pytest.mark.parametrize(("ends", "middle"), [(2, 3), (3, 2), (4, 3), (1, 2)])
-def test_operators_in_the_loop_may_have_another_parallelism_than_its_ends(env: StreamExecutionEnvironment, ends: int, middle: int) -> None:
+def test_operators_in_the_loop_may_have_another_parallelism_than_its_ends(
+    env: StreamExecutionEnvironment, ends: int, middle: int
+) -> None:
     env.set_parallelism(ends)
     iteration = env.from_sequence(1, 200).map(lambda number: (number, 1 + number % 9)).iterate()
     smaller = iteration.rescale().map(lambda pair: (pair[0], pair[1] - 1)).set_parallelism(middle)
     iteration.close_with(smaller.rescale().filter(lambda pair: pair[1] > 0))
-    assert sorted(results(smaller.filter(lambda pair: pair[1] <= 0))) == [(number, 0) for number in range(1, 201)]
+    assert sorted(results(smaller.filter(lambda pair: pair[1] <= 0))) == [
+        (number, 0) for number in range(1, 201)
+    ]
 
 
 def test_columns_become_rows_in_the_loop(env: StreamExecutionEnvironment) -> None:
@@ -115,7 +128,9 @@ def test_state_in_the_loop_sees_every_round(env: StreamExecutionEnvironment) -> 
     assert most == {"a": 7, "b": 2, "c": 7}
 
 
-def test_what_goes_back_may_come_from_a_side_output_and_from_several_streams(env: StreamExecutionEnvironment) -> None:
+def test_what_goes_back_may_come_from_a_side_output_and_from_several_streams(
+    env: StreamExecutionEnvironment,
+) -> None:
     again = OutputTag("again", Types.INT())
 
     class Step(ProcessFunction):
@@ -130,12 +145,16 @@ def test_what_goes_back_may_come_from_a_side_output_and_from_several_streams(env
     assert Counter(value for value in results(steps) if value <= 1) == {0: 20, 1: 1}
 
 
-def test_loops_can_follow_each_other_and_stand_side_by_side(env: StreamExecutionEnvironment) -> None:
+def test_loops_can_follow_each_other_and_stand_side_by_side(
+    env: StreamExecutionEnvironment,
+) -> None:
     env.set_parallelism(2)
     once = down_to_zero(env.from_sequence(1, 40).map(lambda number: (number, 3)))
     twice = down_to_zero(once.map(lambda pair: (pair[0], 5)), "key_by")
     beside = down_to_zero(once.map(lambda pair: (-pair[0], 2)))
-    assert sorted(results(twice.union(beside))) == [(number, 0) for number in range(-40, 41) if number]
+    assert sorted(results(twice.union(beside))) == [
+        (number, 0) for number in range(-40, 41) if number
+    ]
 
 
 class Times(ProcessFunction):
@@ -145,7 +164,9 @@ class Times(ProcessFunction):
         yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
 
 
-def test_event_time_in_the_loop_is_the_inputs_and_ends_when_the_loop_does(env: StreamExecutionEnvironment) -> None:
+def test_event_time_in_the_loop_is_the_inputs_and_ends_when_the_loop_does(
+    env: StreamExecutionEnvironment,
+) -> None:
     class OnTime(KeyedProcessFunction):
         def process_element(self, value: int, ctx: Any) -> Any:
             ctx.timer_service().register_event_time_timer(ctx.timestamp())
@@ -157,24 +178,46 @@ def test_event_time_in_the_loop_is_the_inputs_and_ends_when_the_loop_does(env: S
             assert ctx.timer_service().current_watermark() >= timestamp
             yield "timer", timestamp
 
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value: value * 1000)
-    iteration = env.from_collection([1, 2, 3]).assign_timestamps_and_watermarks(strategy).set_parallelism(1).iterate()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda value: value * 1000
+    )
+    iteration = (
+        env.from_collection([1, 2, 3])
+        .assign_timestamps_and_watermarks(strategy)
+        .set_parallelism(1)
+        .iterate()
+    )
     steps = iteration.key_by(lambda value: 0).process(OnTime()).set_parallelism(1)
     iteration.close_with(steps.filter(lambda value: isinstance(value, int)).set_parallelism(1))
     found = results(steps.process(Times()).set_parallelism(1))
     assert {(value, stamp) for value, stamp, _ in found if isinstance(value, int)} == {
-        (0, 1000), (1, 2000), (0, 2000), (2, 3000), (1, 3000), (0, 3000)}  # what comes back keeps its timestamp
+        # what comes back keeps its timestamp
+        (0, 1000),
+        (1, 2000),
+        (0, 2000),
+        (2, 3000),
+        (1, 3000),
+        (0, 3000),
+    }
     assert {value[1] for value, _, _ in found if not isinstance(value, int)} == {1000, 2000, 3000}
     assert all(watermark < BEYOND_TIME + 1000 for _, _, watermark in found)
 
 
-def test_a_watermark_generator_inside_the_loop_does_not_keep_it_from_ending(env: StreamExecutionEnvironment) -> None:
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1)).with_timestamp_assigner(lambda pair: pair[1])
+def test_a_watermark_generator_inside_the_loop_does_not_keep_it_from_ending(
+    env: StreamExecutionEnvironment,
+) -> None:
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_seconds(1)
+    ).with_timestamp_assigner(lambda pair: pair[1])
     env.set_parallelism(2)
     iteration = env.from_sequence(1, 50).map(lambda number: (number, 4)).iterate()
-    steps = iteration.assign_timestamps_and_watermarks(strategy).map(lambda pair: (pair[0], pair[1] - 1))
+    steps = iteration.assign_timestamps_and_watermarks(strategy).map(
+        lambda pair: (pair[0], pair[1] - 1)
+    )
     iteration.close_with(steps.filter(lambda pair: pair[1] > 0))
-    assert sorted(results(steps.filter(lambda pair: pair[1] == 0))) == [(number, 0) for number in range(1, 51)]
+    assert sorted(results(steps.filter(lambda pair: pair[1] == 0))) == [
+        (number, 0) for number in range(1, 51)
+    ]
 
 
 class Later(KeyedProcessFunction):
@@ -185,13 +228,17 @@ class Later(KeyedProcessFunction):
 
     def process_element(self, value: int, ctx: Any) -> None:
         self.kept.update(value)
-        ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() + 40)
+        ctx.timer_service().register_processing_time_timer(
+            ctx.timer_service().current_processing_time() + 40
+        )
 
     def on_timer(self, timestamp: int, ctx: Any) -> Any:
         yield self.kept.value() - 1  # type: ignore[operator]  # it was set
 
 
-def test_max_wait_time_gives_processing_time_timers_their_time(env: StreamExecutionEnvironment) -> None:
+def test_max_wait_time_gives_processing_time_timers_their_time(
+    env: StreamExecutionEnvironment,
+) -> None:
     iteration = env.from_collection([3]).iterate(Duration.of_millis(1500))
     later = iteration.key_by(lambda value: 0).process(Later()).set_parallelism(1)
     iteration.close_with(later.filter(lambda value: value > 0).set_parallelism(1))
@@ -199,7 +246,9 @@ def test_max_wait_time_gives_processing_time_timers_their_time(env: StreamExecut
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
-def test_a_failure_in_the_loop_begins_it_anew(env: StreamExecutionEnvironment, tmp_path: Path, parallelism: int) -> None:
+def test_a_failure_in_the_loop_begins_it_anew(
+    env: StreamExecutionEnvironment, tmp_path: Path, parallelism: int
+) -> None:
     class FailsOnce(MapFunction):
         def map(self, value: tuple[int, int]) -> tuple[int, int]:
             if value == (7, 2):
@@ -238,7 +287,7 @@ def test_a_loop_over_an_endless_input_can_be_cancelled(env: StreamExecutionEnvir
         assert [next(records) for _ in range(50)] == [0] * 50
 
 
-# -- building ------------------------------------------------------------------------------------------------------------
+# -- building --------------------------------------------------------------------------------------
 
 HERE = r"test_iterate\.py:\d+: .*"
 
@@ -248,9 +297,17 @@ def plain() -> StreamExecutionEnvironment:
     return StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded"})
 
 
-def test_a_loop_that_is_not_closed_is_refused_at_execute_with_its_line(plain: StreamExecutionEnvironment) -> None:
+def test_a_loop_that_is_not_closed_is_refused_at_execute_with_its_line(
+    plain: StreamExecutionEnvironment,
+) -> None:
     plain.from_collection([1]).iterate().map(lambda value: value).print()
-    with pytest.raises(ProgramError, match=r"the loop begun by iterate\(\) at .*test_iterate\.py:\d+ has no way back: call close_with"):
+    with pytest.raises(
+        ProgramError,
+        match=(
+            r"the loop begun by iterate\(\) at .*test_iterate\.py:\d+ has no way back: call "
+            r"close_with"
+        ),
+    ):
         plain.execute()
 
 
@@ -261,7 +318,9 @@ def test_a_loop_nobody_reads_is_refused_too(plain: StreamExecutionEnvironment) -
         plain.get_execution_plan()
 
 
-def test_a_program_with_a_loop_is_automatically_a_streaming_one(plain: StreamExecutionEnvironment) -> None:
+def test_a_program_with_a_loop_is_automatically_a_streaming_one(
+    plain: StreamExecutionEnvironment,
+) -> None:
     plain.set_parallelism(1).set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)
     assert results(down_to_zero(plain.from_collection([("a", 3)]))) == [("a", 0)]
 
@@ -270,7 +329,13 @@ def test_a_loop_in_a_batch_program_is_refused(plain: StreamExecutionEnvironment)
     plain.set_parallelism(1).set_runtime_mode(RuntimeExecutionMode.BATCH)
     iteration = plain.from_collection([1]).iterate()
     iteration.close_with(iteration.map(identity))
-    with pytest.raises(ProgramError, match=r"the loop begun by iterate\(\) at .*test_iterate.py:\d+ cannot run in runtime mode BATCH"):
+    with pytest.raises(
+        ProgramError,
+        match=(
+            r"the loop begun by iterate\(\) at .*test_iterate.py:\d+ cannot run in runtime mode "
+            r"BATCH"
+        ),
+    ):
         plain.execute()
 
 
@@ -278,15 +343,26 @@ def identity(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize(("feedback", "message"), [
-    (lambda env, it: it.map(identity).set_parallelism(2), r"the parallelism of the feedback stream is 2, .* input 1; call set_parallelism\(1\)"),
-    (lambda env, it: env.from_collection([1]), "takes a stream made from this iteration"),
-    (lambda env, it: it, "there is no operator in this loop"),
-    (lambda env, it: it.rebalance(), "there is no operator in this loop"),
-    (lambda env, it: [1], "takes a stream"),
-    (lambda env, it: StreamExecutionEnvironment().from_collection([1]), "different environments"),
-])
-def test_feedback_that_cannot_be_is_refused(plain: StreamExecutionEnvironment, feedback: Any, message: str) -> None:
+@pytest.mark.parametrize(
+    ("feedback", "message"),
+    [
+        (
+            lambda env, it: it.map(identity).set_parallelism(2),
+            r"the parallelism of the feedback stream is 2, .* input 1; call set_parallelism\(1\)",
+        ),
+        (lambda env, it: env.from_collection([1]), "takes a stream made from this iteration"),
+        (lambda env, it: it, "there is no operator in this loop"),
+        (lambda env, it: it.rebalance(), "there is no operator in this loop"),
+        (lambda env, it: [1], "takes a stream"),
+        (
+            lambda env, it: StreamExecutionEnvironment().from_collection([1]),
+            "different environments",
+        ),
+    ],
+)
+def test_feedback_that_cannot_be_is_refused(
+    plain: StreamExecutionEnvironment, feedback: Any, message: str
+) -> None:
     plain.set_parallelism(1)
     iteration = plain.from_collection([1]).iterate()
     with pytest.raises(ProgramError, match=HERE + message):
@@ -298,7 +374,9 @@ def test_a_loop_is_closed_once(plain: StreamExecutionEnvironment) -> None:
     iteration = plain.from_collection([1]).iterate()
     body = iteration.map(identity)
     assert iteration.close_with(body) is body
-    with pytest.raises(ProgramError, match=HERE + r"closed already \(.*test_iterate\.py:\d+\); .* union"):
+    with pytest.raises(
+        ProgramError, match=HERE + r"closed already \(.*test_iterate\.py:\d+\); .* union"
+    ):
         iteration.close_with(body)
 
 
@@ -322,11 +400,16 @@ def test_checkpoints_are_refused_where_there_is_a_loop(plain: StreamExecutionEnv
     plain.set_parallelism(1).enable_checkpointing(1000)
     iteration = plain.from_collection([1]).iterate()
     iteration.close_with(iteration.map(identity))
-    with pytest.raises(ProgramError, match=HERE + r"not possible with the loop begun by iterate\(\) at .*test_iterate\.py"):
+    with pytest.raises(
+        ProgramError,
+        match=HERE + r"not possible with the loop begun by iterate\(\) at .*test_iterate\.py",
+    ):
         plain.execute()
 
 
-def test_the_plan_of_a_loop_has_its_ends_side_by_side_in_one_slot(plain: StreamExecutionEnvironment) -> None:
+def test_the_plan_of_a_loop_has_its_ends_side_by_side_in_one_slot(
+    plain: StreamExecutionEnvironment,
+) -> None:
     from flinkpy.core.ids import IdFactory
     from flinkpy.graph.job_graph_generator import build_job_graph
     from flinkpy.graph.plan import draw_plan
@@ -338,10 +421,16 @@ def test_the_plan_of_a_loop_has_its_ends_side_by_side_in_one_slot(plain: StreamE
     iteration.close_with(body)
     nodes = {node["type"]: node for node in json.loads(plain.get_execution_plan())["nodes"]}
     ends = [name for name in nodes if "Iteration" in name]
-    assert sorted(name.split("-")[0] for name in ends) == ["IterationEntry", "IterationSink", "Source: IterationSource"]
+    assert sorted(name.split("-")[0] for name in ends) == [
+        "IterationEntry",
+        "IterationSink",
+        "Source: IterationSource",
+    ]
     assert "predecessors" not in nodes[next(name for name in ends if "Source" in name)]
     graph = build_job_graph(stream_graph(plain.program, None), IdFactory().job_id())
     assert "IterationSink" in draw_plan(stream_graph(plain.program, None))
     located = [vertex for vertex in graph.vertices if vertex.co_location_group is not None]
-    assert {(vertex.slot_sharing_group, vertex.parallelism, len(vertex.operators)) for vertex in located} == {("numbers", 2, 1)}
+    assert {
+        (vertex.slot_sharing_group, vertex.parallelism, len(vertex.operators)) for vertex in located
+    } == {("numbers", 2, 1)}
     assert len(located) == 3

@@ -66,9 +66,15 @@ class Everything(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
         self.all = runtime_context.get_list_state(ListStateDescriptor("all", Types.STRING()))
-        self.letters = runtime_context.get_map_state(MapStateDescriptor("letters", Types.STRING(), Types.INT()))
-        self.longest = runtime_context.get_reducing_state(ReducingStateDescriptor("longest", max, Types.STRING()))
-        self.mean = runtime_context.get_aggregating_state(AggregatingStateDescriptor("mean", Mean(), Types.DOUBLE()))
+        self.letters = runtime_context.get_map_state(
+            MapStateDescriptor("letters", Types.STRING(), Types.INT())
+        )
+        self.longest = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("longest", max, Types.STRING())
+        )
+        self.mean = runtime_context.get_aggregating_state(
+            AggregatingStateDescriptor("mean", Mean(), Types.DOUBLE())
+        )
 
     def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Any:
         self.count.update((self.count.value() or 0) + 1)
@@ -76,11 +82,20 @@ class Everything(KeyedProcessFunction):
         self.letters.put(value[0], (self.letters.get(value[0]) or 0) + 1)
         self.longest.add(value)
         self.mean.add(len(value))
-        yield ctx.get_current_key(), self.count.value(), sorted(self.all), dict(self.letters.items()), self.longest.get(), self.mean.get()
+        yield (
+            ctx.get_current_key(),
+            self.count.value(),
+            sorted(self.all),
+            dict(self.letters.items()),
+            self.longest.get(),
+            self.mean.get(),
+        )
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
-def test_every_kind_of_state_counts_per_key(env: StreamExecutionEnvironment, parallelism: int) -> None:
+def test_every_kind_of_state_counts_per_key(
+    env: StreamExecutionEnvironment, parallelism: int
+) -> None:
     env.set_parallelism(parallelism)
     last: dict[int, Any] = {}
     for key, count, *rest in results(env.from_collection(WORDS).key_by(len).process(Everything())):
@@ -89,7 +104,12 @@ def test_every_kind_of_state_counts_per_key(env: StreamExecutionEnvironment, par
     assert last.keys() == {len(word) for word in WORDS}
     for key, (count, words, letters, longest, mean) in last.items():
         expected = [word for word in WORDS if len(word) == key]
-        assert (count, words, longest, mean) == (len(expected), sorted(expected), max(expected), key)
+        assert (count, words, longest, mean) == (
+            len(expected),
+            sorted(expected),
+            max(expected),
+            key,
+        )
         assert letters == Counter(word[0] for word in expected)
 
 
@@ -102,19 +122,35 @@ class WordCount(MapFunction):
         return value, self.count.value()
 
 
-@pytest.mark.parametrize("output_type", [None, Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.INT()])])
-def test_a_map_function_on_a_keyed_stream_keeps_state(env: StreamExecutionEnvironment, output_type: Any) -> None:
-    found = [tuple(result) for result in results(env.from_collection(WORDS).key_by(lambda word: word).map(WordCount(), output_type))]
-    assert sorted(found) == sorted((word, n) for word, count in Counter(WORDS).items() for n in range(1, count + 1))
+@pytest.mark.parametrize(
+    "output_type", [None, Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.INT()])]
+)
+def test_a_map_function_on_a_keyed_stream_keeps_state(
+    env: StreamExecutionEnvironment, output_type: Any
+) -> None:
+    found = [
+        tuple(result)
+        for result in results(
+            env.from_collection(WORDS).key_by(lambda word: word).map(WordCount(), output_type)
+        )
+    ]
+    assert sorted(found) == sorted(
+        (word, n) for word, count in Counter(WORDS).items() for n in range(1, count + 1)
+    )
 
 
-def test_state_on_a_stream_without_keys_fails_the_job_with_what_to_do(env: StreamExecutionEnvironment) -> None:
+def test_state_on_a_stream_without_keys_fails_the_job_with_what_to_do(
+    env: StreamExecutionEnvironment,
+) -> None:
     with pytest.raises(JobExecutionError, match=r"call key_by\(\.\.\.\) before it"):
         results(env.from_collection(WORDS).map(WordCount()))
 
 
-class AskingLate(MapFunction, FlatMapFunction, FilterFunction, ReduceFunction, CoMapFunction, CoFlatMapFunction):
-    """Asks for its state when the first record comes: until then it does not know that it needs any."""
+class AskingLate(
+    MapFunction, FlatMapFunction, FilterFunction, ReduceFunction, CoMapFunction, CoFlatMapFunction
+):
+    """Asks for its state when the first record comes: until then it does not know that it needs
+    any."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.context = runtime_context
@@ -138,22 +174,51 @@ class AskingLate(MapFunction, FlatMapFunction, FilterFunction, ReduceFunction, C
     flat_map1 = flat_map2 = flat_map
 
 
-@pytest.mark.parametrize(("call", "expected"), [
-    (lambda keyed, f: keyed.map(f), [("a", 1), ("a", 2), ("b", 1)]),
-    (lambda keyed, f: keyed.map(f, Types.TUPLE([Types.STRING(), Types.LONG()])), [("a", 1), ("a", 2), ("b", 1)]),
-    (lambda keyed, f: keyed.flat_map(f), [("a", 1), ("a", 2), ("b", 1)]),
-    (lambda keyed, f: keyed.filter(f), ["a1", "a2", "b1"]),
-    (lambda keyed, f: keyed.reduce(f), ["a1", "a1", "b1"]),  # it is called for the second one only
-    (lambda keyed, f: keyed.connect(keyed).map(f), [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1), ("b", 2)]),
-    (lambda keyed, f: keyed.connect(keyed).flat_map(f), [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1), ("b", 2)]),
-])
-def test_state_may_be_asked_for_when_the_first_record_comes(env: StreamExecutionEnvironment, call: Any, expected: list[Any]) -> None:
-    assert sorted(results(call(env.from_collection(["a1", "b1", "a2"]).key_by(lambda value: value[0]), AskingLate()))) == expected
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda keyed, f: keyed.map(f), [("a", 1), ("a", 2), ("b", 1)]),
+        (
+            lambda keyed, f: keyed.map(f, Types.TUPLE([Types.STRING(), Types.LONG()])),
+            [("a", 1), ("a", 2), ("b", 1)],
+        ),
+        (lambda keyed, f: keyed.flat_map(f), [("a", 1), ("a", 2), ("b", 1)]),
+        (lambda keyed, f: keyed.filter(f), ["a1", "a2", "b1"]),
+        (
+            lambda keyed, f: keyed.reduce(f),
+            ["a1", "a1", "b1"],
+        ),  # it is called for the second one only
+        (
+            lambda keyed, f: keyed.connect(keyed).map(f),
+            [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1), ("b", 2)],
+        ),
+        (
+            lambda keyed, f: keyed.connect(keyed).flat_map(f),
+            [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1), ("b", 2)],
+        ),
+    ],
+)
+def test_state_may_be_asked_for_when_the_first_record_comes(
+    env: StreamExecutionEnvironment, call: Any, expected: list[Any]
+) -> None:
+    assert (
+        sorted(
+            results(
+                call(
+                    env.from_collection(["a1", "b1", "a2"]).key_by(lambda value: value[0]),
+                    AskingLate(),
+                )
+            )
+        )
+        == expected
+    )
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("use", [lambda state: state.value(), lambda state: state.update(7)])
-def test_state_is_refused_in_open_where_there_is_no_record_and_so_no_key(env: StreamExecutionEnvironment, backend: str, use: Any) -> None:
+def test_state_is_refused_in_open_where_there_is_no_record_and_so_no_key(
+    env: StreamExecutionEnvironment, backend: str, use: Any
+) -> None:
     class Hasty(MapFunction):
         def open(self, runtime_context: RuntimeContext) -> None:
             use(runtime_context.get_state(ValueStateDescriptor("count", Types.LONG())))
@@ -162,13 +227,21 @@ def test_state_is_refused_in_open_where_there_is_no_record_and_so_no_key(env: St
             return value
 
     env.configure({"state.backend.type": backend})
-    with pytest.raises(JobExecutionError, match=r"test_keyed_state\.py:\d+: there is no record yet, and so no key: open\(\) takes the state"):
+    with pytest.raises(
+        JobExecutionError,
+        match=(
+            r"test_keyed_state\.py:\d+: there is no record yet, and so no key: open\(\) takes the "
+            r"state"
+        ),
+    ):
         results(env.from_collection(WORDS).key_by(len).map(Hasty()))
 
 
 class Multiply(CoMapFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.sums = runtime_context.get_reducing_state(ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG()))
+        self.sums = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG())
+        )
 
     def map1(self, value: int) -> Any:
         self.sums.add(value)
@@ -185,7 +258,7 @@ def test_connected_keyed_streams_share_their_state(env: StreamExecutionEnvironme
     assert max(result for result in found if result[0] == 0) == (0, sum(range(0, 20, 2)))
 
 
-# -- timers --------------------------------------------------------------------------------------------------------------------------
+# -- timers ----------------------------------------------------------------------------------------
 
 
 class ItsTime(TimestampAssigner):
@@ -197,7 +270,9 @@ class Totals(KeyedProcessFunction):
     """The sum per key and hundred milliseconds of event time, given when it is complete."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.sums = runtime_context.get_map_state(MapStateDescriptor("sums", Types.LONG(), Types.LONG()))
+        self.sums = runtime_context.get_map_state(
+            MapStateDescriptor("sums", Types.LONG(), Types.LONG())
+        )
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
         timestamp = ctx.timestamp()
@@ -209,26 +284,36 @@ class Totals(KeyedProcessFunction):
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
         assert ctx.timestamp() == timestamp
         assert ctx.time_domain() is TimeDomain.EVENT_TIME
-        yield ctx.get_current_key(), timestamp, self.sums.get(timestamp), ctx.timer_service().current_watermark() >= timestamp
+        yield (
+            ctx.get_current_key(),
+            timestamp,
+            self.sums.get(timestamp),
+            ctx.timer_service().current_watermark() >= timestamp,
+        )
         self.sums.remove(timestamp)
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
-def test_event_time_timers_fire_and_the_last_ones_at_the_end_of_a_bounded_source(env: StreamExecutionEnvironment, parallelism: int) -> None:
+def test_event_time_timers_fire_and_the_last_ones_at_the_end_of_a_bounded_source(
+    env: StreamExecutionEnvironment, parallelism: int
+) -> None:
     env.set_parallelism(parallelism)
     events = [(f"k{number % 3}", number * 7) for number in range(300)]
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ItsTime())
     timed = env.from_collection(events).assign_timestamps_and_watermarks(strategy)
     found = results(timed.key_by(lambda event: event[0]).process(Totals()))
     expected = Counter((key, when // 100 * 100 + 99) for key, when in events)
-    assert sorted(found) == sorted((key, end, count, True) for (key, end), count in expected.items())
+    assert sorted(found) == sorted(
+        (key, end, count, True) for (key, end), count in expected.items()
+    )
 
 
 FIRED = threading.Event()  # in this process, as the embedded cluster is
 
 
 class UntilTheTimer(SourceFunction):
-    """Three records, and then it waits for the timer: the timers of a stream that has ended do not fire."""
+    """Three records, and then it waits for the timer: the timers of a stream that has ended do not
+    fire."""
 
     def run(self, ctx: Any) -> None:
         for word in ("a", "b", "a"):
@@ -246,7 +331,8 @@ class Later(KeyedProcessFunction):
     def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> None:
         timers = ctx.timer_service()
         self.seen.add(value)
-        timers.register_processing_time_timer(1)  # long ago: fires at once, and once per registration that came after the last firing
+        # long ago: fires at once, and once per registration that came after the last firing
+        timers.register_processing_time_timer(1)
         timers.register_processing_time_timer(timers.current_processing_time() + 50)
         timers.register_processing_time_timer(2**62)
         timers.delete_processing_time_timer(2**62)
@@ -260,7 +346,9 @@ class Later(KeyedProcessFunction):
                 FIRED.set()
 
 
-def test_processing_time_timers_fire_while_the_stream_is_quiet(env: StreamExecutionEnvironment) -> None:
+def test_processing_time_timers_fire_while_the_stream_is_quiet(
+    env: StreamExecutionEnvironment,
+) -> None:
     FIRED.clear()
     found = results(env.add_source(UntilTheTimer()).key_by(lambda word: word).process(Later()))
     assert ("b", ["b"]) in found

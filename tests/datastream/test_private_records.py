@@ -1,5 +1,6 @@
-"""Records that can be changed in place: who changes what it got changes nothing for others, neither for what is kept to be joined later nor for other
-pairs and windows. ``enable_object_reuse`` turns the copies off that this takes."""
+"""Records that can be changed in place: who changes what it got changes nothing for others, neither
+for what is kept to be joined later nor for other pairs and windows. ``enable_object_reuse`` turns
+the copies off that this takes."""
 
 from __future__ import annotations
 
@@ -34,8 +35,11 @@ from flinkpy.datastream.window import (
 from flinkpy.testing import CollectingSink, embedded_environment
 
 FORMS: dict[str, Callable[[int, int], Any]] = {
-    "dict": lambda number, at: {"n": number, "at": at}, "Row": lambda number, at: Row(n=number, at=at), "list": lambda number, at: [number, at],
-    "tuple of a dict": lambda number, at: ({"n": number}, at)}
+    "dict": lambda number, at: {"n": number, "at": at},
+    "Row": lambda number, at: Row(n=number, at=at),
+    "list": lambda number, at: [number, at],
+    "tuple of a dict": lambda number, at: ({"n": number}, at),
+}
 ms = Time.milliseconds
 at_zero = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record: 0)
 
@@ -77,20 +81,43 @@ def one_key(record: Any) -> int:
 
 
 JOINS: dict[str, Callable[..., Any]] = {
-    "interval": lambda a, b: a.key_by(one_key).interval_join(b.key_by(one_key)).between(ms(-100), ms(100)),
-    "tumbling": lambda a, b: a.join(b).where(one_key).equal_to(one_key).window(TumblingEventTimeWindows.of(ms(100))),
-    "sliding": lambda a, b: a.join(b).where(one_key).equal_to(one_key).window(SlidingEventTimeWindows.of(ms(100), ms(50))),
-    "sessions": lambda a, b: a.join(b).where(one_key).equal_to(one_key).window(EventTimeSessionWindows.with_gap(ms(1000))),
-    "with an evictor": lambda a, b: a.join(b).where(one_key).equal_to(one_key).window(TumblingEventTimeWindows.of(ms(100))).evictor(
-        CountEvictor.of(99)),
+    "interval": lambda a, b: (
+        a.key_by(one_key).interval_join(b.key_by(one_key)).between(ms(-100), ms(100))
+    ),
+    "tumbling": lambda a, b: (
+        a.join(b).where(one_key).equal_to(one_key).window(TumblingEventTimeWindows.of(ms(100)))
+    ),
+    "sliding": lambda a, b: (
+        a.join(b)
+        .where(one_key)
+        .equal_to(one_key)
+        .window(SlidingEventTimeWindows.of(ms(100), ms(50)))
+    ),
+    "sessions": lambda a, b: (
+        a.join(b)
+        .where(one_key)
+        .equal_to(one_key)
+        .window(EventTimeSessionWindows.with_gap(ms(1000)))
+    ),
+    "with an evictor": lambda a, b: (
+        a.join(b)
+        .where(one_key)
+        .equal_to(one_key)
+        .window(TumblingEventTimeWindows.of(ms(100)))
+        .evictor(CountEvictor.of(99))
+    ),
 }
 PAIRS = sorted((left, right) for left in (1, 2) for right in (11, 12, 13))
 
 
 def sides(env: StreamExecutionEnvironment, form: str) -> tuple[DataStream, DataStream]:
     stamped = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(time)
-    made = [[FORMS[form](each, 60 + each) for each in numbers] for numbers in ((1, 2), (11, 12, 13))]
-    left, right = (env.from_collection(records).assign_timestamps_and_watermarks(stamped) for records in made)
+    made = [
+        [FORMS[form](each, 60 + each) for each in numbers] for numbers in ((1, 2), (11, 12, 13))
+    ]
+    left, right = (
+        env.from_collection(records).assign_timestamps_and_watermarks(stamped) for records in made
+    )
     return left, right
 
 
@@ -104,12 +131,22 @@ def run(stream: DataStream) -> list[Any]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("join", JOINS)
 @pytest.mark.parametrize("culprit", ["function", "consumer"])
-def test_every_pair_of_a_join_has_the_records_as_they_came(culprit: str, join: str, form: str) -> None:
+def test_every_pair_of_a_join_has_the_records_as_they_came(
+    culprit: str, join: str, form: str
+) -> None:
     pairs = JOINS[join](*sides(embedded_environment(), form))
     if join == "interval":
-        joined = pairs.process(Spoiling()) if culprit == "function" else pairs.process(Pairing()).map(lambda pair: spoiled_pair(*pair))
+        joined = (
+            pairs.process(Spoiling())
+            if culprit == "function"
+            else pairs.process(Pairing()).map(lambda pair: spoiled_pair(*pair))
+        )
     else:
-        joined = pairs.apply(spoiled_pair) if culprit == "function" else pairs.apply(lambda a, b: (a, b)).map(lambda pair: spoiled_pair(*pair))
+        joined = (
+            pairs.apply(spoiled_pair)
+            if culprit == "function"
+            else pairs.apply(lambda a, b: (a, b)).map(lambda pair: spoiled_pair(*pair))
+        )
     assert run(joined) == sorted(PAIRS * (2 if join == "sliding" else 1))
 
 
@@ -124,7 +161,13 @@ class Groups(CoGroupFunction):
 @pytest.mark.parametrize("form", FORMS)
 def test_groups_of_overlapping_windows_have_the_records_as_they_came(form: str) -> None:
     left, right = sides(embedded_environment(), form)
-    groups = left.co_group(right).where(one_key).equal_to(one_key).window(SlidingEventTimeWindows.of(ms(100), ms(50))).apply(Groups())
+    groups = (
+        left.co_group(right)
+        .where(one_key)
+        .equal_to(one_key)
+        .window(SlidingEventTimeWindows.of(ms(100), ms(50)))
+        .apply(Groups())
+    )
     assert run(groups) == [([1, 2], [11, 12, 13])] * 2
 
 
@@ -132,7 +175,9 @@ def test_with_object_reuse_joins_hand_out_the_records_themselves() -> None:
     env = embedded_environment()
     env.get_config().enable_object_reuse()
     joined = JOINS["interval"](*sides(env, "list")).process(Identities())
-    assert sorted({left for left, _ in run(joined)}) == [1, 2], "each of two lists, whatever it was joined with"
+    assert sorted({left for left, _ in run(joined)}) == [1, 2], (
+        "each of two lists, whatever it was joined with"
+    )
 
 
 class Identities(ProcessJoinFunction):
@@ -147,7 +192,11 @@ class Identities(ProcessJoinFunction):
 def test_windows_of_records_that_can_be_changed_end_as_they_were_filled() -> None:
     env = embedded_environment()
     left, _ = sides(env, "dict")
-    sliding = left.key_by(one_key).window(SlidingEventTimeWindows.of(ms(100), ms(50))).apply(lambda key, window, inputs: inputs)
+    sliding = (
+        left.key_by(one_key)
+        .window(SlidingEventTimeWindows.of(ms(100), ms(50)))
+        .apply(lambda key, window, inputs: inputs)
+    )
     assert run(sliding.process(Spoil())) == [1, 1, 2, 2]
 
 
@@ -156,7 +205,9 @@ def test_windows_of_records_that_can_be_changed_end_as_they_were_filled() -> Non
 def test_one_record_of_many_that_can_be_changed_is_kept_as_it_came(join: str, size: int) -> None:
     env = embedded_environment()
     env.configure({"execution.runtime-mode": "BATCH"})  # in one piece
-    left = env.from_collection([(0, 0)] * (size // 2) + [([1], 0)] + [(0, 0)] * (size // 2)).assign_timestamps_and_watermarks(at_zero)
+    left = env.from_collection(
+        [(0, 0)] * (size // 2) + [([1], 0)] + [(0, 0)] * (size // 2)
+    ).assign_timestamps_and_watermarks(at_zero)
     right = env.from_collection([(0, 0)] * 2).assign_timestamps_and_watermarks(at_zero)
 
     def found(one: Any, other: Any) -> int:
@@ -176,9 +227,17 @@ def test_one_record_of_many_that_can_be_changed_is_kept_as_it_came(join: str, si
 
 WINDOWS: dict[str, Callable[[KeyedStream], WindowedStream]] = {
     "overlapping": lambda keyed: keyed.window(SlidingEventTimeWindows.of(ms(100), ms(50))),
-    "overlapping, of another trigger": lambda keyed: keyed.window(SlidingEventTimeWindows.of(ms(100), ms(50))).trigger(AtTheEnd()),
-    "evaluated for each record": lambda keyed: keyed.window(TumblingEventTimeWindows.of(ms(100))).trigger(CountTrigger.of(1)),
-    "behind an evictor": lambda keyed: keyed.window(TumblingEventTimeWindows.of(ms(100))).trigger(CountTrigger.of(1)).evictor(CountEvictor.of(9)),
+    "overlapping, of another trigger": lambda keyed: keyed.window(
+        SlidingEventTimeWindows.of(ms(100), ms(50))
+    ).trigger(AtTheEnd()),
+    "evaluated for each record": lambda keyed: keyed.window(
+        TumblingEventTimeWindows.of(ms(100))
+    ).trigger(CountTrigger.of(1)),
+    "behind an evictor": lambda keyed: (
+        keyed.window(TumblingEventTimeWindows.of(ms(100)))
+        .trigger(CountTrigger.of(1))
+        .evictor(CountEvictor.of(9))
+    ),
 }
 
 
@@ -214,10 +273,25 @@ def all_and_spoil(key: Any, window: Any, records: Any) -> list[int]:
     return [found]
 
 
-@pytest.mark.parametrize("kept", ["all", "reduced into the first", "reduced into the last", "added to the first", "added to the last"])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "all",
+        "reduced into the first",
+        "reduced into the last",
+        "added to the first",
+        "added to the last",
+    ],
+)
 @pytest.mark.parametrize("windows", WINDOWS)
-def test_a_window_has_its_records_as_they_came_whatever_the_function_did_to_them_in_another(windows: str, kept: str) -> None:
-    stream = embedded_environment().from_collection([[1], [2], [4]]).assign_timestamps_and_watermarks(at_zero)
+def test_a_window_has_its_records_as_they_came_whatever_the_function_did_to_them_in_another(
+    windows: str, kept: str
+) -> None:
+    stream = (
+        embedded_environment()
+        .from_collection([[1], [2], [4]])
+        .assign_timestamps_and_watermarks(at_zero)
+    )
     windowed = WINDOWS[windows](stream.key_by(one_key))
     last = kept.endswith("last")
     if kept == "all":
@@ -225,7 +299,9 @@ def test_a_window_has_its_records_as_they_came_whatever_the_function_did_to_them
     elif kept.startswith("added"):
         results = windowed.aggregate(Sum(last=last))
     else:
-        results = windowed.reduce(lambda one, other: Sum(last=last).merge(one, other)).map(lambda record: record[0])
+        results = windowed.reduce(lambda one, other: Sum(last=last).merge(one, other)).map(
+            lambda record: record[0]
+        )
     assert run(results) == ([7, 7] if windows.startswith("overlapping") else [1, 3, 7])
 
 
@@ -250,19 +326,43 @@ class Tally(AggregateFunction):
 
 
 def test_the_result_of_a_window_is_what_the_aggregate_gave_at_that_time() -> None:
-    numbers = embedded_environment().from_collection([1, 2, 3]).assign_timestamps_and_watermarks(
-        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number: number))
+    numbers = (
+        embedded_environment()
+        .from_collection([1, 2, 3])
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+                lambda number: number
+            )
+        )
+    )
     tallies = numbers.key_by(one_key).window(TumblingEventTimeWindows.of(ms(1))).aggregate(Tally())
-    assert list(tallies.map(spoil_a_list).execute_and_collect()) == [[1, "spoiled"], [1, 2, "spoiled"], [1, 2, 3, "spoiled"]]
+    assert list(tallies.map(spoil_a_list).execute_and_collect()) == [
+        [1, "spoiled"],
+        [1, 2, "spoiled"],
+        [1, 2, 3, "spoiled"],
+    ]
 
 
-@pytest.mark.parametrize("reduce", [
-    lambda total, record: (total if isinstance(total, list) else [total]) + [record], lambda total, record: [total, record],
-    lambda total, record: grown(total, record)])
-def test_what_reduce_makes_of_numbers_is_given_out_as_it_is_at_the_time(reduce: Callable[[Any, Any], Any]) -> None:
-    expected = list(accumulate([1, 2, 3, 4], lambda total, record: copy.deepcopy(reduce(copy.deepcopy(total), record))))
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        lambda total, record: (total if isinstance(total, list) else [total]) + [record],
+        lambda total, record: [total, record],
+        lambda total, record: grown(total, record),
+    ],
+)
+def test_what_reduce_makes_of_numbers_is_given_out_as_it_is_at_the_time(
+    reduce: Callable[[Any, Any], Any],
+) -> None:
+    expected = list(
+        accumulate(
+            [1, 2, 3, 4], lambda total, record: copy.deepcopy(reduce(copy.deepcopy(total), record))
+        )
+    )
     sums = embedded_environment().from_collection([1, 2, 3, 4]).key_by(one_key).reduce(reduce)
-    assert list(sums.map(spoil_a_list).execute_and_collect()) == [spoil_a_list(each) for each in expected]
+    assert list(sums.map(spoil_a_list).execute_and_collect()) == [
+        spoil_a_list(each) for each in expected
+    ]
 
 
 def grown(total: Any, record: int) -> list[int]:
@@ -284,12 +384,22 @@ class Spoil(ProcessFunction):
         spoil(value)
 
 
-# -- what that rests on --------------------------------------------------------------------------------------------------------------------
+# -- what that rests on ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("value", "safe"), [
-    (np.float64(1.5), True), (np.int32(1), True), (np.datetime64(0, "s"), True), (np.zeros(2), False), (np.zeros(1, dtype=[("a", int)])[0], False),
-    (("a", np.float64(1)), True), (("a", np.zeros(1)), False), (Row(1), False)])
+@pytest.mark.parametrize(
+    ("value", "safe"),
+    [
+        (np.float64(1.5), True),
+        (np.int32(1), True),
+        (np.datetime64(0, "s"), True),
+        (np.zeros(2), False),
+        (np.zeros(1, dtype=[("a", int)])[0], False),
+        (("a", np.float64(1)), True),
+        (("a", np.zeros(1)), False),
+        (Row(1), False),
+    ],
+)
 def test_numbers_of_numpy_cannot_be_changed_and_its_arrays_can(value: Any, safe: bool) -> None:
     assert is_safe(value) is safe
     assert could_be_mutated([value]) is not safe

@@ -38,8 +38,19 @@ def results(stream: Any) -> list[Any]:
 def test_words_are_counted_in_two_subtasks(env: StreamExecutionEnvironment) -> None:
     env.set_parallelism(2)
     words = env.from_collection(["to be or", "not to be"]).flat_map(lambda line: line.split())
-    counts = words.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
-    assert sorted(results(counts)) == [("be", 1), ("be", 2), ("not", 1), ("or", 1), ("to", 1), ("to", 2)]
+    counts = (
+        words.map(lambda word: (word, 1))
+        .key_by(lambda pair: pair[0])
+        .reduce(lambda a, b: (a[0], a[1] + b[1]))
+    )
+    assert sorted(results(counts)) == [
+        ("be", 1),
+        ("be", 2),
+        ("not", 1),
+        ("or", 1),
+        ("to", 1),
+        ("to", 2),
+    ]
 
 
 def test_running_aggregates_of_numbers_tuples_and_rows(env: StreamExecutionEnvironment) -> None:
@@ -47,13 +58,19 @@ def test_running_aggregates_of_numbers_tuples_and_rows(env: StreamExecutionEnvir
     pairs = env.from_collection([("a", 3, 1), ("a", 1, 2), ("a", 2, 3)]).key_by(lambda p: p[0])
     assert results(pairs.min(1)) == [("a", 3, 1), ("a", 1, 1), ("a", 1, 1)]
     assert results(pairs.min_by(1)) == [("a", 3, 1), ("a", 1, 2), ("a", 1, 2)]
-    rows = env.from_collection([Row(k="a", n=1), Row(k="a", n=2)], Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()]))
+    rows = env.from_collection(
+        [Row(k="a", n=1), Row(k="a", n=2)],
+        Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()]),
+    )
     assert results(rows.key_by("k").sum("n")) == [Row(k="a", n=1), Row(k="a", n=3)]
 
 
 class Three(SourceFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.place = runtime_context.get_index_of_this_subtask(), runtime_context.get_number_of_parallel_subtasks()
+        self.place = (
+            runtime_context.get_index_of_this_subtask(),
+            runtime_context.get_number_of_parallel_subtasks(),
+        )
 
     def run(self, ctx: Any) -> None:
         for number in range(3):
@@ -63,10 +80,18 @@ class Three(SourceFunction):
         pass
 
 
-def test_one_subtask_runs_a_source_function_unless_the_program_says_otherwise(env: StreamExecutionEnvironment) -> None:
+def test_one_subtask_runs_a_source_function_unless_the_program_says_otherwise(
+    env: StreamExecutionEnvironment,
+) -> None:
     env.set_parallelism(2)
-    assert sorted(results(env.add_source(Three()).map(lambda found: found))) == [(0, 0, 1), (1, 0, 1), (2, 0, 1)]
-    assert sorted(results(env.add_source(Three()).set_parallelism(2))) == [(number, at, 2) for number in range(3) for at in range(2)]
+    assert sorted(results(env.add_source(Three()).map(lambda found: found))) == [
+        (0, 0, 1),
+        (1, 0, 1),
+        (2, 0, 1),
+    ]
+    assert sorted(results(env.add_source(Three()).set_parallelism(2))) == [
+        (number, at, 2) for number in range(3) for at in range(2)
+    ]
 
 
 def test_side_outputs_and_keys_reach_a_process_function(env: StreamExecutionEnvironment) -> None:
@@ -81,8 +106,16 @@ def test_side_outputs_and_keys_reach_a_process_function(env: StreamExecutionEnvi
             yield ctx.get_current_key(), value, ctx.timestamp()
 
     split = env.from_collection([1, 2, 3, 4]).process(Split())
-    assert sorted(results(split.get_side_output(odd).map(lambda x: -x).union(split))) == [-3, -1, 2, 4]
-    assert results(env.from_collection([5, 6]).key_by(lambda x: x % 2).process(Tag())) == [(1, 5, None), (0, 6, None)]
+    assert sorted(results(split.get_side_output(odd).map(lambda x: -x).union(split))) == [
+        -3,
+        -1,
+        2,
+        4,
+    ]
+    assert results(env.from_collection([5, 6]).key_by(lambda x: x % 2).process(Tag())) == [
+        (1, 5, None),
+        (0, 6, None),
+    ]
 
 
 def test_two_streams_meet_in_one_function(env: StreamExecutionEnvironment) -> None:
@@ -93,21 +126,40 @@ def test_two_streams_meet_in_one_function(env: StreamExecutionEnvironment) -> No
         def map2(self, value: str) -> str:
             return f"text {value}"
 
-    connected = env.from_collection([1]).connect(env.from_collection(["a"])).map(Both(), Types.STRING())
+    connected = (
+        env.from_collection([1]).connect(env.from_collection(["a"])).map(Both(), Types.STRING())
+    )
     assert sorted(results(connected)) == ["number 1", "text a"]
 
 
-def test_columns_are_filtered_computed_and_aggregated_as_pandas_does(env: StreamExecutionEnvironment) -> None:
-    frame = pd.DataFrame({"carrier": ["UA", "DL", "UA", "AA", "DL"] * 50, "delay": list(range(250))})
+def test_columns_are_filtered_computed_and_aggregated_as_pandas_does(
+    env: StreamExecutionEnvironment,
+) -> None:
+    frame = pd.DataFrame(
+        {"carrier": ["UA", "DL", "UA", "AA", "DL"] * 50, "delay": list(range(250))}
+    )
     env.set_parallelism(2)
-    stream = env.from_pandas(frame, batch_rows=16).filter(col("delay") % 3 == 0).select("carrier", (col("delay") * 2).alias("delay"))
-    totals = stream.key_by("carrier").aggregate(col("delay").count.alias("flights"), col("delay").avg.alias("mean"), col("delay").max.alias("worst"))
+    stream = (
+        env.from_pandas(frame, batch_rows=16)
+        .filter(col("delay") % 3 == 0)
+        .select("carrier", (col("delay") * 2).alias("delay"))
+    )
+    totals = stream.key_by("carrier").aggregate(
+        col("delay").count.alias("flights"),
+        col("delay").avg.alias("mean"),
+        col("delay").max.alias("worst"),
+    )
     last = {row.carrier: (row.flights, row.mean, row.worst) for row in results(totals)}
     kept = frame[frame.delay % 3 == 0].assign(delay=lambda f: f.delay * 2)
-    assert last == {carrier: (len(group), group.delay.mean(), group.delay.max()) for carrier, group in kept.groupby("carrier")}
+    assert last == {
+        carrier: (len(group), group.delay.mean(), group.delay.max())
+        for carrier, group in kept.groupby("carrier")
+    }
 
 
-def test_a_lambda_on_columns_gets_rows_and_rows_become_columns_again(env: StreamExecutionEnvironment) -> None:
+def test_a_lambda_on_columns_gets_rows_and_rows_become_columns_again(
+    env: StreamExecutionEnvironment,
+) -> None:
     stream = env.from_arrow(pa.table({"k": ["a", "b"], "n": [1, 2]}))
     declared = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.LONG()])
     rows = stream.map(lambda row: (row.k.upper(), row.n + 1), declared)
@@ -115,10 +167,16 @@ def test_a_lambda_on_columns_gets_rows_and_rows_become_columns_again(env: Stream
     assert results(rows.filter(col("n") > 2)) == [Row(k="B", n=3)]
     assert results(stream.key_by("k").reduce(lambda a, b: b)) == [Row(k="a", n=1), Row(k="b", n=2)]
     assert results(stream.key_by("k").sum("n")) == [Row(k="a", n=1), Row(k="b", n=2)]
-    assert results(stream.map_batches(lambda frame: frame.assign(n=frame.n * 10), "pandas").map(lambda row: row.n)) == [10, 20]
+    assert results(
+        stream.map_batches(lambda frame: frame.assign(n=frame.n * 10), "pandas").map(
+            lambda row: row.n
+        )
+    ) == [10, 20]
 
 
-def test_a_failing_lambda_ends_the_job_with_its_line_operator_and_record(env: StreamExecutionEnvironment) -> None:
+def test_a_failing_lambda_ends_the_job_with_its_line_operator_and_record(
+    env: StreamExecutionEnvironment,
+) -> None:
     env.from_collection([1, 0]).map(lambda x: 1 / x).name("inverse").print()
     with pytest.raises(JobExecutionError, match="ZeroDivisionError") as caught:
         env.execute("inverse")
@@ -129,7 +187,9 @@ def test_a_failing_lambda_ends_the_job_with_its_line_operator_and_record(env: St
         results(env.from_collection([0]).map(lambda x: 1 / x))
 
 
-def test_values_are_printed_as_their_types_say(env: StreamExecutionEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_are_printed_as_their_types_say(
+    env: StreamExecutionEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
     env.from_collection([("hi", 4)], Types.TUPLE([Types.STRING(), Types.INT()])).print()
     env.execute()
     env.from_collection([("hi", 4)]).print("tagged")
@@ -139,7 +199,9 @@ def test_values_are_printed_as_their_types_say(env: StreamExecutionEnvironment, 
     assert capsys.readouterr().out == "(hi,4)\ntagged> ('hi', 4)\n+I[a, 1.0]\n"
 
 
-def test_functions_are_opened_with_their_parameters_and_closed(env: StreamExecutionEnvironment, tmp_path: Any) -> None:
+def test_functions_are_opened_with_their_parameters_and_closed(
+    env: StreamExecutionEnvironment, tmp_path: Any
+) -> None:
     class Greet(MapFunction):
         def open(self, runtime_context: RuntimeContext) -> None:
             self.greeting = runtime_context.get_job_parameter("greeting", "?")
@@ -170,7 +232,11 @@ def test_functions_are_opened_with_their_parameters_and_closed(env: StreamExecut
 def test_a_job_runs_in_the_background_and_can_be_cancelled(env: StreamExecutionEnvironment) -> None:
     env.generate(lambda index: index, rate=1000).add_sink(lambda value: None)
     client = env.execute_async("forever")
-    assert client.get_job_status().result() in (JobStatus.INITIALIZING, JobStatus.CREATED, JobStatus.RUNNING)
+    assert client.get_job_status().result() in (
+        JobStatus.INITIALIZING,
+        JobStatus.CREATED,
+        JobStatus.RUNNING,
+    )
     client.cancel().result()
     assert client.get_job_execution_result().exception() is not None
     assert client.get_job_status().result() is JobStatus.CANCELED
@@ -180,7 +246,9 @@ def test_a_limit_ends_an_unbounded_job(env: StreamExecutionEnvironment) -> None:
     assert env.generate(lambda index: index * index).execute_and_collect(limit=3) == [0, 1, 4]
 
 
-def test_what_one_subtask_makes_is_collected_in_its_order_whatever_the_programs_parallelism(env: StreamExecutionEnvironment) -> None:
+def test_what_one_subtask_makes_is_collected_in_its_order_whatever_the_programs_parallelism(
+    env: StreamExecutionEnvironment,
+) -> None:
     env.set_parallelism(3)
     numbers, odd = list(range(40)), OutputTag("odd")
 
@@ -199,7 +267,9 @@ def test_what_one_subtask_makes_is_collected_in_its_order_whatever_the_programs_
 
 
 @pytest.mark.parametrize("call", ["broadcast", "shuffle", "global_"])
-def test_a_stream_behind_a_partitioning_is_collected_once(env: StreamExecutionEnvironment, call: str) -> None:
+def test_a_stream_behind_a_partitioning_is_collected_once(
+    env: StreamExecutionEnvironment, call: str
+) -> None:
     env.set_parallelism(2)
     stream = getattr(env.from_sequence(1, 20), call)()
     assert sorted(stream.execute_and_collect()) == list(range(1, 21))
@@ -231,11 +301,22 @@ def test_a_program_may_have_hundreds_of_steps(env: StreamExecutionEnvironment) -
     assert results(stream) == [401, 402, 403]
 
 
-def test_a_job_that_has_ended_tells_how_many_records_its_subtasks_have_read_and_written(env: StreamExecutionEnvironment) -> None:
+def test_a_job_that_has_ended_tells_how_many_records_its_subtasks_have_read_and_written(
+    env: StreamExecutionEnvironment,
+) -> None:
     env.set_parallelism(1)
-    env.from_collection([1, 2, 3]).map(lambda value: value).set_parallelism(2).sink_to(DiscardingSink())
+    env.from_collection([1, 2, 3]).map(lambda value: value).set_parallelism(2).sink_to(
+        DiscardingSink()
+    )
     client = env.execute_async()
     client.get_job_execution_result().result()
     found = client.get_metrics().result()
-    assert sum(value for name, value in found.items() if name.startswith("Map.") and name.endswith("numRecordsIn")) == 3
+    assert (
+        sum(
+            value
+            for name, value in found.items()
+            if name.startswith("Map.") and name.endswith("numRecordsIn")
+        )
+        == 3
+    )
     assert not any(name.endswith("PerSecond") for name in found)

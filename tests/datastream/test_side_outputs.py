@@ -1,4 +1,5 @@
-"""Side outputs of every kind of function, near and far: what is sent to a tag reaches all who read it, and nobody else."""
+"""Side outputs of every kind of function, near and far: what is sent to a tag reaches all who read
+it, and nobody else."""
 
 from __future__ import annotations
 
@@ -26,7 +27,12 @@ from flinkpy.datastream import (
     StreamExecutionEnvironment,
 )
 from flinkpy.datastream.state import MapStateDescriptor
-from flinkpy.datastream.window import CountEvictor, EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from flinkpy.datastream.window import (
+    CountEvictor,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from flinkpy.table.expressions import col
 from flinkpy.testing import At, CollectingSink, ScriptedSource, Watermark, embedded_environment
 
@@ -39,7 +45,10 @@ TEN = TumblingEventTimeWindows.of(Time.milliseconds(10))
 def numbers(env: StreamExecutionEnvironment) -> DataStream:
     """0 to 9, at these milliseconds."""
     return env.from_collection(NUMBERS, Types.INT()).assign_timestamps_and_watermarks(
-        WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1)).with_timestamp_assigner(lambda number: number))
+        WatermarkStrategy.for_bounded_out_of_orderness(
+            Duration.of_seconds(1)
+        ).with_timestamp_assigner(lambda number: number)
+    )
 
 
 def told(number: Any) -> Iterable[Any]:
@@ -142,15 +151,28 @@ FUNCTIONS: dict[str, Callable[[DataStream], DataStream]] = {
     "timers": lambda s: s.key_by(parity).process(ByTimer()),
     "co-process": lambda s: s.connect(s).process(Co()),
     "keyed co-process": lambda s: s.connect(s).key_by(parity, parity).process(KeyedCo()),
-    "timers of two streams": lambda s: s.connect(s).key_by(parity, parity).process(KeyedCoByTimer()),
+    "timers of two streams": lambda s: (
+        s.connect(s).key_by(parity, parity).process(KeyedCoByTimer())
+    ),
     "broadcast": lambda s: s.connect(s.broadcast(RULES)).process(Told()),
     "keyed broadcast": lambda s: s.key_by(parity).connect(s.broadcast(RULES)).process(KeyedTold()),
     "window": lambda s: s.key_by(parity).window(TEN).process(OfWindow()),
-    "session": lambda s: s.key_by(parity).window(EventTimeSessionWindows.with_gap(Time.seconds(1))).process(OfWindow()),
-    "evicting window": lambda s: s.key_by(parity).window(TEN).evictor(CountEvictor.of(100)).process(OfWindow()),
+    "session": lambda s: (
+        s.key_by(parity)
+        .window(EventTimeSessionWindows.with_gap(Time.seconds(1)))
+        .process(OfWindow())
+    ),
+    "evicting window": lambda s: (
+        s.key_by(parity).window(TEN).evictor(CountEvictor.of(100)).process(OfWindow())
+    ),
     "reducing window": lambda s: s.key_by(itself).window(TEN).reduce(smaller, OfReduced()),
     "window of all": lambda s: s.window_all(TEN).process(OfAll()),
-    "interval join": lambda s: s.key_by(itself).interval_join(s.key_by(itself)).between(Time.seconds(0), MILLISECOND).process(Pairs()),
+    "interval join": lambda s: (
+        s.key_by(itself)
+        .interval_join(s.key_by(itself))
+        .between(Time.seconds(0), MILLISECOND)
+        .process(Pairs())
+    ),
 }
 
 
@@ -166,7 +188,10 @@ def test_what_is_sent_aside_reaches_all_who_read_it_and_nobody_else(kind: str, m
     main, side, again, far, nobody = (CollectingSink() for _ in range(5))
     result.sink_to(main)
     result.get_side_output(SIDE).sink_to(side)
-    result.get_side_output(OutputTag("side", Types.STRING())).map(lambda text: text.split()[1]).sink_to(again)  # a tag is its id
+    # a tag is its id
+    result.get_side_output(OutputTag("side", Types.STRING())).map(
+        lambda text: text.split()[1]
+    ).sink_to(again)
     result.get_side_output(SIDE).key_by(lambda text: text).map(lambda text: text).sink_to(far)
     result.get_side_output(OutputTag("nobody's")).sink_to(nobody)
     env.execute()
@@ -199,9 +224,16 @@ def test_a_function_may_have_several_side_outputs_of_different_types() -> None:
     result.sink_to(sinks[0])
     result.get_side_output(SIDE).sink_to(sinks[1])
     result.get_side_output(OutputTag("tens", Types.INT())).sink_to(sinks[2])
-    result.get_side_output(OutputTag("rows", Types.ROW_NAMED(["n"], [Types.INT()]))).map(lambda row: row.n).sink_to(sinks[3])
+    result.get_side_output(OutputTag("rows", Types.ROW_NAMED(["n"], [Types.INT()]))).map(
+        lambda row: row.n
+    ).sink_to(sinks[3])
     env.execute()
-    assert [sink.values for sink in sinks] == [NUMBERS, list(map(str, NUMBERS)), [10 * number for number in NUMBERS], NUMBERS]
+    assert [sink.values for sink in sinks] == [
+        NUMBERS,
+        list(map(str, NUMBERS)),
+        [10 * number for number in NUMBERS],
+        NUMBERS,
+    ]
 
 
 def test_each_operator_has_its_own_even_under_the_same_tag() -> None:
@@ -221,20 +253,26 @@ def test_side_outputs_are_united_with_each_other_and_with_the_main_one() -> None
     united = CollectingSink()
     result = numbers(env).process(Process(), Types.INT())
     behind = result.process(Process(), Types.INT())
-    result.get_side_output(SIDE).union(behind.get_side_output(SIDE), behind.map(str, Types.STRING())).sink_to(united)
+    result.get_side_output(SIDE).union(
+        behind.get_side_output(SIDE), behind.map(str, Types.STRING())
+    ).sink_to(united)
     env.execute()
-    assert sorted(united.values) == sorted([*map(str, NUMBERS), *[f"side {number}" for number in NUMBERS] * 2])
+    assert sorted(united.values) == sorted(
+        [*map(str, NUMBERS), *[f"side {number}" for number in NUMBERS] * 2]
+    )
 
 
 def test_a_side_output_of_a_side_output() -> None:
     env = embedded_environment()
     deep = CollectingSink()
-    numbers(env).process(Process()).get_side_output(SIDE).process(Process()).get_side_output(SIDE).sink_to(deep)
+    numbers(env).process(Process()).get_side_output(SIDE).process(Process()).get_side_output(
+        SIDE
+    ).sink_to(deep)
     env.execute()
     assert deep.values == [f"side side {number}" for number in NUMBERS]
 
 
-# -- event time ------------------------------------------------------------------------------------------------------------------------
+# -- event time ------------------------------------------------------------------------------------
 
 
 class Times(ProcessFunction):
@@ -243,7 +281,9 @@ class Times(ProcessFunction):
 
 
 @pytest.mark.parametrize("chained", [True, False])
-def test_a_side_output_has_the_records_timestamps_and_the_watermarks_of_its_operator(chained: bool) -> None:
+def test_a_side_output_has_the_records_timestamps_and_the_watermarks_of_its_operator(
+    chained: bool,
+) -> None:
     env = embedded_environment()
     if not chained:
         env.disable_operator_chaining()
@@ -280,7 +320,12 @@ class Ends(ProcessAllWindowFunction):
 def test_results_of_a_window_carry_its_time_to_the_side_output_too() -> None:
     env = embedded_environment()
     side = CollectingSink()
-    windowed = numbers(env).key_by(parity).window(TumblingEventTimeWindows.of(Time.milliseconds(5))).process(OfWindow())
+    windowed = (
+        numbers(env)
+        .key_by(parity)
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(5)))
+        .process(OfWindow())
+    )
     windowed.get_side_output(SIDE).process(Stamped()).sink_to(side)
     env.execute()
     assert sorted(side.values) == [(f"side {number}", 4 if number < 5 else 9) for number in NUMBERS]
@@ -291,10 +336,19 @@ class Stamped(ProcessFunction):
         yield value, ctx.timestamp()
 
 
-# -- late records ------------------------------------------------------------------------------------------------------------------------
+# -- late records ----------------------------------------------------------------------------------
 
 LATE = OutputTag("late")
-SCRIPT = [At(1, ("a", 1)), At(12, ("a", 12)), Watermark(9), At(3, ("a", 3)), At(14, ("b", 14)), At(9, ("b", 9)), Watermark(30), At(11, ("a", 11))]
+SCRIPT = [
+    At(1, ("a", 1)),
+    At(12, ("a", 12)),
+    Watermark(9),
+    At(3, ("a", 3)),
+    At(14, ("b", 14)),
+    At(9, ("b", 9)),
+    Watermark(30),
+    At(11, ("a", 11)),
+]
 
 
 class Count(ProcessWindowFunction):
@@ -308,11 +362,23 @@ def first(pair: Any) -> Any:
 
 WINDOWED: dict[str, Callable[[DataStream], Any]] = {
     "process": lambda s: s.key_by(first).window(TEN).side_output_late_data(LATE).process(Count()),
-    "reduce by slices": lambda s: s.key_by(first).window(TEN).side_output_late_data(LATE).reduce(lambda a, b: a),
+    "reduce by slices": lambda s: (
+        s.key_by(first).window(TEN).side_output_late_data(LATE).reduce(lambda a, b: a)
+    ),
     "count": lambda s: s.key_by(first).window(TEN).side_output_late_data(LATE).count(),
-    "evicting": lambda s: s.key_by(first).window(TEN).side_output_late_data(LATE).evictor(CountEvictor.of(5)).process(Count()),
-    "sliding": lambda s: s.key_by(first).window(SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(10)))
-    .side_output_late_data(LATE).process(Count()),
+    "evicting": lambda s: (
+        s.key_by(first)
+        .window(TEN)
+        .side_output_late_data(LATE)
+        .evictor(CountEvictor.of(5))
+        .process(Count())
+    ),
+    "sliding": lambda s: (
+        s.key_by(first)
+        .window(SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(10)))
+        .side_output_late_data(LATE)
+        .process(Count())
+    ),
     "of all": lambda s: s.window_all(TEN).side_output_late_data(LATE).count(),
 }
 
@@ -321,7 +387,9 @@ WINDOWED: dict[str, Callable[[DataStream], Any]] = {
 def test_late_records_of_every_kind_of_window_go_aside_as_they_are(kind: str) -> None:
     env = embedded_environment()
     late = CollectingSink()
-    WINDOWED[kind](env.from_source(ScriptedSource(SCRIPT))).get_side_output(LATE).process(Stamped()).sink_to(late)
+    WINDOWED[kind](env.from_source(ScriptedSource(SCRIPT))).get_side_output(LATE).process(
+        Stamped()
+    ).sink_to(late)
     env.execute()
     assert late.values == [(("a", 3), 3), (("b", 9), 9), (("a", 11), 11)]
 
@@ -329,18 +397,31 @@ def test_late_records_of_every_kind_of_window_go_aside_as_they_are(kind: str) ->
 def test_late_records_of_sessions_go_aside_unless_they_join_one_that_is_open() -> None:
     env = embedded_environment()
     late = CollectingSink()
-    sessions = env.from_source(ScriptedSource(SCRIPT)).key_by(first).window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))
+    sessions = (
+        env.from_source(ScriptedSource(SCRIPT))
+        .key_by(first)
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))
+    )
     sessions.side_output_late_data(LATE).process(Count()).get_side_output(LATE).sink_to(late)
     env.execute()
-    # 3 would be alone until 7, which is over. 9 meets 14, whose session is open. 11 meets nothing that is open still.
+    # 3 would be alone until 7, which is over. 9 meets 14, whose session is open. 11 meets nothing
+    # that is open still.
     assert late.values == [("a", 3), ("a", 11)]
 
 
 def test_late_records_of_columns_go_aside_as_rows() -> None:
     env = embedded_environment()
     late, counts = CollectingSink(), CollectingSink()
-    named = env.from_source(ScriptedSource(SCRIPT)).map(lambda pair: pair, Types.ROW_NAMED(["k", "at"], [Types.STRING(), Types.LONG()]))
-    counted = named.select(col("k"), col("at")).key_by("k").window(TEN).side_output_late_data(LATE).count()
+    named = env.from_source(ScriptedSource(SCRIPT)).map(
+        lambda pair: pair, Types.ROW_NAMED(["k", "at"], [Types.STRING(), Types.LONG()])
+    )
+    counted = (
+        named.select(col("k"), col("at"))
+        .key_by("k")
+        .window(TEN)
+        .side_output_late_data(LATE)
+        .count()
+    )
     assert counted.is_columnar
     counted.map(lambda row: (row.k, row["count"])).sink_to(counts)
     counted.get_side_output(LATE).map(lambda row: (row.k, row.at)).process(Stamped()).sink_to(late)
@@ -352,7 +433,13 @@ def test_late_records_of_columns_go_aside_as_rows() -> None:
 def test_the_functions_own_tag_and_the_late_one_do_not_mix() -> None:
     env = embedded_environment()
     late, aside, main = CollectingSink(), CollectingSink(), CollectingSink()
-    windowed = env.from_source(ScriptedSource(SCRIPT)).key_by(first).window(TEN).side_output_late_data(LATE).process(Tells())
+    windowed = (
+        env.from_source(ScriptedSource(SCRIPT))
+        .key_by(first)
+        .window(TEN)
+        .side_output_late_data(LATE)
+        .process(Tells())
+    )
     windowed.sink_to(main)
     windowed.get_side_output(LATE).sink_to(late)
     windowed.get_side_output(SIDE).sink_to(aside)
@@ -368,7 +455,7 @@ class Tells(ProcessWindowFunction):
             yield SIDE, each
 
 
-# -- objects that can be changed -------------------------------------------------------------------------------------------------------
+# -- objects that can be changed -------------------------------------------------------------------
 
 
 class SameObject(ProcessFunction):
@@ -389,29 +476,45 @@ def test_who_changes_what_it_got_changes_it_for_itself_only(spoiler: str) -> Non
     env = embedded_environment()
     sinks = {name: CollectingSink() for name in ("main", "side", "other", "again")}
     result = env.from_collection([[1], [2]]).process(SameObject())
-    streams = {"main": result, "side": result.get_side_output(SIDE), "other": result.get_side_output(OTHER), "again": result.get_side_output(SIDE)}
+    streams = {
+        "main": result,
+        "side": result.get_side_output(SIDE),
+        "other": result.get_side_output(OTHER),
+        "again": result.get_side_output(SIDE),
+    }
     for name, stream in streams.items():
         (stream.map(Spoil()) if name == spoiler else stream).map(tuple).sink_to(sinks[name])
     env.execute()
     for name, sink in sinks.items():
-        assert sink.values == ([(1, "spoiled"), (2, "spoiled")] if name == spoiler else [(1,), (2,)])
+        assert sink.values == (
+            [(1, "spoiled"), (2, "spoiled")] if name == spoiler else [(1,), (2,)]
+        )
 
 
-# -- mistakes ----------------------------------------------------------------------------------------------------------------------------
+# -- mistakes --------------------------------------------------------------------------------------
 
 
 def test_one_id_cannot_be_two_side_outputs_of_different_types() -> None:
     env = embedded_environment()
     result = numbers(env).process(Process())
     result.get_side_output(SIDE)
-    with pytest.raises(ProgramError, match=r"test_side_outputs\.py:\d+: get_side_output\(\): the side output 'side' was asked for as Types\.STRING"):
+    with pytest.raises(
+        ProgramError,
+        match=(
+            r"test_side_outputs\.py:\d+: get_side_output\(\): the side output 'side' was asked "
+            r"for as Types\.STRING"
+        ),
+    ):
         result.get_side_output(OutputTag("side", Types.INT()))
 
 
 def test_a_value_that_is_not_of_its_tags_type_ends_the_job_with_both() -> None:
     class Wrong(ProcessFunction):
         def process_element(self, value: Any, ctx: Any) -> Any:
-            yield OutputTag("rows", Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()])), (value,)
+            yield (
+                OutputTag("rows", Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()])),
+                (value,),
+            )
 
     env = embedded_environment()
     numbers(env).process(Wrong()).get_side_output(OutputTag("rows")).print()
@@ -421,5 +524,8 @@ def test_a_value_that_is_not_of_its_tags_type_ends_the_job_with_both() -> None:
 
 def test_a_side_output_is_not_read_from_a_stream_that_no_operator_made() -> None:
     env = embedded_environment()
-    with pytest.raises(ProgramError, match=rf"{Path(__file__).name}:\d+: get_side_output\(\) belongs to an operator"):
+    with pytest.raises(
+        ProgramError,
+        match=rf"{Path(__file__).name}:\d+: get_side_output\(\) belongs to an operator",
+    ):
         numbers(env).union(numbers(env)).get_side_output(SIDE)

@@ -1,4 +1,5 @@
-"""Built-in aggregates over windows through the public API: rows and columns agree, and each job gets the operator that is made for it."""
+"""Built-in aggregates over windows through the public API: rows and columns agree, and each job
+gets the operator that is made for it."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.slices.column_slices import ColumnSlices
 from flinkpy.windowing.slices.row_slices import RowSlices
 
-BIDS = [(auction, price, at) for at, (auction, price) in enumerate(zip([3, 1, 2, 1, 3, 1, 2] * 40, range(500, 10, -1)))]
+BIDS = [
+    (auction, price, at)
+    for at, (auction, price) in enumerate(zip([3, 1, 2, 1, 3, 1, 2] * 40, range(500, 10, -1)))
+]
 SLIDING = SlidingEventTimeWindows.of(Time.milliseconds(100), Time.milliseconds(20))
 TUMBLING = TumblingEventTimeWindows.of(Time.milliseconds(50))
 DISORDER = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5))
@@ -44,12 +48,20 @@ def environment() -> StreamExecutionEnvironment:
 
 
 def as_rows() -> DataStream:
-    return environment().from_collection(BIDS).assign_timestamps_and_watermarks(DISORDER.with_timestamp_assigner(lambda bid: bid[2]))
+    return (
+        environment()
+        .from_collection(BIDS)
+        .assign_timestamps_and_watermarks(DISORDER.with_timestamp_assigner(lambda bid: bid[2]))
+    )
 
 
 def as_columns() -> DataStream:
     table = pa.table(dict(zip(("auction", "price", "at"), map(list, zip(*BIDS)))))
-    return environment().from_arrow(table).assign_timestamps_and_watermarks(DISORDER.with_timestamp_assigner(col("at")))
+    return (
+        environment()
+        .from_arrow(table)
+        .assign_timestamps_and_watermarks(DISORDER.with_timestamp_assigner(col("at")))
+    )
 
 
 def results(stream: DataStream) -> list[Any]:
@@ -78,24 +90,46 @@ def valued(stream: DataStream) -> list[Any]:
 
 
 def test_all_records_share_their_windows_without_a_key() -> None:
-    rows, columns = as_rows().window_all(TUMBLING).max(1), as_columns().window_all(TUMBLING).max("price")
+    rows = as_rows().window_all(TUMBLING).max(1)
+    columns = as_columns().window_all(TUMBLING).max("price")
     expected = [max(BIDS[at : at + 50], key=itemgetter(1)) for at in range(0, len(BIDS), 50)]
-    assert sorted(price for _, price in valued(rows)) == sorted(price for _, price in valued(columns)) == sorted(bid[1] for bid in expected)
+    assert (
+        sorted(price for _, price in valued(rows))
+        == sorted(price for _, price in valued(columns))
+        == sorted(bid[1] for bid in expected)
+    )
     with pytest.raises(ProgramError, match="parallelism"):
         columns.set_parallelism(2)
 
 
 def test_aggregates_of_columns_say_of_which_key_and_window_they_are() -> None:
     windowed = as_columns().key_by("auction").window(TUMBLING)
-    stream = windowed.aggregate(col("price").sum.alias("turnover"), col("price").avg, (col("price") * 2).max.alias("twice"), col("price").count,
-                                col("at").min.alias("first"))
+    stream = windowed.aggregate(
+        col("price").sum.alias("turnover"),
+        col("price").avg,
+        (col("price") * 2).max.alias("twice"),
+        col("price").count,
+        col("at").min.alias("first"),
+    )
     expected = []
     for begin in range(0, len(BIDS), 50):
         for auction in (1, 2, 3):
-            prices = [price for key, price, at in BIDS if key == auction and begin <= at < begin + 50]
+            prices = [
+                price for key, price, at in BIDS if key == auction and begin <= at < begin + 50
+            ]
             first = next(at for key, _, at in BIDS if key == auction and at >= begin)
             moments = [EPOCH + datetime.timedelta(milliseconds=ms) for ms in (begin, begin + 50)]
-            expected.append((auction, sum(prices), sum(prices) / len(prices), 2 * max(prices), len(prices), first, *moments))
+            expected.append(
+                (
+                    auction,
+                    sum(prices),
+                    sum(prices) / len(prices),
+                    2 * max(prices),
+                    len(prices),
+                    first,
+                    *moments,
+                )
+            )
     assert results(stream) == sorted(expected)
 
 
@@ -113,12 +147,19 @@ class Largest(ProcessWindowFunction):
 
 
 def test_a_reduction_with_a_window_function_shares_slices_too() -> None:
-    stream = as_rows().key_by(itemgetter(0)).window(SLIDING).reduce(lambda a, b: a if a[1] >= b[1] else b, Largest())
+    stream = (
+        as_rows()
+        .key_by(itemgetter(0))
+        .window(SLIDING)
+        .reduce(lambda a, b: a if a[1] >= b[1] else b, Largest())
+    )
     assert isinstance(operator_of(stream).store, RowSlices)
     expected = []
     for begin in range(-80, len(BIDS), 20):
         for auction in (1, 2, 3):
-            prices = [price for key, price, at in BIDS if key == auction and begin <= at < begin + 100]
+            prices = [
+                price for key, price, at in BIDS if key == auction and begin <= at < begin + 100
+            ]
             expected += [(auction, begin, max(prices))] if prices else []
     assert results(stream) == sorted(expected)
 
@@ -132,7 +173,11 @@ def test_late_records_go_to_their_side_output_as_rows() -> None:
     stream = env.from_arrow(columns).assign_timestamps_and_watermarks(strategy)
     counted = stream.key_by("auction").window(TUMBLING).side_output_late_data(late).count()
     told: DataStream = counted.get_side_output(late).map(lambda row: row.at, Types.LONG())
-    assert results(told.union(counted.map(lambda row: row["count"]))) in ([(1,), (1,), (20,)], [(1,), (2,)])  # watermarks come now and then
+    # watermarks come now and then
+    assert results(told.union(counted.map(lambda row: row["count"]))) in (
+        [(1,), (1,), (20,)],
+        [(1,), (2,)],
+    )
 
 
 class Mean(AggregateFunction):
@@ -149,22 +194,43 @@ class Mean(AggregateFunction):
         return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
 
 
-@pytest.mark.parametrize("general", [
-    lambda windowed: windowed.trigger(CountTrigger(3)).sum(1),
-    lambda windowed: windowed.aggregate(Mean()),
-], ids=["another trigger", "an aggregate function"])
-def test_what_slices_cannot_do_is_left_to_the_general_operator(general: Callable[[Any], DataStream]) -> None:
-    assert isinstance(operator_of(general(as_rows().key_by(itemgetter(0)).window(TUMBLING))), WindowOperator)
-    assert isinstance(operator_of(general(as_columns().key_by("auction").window(TUMBLING))), WindowOperator)
+@pytest.mark.parametrize(
+    "general",
+    [
+        lambda windowed: windowed.trigger(CountTrigger(3)).sum(1),
+        lambda windowed: windowed.aggregate(Mean()),
+    ],
+    ids=["another trigger", "an aggregate function"],
+)
+def test_what_slices_cannot_do_is_left_to_the_general_operator(
+    general: Callable[[Any], DataStream],
+) -> None:
+    assert isinstance(
+        operator_of(general(as_rows().key_by(itemgetter(0)).window(TUMBLING))), WindowOperator
+    )
+    assert isinstance(
+        operator_of(general(as_columns().key_by("auction").window(TUMBLING))), WindowOperator
+    )
 
 
 def test_the_default_trigger_named_is_the_default_trigger() -> None:
-    assert isinstance(operator_of(as_rows().key_by(itemgetter(0)).window(TUMBLING).trigger(EventTimeTrigger.create()).sum(1)).store, RowSlices)
+    assert isinstance(
+        operator_of(
+            as_rows()
+            .key_by(itemgetter(0))
+            .window(TUMBLING)
+            .trigger(EventTimeTrigger.create())
+            .sum(1)
+        ).store,
+        RowSlices,
+    )
 
 
 def test_columns_keyed_by_a_function_are_aggregated_as_rows() -> None:
     by_function = as_columns().key_by(lambda row: row.auction).window(TUMBLING)
-    assert valued(by_function.sum("price")) == valued(as_rows().key_by(itemgetter(0)).window(TUMBLING).sum(1))
+    assert valued(by_function.sum("price")) == valued(
+        as_rows().key_by(itemgetter(0)).window(TUMBLING).sum(1)
+    )
 
 
 def test_what_columns_cannot_do_is_refused_where_it_is_written() -> None:
@@ -180,4 +246,6 @@ def test_what_columns_cannot_do_is_refused_where_it_is_written() -> None:
     with pytest.raises(ProgramError, match=r"test_slice_windows.py.*prize"):
         as_columns().key_by("auction").window(TUMBLING).aggregate(col("prize").sum)
     with pytest.raises(ProgramError, match=r"test_slice_windows.py.*window_end"):
-        as_columns().key_by("auction").window(TUMBLING).aggregate(col("price").sum.alias("window_end"))
+        as_columns().key_by("auction").window(TUMBLING).aggregate(
+            col("price").sum.alias("window_end")
+        )

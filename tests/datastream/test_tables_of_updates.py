@@ -1,4 +1,5 @@
-"""What is handed over as a table holds the last row of each key; who asks for changes gets each of them."""
+"""What is handed over as a table holds the last row of each key; who asks for changes gets each of
+them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,13 @@ from hypothesis import strategies as st
 
 from flinkpy.common import Row, Types, WatermarkStrategy
 from flinkpy.core.errors import ProgramError
-from flinkpy.datastream import DataStream, KeyedProcessFunction, ProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment
+from flinkpy.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    ProcessFunction,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+)
 from flinkpy.table.expressions import col, lit
 from flinkpy.testing.connectors.paced_source import PacedSource
 
@@ -20,7 +27,9 @@ PAIR = Types.ROW_NAMED(["g", "n"], [Types.STRING(), Types.LONG()])
 STREAMING, BATCH = RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH
 
 
-def environment(mode: RuntimeExecutionMode = STREAMING, parallelism: int = 1) -> StreamExecutionEnvironment:
+def environment(
+    mode: RuntimeExecutionMode = STREAMING, parallelism: int = 1
+) -> StreamExecutionEnvironment:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_runtime_mode(mode)
     env.set_parallelism(parallelism)
@@ -48,15 +57,32 @@ ROWS = st.lists(st.tuples(st.sampled_from([None, "a", "b", "c"]), st.integers(-9
 
 @pytest.mark.finding("newcomers 1")
 @settings(max_examples=8, deadline=None)
-@given(ROWS, st.sampled_from([1, 7, 1000]), st.sampled_from([1, 3]), st.sampled_from([STREAMING, BATCH]))
+@given(
+    ROWS,
+    st.sampled_from([1, 7, 1000]),
+    st.sampled_from([1, 3]),
+    st.sampled_from([STREAMING, BATCH]),
+)
 @example([("a", 1), ("b", 2), ("a", 3), (None, 4), (None, 5)], 1, 3, STREAMING)
-def test_a_frame_is_what_pandas_groups(rows: list[Any], size: int, parallelism: int, mode: RuntimeExecutionMode) -> None:
+def test_a_frame_is_what_pandas_groups(
+    rows: list[Any], size: int, parallelism: int, mode: RuntimeExecutionMode
+) -> None:
     frame = pd.DataFrame(rows, columns=["g", "n"]).astype({"g": object, "n": "int64"})
     grouped = frame.groupby("g", dropna=False)["n"]
-    wanted = {(None if g is None or g != g else g): (total, largest) for g, total, largest in
-              zip(grouped.sum().index, grouped.sum(), grouped.max())}
-    source = environment(mode, parallelism).from_arrow(frame.astype({"g": "string"}), batch_rows=size).key_by("g")
-    result = source.aggregate(col("n").sum.alias("total"), col("n").max.alias("largest")).to_arrow().to_pylist()
+    wanted = {
+        (None if g is None or g != g else g): (total, largest)
+        for g, total, largest in zip(grouped.sum().index, grouped.sum(), grouped.max())
+    }
+    source = (
+        environment(mode, parallelism)
+        .from_arrow(frame.astype({"g": "string"}), batch_rows=size)
+        .key_by("g")
+    )
+    result = (
+        source.aggregate(col("n").sum.alias("total"), col("n").max.alias("largest"))
+        .to_arrow()
+        .to_pylist()
+    )
     assert len(result) == len(wanted)
     assert {row["g"]: (row["total"], row["largest"]) for row in result} == wanted
 
@@ -72,26 +98,44 @@ def test_every_running_result_is_folded_and_every_change_collected() -> None:
     sums = [("a", 6), ("b", 9)]
     assert found(totals(of_columns())) == found(totals(rows())) == sums
     assert found(of_columns().key_by("g").sum("n")) == found(rows().key_by("g").sum("n")) == sums
-    assert found(rows().key_by("g").reduce(lambda one, other: Row(g=one.g, n=one.n + other.n))) == sums
-    assert found(of_columns().key_by("g").max("n")) == found(rows().key_by("g").max("n")) == [("a", 4), ("b", 5)]
+    assert (
+        found(rows().key_by("g").reduce(lambda one, other: Row(g=one.g, n=one.n + other.n))) == sums
+    )
+    assert (
+        found(of_columns().key_by("g").max("n"))
+        == found(rows().key_by("g").max("n"))
+        == [("a", 4), ("b", 5)]
+    )
     assert found(rows().key_by("g").min_by("n")) == [("a", 0), ("b", 1)]
     assert found(of_columns().aggregate(col("n").sum.alias("n"))) == [(15,)]
-    assert len(list(of_columns().key_by("g").sum("n").execute_and_collect())) == len(rows().key_by("g").sum("n").take(9)) == 6
+    assert (
+        len(list(of_columns().key_by("g").sum("n").execute_and_collect()))
+        == len(rows().key_by("g").sum("n").take(9))
+        == 6
+    )
 
 
 @pytest.mark.finding("newcomers 1")
 @pytest.mark.parametrize("mode", [STREAMING, BATCH])
 def test_what_follows_an_aggregate_sees_its_last_rows_only(mode: RuntimeExecutionMode) -> None:
     """The key may be gone, and a filter may pass an earlier row but not the last one."""
+
     def updates() -> DataStream:
         return totals(columns(environment(mode, 3)))
 
     assert found(updates().select((col("n") * 2).alias("twice"))) == [(12,), (18,)]
     assert found(updates().filter(col("n") < 5)) == []
-    assert found(updates().filter(lambda row: row.n > 6).map(lambda row: Row(g="x", n=row.n), PAIR)) == [("x", 9)]
+    assert found(
+        updates().filter(lambda row: row.n > 6).map(lambda row: Row(g="x", n=row.n), PAIR)
+    ) == [("x", 9)]
     assert found(updates().key_by("n")) == [("a", 6), ("b", 9)]
     united = updates()
-    assert found(united.union(united.select("g", (-col("n")).alias("n")))) == [("a", -6), ("a", 6), ("b", -9), ("b", 9)]
+    assert found(united.union(united.select("g", (-col("n")).alias("n")))) == [
+        ("a", -6),
+        ("a", 6),
+        ("b", -9),
+        ("b", 9),
+    ]
 
 
 class Each(ProcessFunction):
@@ -124,28 +168,50 @@ def test_a_cached_stream_of_updates_is_a_table() -> None:
 
 
 @pytest.mark.finding("newcomers 1")
-def test_show_prints_a_table_of_what_ends_and_changes_of_what_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_a_table_of_what_ends_and_changes_of_what_does_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     totals(columns(environment())).show()
-    assert capsys.readouterr().out.splitlines() == ["+---+---+", "| g | n |", "+---+---+", "| a | 6 |", "| b | 9 |", "+---+---+"]
+    assert capsys.readouterr().out.splitlines() == [
+        "+---+---+",
+        "| g | n |",
+        "+---+---+",
+        "| a | 6 |",
+        "| b | 9 |",
+        "+---+---+",
+    ]
     endless = environment().generate(lambda n: Row(g="a", n=n), type_info=PAIR)
     endless.key_by("g").sum("n").show(3)
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "the first 3 records", "the input does not end, so these are changes: a row takes the place of the earlier one of its key"]
+        "the first 3 records",
+        (
+            "the input does not end, so these are changes: a row takes the place of the "
+            "earlier one of its key"
+        ),
+    ]
 
 
 def test_a_table_of_a_stream_that_does_not_end_is_refused() -> None:
     def endless() -> DataStream:
         return environment().generate(lambda n: Row(g="a", n=n), type_info=PAIR)
 
-    with pytest.raises(ProgramError, match=r"to_pandas\(\) waits for the end .* does not end: call take\(n\)"):
+    with pytest.raises(
+        ProgramError, match=r"to_pandas\(\) waits for the end .* does not end: call take\(n\)"
+    ):
         endless().to_pandas()
     assert len(endless().limit(3).to_arrow()) == 3
 
 
 @pytest.mark.parametrize("mode", [STREAMING, BATCH])
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_a_sum_that_leaves_64_bits_on_its_way_is_no_error_in_a_table(mode: RuntimeExecutionMode, parallelism: int) -> None:
-    far = environment(mode, parallelism).from_arrow(pd.DataFrame({"g": ["a"] * 3, "n": [2**63 - 1, 1, -5]}), batch_rows=1).key_by("g")
+def test_a_sum_that_leaves_64_bits_on_its_way_is_no_error_in_a_table(
+    mode: RuntimeExecutionMode, parallelism: int
+) -> None:
+    far = (
+        environment(mode, parallelism)
+        .from_arrow(pd.DataFrame({"g": ["a"] * 3, "n": [2**63 - 1, 1, -5]}), batch_rows=1)
+        .key_by("g")
+    )
     for running in (far.sum("n"), far.aggregate(col("n").sum.alias("n"))):
         assert found(running) == [("a", 2**63 - 5)]
 
@@ -153,13 +219,29 @@ def test_a_sum_that_leaves_64_bits_on_its_way_is_no_error_in_a_table(mode: Runti
 @pytest.mark.finding("newcomers 1")
 @pytest.mark.parametrize("form", ["rows", "columns"])
 def test_a_restart_from_a_checkpoint_changes_nothing_in_a_table(form: str, tmp_path: Path) -> None:
-    env = StreamExecutionEnvironment.get_execution_environment({
-        "execution.checkpointing.interval": "10 ms", "execution.checkpointing.dir": str(tmp_path), "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": 3, "restart-strategy.fixed-delay.delay": "10 ms"})
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {
+            "execution.checkpointing.interval": "10 ms",
+            "execution.checkpointing.dir": str(tmp_path),
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": 3,
+            "restart-strategy.fixed-delay.delay": "10 ms",
+        }
+    )
     env.set_parallelism(2)
-    source = PacedSource([(Row(g="abc"[n % 3], n=n), n) for n in range(60)], pace=5, splits=2, fail_behind=30)
-    records = env.from_source(source, WatermarkStrategy.no_watermarks(), "paced").map(lambda row: row, PAIR).key_by("g")
-    running = totals(records) if form == "columns" else records.reduce(lambda one, other: Row(g=one.g, n=one.n + other.n))
+    source = PacedSource(
+        [(Row(g="abc"[n % 3], n=n), n) for n in range(60)], pace=5, splits=2, fail_behind=30
+    )
+    records = (
+        env.from_source(source, WatermarkStrategy.no_watermarks(), "paced")
+        .map(lambda row: row, PAIR)
+        .key_by("g")
+    )
+    running = (
+        totals(records)
+        if form == "columns"
+        else records.reduce(lambda one, other: Row(g=one.g, n=one.n + other.n))
+    )
     assert found(running) == [("a", 570), ("b", 590), ("c", 610)]
     assert source.has_failed
 
@@ -167,9 +249,15 @@ def test_a_restart_from_a_checkpoint_changes_nothing_in_a_table(form: str, tmp_p
 @pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.finding("newcomers 1")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning"
+)
 def test_a_dataset_of_ray_has_the_last_row_of_each_key(on_ray: None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment({"client.progress": False})
     env.set_parallelism(2)
-    rows = totals(env.from_arrow(pd.DataFrame({"g": list("ababab"), "n": range(6)}), batch_rows=1)).to_ray_dataset().take_all()
+    rows = (
+        totals(env.from_arrow(pd.DataFrame({"g": list("ababab"), "n": range(6)}), batch_rows=1))
+        .to_ray_dataset()
+        .take_all()
+    )
     assert sorted((row["g"], row["n"]) for row in rows) == [("a", 6), ("b", 9)]

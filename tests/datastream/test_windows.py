@@ -1,4 +1,5 @@
-"""Windows from the API to their results, embedded: one subtask or four, and what is refused while the program is built."""
+"""Windows from the API to their results, embedded: one subtask or four, and what is refused while
+the program is built."""
 
 from __future__ import annotations
 
@@ -9,8 +10,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flinkpy.common import Duration, OutputTag, Row, Time, Types, WatermarkGenerator, WatermarkStrategy
-from flinkpy.connectors.sources import CollectionSource, HybridSource, NumberSequenceSource, PythonSource, Source
+from flinkpy.common import (
+    Duration,
+    OutputTag,
+    Row,
+    Time,
+    Types,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
+from flinkpy.connectors.sources import (
+    CollectionSource,
+    HybridSource,
+    NumberSequenceSource,
+    PythonSource,
+    Source,
+)
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import (
     AggregateFunction,
@@ -60,7 +75,9 @@ def events() -> list[tuple[str, int, int]]:
 
 
 def stamped(env: StreamExecutionEnvironment, records: Iterable[Any], disorder_ms: int = 50) -> Any:
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(disorder_ms)).with_timestamp_assigner(lambda event, before: event[2])
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_millis(disorder_ms)
+    ).with_timestamp_assigner(lambda event, before: event[2])
     return env.from_collection(list(records)).assign_timestamps_and_watermarks(strategy)
 
 
@@ -104,13 +121,19 @@ def windowed(stream: Any) -> dict[str, Any]:
     sessions = EventTimeSessionWindows.with_gap(Time.milliseconds(20))
     return {
         "reduce": keyed.window(TUMBLING).reduce(add, Gather()),
-        "aggregate": keyed.window(sliding).aggregate(Spread(), lambda key, window, spread: [(key, window.end, *spread)]),
+        "aggregate": keyed.window(sliding).aggregate(
+            Spread(), lambda key, window, spread: [(key, window.end, *spread)]
+        ),
         "process": keyed.window(sliding).process(Gather()),
         "sessions": keyed.window(sessions).process(Gather()),
         "count": keyed.window(TUMBLING).count(),
         "max": keyed.window(sliding).max(1).map(lambda record: record[:2]),
-        "evicted": keyed.window(TUMBLING).evictor(CountEvictor.of(1000)).aggregate(Spread(), lambda key, window, spread: [(key, *spread)]),
-        "continuous": keyed.window(TUMBLING).trigger(PurgingTrigger.of(ContinuousEventTimeTrigger.of(Time.seconds(1)))).process(Gather()),
+        "evicted": keyed.window(TUMBLING)
+        .evictor(CountEvictor.of(1000))
+        .aggregate(Spread(), lambda key, window, spread: [(key, *spread)]),
+        "continuous": keyed.window(TUMBLING)
+        .trigger(PurgingTrigger.of(ContinuousEventTimeTrigger.of(Time.seconds(1))))
+        .process(Gather()),
         "all": stream.window_all(TUMBLING).process(GatherAll()),
     }
 
@@ -121,10 +144,15 @@ def expected(kind: str) -> list[Any]:
     step, size = (30, 100) if kind in ("aggregate", "process", "max") else (100, 100)
     for event in events():
         for start in range(event[2] // step * step, event[2] - size, -step):
-            groups.setdefault((event[0] if kind != "all" else None, start, start + size), []).append(event)
+            groups.setdefault(
+                (event[0] if kind != "all" else None, start, start + size), []
+            ).append(event)
     numbers = {key: [event[1] for event in group] for key, group in groups.items()}
     made: dict[str, list[Any]] = {
-        "reduce": [(key[0], key[1:], [(key[0], sum(group), 0 if len(group) > 1 else groups[key][0][2])]) for key, group in numbers.items()],
+        "reduce": [
+            (key[0], key[1:], [(key[0], sum(group), 0 if len(group) > 1 else groups[key][0][2])])
+            for key, group in numbers.items()
+        ],
         "aggregate": [(key[0], key[2], max(group) - min(group)) for key, group in numbers.items()],
         "process": [(key[0], key[1:], sorted(group)) for key, group in groups.items()],
         "count": [len(group) for group in groups.values()],
@@ -142,7 +170,9 @@ def sessions() -> list[Any]:
     made = []
     for name in sorted({event[0] for event in events()}):
         group: list[Any] = []
-        for event in sorted((event for event in events() if event[0] == name), key=lambda event: event[2]):
+        for event in sorted(
+            (event for event in events() if event[0] == name), key=lambda event: event[2]
+        ):
             if group and event[2] > group[-1][2] + 20:
                 made.append((name, (group[0][2], group[-1][2] + 20), sorted(group)))
                 group = []
@@ -152,10 +182,16 @@ def sessions() -> list[Any]:
 
 
 @pytest.mark.parametrize("parallelism", [1, 4])
-@pytest.mark.parametrize("kind", ["reduce", "aggregate", "process", "sessions", "count", "max", "evicted", "continuous", "all"])
-def test_results_are_those_of_the_definition_whatever_the_parallelism(env: StreamExecutionEnvironment, kind: str, parallelism: int) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    ["reduce", "aggregate", "process", "sessions", "count", "max", "evicted", "continuous", "all"],
+)
+def test_results_are_those_of_the_definition_whatever_the_parallelism(
+    env: StreamExecutionEnvironment, kind: str, parallelism: int
+) -> None:
     env.set_parallelism(parallelism)
-    # Split over four subtasks, each slower or faster than the others: so late that no record is late.
+    # Split over four subtasks, each slower or faster than the others: so late that no record is
+    # late.
     seen = sorted(results(windowed(stamped(env, events(), disorder_ms=10_000))[kind]))
     assert seen == expected(kind)
 
@@ -163,17 +199,34 @@ def test_results_are_those_of_the_definition_whatever_the_parallelism(env: Strea
 def test_count_windows_are_full_windows(env: StreamExecutionEnvironment) -> None:
     env.set_parallelism(1)
     numbers = env.from_collection([("a", number) for number in range(7)] + [("b", 9)])
-    numbered = numbers.key_by(first).count_window(3).process(Gather()).map(lambda seen: [number for _, number in seen[2]])
+    numbered = (
+        numbers.key_by(first)
+        .count_window(3)
+        .process(Gather())
+        .map(lambda seen: [number for _, number in seen[2]])
+    )
     assert results(numbered) == [[0, 1, 2], [3, 4, 5]]
-    assert results(numbers.key_by(first).count_window(3, 2).reduce(lambda a, b: (a[0], a[1] + b[1]))) == [("a", 3), ("a", 9), ("a", 15)]
+    assert results(
+        numbers.key_by(first).count_window(3, 2).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    ) == [("a", 3), ("a", 9), ("a", 15)]
     assert results(numbers.count_window_all(4).sum(1)) == [("a", 6), ("a", 24)]
     assert results(numbers.count_window_all(6, 4).count()) == [6]
 
 
-@pytest.mark.parametrize(("call", "expected"), [
-    ("sum", ("a", 9, 5)), ("min", ("a", 1, 5)), ("max", ("a", 5, 5)), ("min_by", ("a", 1, 7)), ("max_by", ("a", 5, 6))])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("sum", ("a", 9, 5)),
+        ("min", ("a", 1, 5)),
+        ("max", ("a", 5, 5)),
+        ("min_by", ("a", 1, 7)),
+        ("max_by", ("a", 5, 6)),
+    ],
+)
 @pytest.mark.parametrize("keyed", [True, False])
-def test_built_in_aggregates(env: StreamExecutionEnvironment, call: str, expected: Any, keyed: bool) -> None:
+def test_built_in_aggregates(
+    env: StreamExecutionEnvironment, call: str, expected: Any, keyed: bool
+) -> None:
     env.set_parallelism(1)
     stream = stamped(env, [("a", 3, 5), ("a", 5, 6), ("a", 1, 7)])
     windows = stream.key_by(first).window(TUMBLING) if keyed else stream.window_all(TUMBLING)
@@ -195,9 +248,18 @@ def test_late_records_go_to_the_side_output(env: StreamExecutionEnvironment) -> 
 
     env.set_parallelism(1)
     env.get_config().set_auto_watermark_interval(0)
-    records = env.from_collection([("a", 1, 5), ("a", 2, 500), ("b", 3, 6), ("a", 4, 510)]).map(Slowly())
-    strategy = WatermarkStrategy.for_generator(PerRecord).with_timestamp_assigner(lambda event, before: event[2])
-    windows = records.assign_timestamps_and_watermarks(strategy).key_by(first).window(TUMBLING).side_output_late_data(LATE)
+    records = env.from_collection([("a", 1, 5), ("a", 2, 500), ("b", 3, 6), ("a", 4, 510)]).map(
+        Slowly()
+    )
+    strategy = WatermarkStrategy.for_generator(PerRecord).with_timestamp_assigner(
+        lambda event, before: event[2]
+    )
+    windows = (
+        records.assign_timestamps_and_watermarks(strategy)
+        .key_by(first)
+        .window(TUMBLING)
+        .side_output_late_data(LATE)
+    )
     sums = windows.reduce(add, lambda key, window, inputs: [(key, inputs[0][1])])
     both = sums.union(sums.get_side_output(LATE).map(lambda record: ("late", *record)))
     assert sorted(results(both)) == [("a", 1), ("a", 6), ("late", "b", 3, 6)]
@@ -212,10 +274,16 @@ class PerRecord(WatermarkGenerator):
     def on_periodic_emit(self, output: Any) -> None: ...
 
 
-def test_results_carry_the_time_of_their_window_for_windows_behind(env: StreamExecutionEnvironment) -> None:
+def test_results_carry_the_time_of_their_window_for_windows_behind(
+    env: StreamExecutionEnvironment,
+) -> None:
     env.set_parallelism(2)
     stream = stamped(env, events(), 10_000).key_by(first).window(TUMBLING).reduce(add)
-    per_window = stream.window_all(TUMBLING).process(GatherAll()).map(lambda seen: (seen[0], sum(number for _, number, _ in seen[1])))
+    per_window = (
+        stream.window_all(TUMBLING)
+        .process(GatherAll())
+        .map(lambda seen: (seen[0], sum(number for _, number, _ in seen[1])))
+    )
     totals: dict[Any, int] = {}
     for _, number, time in events():
         start = time // 100 * 100
@@ -236,21 +304,38 @@ def test_declared_rows_come_out_as_rows(env: StreamExecutionEnvironment) -> None
     env.set_parallelism(1)
     row = Types.ROW_NAMED(["who", "many"], [Types.STRING(), Types.INT()])
     keyed = stamped(env, events(), 10_000).key_by(first)
-    for call in (keyed.window(TUMBLING).apply(Says(), row), keyed.window(TUMBLING).process(SaysMore(), row),
-                 keyed.window(TUMBLING).aggregate(Spread(), Says(), output_type=row)):
+    for call in (
+        keyed.window(TUMBLING).apply(Says(), row),
+        keyed.window(TUMBLING).process(SaysMore(), row),
+        keyed.window(TUMBLING).aggregate(Spread(), Says(), output_type=row),
+    ):
         seen = results(call.key_by("who").sum("many"))
         assert all(isinstance(each, Row) for each in seen)
         assert {each.who for each in seen} == {event[0] for event in events()}
-    assert set(results(keyed.window(TUMBLING).process(SaysMore(), row).get_side_output(LATE))) == {"aside"}
+    assert set(results(keyed.window(TUMBLING).process(SaysMore(), row).get_side_output(LATE))) == {
+        "aside"
+    }
 
 
 def test_columns_are_windowed_as_rows(env: StreamExecutionEnvironment) -> None:
     env.set_parallelism(2)
-    table = pa.table({"k": ["a", "b", "a"], "n": [1, 2, 3], "at": pa.array([1, 3, 150], pa.timestamp("ms"))})
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1)).with_timestamp_assigner("at")
+    table = pa.table(
+        {"k": ["a", "b", "a"], "n": [1, 2, 3], "at": pa.array([1, 3, 150], pa.timestamp("ms"))}
+    )
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_seconds(1)
+    ).with_timestamp_assigner("at")
     stream = env.from_arrow(table).assign_timestamps_and_watermarks(strategy)
-    assert sorted(row.n for row in results(stream.key_by("k").window(TUMBLING).sum("n"))) == [1, 2, 3]
-    assert sorted(results(stream.window_all(TUMBLING).apply(lambda window, inputs: [sum(row.n for row in inputs)]))) == [3, 3]
+    assert sorted(row.n for row in results(stream.key_by("k").window(TUMBLING).sum("n"))) == [
+        1,
+        2,
+        3,
+    ]
+    assert sorted(
+        results(
+            stream.window_all(TUMBLING).apply(lambda window, inputs: [sum(row.n for row in inputs)])
+        )
+    ) == [3, 3]
 
 
 def test_window_state_and_global_state_are_there(env: StreamExecutionEnvironment) -> None:
@@ -264,13 +349,22 @@ def test_window_state_and_global_state_are_there(env: StreamExecutionEnvironment
 
     env.set_parallelism(1)
     stream = stamped(env, [("a", 1, 5), ("a", 1, 105), ("b", 1, 205), ("a", 1, 305)])
-    assert sorted(results(stream.key_by(first).window(TUMBLING).process(Numbered()))) == [("a", 1, 1), ("a", 2, 1), ("a", 3, 1), ("b", 1, 1)]
+    assert sorted(results(stream.key_by(first).window(TUMBLING).process(Numbered()))) == [
+        ("a", 1, 1),
+        ("a", 2, 1),
+        ("a", 3, 1),
+        ("b", 1, 1),
+    ]
 
 
 def test_windows_of_the_clock_need_no_timestamps(env: StreamExecutionEnvironment) -> None:
     env.set_parallelism(1)
     numbers = env.from_collection(list(range(10)))
-    fired = numbers.key_by(lambda number: 0).window(TumblingProcessingTimeWindows.of(Time.days(1))).trigger(PurgingTrigger.of(CountTrigger.of(5)))
+    fired = (
+        numbers.key_by(lambda number: 0)
+        .window(TumblingProcessingTimeWindows.of(Time.days(1)))
+        .trigger(PurgingTrigger.of(CountTrigger.of(5)))
+    )
     assert results(fired.reduce(lambda a, b: a + b)) == [10, 35]
 
 
@@ -282,7 +376,13 @@ def test_window_all_runs_in_one_subtask_and_stays_there(env: StreamExecutionEnvi
     counts = windows.count().name("counts")
     assert counts.recorded.transformation.parallelism == 1
     assert counts.set_parallelism(1) is counts
-    with pytest.raises(ProgramError, match=r"test_windows\.py:\d+: counts sees the records of all keys, its parallelism must be 1, not 2"):
+    with pytest.raises(
+        ProgramError,
+        match=(
+            r"test_windows\.py:\d+: counts sees the records of all keys, its parallelism must be "
+            r"1, not 2"
+        ),
+    ):
         counts.set_parallelism(2)
     with pytest.raises(ProgramError, match="max parallelism must be 1"):
         counts.set_max_parallelism(128)
@@ -291,7 +391,9 @@ def test_window_all_runs_in_one_subtask_and_stays_there(env: StreamExecutionEnvi
 
 
 def test_windows_know_where_they_come_from(env: StreamExecutionEnvironment) -> None:
-    declared = env.from_collection([("a", 1)], Types.TUPLE([Types.STRING(), Types.INT()])).key_by(first)
+    declared = env.from_collection([("a", 1)], Types.TUPLE([Types.STRING(), Types.INT()])).key_by(
+        first
+    )
     windows = declared.window(GlobalWindows.create())
     assert isinstance(windows, WindowedStream)
     assert windows.get_execution_environment() is env
@@ -299,19 +401,29 @@ def test_windows_know_where_they_come_from(env: StreamExecutionEnvironment) -> N
     summed = windows.trigger(CountTrigger.of(1)).sum(1)
     assert summed.get_type() == windows.get_input_type()
     assert summed.get_name() == "GlobalWindows"
-    assert summed.recorded.transformation.description == "Window(GlobalWindows(), CountTrigger(1), sum)"
+    assert (
+        summed.recorded.transformation.description
+        == "Window(GlobalWindows(), CountTrigger(1), sum)"
+    )
 
 
-# -- mistakes ----------------------------------------------------------------------------------------------------------------------
+# -- mistakes --------------------------------------------------------------------------------------
 
 
-def test_event_time_without_timestamps_is_refused_where_it_is_certain(env: StreamExecutionEnvironment) -> None:
+def test_event_time_without_timestamps_is_refused_where_it_is_certain(
+    env: StreamExecutionEnvironment,
+) -> None:
     numbers = env.from_collection([("a", 1)]).map(lambda record: record)
-    with pytest.raises(ProgramError, match=r"test_windows\.py:\d+: window\(\): .*needs records with timestamps"):
+    with pytest.raises(
+        ProgramError, match=r"test_windows\.py:\d+: window\(\): .*needs records with timestamps"
+    ):
         numbers.key_by(first).window(TUMBLING)
-    with pytest.raises(ProgramError, match=r"test_windows\.py:\d+: window_all\(\): .*needs records with timestamps"):
+    with pytest.raises(
+        ProgramError, match=r"test_windows\.py:\d+: window_all\(\): .*needs records with timestamps"
+    ):
         numbers.union(numbers).window_all(TUMBLING)
-    numbers.union(stamped(env, events())).key_by(first).window(TUMBLING)  # some have: the others are found when they come
+    # some have: the others are found when they come
+    numbers.union(stamped(env, events())).key_by(first).window(TUMBLING)
 
 
 class Ones(PythonSource):
@@ -319,18 +431,30 @@ class Ones(PythonSource):
         yield "a", 1
 
 
-@pytest.mark.parametrize("source", [Ones(), HybridSource([NumberSequenceSource(1, 2), CollectionSource([3])])])
-def test_sources_whose_records_have_no_timestamps_need_a_strategy(env: StreamExecutionEnvironment, source: Source[Any]) -> None:
+@pytest.mark.parametrize(
+    "source", [Ones(), HybridSource([NumberSequenceSource(1, 2), CollectionSource([3])])]
+)
+def test_sources_whose_records_have_no_timestamps_need_a_strategy(
+    env: StreamExecutionEnvironment, source: Source[Any]
+) -> None:
     with pytest.raises(ProgramError, match="needs records with timestamps"):
         env.from_source(source).window_all(TUMBLING)
-    env.from_source(source, WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record: 0)).window_all(TUMBLING)
+    env.from_source(
+        source,
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record: 0),
+    ).window_all(TUMBLING)
 
 
-def test_a_record_without_a_timestamp_ends_the_job_with_advice(env: StreamExecutionEnvironment) -> None:
+def test_a_record_without_a_timestamp_ends_the_job_with_advice(
+    env: StreamExecutionEnvironment,
+) -> None:
     env.set_parallelism(1)
     mixed = env.from_collection([("a", 1, 1)]).union(stamped(env, events()))
     mixed.key_by(first).window(TUMBLING).sum(1).print()
-    with pytest.raises(JobExecutionError, match=r"needs? records with timestamps, and .* none: call assign_timestamps_and_watermarks"):
+    with pytest.raises(
+        JobExecutionError,
+        match=r"needs? records with timestamps, and .* none: call assign_timestamps_and_watermarks",
+    ):
         env.execute()
 
 
@@ -350,22 +474,45 @@ def test_mistakes_are_refused_at_their_line(env: StreamExecutionEnvironment) -> 
         (r"a count window's size is a whole number from 1 on", lambda: keyed.count_window(0)),
         (r"the slide is a whole number", lambda: stream.count_window_all(3, -1)),
         (r"takes a Trigger object", lambda: windows().trigger(CountTrigger)),
-        (r"merge, and DeltaTrigger\(1\) cannot", lambda: keyed.window(EventTimeSessionWindows(5)).trigger(DeltaTrigger(1, lambda a, b: 1))),
+        (
+            r"merge, and DeltaTrigger\(1\) cannot",
+            lambda: keyed.window(EventTimeSessionWindows(5)).trigger(
+                DeltaTrigger(1, lambda a, b: 1)
+            ),
+        ),
         (r"takes an Evictor object", lambda: windows().evictor(3)),
         (r"the lateness cannot be negative", lambda: windows().allowed_lateness(-1)),
         (r"takes milliseconds or a Time", lambda: windows().allowed_lateness("1 s")),
         (r"takes an OutputTag", lambda: windows().side_output_late_data("late")),
-        (r"late records go to OutputTag\('late'\) already", lambda: windows().side_output_late_data(LATE).side_output_late_data(OutputTag("other"))),
+        (
+            r"late records go to OutputTag\('late'\) already",
+            lambda: windows().side_output_late_data(LATE).side_output_late_data(OutputTag("other")),
+        ),
         (r"reduce\(\) calls its function with 2 arguments", lambda: windows().reduce(lambda a: a)),
         (r"takes an AggregateFunction object", lambda: windows().aggregate(add)),
         (r"write Spread\(\)|AggregateFunction object", lambda: windows().aggregate(Spread)),
-        (r"apply\(\) takes a WindowFunction here, .*for windows without keys", lambda: windows().apply(All())),
+        (
+            r"apply\(\) takes a WindowFunction here, .*for windows without keys",
+            lambda: windows().apply(All()),
+        ),
         (r"apply\(\) takes a WindowFunction", lambda: windows().apply(Gather())),
-        (r"process\(\) takes a ProcessWindowFunction", lambda: windows().process(lambda key, context, elements: [])),
-        (r"process\(\) takes a ProcessAllWindowFunction here, .*of a keyed stream", lambda: stream.window_all(TUMBLING).process(Gather())),
+        (
+            r"process\(\) takes a ProcessWindowFunction",
+            lambda: windows().process(lambda key, context, elements: []),
+        ),
+        (
+            r"process\(\) takes a ProcessAllWindowFunction here, .*of a keyed stream",
+            lambda: stream.window_all(TUMBLING).process(Gather()),
+        ),
         (r"write Gather\(\)", lambda: windows().process(Gather)),
-        (r"reduce\(\) takes a WindowFunction or a ProcessWindowFunction", lambda: windows().reduce(add, 5)),
-        (r"apply\(\) calls its function with 3 arguments", lambda: windows().apply(lambda window, inputs: [])),
+        (
+            r"reduce\(\) takes a WindowFunction or a ProcessWindowFunction",
+            lambda: windows().reduce(add, 5),
+        ),
+        (
+            r"apply\(\) calls its function with 3 arguments",
+            lambda: windows().apply(lambda window, inputs: []),
+        ),
         (r"is no type", lambda: windows().apply(lambda key, window, inputs: [], output_type=int)),
         (r"takes the position or the name of a field", lambda: windows().sum(1.5)),
     ]
@@ -375,5 +522,7 @@ def test_mistakes_are_refused_at_their_line(env: StreamExecutionEnvironment) -> 
 
 
 def test_lateness_may_be_a_time(env: StreamExecutionEnvironment) -> None:
-    windows = stamped(env, events()).key_by(first).window(TUMBLING).allowed_lateness(Time.seconds(2))
+    windows = (
+        stamped(env, events()).key_by(first).window(TUMBLING).allowed_lateness(Time.seconds(2))
+    )
     assert windows.count().recorded.transformation.operator.allowed_lateness == 2000

@@ -16,7 +16,9 @@ def test_the_payments_over_their_countrys_limit_are_found(parallelism: int) -> N
     env.set_parallelism(parallelism)
     limits = dict(broadcast_state.LIMITS)
     with broadcast_state.over_the_limit(env).execute_and_collect() as found:
-        assert sorted(found) == sorted(payment for payment in broadcast_state.PAYMENTS if payment[2] > limits[payment[1]])
+        assert sorted(found) == sorted(
+            payment for payment in broadcast_state.PAYMENTS if payment[2] > limits[payment[1]]
+        )
 
 
 def test_the_example_fits_on_a_screen() -> None:

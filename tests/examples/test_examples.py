@@ -18,7 +18,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 def run(name: str, *arguments: str) -> str:
     """What the example prints."""
-    done = subprocess.run([sys.executable, str(EXAMPLES / name), *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -42,8 +48,17 @@ def test_the_word_count_follows_a_socket_to_its_end() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(30)
     program = subprocess.Popen(
-        [sys.executable, str(EXAMPLES / "word_count.py"), "--host", "127.0.0.1", "--port", str(listener.getsockname()[1])],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [
+            sys.executable,
+            str(EXAMPLES / "word_count.py"),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(listener.getsockname()[1]),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         connection, _ = listener.accept()
@@ -64,9 +79,16 @@ def test_readings_and_rejected_lines_meet_in_one_log(parallelism: int) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     with side_outputs.log_of(env, side_outputs.READINGS).execute_and_collect() as lines:
         logged = list(lines)
-    assert sorted(logged) == sorted([
-        "kitchen: 21.5 °C", "cellar: 12.0 °C", "kitchen: 22.0 °C", "roof: -3.5 °C", "rejected: 'roof warm'", "rejected: ''",
-    ])
+    assert sorted(logged) == sorted(
+        [
+            "kitchen: 21.5 °C",
+            "cellar: 12.0 °C",
+            "kitchen: 22.0 °C",
+            "roof: -3.5 °C",
+            "rejected: 'roof warm'",
+            "rejected: ''",
+        ]
+    )
 
 
 def test_the_side_output_example_prints_its_log() -> None:
@@ -86,4 +108,8 @@ def test_an_example_is_short_and_says_how_to_run_it(example: Path) -> None:
 
 def test_the_table_of_examples_names_them_all() -> None:
     page = (EXAMPLES / "README.md").read_text()
-    assert [path.name for path in sorted(EXAMPLES.glob("*.py")) if f"[{path.name}]({path.name})" not in page] == []
+    assert [
+        path.name
+        for path in sorted(EXAMPLES.glob("*.py"))
+        if f"[{path.name}]({path.name})" not in page
+    ] == []

@@ -19,7 +19,9 @@ def test_the_sums_are_those_of_all_sales_of_the_hour(parallelism: int) -> None:
     for shop, minute, amount in keyed_state.SALES:
         expected[shop, minute // 60] += amount
     with keyed_state.hourly_sales(env).execute_and_collect() as found:
-        assert sorted(found) == sorted((shop, hour, total) for (shop, hour), total in expected.items())
+        assert sorted(found) == sorted(
+            (shop, hour, total) for (shop, hour), total in expected.items()
+        )
 
 
 def test_the_example_fits_on_a_screen() -> None:

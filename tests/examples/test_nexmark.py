@@ -22,12 +22,23 @@ def events(kind: str) -> list[dict[str, Any]]:
     """All events of a kind, times in milliseconds."""
     make = {"person": GENERATOR.persons, "auction": GENERATOR.auctions, "bid": GENERATOR.bids}[kind]
     columns = make(range(GENERATOR.count(kind) or 0))
-    plain = {name: column.cast("int64").to_pylist() if name in ("date_time", "expires") else _listed(column) for name, column in columns.items()}
+    plain = {
+        name: column.cast("int64").to_pylist()
+        if name in ("date_time", "expires")
+        else _listed(column)
+        for name, column in columns.items()
+    }
     return [dict(zip(plain, values)) for values in zip(*plain.values())]
 
 
 def _listed(column: Any) -> list[Any]:
-    return list(column) if isinstance(column, list) else column.tolist() if hasattr(column, "tolist") else column.to_pylist()
+    return (
+        list(column)
+        if isinstance(column, list)
+        else column.tolist()
+        if hasattr(column, "tolist")
+        else column.to_pylist()
+    )
 
 
 def q0() -> Iterator[Any]:
@@ -47,7 +58,9 @@ def q2() -> Iterator[Any]:
 
 
 def q3() -> Iterator[Any]:
-    sellers = {person["id"]: person for person in events("person") if person["state"] in ("OR", "ID", "CA")}
+    sellers = {
+        person["id"]: person for person in events("person") if person["state"] in ("OR", "ID", "CA")
+    }
     for auction in events("auction"):
         if auction["category"] == 10 and auction["seller"] in sellers:
             seller = sellers[auction["seller"]]
@@ -59,7 +72,11 @@ def closing_prices() -> Iterator[tuple[int, int]]:
     for bid in events("bid"):
         bids[bid["auction"]].append(bid)
     for auction in events("auction"):
-        prices = [bid["price"] for bid in bids[auction["id"]] if auction["date_time"] <= bid["date_time"] <= auction["expires"]]
+        prices = [
+            bid["price"]
+            for bid in bids[auction["id"]]
+            if auction["date_time"] <= bid["date_time"] <= auction["expires"]
+        ]
         if prices:
             yield auction["category"], max(prices)
 
@@ -81,7 +98,11 @@ def q7() -> Iterator[Any]:
         windows[bid["date_time"] // 10_000].append(bid)
     for bids in windows.values():
         highest = max(bid["price"] for bid in bids)
-        yield from ((bid["auction"], bid["bidder"], bid["price"], bid["date_time"]) for bid in bids if bid["price"] == highest)
+        yield from (
+            (bid["auction"], bid["bidder"], bid["price"], bid["date_time"])
+            for bid in bids
+            if bid["price"] == highest
+        )
 
 
 def q8() -> Iterator[Any]:
@@ -144,7 +165,9 @@ def test_bids_of_ten_seconds_of_the_clock_are_counted_per_bidder() -> None:
             expected[bid["bidder"], bid["date_time"] // 10_000 * 10_000] += 1
         harness.set_processing_time(BEGIN + 40_000)
         results = harness.output
-    assert sorted(results) == sorted((bidder, count, begin, begin + 10_000) for (bidder, begin), count in expected.items())
+    assert sorted(results) == sorted(
+        (bidder, count, begin, begin + 10_000) for (bidder, begin), count in expected.items()
+    )
 
 
 def test_a_row_says_its_fields() -> None:

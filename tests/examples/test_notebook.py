@@ -19,7 +19,9 @@ pytestmark = [pytest.mark.wide, pytest.mark.xdist_group("example notebook")]
 
 
 def cells() -> list[dict[str, Any]]:
-    return [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
+    return [
+        cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +37,34 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     read: Any = nbformat.read
     notebook = read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
-    execute(notebook, EXAMPLES, {**os.environ, "FLINKPY_EXECUTION_TARGET": "embedded", "IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))})
+    execute(
+        notebook,
+        EXAMPLES,
+        {
+            **os.environ,
+            "FLINKPY_EXECUTION_TARGET": "embedded",
+            "IPYTHONDIR": str(tmp_path_factory.mktemp("ipython")),
+        },
+    )
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def shown(cell: dict[str, Any]) -> str:
-    """Its text, however it was shown. (Progress that was drawn and wiped leaves an empty output.)"""
+    """Its text, however it was shown. (Progress that was drawn and wiped leaves an empty
+    output.)"""
     texts = []
     for output in cell["outputs"]:
         kind = output["output_type"]
-        text = output["text"] if kind == "stream" else output["traceback"] if kind == "error" else output["data"].get("text/plain", "")
-        texts.append(text if isinstance(text, str) else ("\n" if kind == "error" else "").join(text))
+        text = (
+            output["text"]
+            if kind == "stream"
+            else output["traceback"]
+            if kind == "error"
+            else output["data"].get("text/plain", "")
+        )
+        texts.append(
+            text if isinstance(text, str) else ("\n" if kind == "error" else "").join(text)
+        )
     return "".join(texts).replace(f"{EXAMPLES}{os.sep}", "")
 
 
@@ -61,9 +80,16 @@ def test_each_cell_gives_what_is_stored(ran: list[dict[str, Any]], index: int) -
 def test_the_counts_are_those_of_the_table(ran: list[dict[str, Any]]) -> None:
     table = pq.read_table(EXAMPLES / "data" / "flights.parquet", columns=["origin", "dep_delay"])
     words = [None if delay is None else delay > 15 for delay in table["dep_delay"].to_pylist()]
-    expected = Counter(zip(table["origin"].to_pylist(), ({None: "cancelled", True: "late", False: "in time"}[word] for word in words)))
+    expected = Counter(
+        zip(
+            table["origin"].to_pylist(),
+            ({None: "cancelled", True: "late", False: "in time"}[word] for word in words),
+        )
+    )
     counted = next(shown(cell) for cell in ran if "counts.take" in cell["source"])
-    assert re.sub(r"\s+", " ", counted) == str(sorted((*key, count) for key, count in expected.items()))
+    assert re.sub(r"\s+", " ", counted) == str(
+        sorted((*key, count) for key, count in expected.items())
+    )
 
 
 def test_the_job_in_the_background_shows_itself_and_is_cancelled(ran: list[dict[str, Any]]) -> None:

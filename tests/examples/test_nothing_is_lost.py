@@ -1,4 +1,5 @@
-"""The example that survives a kill, as the tutorial has it: embedded, and on Ray with a worker that is killed."""
+"""The example that survives a kill, as the tutorial has it: embedded, and on Ray with a worker that
+is killed."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from tests.waiting import eventually
 
 
 def test_each_number_is_counted_once(tmp_path: Path) -> None:
-    nothing_is_lost.write_counts(StreamExecutionEnvironment.get_execution_environment(), tmp_path, 1000, 1e6)
+    nothing_is_lost.write_counts(
+        StreamExecutionEnvironment.get_execution_environment(), tmp_path, 1000, 1e6
+    )
     assert nothing_is_lost.verdict(tmp_path, 1000) == "1000 numbers, each counted once"
 
 
@@ -27,7 +30,11 @@ def test_a_count_that_is_lost_and_one_that_came_twice_are_seen(tmp_path: Path) -
 def workers_of(ray: RayCluster) -> list[int]:
     """The processes that the tutorial kills; of this Ray cluster only."""
     found = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return [pid for pid in found if "ray::TaskExecutorProcess" in command(pid) and ray.address in command(parent(pid))]
+    return [
+        pid
+        for pid in found
+        if "ray::TaskExecutorProcess" in command(pid) and ray.address in command(parent(pid))
+    ]
 
 
 def command(pid: int) -> str:
@@ -44,10 +51,14 @@ def parent(pid: int) -> int:
 @pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.timeout(400)
-def test_workers_that_are_killed_as_the_tutorial_says_lose_nothing(ray: RayCluster, tmp_path: Path) -> None:
+def test_workers_that_are_killed_as_the_tutorial_says_lose_nothing(
+    ray: RayCluster, tmp_path: Path
+) -> None:
     program = Path(nothing_is_lost.__file__)
     job = ray.job(program.read_text(), program.name)
-    running = ray.start("run", "-t", "ray", "-p", "2", job, "--numbers", "30000", "--folder", str(tmp_path))
+    running = ray.start(
+        "run", "-t", "ray", "-p", "2", job, "--numbers", "30000", "--folder", str(tmp_path)
+    )
     eventually(lambda: any(tmp_path.glob("*.txt")))  # a checkpoint is complete
     workers = workers_of(ray)
     assert workers

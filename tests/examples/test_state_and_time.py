@@ -13,11 +13,18 @@ HOUR_MS = 3_600_000
 
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_sensors_that_fall_silent_are_reported(parallelism: int) -> None:
-    # cellar: 10, 90 (80 later), then nothing; roof: never more than 55 apart, then nothing after 200
-    env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded"}).set_parallelism(parallelism)
+    # cellar: 10, 90 (80 later), then nothing; roof: never more than 55 apart, then nothing after
+    # 200
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"execution.target": "embedded"}
+    ).set_parallelism(parallelism)
     with timers.silences(env).execute_and_collect() as found:
         assert sorted(found) == [
-            ("cellar", "back at", 90), ("cellar", "silent since", 10), ("cellar", "silent since", 90), ("roof", "silent since", 200)]
+            ("cellar", "back at", 90),
+            ("cellar", "silent since", 10),
+            ("cellar", "silent since", 90),
+            ("roof", "silent since", 200),
+        ]
 
 
 def test_a_silence_is_told_when_event_time_has_passed_it() -> None:
@@ -34,7 +41,9 @@ def test_a_silence_is_told_when_event_time_has_passed_it() -> None:
 def test_the_first_click_of_a_visitor_on_an_article_counts(backend: str, parallelism: int) -> None:
     if backend == "rocksdb":
         pytest.importorskip("rocksdict")
-    env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded"}).set_parallelism(parallelism)
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"execution.target": "embedded"}
+    ).set_parallelism(parallelism)
     env.set_state_backend(state_ttl.BACKENDS[backend]())
     with state_ttl.counted(env).execute_and_collect() as found:
         assert sorted(found) == sorted(set(state_ttl.CLICKS))

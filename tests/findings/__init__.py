@@ -1,1 +1,2 @@
-"""What reviewers caught flinkpy at, program by program: ``known`` names each, tests marked ``finding("…")`` hold it right."""
+"""What reviewers caught flinkpy at, program by program: ``known`` names each, tests marked
+``finding("…")`` hold it right."""

@@ -1,4 +1,5 @@
-"""The findings, by the review that made them and their number there; each is a program that went wrong once.
+"""The findings, by the review that made them and their number there; each is a program that went
+wrong once.
 
 ``make findings`` runs every test that is marked with one of these names, and says which stand.
 """
@@ -88,7 +89,9 @@ BUGS = {
     "8": "python.files and its siblings work embedded",
     "9": "a byte that is not in the charset is one malformed line, and advice names what exists",
     "10": "small faults of formats are told rightly",
-    "11": "values that are no time, and values beyond Python's types, are told with record and column",
+    "11": (
+        "values that are no time, and values beyond Python's types, are told with record and column"
+    ),
     "12": "coroutine functions that nobody would await are refused",
 }
 NEWCOMERS = {

@@ -1,6 +1,6 @@
 """A plugin of pytest: ends the run with a line for each finding (``make findings``).
 
-    python -m pytest -p tests.findings.report -m finding
+python -m pytest -p tests.findings.report -m finding
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ _outcomes: dict[str, list[bool]] = {name: [] for name in KNOWN}
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        item.user_properties += [("finding", name) for mark in item.iter_markers("finding") for name in mark.args]
+        item.user_properties += [
+            ("finding", name) for mark in item.iter_markers("finding") for name in mark.args
+        ]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" or report.failed:
-        for kind, name in report.user_properties:  # they come with the report from worker processes, too
+        # they come with the report from worker processes, too
+        for kind, name in report.user_properties:
             if kind == "finding":
                 _outcomes[str(name)].append(report.passed)
 

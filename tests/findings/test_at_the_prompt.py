@@ -10,7 +10,13 @@ import pytest
 
 
 def flinkpy(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "flinkpy", *arguments], input=text, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "flinkpy", *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 @pytest.mark.finding("first-use 22")
@@ -37,11 +43,19 @@ def test_a_pyflink_program_without_the_option_is_told_of_it(tmp_path: Path) -> N
     assert "flinkpy run --pyflink" in ended.stderr
 
 
-@pytest.mark.parametrize(("end", "told"), [("", True), ("env.execute()\n", False), ("1 / 0\n", False)])
-def test_a_forgotten_execute_is_told_at_the_end_of_a_program(tmp_path: Path, end: str, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("end", "told"), [("", True), ("env.execute()\n", False), ("1 / 0\n", False)]
+)
+def test_a_forgotten_execute_is_told_at_the_end_of_a_program(
+    tmp_path: Path, end: str, told: bool
+) -> None:
     program = tmp_path / "job.py"
-    program.write_text("from flinkpy.datastream import StreamExecutionEnvironment\n"
-                       "env = StreamExecutionEnvironment.get_execution_environment()\n"
-                       "env.from_collection([1]).print()\n" + end)
-    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120)
+    program.write_text(
+        "from flinkpy.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.from_collection([1]).print()\n" + end
+    )
+    ended = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=120
+    )
     assert ("job.py defined streams and ended without execute()" in ended.stderr) is told

@@ -20,7 +20,9 @@ from flinkpy.table.expressions import col, lit
 
 
 def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment({"client.progress": False, "execution.target": "embedded"})
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"client.progress": False, "execution.target": "embedded"}
+    )
     env.set_parallelism(parallelism)
     return env
 
@@ -47,7 +49,9 @@ def test_a_table_is_read_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.finding("first-use 15")
-def test_the_very_values_of_a_collection_that_cannot_change_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_very_values_of_a_collection_that_cannot_change_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from flinkpy.connectors.memory.ranges import CollectionSource
 
     batches: list[Any] = []
@@ -61,13 +65,20 @@ def test_the_very_values_of_a_collection_that_cannot_change_are_read(monkeypatch
     pairs = [("".join(["text ", str(n)]), n) for n in range(10)]
     with environment().from_collection(pairs).execute_and_collect() as results:
         assert list(results) == pairs
-    assert [value is pair for value, pair in zip((value for batch in batches for value in batch.values), pairs, strict=True)] == [True] * 10
+    assert [
+        value is pair
+        for value, pair in zip(
+            (value for batch in batches for value in batch.values), pairs, strict=True
+        )
+    ] == [True] * 10
 
 
 @pytest.mark.wide
 @pytest.mark.finding("first-use 15")
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_a_collection_is_what_it_was_when_it_was_handed_over_and_so_it_is_for_every_run(parallelism: int) -> None:
+def test_a_collection_is_what_it_was_when_it_was_handed_over_and_so_it_is_for_every_run(
+    parallelism: int,
+) -> None:
     records: list[Any] = [{"n": n, "seen": [0]} for n in range(50_000)]
     stream = environment(parallelism).from_collection(records).set_parallelism(parallelism)
     records[0]["n"] = -1
@@ -82,7 +93,9 @@ def test_a_collection_is_what_it_was_when_it_was_handed_over_and_so_it_is_for_ev
     changed = stream.map(Change()).set_parallelism(parallelism)
     for _ in range(2):
         with changed.execute_and_collect() as results:
-            assert sorted(results, key=lambda each: each["n"]) == [{"n": n, "seen": [0, n]} for n in range(50_000)]
+            assert sorted(results, key=lambda each: each["n"]) == [
+                {"n": n, "seen": [0, n]} for n in range(50_000)
+            ]
 
 
 @pytest.mark.finding("first-use 15")
@@ -117,12 +130,16 @@ def test_what_a_slice_of_a_table_sends_back_is_the_slice() -> None:
         def send(self, *parts: bytes) -> None:
             sent.extend(parts)
 
-    batch = pa.RecordBatch.from_pydict({"n": np.arange(1_000_000), "s": pa.array(["text"] * 1_000_000)})
-    _CollectWriter(Outbox(), operator_context().task, "program").write_batch(ColumnBatch(batch.slice(500_000, 10)))  # type: ignore[arg-type]
+    batch = pa.RecordBatch.from_pydict(
+        {"n": np.arange(1_000_000), "s": pa.array(["text"] * 1_000_000)}
+    )
+    _CollectWriter(Outbox(), operator_context().task, "program").write_batch(  # type: ignore[arg-type]
+        ColumnBatch(batch.slice(500_000, 10))
+    )
     assert sum(map(len, sent)) < 5_000
 
 
-# -- frames of others -------------------------------------------------------------------------------------------------------------------
+# -- frames of others ------------------------------------------------------------------------------
 
 
 class Frame:
@@ -142,11 +159,16 @@ TABLE = pa.table({"n": [1, 2, 3], "s": ["a", None, "c"]})
 
 
 @pytest.mark.finding("first-use 20")
-@pytest.mark.parametrize("data", [Frame(TABLE), pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches())], ids=["frame", "reader"])
+@pytest.mark.parametrize(
+    "data",
+    [Frame(TABLE), pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches())],
+    ids=["frame", "reader"],
+)
 def test_whatever_gives_an_arrow_stream_is_a_table(data: Any) -> None:
     stream = environment().from_arrow(data)
     assert stream.to_arrow().equals(TABLE)
-    assert stream.to_arrow().equals(TABLE)  # a reader can be read once only, and a stream more often
+    # a reader can be read once only, and a stream more often
+    assert stream.to_arrow().equals(TABLE)
 
 
 @pytest.mark.finding("first-use 20")
@@ -158,11 +180,20 @@ def test_texts_as_views_of_such_a_frame_are_texts() -> None:
 @pytest.mark.finding("first-use 20")
 def test_such_a_frame_is_pointed_to_what_takes_it() -> None:
     frame = Frame(TABLE)
-    with pytest.raises(ProgramError, match=r"from_collection\(\) takes records, this is a Frame: call from_arrow\(\)"):
+    with pytest.raises(
+        ProgramError,
+        match=r"from_collection\(\) takes records, this is a Frame: call from_arrow\(\)",
+    ):
         environment().from_collection(frame)
-    with pytest.raises(ProgramError, match=r"takes a pandas frame, this is a Frame; from_arrow\(\) takes it"):
+    with pytest.raises(
+        ProgramError, match=r"takes a pandas frame, this is a Frame; from_arrow\(\) takes it"
+    ):
         environment().from_pandas(frame)
-    for columns in (TABLE, TABLE.to_batches()[0], pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches())):
+    for columns in (
+        TABLE,
+        TABLE.to_batches()[0],
+        pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches()),
+    ):
         with pytest.raises(ProgramError, match=r"call from_arrow\(\)"):
             environment().from_collection(columns)
     with pytest.raises(ProgramError, match=r"call from_pandas\(\)"):
@@ -190,34 +221,62 @@ def test_a_frame_that_gives_no_stream_says_why() -> None:
         def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
             raise ValueError("no columns of objects")
 
-    with pytest.raises(ProgramError, match="the Broken cannot be read as an Arrow stream: no columns of objects"):
+    with pytest.raises(
+        ProgramError, match="the Broken cannot be read as an Arrow stream: no columns of objects"
+    ):
         environment().from_arrow(Broken())
 
 
-# -- instants ---------------------------------------------------------------------------------------------------------------------------
+# -- instants --------------------------------------------------------------------------------------
 
 
 def zoned(zone: str | None) -> pa.Table:
-    moments = [datetime(2024, 1, 1, hour, minute, tzinfo=timezone.utc) for hour in (0, 1) for minute in (0, 30)]
-    return pa.table({"at": pa.array(moments, pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone)), "n": [1, 2, 3, 4]})
+    moments = [
+        datetime(2024, 1, 1, hour, minute, tzinfo=timezone.utc)
+        for hour in (0, 1)
+        for minute in (0, 30)
+    ]
+    return pa.table(
+        {
+            "at": pa.array(moments, pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone)),
+            "n": [1, 2, 3, 4],
+        }
+    )
 
 
 def hourly(stream: Any) -> Any:
-    return stream.key_by("k").window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(col("n").sum)
+    return (
+        stream.key_by("k")
+        .window(TumblingEventTimeWindows.of(Time.hours(1)))
+        .aggregate(col("n").sum)
+    )
 
 
 def stamped(zone: str | None) -> Any:
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(col("at"))
-    return environment().from_arrow(zoned(zone)).assign_timestamps_and_watermarks(strategy).select(col("at"), col("n"), lit("a").alias("k"))
+    return (
+        environment()
+        .from_arrow(zoned(zone))
+        .assign_timestamps_and_watermarks(strategy)
+        .select(col("at"), col("n"), lit("a").alias("k"))
+    )
 
 
 @pytest.mark.finding("hunts 14b")
 @pytest.mark.parametrize("zone", ["America/New_York", "UTC", None])
 def test_window_bounds_have_the_zone_of_the_event_time(zone: str | None) -> None:
     counted = hourly(stamped(zone)).to_arrow()
-    assert counted.schema.field("window_start").type == counted.schema.field("window_end").type == pa.timestamp("ms", zone)
+    assert (
+        counted.schema.field("window_start").type
+        == counted.schema.field("window_end").type
+        == pa.timestamp("ms", zone)
+    )
     begins = counted["window_start"].cast(pa.timestamp("us", zone))
-    joined = zoned(zone).join(counted.set_column(counted.schema.get_field_index("window_start"), "at", begins), "at", join_type="inner")
+    joined = zoned(zone).join(
+        counted.set_column(counted.schema.get_field_index("window_start"), "at", begins),
+        "at",
+        join_type="inner",
+    )
     assert sorted(joined["n_sum"].to_pylist()) == [3, 7]
 
 
@@ -225,13 +284,22 @@ def test_window_bounds_have_the_zone_of_the_event_time(zone: str | None) -> None
 def test_where_zones_meet_window_bounds_are_in_utc_and_naive_where_one_has_none() -> None:
     def bounds(left: Any, right: Any) -> Any:
         same = (col("n"), col("k"))
-        return hourly(left.select(*same).union(right.select(*same))).to_arrow().schema.field("window_start").type
+        return (
+            hourly(left.select(*same).union(right.select(*same)))
+            .to_arrow()
+            .schema.field("window_start")
+            .type
+        )
 
     env = environment()
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(col("at"))
 
     def of(zone: str | None) -> Any:
-        return env.from_arrow(zoned(zone)).assign_timestamps_and_watermarks(strategy).select(col("n"), lit("a").alias("k"))
+        return (
+            env.from_arrow(zoned(zone))
+            .assign_timestamps_and_watermarks(strategy)
+            .select(col("n"), lit("a").alias("k"))
+        )
 
     assert bounds(of("Europe/Oslo"), of("Europe/Oslo")) == pa.timestamp("ms", "Europe/Oslo")
     assert bounds(of("Europe/Oslo"), of("America/New_York")) == pa.timestamp("ms", "UTC")
@@ -241,20 +309,39 @@ def test_where_zones_meet_window_bounds_are_in_utc_and_naive_where_one_has_none(
 @pytest.mark.finding("hunts 14b")
 def test_windows_of_windows_keep_the_zone() -> None:
     hours = hourly(stamped("Europe/Oslo")).select(col("n_sum").alias("n"), col("k"))
-    days = hours.key_by("k").window(TumblingEventTimeWindows.of(Time.days(1))).aggregate(col("n").sum).to_arrow()
-    assert (days.schema.field("window_end").type, days["n_sum"].to_pylist()) == (pa.timestamp("ms", "Europe/Oslo"), [10])
+    days = (
+        hours.key_by("k")
+        .window(TumblingEventTimeWindows.of(Time.days(1)))
+        .aggregate(col("n").sum)
+        .to_arrow()
+    )
+    assert (days.schema.field("window_end").type, days["n_sum"].to_pylist()) == (
+        pa.timestamp("ms", "Europe/Oslo"),
+        [10],
+    )
 
 
 def of_nulls(*, required: bool) -> Any:
     """A schema of fields that may not be null, at every depth, or may."""
     may = not required
     point = pa.struct([pa.field("x", pa.int64(), may), pa.field("y", pa.int64(), may)])
-    points, named = pa.list_(pa.field("item", point, may)), pa.map_(pa.string(), pa.field("value", point, may))
-    return pa.schema([pa.field("n", pa.int64(), may), pa.field("s", point, may), pa.field("l", points, may), pa.field("m", named, may)])
+    points = pa.list_(pa.field("item", point, may))
+    named = pa.map_(pa.string(), pa.field("value", point, may))
+    return pa.schema(
+        [
+            pa.field("n", pa.int64(), may),
+            pa.field("s", point, may),
+            pa.field("l", points, may),
+            pa.field("m", named, may),
+        ]
+    )
 
 
 FULL = {"n": 1, "s": {"x": 1, "y": 2}, "l": [{"x": 3, "y": 4}], "m": [("a", {"x": 5, "y": 6})]}
-NULLS = [{"n": None, "s": None, "l": None, "m": None}, {"n": 2, "s": {"x": None, "y": 1}, "l": [None], "m": [("b", None)]}]
+NULLS = [
+    {"n": None, "s": None, "l": None, "m": None},
+    {"n": 2, "s": {"x": None, "y": 1}, "l": [None], "m": [("b", None)]},
+]
 
 
 @pytest.mark.finding("hunts 18")
@@ -267,7 +354,9 @@ def test_streams_of_which_one_is_never_null_have_a_union_that_may_be(swapped: bo
     assert isinstance(both.recorded, ColumnStream)
     assert both.recorded.schema.equals(of_nulls(required=False))
     assert sorted(both.to_arrow().to_pylist(), key=str) == sorted([FULL] * 3 + NULLS, key=str)
-    assert {batch.schema for batch in both.map_batches(lambda batch: batch).to_arrow().to_batches()} == {of_nulls(required=False)}
+    assert {
+        batch.schema for batch in both.map_batches(lambda batch: batch).to_arrow().to_batches()
+    } == {of_nulls(required=False)}
 
 
 @pytest.mark.finding("hunts 18")
@@ -277,12 +366,25 @@ def test_windows_and_rows_behind_such_a_union_see_all_of_it() -> None:
     at = [datetime(2024, 1, 1, 0, minute, tzinfo=timezone.utc) for minute in (1, 2, 3)]
 
     def stream(numbers: list[int | None], required: bool) -> Any:
-        schema = pa.schema([pa.field("n", pa.int64(), not required), pa.field("k", pa.string(), not required), ("at", pa.timestamp("us", "UTC"))])
-        return env.from_arrow(pa.table({"n": numbers, "k": ["a", "b", "a"], "at": at}, schema)).assign_timestamps_and_watermarks(strategy)
+        schema = pa.schema(
+            [
+                pa.field("n", pa.int64(), not required),
+                pa.field("k", pa.string(), not required),
+                ("at", pa.timestamp("us", "UTC")),
+            ]
+        )
+        return env.from_arrow(
+            pa.table({"n": numbers, "k": ["a", "b", "a"], "at": at}, schema)
+        ).assign_timestamps_and_watermarks(strategy)
 
     both = stream([1, 2, 3], True).union(stream([4, None, 6], False))
-    counted = both.key_by("k").window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(col("n").sum)
-    assert sorted(counted.to_arrow().select(["k", "n_sum"]).to_pylist(), key=str) == [{"k": "a", "n_sum": 14}, {"k": "b", "n_sum": 2}]
+    counted = (
+        both.key_by("k").window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(col("n").sum)
+    )
+    assert sorted(counted.to_arrow().select(["k", "n_sum"]).to_pylist(), key=str) == [
+        {"k": "a", "n_sum": 14},
+        {"k": "b", "n_sum": 2},
+    ]
     assert sorted(both.map(lambda row: row.n or 0).take(10)) == [0, 1, 2, 3, 4, 6]
 
 
@@ -292,9 +394,18 @@ def test_a_batch_gets_the_schema_of_a_union_without_a_copy_of_its_values() -> No
     from flinkpy.operators.columnar.column_operators import NullableColumnsOperator
 
     def addresses(batch: Any) -> set[int]:
-        return {buffer.address for column in batch.columns for buffer in column.buffers() if buffer is not None and buffer.size}
+        return {
+            buffer.address
+            for column in batch.columns
+            for buffer in column.buffers()
+            if buffer is not None and buffer.size
+        }
 
     batch = pa.Table.from_pylist([FULL] * 1000, of_nulls(required=True)).to_batches()[0]
-    cast = NullableColumnsOperator(of_nulls(required=False)).process_columns(ColumnBatch(batch, None)).data
+    cast = (
+        NullableColumnsOperator(of_nulls(required=False))
+        .process_columns(ColumnBatch(batch, None))
+        .data
+    )
     assert cast.schema.equals(of_nulls(required=False))
     assert addresses(cast) <= addresses(batch)

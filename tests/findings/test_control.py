@@ -1,4 +1,5 @@
-"""What a running job tells, and who may tell the control plane what: as a user, or a peer, would find it."""
+"""What a running job tells, and who may tell the control plane what: as a user, or a peer, would
+find it."""
 
 from __future__ import annotations
 
@@ -69,7 +70,9 @@ def running() -> Iterator[JobClient]:
     _GATE.clear()
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
-    env.add_source(TenAndWait(), "numbers").map(Counting()).name("counted").add_sink(lambda value: None)
+    env.add_source(TenAndWait(), "numbers").map(Counting()).name("counted").add_sink(
+        lambda value: None
+    )
     client = env.execute_async("told")
     try:
         yield client
@@ -95,10 +98,21 @@ def test_a_running_job_tells_its_metrics_and_how_its_time_goes(running: JobClien
 
     eventually(lambda: told().get("counted.0.late") == 20)
     metrics = told()
-    assert (metrics["counted.0.size"], metrics["counted.0.numRecordsIn"], metrics["counted.0.numRecordsOut"]) == (10, 10, 10)
-    [task] = [name.removesuffix(".0.idleTimeMsPerSecond") for name in metrics if name.endswith(".0.idleTimeMsPerSecond")]
+    assert (
+        metrics["counted.0.size"],
+        metrics["counted.0.numRecordsIn"],
+        metrics["counted.0.numRecordsOut"],
+    ) == (10, 10, 10)
+    [task] = [
+        name.removesuffix(".0.idleTimeMsPerSecond")
+        for name in metrics
+        if name.endswith(".0.idleTimeMsPerSecond")
+    ]
     eventually(lambda: told()[f"{task}.0.idleTimeMsPerSecond"] >= 900)
-    assert told()[f"{task}.0.busyTimeMsPerSecond"] + told()[f"{task}.0.backPressuredTimeMsPerSecond"] <= 100
+    assert (
+        told()[f"{task}.0.busyTimeMsPerSecond"] + told()[f"{task}.0.backPressuredTimeMsPerSecond"]
+        <= 100
+    )
 
 
 @pytest.mark.finding("mechanisms F7")
@@ -109,7 +123,13 @@ def test_a_function_that_does_not_return_is_busy_and_its_job_is_drawn_so() -> No
     env.from_sequence(1, 3).map(Blocked()).add_sink(lambda value: None)
     client = env.execute_async("busy")
     try:
-        eventually(lambda: any(value >= 900 for name, value in client.get_metrics().result().items() if name.endswith("busyTimeMsPerSecond")))
+        eventually(
+            lambda: any(
+                value >= 900
+                for name, value in client.get_metrics().result().items()
+                if name.endswith("busyTimeMsPerSecond")
+            )
+        )
         eventually(lambda: "busy 9" in repr(client) or "busy 100 %" in repr(client))
     finally:
         _RETURN.set()
@@ -120,18 +140,26 @@ def _ids_of(*names: str) -> dict[str, str]:
     """The ids of two sources and of what reads their union, in the order they are written."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
-    makers: dict[str, Callable[[], DataStream]] = {"A": lambda: env.from_sequence(1, 3), "B": lambda: env.from_collection([1, 2]),
-                                                   "C": lambda: env.from_collection([3, 4])}
+    makers: dict[str, Callable[[], DataStream]] = {
+        "A": lambda: env.from_sequence(1, 3),
+        "B": lambda: env.from_collection([1, 2]),
+        "C": lambda: env.from_collection([3, 4]),
+    }
     made = {name: makers[name]() for name in names}
     first, second = made.values()
     last = first.union(second).map(lambda value: value)
     last.add_sink(lambda value: None)
     ids = operator_ids(build_stream_graph(env.program.transformations))
-    return {**{name: ids[stream.recorded.transformation.id] for name, stream in made.items()}, "read": ids[last.recorded.transformation.id]}
+    return {
+        **{name: ids[stream.recorded.transformation.id] for name, stream in made.items()},
+        "read": ids[last.recorded.transformation.id],
+    }
 
 
 @pytest.mark.finding("mechanisms F3")
 @pytest.mark.parametrize(("one", "other"), [("A", "B"), ("B", "C")])
-def test_the_sides_of_a_union_may_change_places_and_everybody_keeps_its_id(one: str, other: str) -> None:
+def test_the_sides_of_a_union_may_change_places_and_everybody_keeps_its_id(
+    one: str, other: str
+) -> None:
     assert _ids_of(one, other) == _ids_of(other, one)
     assert len(set(_ids_of(one, other).values())) == 3

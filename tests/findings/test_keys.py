@@ -1,4 +1,5 @@
-"""Whole jobs: what one key is, and what aggregates make of None and NaN, however the program is written and run."""
+"""Whole jobs: what one key is, and what aggregates make of None and NaN, however the program is
+written and run."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ import numpy as np
 import pytest
 
 from flinkpy.common import Row
-from flinkpy.datastream import DataStream, KeyedProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment
+from flinkpy.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+)
 from flinkpy.datastream.state import ValueStateDescriptor
 from flinkpy.testing import embedded_environment
 from tests.values import key_of, shown
@@ -38,7 +44,10 @@ def add(a: Any, b: Any) -> Any:
 
 
 REDUCES: dict[str, Callable[[Any, Any], Any]] = {
-    "lambda": lambda a, b: (a[0], a[1] + b[1]), "with a local variable": add, "that takes the record's key": lambda a, b: (b[0], a[1] + b[1])}
+    "lambda": lambda a, b: (a[0], a[1] + b[1]),
+    "with a local variable": add,
+    "that takes the record's key": lambda a, b: (b[0], a[1] + b[1]),
+}
 
 
 @pytest.mark.finding("first-use 2")
@@ -46,8 +55,15 @@ REDUCES: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("kind", REDUCES)
 def test_a_reduce_gives_what_its_function_returned(kind: str, batch: bool) -> None:
     records: list[Any] = [(1, 1), (1.0, 2), (True, 3)]
-    found = results(environment(batch=batch).from_collection(records).key_by(lambda pair: pair[0]).reduce(REDUCES[kind]))
-    expected: list[Any] = [(1, 1), (1.0, 3), (True, 6)] if kind.endswith("key") else [(1, 1), (1, 3), (1, 6)]
+    found = results(
+        environment(batch=batch)
+        .from_collection(records)
+        .key_by(lambda pair: pair[0])
+        .reduce(REDUCES[kind])
+    )
+    expected: list[Any] = (
+        [(1, 1), (1.0, 3), (True, 6)] if kind.endswith("key") else [(1, 1), (1, 3), (1, 6)]
+    )
     assert shown(found) == shown(expected[-1:] if batch else expected)
 
 
@@ -56,14 +72,27 @@ def test_a_reduce_gives_what_its_function_returned(kind: str, batch: bool) -> No
 def test_it_does_so_among_many_keys_too(kind: str) -> None:
     many: list[Any] = [(number, 1) for number in range(40_000)]
     records = [*many, (7.0, 2), (8, 2), (True, 3), (Decimal(7), 4)]
-    found = results(environment().from_collection(records).key_by(lambda pair: pair[0]).reduce(REDUCES[kind]))[len(many) :]
-    expected: list[Any] = ([(7.0, 3), (8, 3), (True, 4), (Decimal(7), 7)] if kind.endswith("key") else [(7, 3), (8, 3), (1, 4), (7, 7)])
+    found = results(
+        environment().from_collection(records).key_by(lambda pair: pair[0]).reduce(REDUCES[kind])
+    )[len(many) :]
+    expected: list[Any] = (
+        [(7.0, 3), (8, 3), (True, 4), (Decimal(7), 7)]
+        if kind.endswith("key")
+        else [(7, 3), (8, 3), (1, 4), (7, 7)]
+    )
     assert shown(found) == shown(expected)
 
 
 def nan_keys() -> list[Any]:
     """A NaN of its own each, of every kind."""
-    return [float("nan"), np.float64("nan"), np.float32("nan"), Decimal("nan"), -float("nan"), float("inf") - float("inf")]
+    return [
+        float("nan"),
+        np.float64("nan"),
+        np.float32("nan"),
+        Decimal("nan"),
+        -float("nan"),
+        float("inf") - float("inf"),
+    ]
 
 
 class Record:
@@ -92,7 +121,12 @@ def test_nan_is_one_key(parallelism: int, batch: bool) -> None:
     last = 6 if batch else 1
     counted = results(source().key_by(lambda record: record.k).process(Count()))
     assert Counter(counted) == Counter([*range(1, 7), *range(1, 7)])
-    reduced = results(source().map(lambda record: (record.k, 1)).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1])))
+    reduced = results(
+        source()
+        .map(lambda record: (record.k, 1))
+        .key_by(lambda pair: pair[0])
+        .reduce(lambda a, b: (a[0], a[1] + b[1]))
+    )
     assert sorted(count for _, count in reduced) == sorted([*range(last, 7)] * 2)
 
 
@@ -106,12 +140,25 @@ def test_a_key_by_name_and_one_by_function_are_the_same_key() -> None:
 
 @pytest.mark.finding("first-use 5")
 @pytest.mark.parametrize("key", ["k", lambda row: row.k], ids=["name", "function"])
-@pytest.mark.parametrize(("kind", "values", "last"), [
-    ("sum", [1, None, 2], 3), ("sum", [None, None], None), ("sum", [None, 4], 4), ("min", [3.0, float("nan"), 2.0], 2.0),
-    ("min", [float("nan"), 3.0], 3.0), ("max", [float("nan"), 3.0], float("nan")), ("max", [3.0, float("nan"), 4.0], float("nan")),
-    ("min", [None, 5, 4], 4), ("max", [0.0, -0.0], 0.0), ("max_by", [1, None, 3, 3.0], 3), ("min_by", [float("nan"), None, 3], 3),
-])
-def test_aggregates_skip_none_and_nan_is_the_greatest(key: Any, kind: str, values: list[Any], last: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "values", "last"),
+    [
+        ("sum", [1, None, 2], 3),
+        ("sum", [None, None], None),
+        ("sum", [None, 4], 4),
+        ("min", [3.0, float("nan"), 2.0], 2.0),
+        ("min", [float("nan"), 3.0], 3.0),
+        ("max", [float("nan"), 3.0], float("nan")),
+        ("max", [3.0, float("nan"), 4.0], float("nan")),
+        ("min", [None, 5, 4], 4),
+        ("max", [0.0, -0.0], 0.0),
+        ("max_by", [1, None, 3, 3.0], 3),
+        ("min_by", [float("nan"), None, 3], 3),
+    ],
+)
+def test_aggregates_skip_none_and_nan_is_the_greatest(
+    key: Any, kind: str, values: list[Any], last: Any
+) -> None:
     for batch in (False, True):
         rows = [Row(k="a", v=value) for value in values]
         stream = getattr(environment(batch=batch).from_collection(rows).key_by(key), kind)("v")
@@ -134,8 +181,26 @@ def test_equal_keys_meet_whatever_their_type_and_zone(backend: str) -> None:
     berlin, utc = ZoneInfo("Europe/Berlin"), datetime.timezone.utc
     twice = datetime.datetime(2024, 10, 27, 2, 30, tzinfo=berlin)
     keys: list[Any] = [
-        1, 1.0, True, Decimal(1), np.int64(1), np.float32(1), 0.0, -0.0, False, None, float("nan"), Decimal("nan"), "1", b"1", (1, 2.0), (True, 2),
-        twice, twice.replace(fold=1), datetime.datetime(2024, 10, 27, 0, 30, tzinfo=utc), datetime.datetime(2024, 10, 27, 1, 30, tzinfo=utc),
+        1,
+        1.0,
+        True,
+        Decimal(1),
+        np.int64(1),
+        np.float32(1),
+        0.0,
+        -0.0,
+        False,
+        None,
+        float("nan"),
+        Decimal("nan"),
+        "1",
+        b"1",
+        (1, 2.0),
+        (True, 2),
+        twice,
+        twice.replace(fold=1),
+        datetime.datetime(2024, 10, 27, 0, 30, tzinfo=utc),
+        datetime.datetime(2024, 10, 27, 1, 30, tzinfo=utc),
         datetime.datetime(2024, 10, 27, 0, 30),
     ]
     if backend == "rocksdb":
@@ -143,5 +208,9 @@ def test_equal_keys_meet_whatever_their_type_and_zone(backend: str) -> None:
     for parallelism in (1, 4):
         env = environment(parallelism)
         env.configure({"state.backend.type": backend})
-        found = results(env.from_collection([(key,) for key in keys * 2]).key_by(lambda record: record[0]).process(First()))
+        found = results(
+            env.from_collection([(key,) for key in keys * 2])
+            .key_by(lambda record: record[0])
+            .process(First())
+        )
         assert len(found) == len({key_of(key) for key in keys})

@@ -1,4 +1,5 @@
-"""Options of Flink and PyFlink: kept with one warning where the program was written for PyFlink, refused as typos elsewhere."""
+"""Options of Flink and PyFlink: kept with one warning where the program was written for PyFlink,
+refused as typos elsewhere."""
 
 from __future__ import annotations
 
@@ -43,8 +44,15 @@ rest:
 web:
   timeout: 10000
 """
-PYFLINKS = ("python.execution-mode", "python.fn-execution.bundle.size", "pipeline.jars", "state.backend.latency-track.keyed-state-enabled",
-            "taskmanager.memory.managed.size", "web.timeout", "my.own.key")
+PYFLINKS = (
+    "python.execution-mode",
+    "python.fn-execution.bundle.size",
+    "pipeline.jars",
+    "state.backend.latency-track.keyed-state-enabled",
+    "taskmanager.memory.managed.size",
+    "web.timeout",
+    "my.own.key",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +61,9 @@ def untold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.finding("mechanisms F8", "pyflink options")
-def test_flinks_own_configuration_file_is_read_and_unknown_options_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_flinks_own_configuration_file_is_read_and_unknown_options_are_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "config.yaml").write_text(FLINKS_OWN)
     with caplog.at_level(logging.WARNING):
         settings = load_settings(environ={"FLINKPY_CONF_DIR": str(tmp_path)})
@@ -78,7 +88,9 @@ def test_flinkpys_own_file_comes_before_flinks(tmp_path: Path) -> None:
 
 
 @pytest.mark.finding("mechanisms F8", "pyflink options")
-def test_under_pyflink_unknown_options_are_kept_with_one_warning_that_names_them(caplog: pytest.LogCaptureFixture) -> None:
+def test_under_pyflink_unknown_options_are_kept_with_one_warning_that_names_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     values = dict.fromkeys(PYFLINKS, "1")
     pyflink_imports.install()
     try:
@@ -107,9 +119,23 @@ def test_a_pyflink_program_that_sets_pyflinks_options_runs(tmp_path: Path) -> No
         "conf.set_string('python.execution-mode', 'process')\n"
         "env = StreamExecutionEnvironment.get_execution_environment(conf)\n"
         "env.from_collection([1, 2]).print()\n"
-        "env.execute()\n")
-    run = subprocess.run([sys.executable, "-m", "flinkpy", "run", "--pyflink", "-D", "web.timeout=10000", str(program)],
-                         capture_output=True, text=True, timeout=120)
+        "env.execute()\n"
+    )
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "flinkpy",
+            "run",
+            "--pyflink",
+            "-D",
+            "web.timeout=10000",
+            str(program),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert (run.returncode, run.stdout) == (0, "1\n2\n"), run.stderr
     assert "web.timeout" in run.stderr
     assert "python.execution-mode" in run.stderr

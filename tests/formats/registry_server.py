@@ -1,5 +1,5 @@
-"""A schema registry for tests: a real HTTP server with the routes of Confluent's REST API that clients use, over a dict. It is a double of the
-protocol: it checks no compatibility."""
+"""A schema registry for tests: a real HTTP server with the routes of Confluent's REST API that
+clients use, over a dict. It is a double of the protocol: it checks no compatibility."""
 
 from __future__ import annotations
 
@@ -46,14 +46,25 @@ class RegistryServer(ThreadingHTTPServer):
             if not 1 <= number <= len(self.schemas):
                 return 404, {"error_code": 40403, "message": "Schema not found"}
             found = self.schemas[number - 1]
-            return 200, {name: value for name, value in found.items() if (name, value) != ("schemaType", "AVRO")}
+            return 200, {
+                name: value
+                for name, value in found.items()
+                if (name, value) != ("schemaType", "AVRO")
+            }
         subject = parts[1]
         if method == "POST" and parts[2:] == ["versions"]:
             return 200, {"id": self.number_of(subject, body)}
         if subject not in self.subjects:
             return 404, {"error_code": 40401, "message": "Subject not found"}
-        number = self.subjects[subject][int(parts[3]) - 1 if parts[3:] and parts[3].isdigit() else -1]
-        return 200, {"subject": subject, "id": number, "version": len(self.subjects[subject]), **self.schemas[number - 1]}
+        number = self.subjects[subject][
+            int(parts[3]) - 1 if parts[3:] and parts[3].isdigit() else -1
+        ]
+        return 200, {
+            "subject": subject,
+            "id": number,
+            "version": len(self.subjects[subject]),
+            **self.schemas[number - 1],
+        }
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -62,7 +73,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, body: Any = None) -> None:
         self.server.requests.append(f"{self.command} {self.path}")
         self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
-        status, answer = self.server.answer(self.command, list(map(unquote, self.path.strip("/").split("/"))), body)
+        status, answer = self.server.answer(
+            self.command, list(map(unquote, self.path.strip("/").split("/"))), body
+        )
         data = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
@@ -82,7 +95,9 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def registry_server() -> Iterator[RegistryServer]:
     server = RegistryServer()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     try:
         yield server

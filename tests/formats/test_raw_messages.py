@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from flinkpy.common import ByteArraySchema, SimpleStringSchema
 from flinkpy.core.errors import ProgramError
-from flinkpy.datastream.formats.raw import MalformedMessageError, RawColumnarDecoder, RawColumnarEncoder, StringColumnarDecoder
+from flinkpy.datastream.formats.raw import (
+    MalformedMessageError,
+    RawColumnarDecoder,
+    RawColumnarEncoder,
+    StringColumnarDecoder,
+)
 
 
 @given(st.lists(st.binary()))
@@ -31,20 +36,41 @@ def test_texts_are_read_as_rows_do_and_what_is_no_text_is_found(values: list[str
         except UnicodeDecodeError:
             wrong.append(index)
     batch, malformed = StringColumnarDecoder("text").decode_well_formed(messages)
-    assert (batch.column("text").to_pylist(), [error.index for error in malformed]) == (wanted, wrong)
+    assert (batch.column("text").to_pylist(), [error.index for error in malformed]) == (
+        wanted,
+        wrong,
+    )
     assert RawColumnarEncoder("text").encode(batch) == [text.encode() for text in wanted]
 
 
 def test_a_message_without_a_value_is_null_and_a_null_is_an_empty_message() -> None:
-    assert StringColumnarDecoder().decode([None, b"", b"\xc3\xa9"]).to_pydict() == {"value": [None, "", "é"]}
-    assert StringColumnarDecoder().decode_well_formed([None, b"\xff"]).batch.to_pydict() == {"value": [None]}
+    assert StringColumnarDecoder().decode([None, b"", b"\xc3\xa9"]).to_pydict() == {
+        "value": [None, "", "é"]
+    }
+    assert StringColumnarDecoder().decode_well_formed([None, b"\xff"]).batch.to_pydict() == {
+        "value": [None]
+    }
     assert RawColumnarEncoder().encode(RawColumnarDecoder().decode([None, b"a"])) == [b"", b"a"]
-    assert RawColumnarEncoder("n").encode(pa.RecordBatch.from_pydict({"n": pa.array(["é"], pa.large_string()), "m": [1]})) == [b"\xc3\xa9"]
+    assert RawColumnarEncoder("n").encode(
+        pa.RecordBatch.from_pydict({"n": pa.array(["é"], pa.large_string()), "m": [1]})
+    ) == [b"\xc3\xa9"]
 
 
-@pytest.mark.parametrize("kind", [
-    pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2),
-    pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.binary())], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.binary(),
+        pa.large_binary(),
+        pa.binary_view(),
+        pa.binary(2),
+        pa.dictionary(pa.int32(), pa.string()),
+        pa.dictionary(pa.int8(), pa.binary()),
+    ],
+    ids=str,
+)
 def test_bytes_and_texts_of_all_types_are_messages(kind: pa.DataType) -> None:
     of_text = "string" in str(kind)
     column = pa.array(["é", None] if of_text else [b"\xc3\xa9", None], kind)
@@ -53,8 +79,11 @@ def test_bytes_and_texts_of_all_types_are_messages(kind: pa.DataType) -> None:
 
 def test_a_column_that_is_no_message_is_refused() -> None:
     two = pa.RecordBatch.from_pydict({"a": [1], "b": ["x"]})
-    for field, why in [(None, r"a raw message is one column, and there are 2 \(a, b\)"), ("c", r"there is no column 'c' .*\(there are a, b\)"),
-                       ("a", "a raw message is bytes or text, and the column is int64")]:
+    for field, why in [
+        (None, r"a raw message is one column, and there are 2 \(a, b\)"),
+        ("c", r"there is no column 'c' .*\(there are a, b\)"),
+        ("a", "a raw message is bytes or text, and the column is int64"),
+    ]:
         with pytest.raises(ProgramError, match=why):
             RawColumnarEncoder(field).encode(two)
 

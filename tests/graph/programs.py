@@ -54,16 +54,43 @@ class Program:
         self.ends: list[Transformation] = []
 
     def source(self, name: str = "in", **options: Any) -> SourceTransformation:
-        return self._keep(SourceTransformation(id=next(self._ids), name=name, operator=Reads(), **options))
+        return self._keep(
+            SourceTransformation(id=next(self._ids), name=name, operator=Reads(), **options)
+        )
 
     def op(self, name: str, input: Transformation, **options: Any) -> OneInputTransformation:
-        return self._keep(OneInputTransformation(**{"id": next(self._ids), "name": name, "input": input, "operator": Maps(), **options}))
+        return self._keep(
+            OneInputTransformation(
+                **{
+                    "id": next(self._ids),
+                    "name": name,
+                    "input": input,
+                    "operator": Maps(),
+                    **options,
+                }
+            )
+        )
 
-    def join(self, name: str, left: Transformation, right: Transformation, **options: Any) -> TwoInputTransformation:
-        return self._keep(TwoInputTransformation(id=next(self._ids), name=name, input1=left, input2=right, operator=Joins(), **options))
+    def join(
+        self, name: str, left: Transformation, right: Transformation, **options: Any
+    ) -> TwoInputTransformation:
+        return self._keep(
+            TwoInputTransformation(
+                id=next(self._ids),
+                name=name,
+                input1=left,
+                input2=right,
+                operator=Joins(),
+                **options,
+            )
+        )
 
-    def partition(self, input: Transformation, partitioning: Partitioning) -> PartitionTransformation:
-        return PartitionTransformation(id=next(self._ids), name="Partition", input=input, partitioning=partitioning)
+    def partition(
+        self, input: Transformation, partitioning: Partitioning
+    ) -> PartitionTransformation:
+        return PartitionTransformation(
+            id=next(self._ids), name="Partition", input=input, partitioning=partitioning
+        )
 
     def union(self, *inputs: Transformation) -> UnionTransformation:
         return UnionTransformation(id=next(self._ids), name="Union", union=list(inputs))
@@ -90,8 +117,15 @@ def vertices(graph: JobGraph) -> list[str]:
 def job_edges(graph: JobGraph) -> list[str]:
     """``1.0 -HASH-> 2``: vertex and output, vertex and its input if not the first."""
     numbers = {vertex.id: number for number, vertex in enumerate(graph.vertices, 1)}
-    return [f"{numbers[edge.data_set.producer]}.{edge.data_set.output_index} -{edge.ship_strategy}-> {numbers[edge.consumer]}"
-            + (f".{edge.input_index}" if edge.input_index else "") for vertex in graph.vertices for edge in vertex.inputs]
+    return [
+        (
+            f"{numbers[edge.data_set.producer]}.{edge.data_set.output_index} "
+            f"-{edge.ship_strategy}-> {numbers[edge.consumer]}"
+        )
+        + (f".{edge.input_index}" if edge.input_index else "")
+        for vertex in graph.vertices
+        for edge in vertex.inputs
+    ]
 
 
 def chain_of(graph: JobGraph, position: int) -> ChainConfig:
@@ -101,5 +135,9 @@ def chain_of(graph: JobGraph, position: int) -> ChainConfig:
 
 def inner_edges(chain: ChainConfig) -> list[tuple[str, str]]:
     """The chained edges of a chain, by operator names."""
-    return [(operator.name, chain.operators[edge.target].name)
-            for operator in chain.operators for edge in operator.edges if isinstance(edge, ChainedEdge)]
+    return [
+        (operator.name, chain.operators[edge.target].name)
+        for operator in chain.operators
+        for edge in operator.edges
+        if isinstance(edge, ChainedEdge)
+    ]

@@ -19,50 +19,78 @@ from tests.graph.programs import HASH, Program, chain_of
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """Sources, maps, joins, unions, side outputs and partitions in any order; readers read anything written before them."""
+    """Sources, maps, joins, unions, side outputs and partitions in any order; readers read anything
+    written before them."""
     program = Program()
     written: list[Transformation] = [program.source("source 0")]
     for number in range(1, draw(st.integers(1, 12))):
         any_input = st.sampled_from(written)
-        kind = draw(st.sampled_from(["source", "op", "op", "op", "join", "union", "side", "partition"]))
-        options = dict(parallelism=draw(st.sampled_from([None, None, 1, 3])), slot_sharing_group=draw(st.sampled_from([None, None, "other"])),
-                       chaining=draw(st.sampled_from([None, None, *ChainingStrategy])))
+        kind = draw(
+            st.sampled_from(["source", "op", "op", "op", "join", "union", "side", "partition"])
+        )
+        options = dict(
+            parallelism=draw(st.sampled_from([None, None, 1, 3])),
+            slot_sharing_group=draw(st.sampled_from([None, None, "other"])),
+            chaining=draw(st.sampled_from([None, None, *ChainingStrategy])),
+        )
         if kind == "source":
             written.append(program.source(f"source {number}", **options))
         elif kind == "op":
             written.append(program.op(f"op {number}", draw(any_input), **options))
         elif kind == "join":
-            written.append(program.join(f"join {number}", draw(any_input), draw(any_input), **options))
+            written.append(
+                program.join(f"join {number}", draw(any_input), draw(any_input), **options)
+            )
         elif kind == "union":
             written.append(program.union(*draw(st.lists(any_input, min_size=1, max_size=3))))
         elif kind == "side":
             written.append(program.side(draw(any_input), "tag"))
         else:
-            written.append(program.partition(draw(any_input), draw(st.sampled_from([HASH, REBALANCE, RESCALE, BROADCAST]))))
+            written.append(
+                program.partition(
+                    draw(any_input), draw(st.sampled_from([HASH, REBALANCE, RESCALE, BROADCAST]))
+                )
+            )
     return program
 
 
 @settings(max_examples=60)
 @given(programs(), st.booleans())
-def test_every_edge_is_either_chained_or_crosses_the_network_once(program: Program, chaining: bool) -> None:
+def test_every_edge_is_either_chained_or_crosses_the_network_once(
+    program: Program, chaining: bool
+) -> None:
     stream_graph = program.stream_graph(parallelism=2, chaining=chaining)
     ids = operator_ids(stream_graph)
     graph = build_job_graph(stream_graph, JobId("job"), {})
-    expected = Counter((ids[edge.source], ids[edge.target], edge.side_tag) for edge in stream_graph.edges)
+    expected = Counter(
+        (ids[edge.source], ids[edge.target], edge.side_tag) for edge in stream_graph.edges
+    )
 
     found: Counter[tuple[str, str, str | None]] = Counter()
     consumers = {edge.data_set.id: vertex.id for vertex in graph.vertices for edge in vertex.inputs}
-    assert len(consumers) == sum(len(vertex.inputs) for vertex in graph.vertices) == sum(len(vertex.outputs) for vertex in graph.vertices)
+    assert (
+        len(consumers)
+        == sum(len(vertex.inputs) for vertex in graph.vertices)
+        == sum(len(vertex.outputs) for vertex in graph.vertices)
+    )
     for position, vertex in enumerate(graph.vertices):
         chain = chain_of(graph, position)
         outputs = []
         for operator in chain.operators:
             for edge in operator.edges:
                 if isinstance(edge, ChainedEdge):
-                    found[operator.operator_id, chain.operators[edge.target].operator_id, edge.side_tag] += 1
+                    found[
+                        operator.operator_id,
+                        chain.operators[edge.target].operator_id,
+                        edge.side_tag,
+                    ] += 1
                 else:
                     outputs.append(edge.output_index)
-                    found[operator.operator_id, consumers[vertex.outputs[edge.output_index].id], edge.side_tag] += 1
+                    found[
+                        operator.operator_id,
+                        consumers[vertex.outputs[edge.output_index].id],
+                        edge.side_tag,
+                    ] += 1
         assert outputs == list(range(len(vertex.outputs)))
     assert found == expected
 
@@ -76,10 +104,23 @@ def test_chains_are_trees_and_vertices_stand_behind_their_inputs(program: Progra
         assert all(edge.data_set.producer in seen for edge in vertex.inputs)
         seen.add(vertex.id)
         chain = chain_of(graph, position)
-        targets = [edge.target for operator in chain.operators for edge in operator.edges if isinstance(edge, ChainedEdge)]
-        assert sorted(targets) == list(range(1, len(chain.operators)))  # every operator but the head has exactly one predecessor
-        assert all(edge.target > at for at, operator in enumerate(chain.operators) for edge in operator.edges if isinstance(edge, ChainedEdge))
-        assert [operator.operator_id for operator in chain.operators] == [info.operator_id for info in vertex.operators]
+        targets = [
+            edge.target
+            for operator in chain.operators
+            for edge in operator.edges
+            if isinstance(edge, ChainedEdge)
+        ]
+        # every operator but the head has exactly one predecessor
+        assert sorted(targets) == list(range(1, len(chain.operators)))
+        assert all(
+            edge.target > at
+            for at, operator in enumerate(chain.operators)
+            for edge in operator.edges
+            if isinstance(edge, ChainedEdge)
+        )
+        assert [operator.operator_id for operator in chain.operators] == [
+            info.operator_id for info in vertex.operators
+        ]
         assert (chain.inputs == 0) == vertex.is_source
 
 
@@ -102,7 +143,10 @@ def test_hash_partitions_agree_with_the_vertex_that_reads_them(program: Program)
         for operator in chain_of(graph, position).operators:
             for edge in operator.edges:
                 if isinstance(edge, NetworkEdge) and edge.partitioning.key is not None:
-                    assert edge.partitioning.max_parallelism == readers[vertex.outputs[edge.output_index].id].max_parallelism
+                    assert (
+                        edge.partitioning.max_parallelism
+                        == readers[vertex.outputs[edge.output_index].id].max_parallelism
+                    )
 
 
 @settings(max_examples=60)

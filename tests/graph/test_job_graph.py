@@ -16,7 +16,16 @@ from flinkpy.graph.job_graph_generator import LONGEST_CHAIN
 from flinkpy.graph.partitioning import REBALANCE
 from flinkpy.graph.plan import draw_plan, plan_json
 from flinkpy.graph.transformations import Transformation
-from tests.graph.programs import HASH, Joins, Maps, Program, chain_of, inner_edges, job_edges, vertices
+from tests.graph.programs import (
+    HASH,
+    Joins,
+    Maps,
+    Program,
+    chain_of,
+    inner_edges,
+    job_edges,
+    vertices,
+)
 
 
 def test_a_word_count_becomes_two_vertices() -> None:
@@ -26,8 +35,13 @@ def test_a_word_count_becomes_two_vertices() -> None:
     graph = program.job_graph(parallelism=2)
     assert vertices(graph) == ["Source: lines -> Flat Map x2", "Sum -> Sink: Print x2"]
     assert job_edges(graph) == ["1.0 -HASH-> 2"]
-    assert [vertex.inputs[0].pattern for vertex in graph.vertices[1:]] == [DistributionPattern.ALL_TO_ALL]
-    assert [(operator.name, operator.uid) for operator in graph.vertices[0].operators] == [("Source: lines", None), ("Flat Map", "split")]
+    assert [vertex.inputs[0].pattern for vertex in graph.vertices[1:]] == [
+        DistributionPattern.ALL_TO_ALL
+    ]
+    assert [(operator.name, operator.uid) for operator in graph.vertices[0].operators] == [
+        ("Source: lines", None),
+        ("Flat Map", "split"),
+    ]
     ((operator_id, source),) = graph.vertices[0].sources
     assert operator_id == graph.vertices[0].operators[0].operator_id
     assert str(operator_id) == str(graph.vertices[0].id)
@@ -54,23 +68,31 @@ def test_a_chain_is_a_tree_with_the_head_in_front() -> None:
 
 def test_a_join_heads_its_own_chain_and_knows_its_inputs() -> None:
     program = Program()
-    program.op("Sink", program.join("Join", program.source("a"), program.partition(program.source("b"), HASH)))
+    program.op(
+        "Sink",
+        program.join("Join", program.source("a"), program.partition(program.source("b"), HASH)),
+    )
     graph = program.job_graph()
     assert vertices(graph) == ["Source: a x1", "Source: b x1", "Join -> Sink x1"]
     assert job_edges(graph) == ["1.0 -FORWARD-> 3", "2.0 -HASH-> 3.1"]
     assert chain_of(graph, 2).inputs == 2
 
 
-@pytest.mark.parametrize(("options", "chained"), [
-    ({}, True),
-    ({"slot_sharing_group": "other"}, False),
-    ({"chaining": ChainingStrategy.HEAD}, False),
-    ({"chaining": ChainingStrategy.NEVER}, False),
-    ({"parallelism": 3}, False),
-    ({"max_parallelism": 64}, False),
-    ({"co_location_group": "near"}, False),
-])
-def test_two_operators_are_chained_when_all_conditions_hold(options: dict[str, object], chained: bool) -> None:
+@pytest.mark.parametrize(
+    ("options", "chained"),
+    [
+        ({}, True),
+        ({"slot_sharing_group": "other"}, False),
+        ({"chaining": ChainingStrategy.HEAD}, False),
+        ({"chaining": ChainingStrategy.NEVER}, False),
+        ({"parallelism": 3}, False),
+        ({"max_parallelism": 64}, False),
+        ({"co_location_group": "near"}, False),
+    ],
+)
+def test_two_operators_are_chained_when_all_conditions_hold(
+    options: dict[str, object], chained: bool
+) -> None:
     program = Program()
     program.op("B", program.op("A", program.source()), **options)
     assert len(program.job_graph(parallelism=2).vertices) == (1 if chained else 2)
@@ -79,7 +101,9 @@ def test_two_operators_are_chained_when_all_conditions_hold(options: dict[str, o
 
 def test_behind_an_operator_that_never_chains_a_new_chain_begins() -> None:
     program = Program()
-    program.op("C", program.op("B", program.op("A", program.source(), chaining=ChainingStrategy.NEVER)))
+    program.op(
+        "C", program.op("B", program.op("A", program.source(), chaining=ChainingStrategy.NEVER))
+    )
     assert vertices(program.job_graph()) == ["Source: in x1", "A x1", "B -> C x1"]
 
 
@@ -89,7 +113,11 @@ def test_a_chain_ends_where_its_operators_would_nest_too_deeply_for_python() -> 
     for _ in range(250):
         program.op("Map", program.ends[-1])
     graph = program.job_graph()
-    assert [len(vertex.operators) for vertex in graph.vertices] == [LONGEST_CHAIN, LONGEST_CHAIN, 51]
+    assert [len(vertex.operators) for vertex in graph.vertices] == [
+        LONGEST_CHAIN,
+        LONGEST_CHAIN,
+        51,
+    ]
     assert job_edges(graph) == ["1.0 -FORWARD-> 2", "2.0 -FORWARD-> 3"]
 
 
@@ -105,7 +133,11 @@ def test_in_batch_mode_all_that_crosses_the_network_blocks() -> None:
     program.op("Sum", program.partition(program.op("Map", program.source()), HASH))
     graph = program.job_graph(runtime_mode=RuntimeMode.BATCH)
     assert vertices(graph) == ["Source: in -> Map x1", "Sum x1"]
-    assert [data_set.partition_type.is_blocking for vertex in graph.vertices for data_set in vertex.outputs] == [True]
+    assert [
+        data_set.partition_type.is_blocking
+        for vertex in graph.vertices
+        for data_set in vertex.outputs
+    ] == [True]
 
 
 class TakesAsTheyCome(Maps):
@@ -114,32 +146,43 @@ class TakesAsTheyCome(Maps):
     chains_by_key = True
 
 
-@pytest.mark.parametrize(("parallelism", "operator", "mode", "is_chained"), [
-    (1, TakesAsTheyCome(), RuntimeMode.BATCH, True),
-    (2, TakesAsTheyCome(), RuntimeMode.BATCH, False),
-    (1, Maps(), RuntimeMode.BATCH, False),
-    (1, TakesAsTheyCome(), RuntimeMode.STREAMING, False),
-])
+@pytest.mark.parametrize(
+    ("parallelism", "operator", "mode", "is_chained"),
+    [
+        (1, TakesAsTheyCome(), RuntimeMode.BATCH, True),
+        (2, TakesAsTheyCome(), RuntimeMode.BATCH, False),
+        (1, Maps(), RuntimeMode.BATCH, False),
+        (1, TakesAsTheyCome(), RuntimeMode.STREAMING, False),
+    ],
+)
 def test_in_batch_mode_a_single_task_does_not_store_records_for_a_single_one_that_takes_them_as_they_come(
-    parallelism: int, operator: Maps, mode: RuntimeMode, is_chained: bool,
+    parallelism: int, operator: Maps, mode: RuntimeMode, is_chained: bool
 ) -> None:
     program = Program()
     program.op("Sum", program.partition(program.source(), HASH), operator=operator)
     graph = program.job_graph(runtime_mode=mode, parallelism=parallelism)
-    assert vertices(graph) == ([f"Source: in -> Sum x{parallelism}"] if is_chained else [f"Source: in x{parallelism}", f"Sum x{parallelism}"])
+    assert vertices(graph) == (
+        [f"Source: in -> Sum x{parallelism}"]
+        if is_chained
+        else [f"Source: in x{parallelism}", f"Sum x{parallelism}"]
+    )
 
 
-# -- operator ids ------------------------------------------------------------------------------------------------------------------
+# -- operator ids ----------------------------------------------------------------------------------
 
 
 def ids(program: Program, **options: object) -> dict[str, str]:
     graph = program.stream_graph(**options)
-    return {graph.nodes[node].name: operator_id for node, operator_id in operator_ids(graph).items()}
+    return {
+        graph.nodes[node].name: operator_id for node, operator_id in operator_ids(graph).items()
+    }
 
 
 def small_program() -> Program:
     program = Program()
-    program.op("Sink", program.op("Sum", program.partition(program.op("Map", program.source()), HASH)))
+    program.op(
+        "Sink", program.op("Sum", program.partition(program.op("Map", program.source()), HASH))
+    )
     return program
 
 
@@ -156,7 +199,9 @@ def test_names_parallelism_and_chaining_do_not_change_ids() -> None:
     renamed = small_program()
     for transformation in renamed.ends[1:]:  # a source is known by its name
         transformation.name += " (renamed)"
-    assert list(ids(renamed, parallelism=4, chaining=False).values()) == list(ids(small_program()).values())
+    assert list(ids(renamed, parallelism=4, chaining=False).values()) == list(
+        ids(small_program()).values()
+    )
 
 
 def test_a_branch_added_elsewhere_does_not_change_ids() -> None:
@@ -186,12 +231,21 @@ class Elsewhere(From):
     """Another kind of source."""
 
 
-@pytest.mark.parametrize(("one", "other"), [
-    (("a", From(1)), ("b", From(1))), (("a", From(1)), ("a", From(2))), (("a", From(1)), ("a", Elsewhere(1))),
-], ids=["by their names", "by their set-ups", "by their classes"])
-def test_sources_are_told_apart_by_what_they_are_and_a_union_may_be_turned_round(one: tuple[str, From], other: tuple[str, From]) -> None:
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("a", From(1)), ("b", From(1))),
+        (("a", From(1)), ("a", From(2))),
+        (("a", From(1)), ("a", Elsewhere(1))),
+    ],
+    ids=["by their names", "by their set-ups", "by their classes"],
+)
+def test_sources_are_told_apart_by_what_they_are_and_a_union_may_be_turned_round(
+    one: tuple[str, From], other: tuple[str, From]
+) -> None:
     def written(*sources: tuple[str, From]) -> list[OperatorId]:
-        """The ids of the two sources, in the order of ``one`` and ``other``, and of what reads them."""
+        """The ids of the two sources, in the order of ``one`` and ``other``, and of what reads
+        them."""
         program = Program()
         read = {what: program.source(name, source=what) for name, what in sources}
         for source in read.values():
@@ -206,7 +260,10 @@ def test_sources_are_told_apart_by_what_they_are_and_a_union_may_be_turned_round
 
 def test_equal_sources_are_told_apart_by_their_order_alone() -> None:
     program = Program()
-    program.op("Map", program.union(program.source("a", source=From(1)), program.source("a", source=From(1))))
+    program.op(
+        "Map",
+        program.union(program.source("a", source=From(1)), program.source("a", source=From(1))),
+    )
     assert len(set(operator_ids(program.stream_graph()).values())) == 3
 
 
@@ -230,7 +287,9 @@ def test_what_follows_an_operator_with_a_uid_keeps_its_place_whatever_is_written
     alone = small_program()
     alone.ends[0].uid = "numbers"
     after = ids(program)
-    assert [ids(alone)[name] for name in ("Source: in", "Map", "Sum")] == [after[name] for name in ("Source: in", "Map", "Sum")]
+    assert [ids(alone)[name] for name in ("Source: in", "Map", "Sum")] == [
+        after[name] for name in ("Source: in", "Map", "Sum")
+    ]
 
 
 def test_a_uid_hash_is_taken_as_it_is() -> None:
@@ -250,22 +309,50 @@ def test_a_filter_in_front_of_a_map_is_not_taken_for_it() -> None:
 
 def test_vertices_and_data_sets_have_the_same_ids_in_every_run() -> None:
     def all_ids(graph: JobGraph) -> list[tuple[str, list[str]]]:
-        return [(vertex.id, [data_set.id for data_set in vertex.outputs]) for vertex in graph.vertices]
+        return [
+            (vertex.id, [data_set.id for data_set in vertex.outputs]) for vertex in graph.vertices
+        ]
 
     assert all_ids(small_program().job_graph()) == all_ids(small_program().job_graph())
 
 
-# -- the plan ----------------------------------------------------------------------------------------------------------------------
+# -- the plan --------------------------------------------------------------------------------------
 
 
 def test_the_plan_is_flinks_json() -> None:
     program = Program()
-    program.join("Join", program.source("a"), program.partition(program.source("b"), HASH), description="a with b")
+    program.join(
+        "Join",
+        program.source("a"),
+        program.partition(program.source("b"), HASH),
+        description="a with b",
+    )
     assert json.loads(plan_json(program.stream_graph(parallelism=2)))["nodes"] == [
-        {"id": 1, "type": "Source: a", "pact": "Data Source", "contents": "Source: a", "parallelism": 2},
-        {"id": 2, "type": "Source: b", "pact": "Data Source", "contents": "Source: b", "parallelism": 2},
-        {"id": 4, "type": "Join", "pact": "Data Sink", "contents": "a with b", "parallelism": 2, "predecessors": [
-            {"id": 1, "ship_strategy": "FORWARD", "side": "first"}, {"id": 2, "ship_strategy": "HASH", "side": "second"}]},
+        {
+            "id": 1,
+            "type": "Source: a",
+            "pact": "Data Source",
+            "contents": "Source: a",
+            "parallelism": 2,
+        },
+        {
+            "id": 2,
+            "type": "Source: b",
+            "pact": "Data Source",
+            "contents": "Source: b",
+            "parallelism": 2,
+        },
+        {
+            "id": 4,
+            "type": "Join",
+            "pact": "Data Sink",
+            "contents": "a with b",
+            "parallelism": 2,
+            "predecessors": [
+                {"id": 1, "ship_strategy": "FORWARD", "side": "first"},
+                {"id": 2, "ship_strategy": "HASH", "side": "second"},
+            ],
+        },
     ]
 
 
@@ -275,7 +362,9 @@ def test_the_plan_is_drawn_with_chains_in_boxes() -> None:
     program.op("Sum", program.partition(program.op("Filter", mapped), HASH), parallelism=3)
     program.op("Late", program.side(mapped, "late"))
     program.join("Join", program.ends[3], program.source("names"))
-    assert draw_plan(program.stream_graph(parallelism=2)) == """\
+    assert (
+        draw_plan(program.stream_graph(parallelism=2))
+        == """\
 ┌─ 1 ─────────────── x2 ─┐
 │ Source: lines          │
 │ └─ Map                 │
@@ -297,9 +386,13 @@ def test_the_plan_is_drawn_with_chains_in_boxes() -> None:
 ┌─ 4 ─────────────── x2 ─┐
 │ Join                   │
 └────────────────────────┘"""
+    )
 
 
 def test_wide_characters_do_not_bend_the_box() -> None:
     program = Program()
     program.op("统计每个航班", program.source())
-    assert draw_plan(program.stream_graph()).splitlines()[1:3] == ["│ Source: in             │", "│ └─ 统计每个航班        │"]
+    assert draw_plan(program.stream_graph()).splitlines()[1:3] == [
+        "│ Source: in             │",
+        "│ └─ 统计每个航班        │",
+    ]

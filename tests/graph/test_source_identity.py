@@ -23,8 +23,13 @@ print(described(Source()))
 
 def test_a_set_up_is_described_alike_in_every_run() -> None:
     texts = {
-        subprocess.run([sys.executable, "-c", PROGRAM], env={**os.environ, "PYTHONHASHSEED": str(seed)}, capture_output=True, text=True,
-                       check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         for seed in range(3)
     }
     assert len(texts) == 1
@@ -35,10 +40,23 @@ class Setup:
         self.__dict__.update(fields)
 
 
-@pytest.mark.parametrize(("one", "other"), [
-    (1, 2), (1, "1"), (1, True), (1, 1.0), ("a", b"a"), ([1], (1,)), ([1, 2], [2, 1]), (timedelta(1), timedelta(2)), ({"a": 1}, {"a": 2}),
-    (list(range(20_000)), list(range(20_001))), (Setup(path="a"), Setup(path="b")), (Setup(at=Setup(n=1)), Setup(at=Setup(n=2))),
-])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, 2),
+        (1, "1"),
+        (1, True),
+        (1, 1.0),
+        ("a", b"a"),
+        ([1], (1,)),
+        ([1, 2], [2, 1]),
+        (timedelta(1), timedelta(2)),
+        ({"a": 1}, {"a": 2}),
+        (list(range(20_000)), list(range(20_001))),
+        (Setup(path="a"), Setup(path="b")),
+        (Setup(at=Setup(n=1)), Setup(at=Setup(n=2))),
+    ],
+)
 def test_other_set_ups_have_other_texts(one: Any, other: Any) -> None:
     assert described(one) != described(other)
 

@@ -10,7 +10,15 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.options.engine import AggregatePhases, RuntimeMode
 from flinkpy.graph.hashes import operator_ids
 from flinkpy.graph.job_graph import DistributionPattern, ResultPartitionType
-from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE, RESCALE, KeySpec, Partitioning, PartitioningKind
+from flinkpy.graph.partitioning import (
+    BROADCAST,
+    FORWARD,
+    REBALANCE,
+    RESCALE,
+    KeySpec,
+    Partitioning,
+    PartitioningKind,
+)
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.graph.stream_graph import StreamGraph, build_stream_graph
 from flinkpy.graph.two_phases import TwoPhases
@@ -21,14 +29,23 @@ def edges(graph: StreamGraph) -> list[str]:
     """``in -HASH-> Sum.0``, side outputs in brackets."""
     names = {node.id: node.name.removeprefix("Source: ") for node in graph.nodes.values()}
     tags = {edge: f"[{edge.side_tag}]" if edge.side_tag else "" for edge in graph.edges}
-    return [f"{names[edge.source]} -{edge.partitioning.kind.value}{tags[edge]}-> {names[edge.target]}.{edge.input_index}" for edge in graph.edges]
+    return [
+        (
+            f"{names[edge.source]} -{edge.partitioning.kind.value}{tags[edge]}-> "
+            f"{names[edge.target]}.{edge.input_index}"
+        )
+        for edge in graph.edges
+    ]
 
 
 def test_an_unset_partitioning_is_forward_between_equals_and_rebalance_otherwise() -> None:
     program = Program()
     mapped = program.op("Map", program.source())
     program.op("Sink", mapped, parallelism=1)
-    assert edges(program.stream_graph(parallelism=2)) == ["in -FORWARD-> Map.0", "Map -REBALANCE-> Sink.0"]
+    assert edges(program.stream_graph(parallelism=2)) == [
+        "in -FORWARD-> Map.0",
+        "Map -REBALANCE-> Sink.0",
+    ]
 
 
 def test_virtual_nodes_are_written_onto_the_edges() -> None:
@@ -38,7 +55,11 @@ def test_virtual_nodes_are_written_onto_the_edges() -> None:
     program.op("Sum", program.partition(both, HASH))
     program.op("Plain", both)
     assert edges(program.stream_graph(parallelism=2)) == [
-        "left -HASH[late]-> Sum.0", "right -HASH-> Sum.0", "left -FORWARD[late]-> Plain.0", "right -RESCALE-> Plain.0"]
+        "left -HASH[late]-> Sum.0",
+        "right -HASH-> Sum.0",
+        "left -FORWARD[late]-> Plain.0",
+        "right -RESCALE-> Plain.0",
+    ]
 
 
 def test_the_partitioning_nearest_to_the_consumer_counts() -> None:
@@ -52,7 +73,12 @@ def test_a_stream_may_be_united_and_joined_with_itself() -> None:
     source = program.source()
     program.op("Twice", program.union(source, source))
     program.join("Join", source, source)
-    assert edges(program.stream_graph()) == ["in -FORWARD-> Twice.0", "in -FORWARD-> Twice.0", "in -FORWARD-> Join.0", "in -FORWARD-> Join.1"]
+    assert edges(program.stream_graph()) == [
+        "in -FORWARD-> Twice.0",
+        "in -FORWARD-> Twice.0",
+        "in -FORWARD-> Join.0",
+        "in -FORWARD-> Join.1",
+    ]
 
 
 def test_hash_edges_and_their_operator_agree_on_the_max_parallelism() -> None:
@@ -60,16 +86,32 @@ def test_hash_edges_and_their_operator_agree_on_the_max_parallelism() -> None:
     program.op("Sum", program.partition(program.source(), HASH), max_parallelism=64)
     program.op("Other", program.partition(program.ends[0], HASH))
     graph = program.stream_graph(parallelism=4)
-    assert [(edge.partitioning.max_parallelism, graph.nodes[edge.target].max_parallelism) for edge in graph.edges] == [(64, 64), (128, 128)]
-    assert {node.max_parallelism for node in program.stream_graph(parallelism=4, max_parallelism=32).nodes.values()} == {32, 64}
+    assert [
+        (edge.partitioning.max_parallelism, graph.nodes[edge.target].max_parallelism)
+        for edge in graph.edges
+    ] == [(64, 64), (128, 128)]
+    assert {
+        node.max_parallelism
+        for node in program.stream_graph(parallelism=4, max_parallelism=32).nodes.values()
+    } == {32, 64}
     assert HASH.max_parallelism is None
 
 
 def test_inputs_come_before_their_readers_and_the_ends_alone_are_enough() -> None:
     program = Program()
     last = program.op("C", program.op("B", program.op("A", program.source())))
-    assert [node.name for node in build_stream_graph([last]).nodes.values()] == ["Source: in", "A", "B", "C"]
-    assert [node.name for node in build_stream_graph(reversed(program.ends)).nodes.values()] == ["Source: in", "A", "B", "C"]
+    assert [node.name for node in build_stream_graph([last]).nodes.values()] == [
+        "Source: in",
+        "A",
+        "B",
+        "C",
+    ]
+    assert [node.name for node in build_stream_graph(reversed(program.ends)).nodes.values()] == [
+        "Source: in",
+        "A",
+        "B",
+        "C",
+    ]
 
 
 def test_a_program_of_thousands_of_steps_does_not_overflow_the_stack() -> None:
@@ -87,7 +129,13 @@ def test_slot_sharing_groups_are_inherited_from_inputs_that_agree() -> None:
     program.op("Both", program.union(heavy, light))
     program.op("Own", heavy, slot_sharing_group="mine")
     groups = {node.name: node.slot_sharing_group for node in program.stream_graph().nodes.values()}
-    assert groups == {"Source: a": "h", "Heavy": "h", "Source: b": "default", "Both": "default", "Own": "mine"}
+    assert groups == {
+        "Source: a": "h",
+        "Heavy": "h",
+        "Source: b": "default",
+        "Both": "default",
+        "Own": "mine",
+    }
 
 
 def test_the_buffer_timeout_is_the_producers() -> None:
@@ -95,27 +143,43 @@ def test_the_buffer_timeout_is_the_producers() -> None:
     program.op("Map", program.source(buffer_timeout_ms=0), buffer_timeout_ms=5)
     program.op("Sink", program.ends[1])
     program.op("Sink", program.source("b"))
-    assert [edge.buffer_timeout_ms for edge in program.stream_graph(buffer_timeout_ms=100).edges] == [0, 5, 100]
+    assert [
+        edge.buffer_timeout_ms for edge in program.stream_graph(buffer_timeout_ms=100).edges
+    ] == [0, 5, 100]
 
 
-@pytest.mark.parametrize(("mode", "bounded", "decided", "kind"), [
-    (RuntimeMode.STREAMING, True, RuntimeMode.STREAMING, ResultPartitionType.PIPELINED),
-    (RuntimeMode.BATCH, True, RuntimeMode.BATCH, ResultPartitionType.BLOCKING),
-    (RuntimeMode.AUTOMATIC, True, RuntimeMode.BATCH, ResultPartitionType.BLOCKING),
-    (RuntimeMode.AUTOMATIC, False, RuntimeMode.STREAMING, ResultPartitionType.PIPELINED),
-])
-def test_the_runtime_mode_decides_the_results_types(mode: RuntimeMode, bounded: bool, decided: RuntimeMode, kind: ResultPartitionType) -> None:
+@pytest.mark.parametrize(
+    ("mode", "bounded", "decided", "kind"),
+    [
+        (RuntimeMode.STREAMING, True, RuntimeMode.STREAMING, ResultPartitionType.PIPELINED),
+        (RuntimeMode.BATCH, True, RuntimeMode.BATCH, ResultPartitionType.BLOCKING),
+        (RuntimeMode.AUTOMATIC, True, RuntimeMode.BATCH, ResultPartitionType.BLOCKING),
+        (RuntimeMode.AUTOMATIC, False, RuntimeMode.STREAMING, ResultPartitionType.PIPELINED),
+    ],
+)
+def test_the_runtime_mode_decides_the_results_types(
+    mode: RuntimeMode, bounded: bool, decided: RuntimeMode, kind: ResultPartitionType
+) -> None:
     program = Program()
     program.op("Sum", program.partition(program.source(is_bounded=bounded), HASH))
     graph = program.stream_graph(runtime_mode=mode)
-    assert (graph.runtime_mode, graph.is_bounded, {edge.partition_type for edge in graph.edges}) == (decided, bounded, {kind})
+    assert (
+        graph.runtime_mode,
+        graph.is_bounded,
+        {edge.partition_type for edge in graph.edges},
+    ) == (decided, bounded, {kind})
 
 
 def test_resources_belong_to_the_slot_sharing_group() -> None:
     program = Program()
-    program.op("Train", program.source(), slot_sharing_group="gpu", resources=ResourceProfile(gpus=1))
+    program.op(
+        "Train", program.source(), slot_sharing_group="gpu", resources=ResourceProfile(gpus=1)
+    )
     program.op("Score", program.ends[1])
-    assert [(vertex.slot_sharing_group, vertex.resources.gpus) for vertex in program.job_graph().vertices] == [("default", 0), ("gpu", 1)]
+    assert [
+        (vertex.slot_sharing_group, vertex.resources.gpus)
+        for vertex in program.job_graph().vertices
+    ] == [("default", 0), ("gpu", 1)]
 
 
 def refused(program: Program, **options: object) -> str:
@@ -126,9 +190,13 @@ def refused(program: Program, **options: object) -> str:
 
 def test_forward_between_unequal_parallelisms_is_refused() -> None:
     program = Program()
-    program.op("Sink", program.partition(program.source(), FORWARD), parallelism=3, where="job.py:7")
+    program.op(
+        "Sink", program.partition(program.source(), FORWARD), parallelism=3, where="job.py:7"
+    )
     message = refused(program, parallelism=2)
-    assert "forward() joins 'Source: in' with parallelism 2 to 'Sink' (job.py:7) with parallelism 3" in message
+    assert (
+        "forward() joins 'Source: in' with parallelism 2 to 'Sink' (job.py:7) with parallelism 3"
+    ) in message
     assert "rebalance()" in message
 
 
@@ -139,12 +207,15 @@ def test_duplicate_uids_are_refused_naming_both() -> None:
     assert refused(program) == "'A' and 'B' both have the uid 'same'; give each operator its own"
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"parallelism": 200}, "parallelism 200, more than its max parallelism 128"),
-    ({"parallelism": -1}, "parallelism -1; it must be at least 1"),
-    ({"max_parallelism": 99_999}, "max parallelism 99999; it must be between 1 and 32768"),
-    ({"uid_hash": "XYZ"}, "the uid hash 'XYZ' of 'Map' is not made of 32 hexadecimal digits"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"parallelism": 200}, "parallelism 200, more than its max parallelism 128"),
+        ({"parallelism": -1}, "parallelism -1; it must be at least 1"),
+        ({"max_parallelism": 99_999}, "max parallelism 99999; it must be between 1 and 32768"),
+        ({"uid_hash": "XYZ"}, "the uid hash 'XYZ' of 'Map' is not made of 32 hexadecimal digits"),
+    ],
+)
 def test_impossible_settings_are_refused_by_name(options: dict[str, object], message: str) -> None:
     program = Program()
     program.op("Map", program.source(), **options)
@@ -158,14 +229,19 @@ def test_an_empty_program_is_refused() -> None:
 def test_batch_mode_with_an_endless_source_is_refused() -> None:
     program = Program()
     program.source("clicks", is_bounded=False)
-    assert "BATCH needs bounded sources, but 'clicks' never ends; give the source an end" in refused(program, runtime_mode=RuntimeMode.BATCH)
+    assert (
+        "BATCH needs bounded sources, but 'clicks' never ends; give the source an end"
+        in refused(program, runtime_mode=RuntimeMode.BATCH)
+    )
 
 
 def test_contradicting_resources_of_a_group_are_refused() -> None:
     program = Program()
     program.op("A", program.source(), resources=ResourceProfile(cpus=1))
     program.op("B", program.ends[0], resources=ResourceProfile(cpus=2))
-    assert "'A' and 'B' demand different resources for the slot sharing group 'default'" in refused(program)
+    assert "'A' and 'B' demand different resources for the slot sharing group 'default'" in refused(
+        program
+    )
 
 
 def test_co_location_across_slot_sharing_groups_is_refused() -> None:
@@ -190,16 +266,26 @@ def test_two_transformations_of_one_id_are_refused() -> None:
     assert "two transformations have the id 2: 'A' and 'B'" in refused(program)
 
 
-@pytest.mark.parametrize(("partitioning", "pattern"), [
-    (RESCALE, DistributionPattern.POINTWISE), (FORWARD, DistributionPattern.POINTWISE), (REBALANCE, DistributionPattern.ALL_TO_ALL),
-    (HASH, DistributionPattern.ALL_TO_ALL), (BROADCAST, DistributionPattern.ALL_TO_ALL),
-])
+@pytest.mark.parametrize(
+    ("partitioning", "pattern"),
+    [
+        (RESCALE, DistributionPattern.POINTWISE),
+        (FORWARD, DistributionPattern.POINTWISE),
+        (REBALANCE, DistributionPattern.ALL_TO_ALL),
+        (HASH, DistributionPattern.ALL_TO_ALL),
+        (BROADCAST, DistributionPattern.ALL_TO_ALL),
+    ],
+)
 def test_rescaled_and_forwarded_streams_stay_within_their_group_and_others_go_to_everybody(
-    partitioning: Partitioning, pattern: DistributionPattern,
+    partitioning: Partitioning, pattern: DistributionPattern
 ) -> None:
     program = Program()
     program.op("Map", program.partition(program.source(), partitioning))
-    [edge] = [edge for vertex in program.job_graph(parallelism=2, chaining=False).vertices for edge in vertex.inputs]
+    [edge] = [
+        edge
+        for vertex in program.job_graph(parallelism=2, chaining=False).vertices
+        for edge in vertex.inputs
+    ]
     assert edge.pattern is pattern
 
 
@@ -216,7 +302,9 @@ class Windows:
 
 
 def two_phases(operator: object) -> TwoPhases | None:
-    return TwoPhases(Maps(), operator, KeySpec(first), True) if isinstance(operator, Windows) else None
+    return (
+        TwoPhases(Maps(), operator, KeySpec(first), True) if isinstance(operator, Windows) else None
+    )
 
 
 def windows_over_a_union(**options: object) -> StreamGraph:
@@ -229,30 +317,53 @@ def windows_over_a_union(**options: object) -> StreamGraph:
 
 def test_what_can_be_done_before_the_exchange_is_in_the_chain_of_each_sender() -> None:
     assert edges(windows_over_a_union(parallelism=2)) == [
-        "left -FORWARD[late]-> LocalWindows.0", "right -FORWARD-> LocalWindows.0", "LocalWindows -HASH-> Windows.0", "LocalWindows -HASH-> Windows.0",
-        "Windows -FORWARD-> Sink.0"]
+        "left -FORWARD[late]-> LocalWindows.0",
+        "right -FORWARD-> LocalWindows.0",
+        "LocalWindows -HASH-> Windows.0",
+        "LocalWindows -HASH-> Windows.0",
+        "Windows -FORWARD-> Sink.0",
+    ]
 
 
-@pytest.mark.parametrize("options", [
-    {"parallelism": 1}, {"parallelism": 2, "phases": AggregatePhases.ONE_PHASE}, {"parallelism": 2, "runtime_mode": RuntimeMode.BATCH}])
-def test_one_phase_is_enough_between_two_tasks_in_a_batch_job_and_where_the_program_says_so(options: dict[str, object]) -> None:
-    assert edges(windows_over_a_union(**options)) == ["left -HASH[late]-> Windows.0", "right -HASH-> Windows.0", "Windows -FORWARD-> Sink.0"]
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"parallelism": 1},
+        {"parallelism": 2, "phases": AggregatePhases.ONE_PHASE},
+        {"parallelism": 2, "runtime_mode": RuntimeMode.BATCH},
+    ],
+)
+def test_one_phase_is_enough_between_two_tasks_in_a_batch_job_and_where_the_program_says_so(
+    options: dict[str, object],
+) -> None:
+    assert edges(windows_over_a_union(**options)) == [
+        "left -HASH[late]-> Windows.0",
+        "right -HASH-> Windows.0",
+        "Windows -FORWARD-> Sink.0",
+    ]
 
 
 @pytest.mark.parametrize("mode", [RuntimeMode.STREAMING, RuntimeMode.BATCH])
 def test_what_one_subtask_does_for_all_may_begin_before_any_exchange(mode: RuntimeMode) -> None:
     def phases(operator: object) -> TwoPhases | None:
-        return TwoPhases(Maps(), operator, None, True, in_batch=True) if isinstance(operator, Windows) else None
+        return (
+            TwoPhases(Maps(), operator, None, True, in_batch=True)
+            if isinstance(operator, Windows)
+            else None
+        )
 
     program = Program()
     program.op("Limit", program.source(), operator=Windows()).parallelism = 1
     assert edges(program.stream_graph(two_phases=phases, parallelism=2, runtime_mode=mode)) == [
-        "in -FORWARD-> LocalLimit.0", "LocalLimit -REBALANCE-> Limit.0"]
+        "in -FORWARD-> LocalLimit.0",
+        "LocalLimit -REBALANCE-> Limit.0",
+    ]
 
 
 def test_operator_ids_are_the_same_in_one_phase_and_in_two() -> None:
     """So a savepoint fits after a change of parallelism."""
-    one, two = windows_over_a_union(parallelism=1), windows_over_a_union(parallelism=1, phases=AggregatePhases.TWO_PHASE)
+    one = windows_over_a_union(parallelism=1)
+    two = windows_over_a_union(parallelism=1, phases=AggregatePhases.TWO_PHASE)
     assert len(two.nodes) == len(one.nodes) + 2
     ids = operator_ids(two)
     assert {node: ids[node] for node in one.nodes} == operator_ids(one)

@@ -1,9 +1,9 @@
 """A Kafka-protocol broker as a process of its own, for the tests of the Kafka connectors.
 
-It is noida-db, one binary from the package index that starts in a fraction of a second; it knows consumer groups, transactions and
-``read_committed``. It is not Apache Kafka, and what it shows is shown for this broker. It loses its last records if it is killed, so tests kill
-workers and not the broker.
-"""
+It is noida-db, one binary from the package index that starts in a fraction of a second; it knows
+consumer groups, transactions and ``read_committed``. It is not Apache Kafka, and what it shows is
+shown for this broker. It loses its last records if it is killed, so tests kill workers and not the
+broker."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class Record:
 
 
 class Broker:
-    """A running broker, and what tests do with it. The calls return when the broker has answered."""
+    """A running broker, and what tests do with it. The calls return when the broker has
+    answered."""
 
     def __init__(self, port: int, pid: int) -> None:
         from confluent_kafka.admin import AdminClient
@@ -65,7 +66,9 @@ class Broker:
         from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
         # Tests write records of 1970, which the broker would soon throw away
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config={"retention.ms": "-1"})
+        topic = NewTopic(
+            name, num_partitions=partitions, replication_factor=1, config={"retention.ms": "-1"}
+        )
         self._admin.create_topics([topic])[name].result(ANSWER_S)
 
     def add_partitions(self, topic: str, total: int) -> None:
@@ -87,20 +90,35 @@ class Broker:
         from confluent_kafka import Producer
 
         failed: list[Any] = []
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 1, "queue.buffering.max.messages": 0})
+        producer = Producer(
+            {"bootstrap.servers": self.bootstrap, "linger.ms": 1, "queue.buffering.max.messages": 0}
+        )
         for each in records:
             record = each if isinstance(each, Record) else Record(each, partition=partition)
             producer.produce(
-                topic, record.value, record.key, record.partition, timestamp=record.timestamp, headers=list(record.headers),
-                on_delivery=lambda error, message: failed.append(error) if error is not None else None)
+                topic,
+                record.value,
+                record.key,
+                record.partition,
+                timestamp=record.timestamp,
+                headers=list(record.headers),
+                on_delivery=lambda error, message: (
+                    failed.append(error) if error is not None else None
+                ),
+            )
             producer.poll(0)
         assert producer.flush(ANSWER_S) == 0, "the broker has not taken all records"
         assert not failed, failed
 
     def read(self, topic: str, *, committed: bool = True) -> list[Record]:
-        """All records of the topic, by partition and offset; only those of committed transactions unless ``committed`` is False."""
+        """All records of the topic, by partition and offset; only those of committed transactions
+        unless ``committed`` is False."""
         partitions = self._admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
-        return [record for partition in sorted(partitions) for record in self._read_partition(topic, partition, committed)]
+        return [
+            record
+            for partition in sorted(partitions)
+            for record in self._read_partition(topic, partition, committed)
+        ]
 
     def values(self, topic: str) -> list[bytes | None]:
         """The values of all committed records of the topic."""
@@ -109,21 +127,37 @@ class Broker:
     def _read_partition(self, topic: str, partition: int, committed: bool) -> Iterator[Record]:
         from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-        consumer = Consumer({
-            "bootstrap.servers": self.bootstrap, "group.id": "reader", "enable.auto.commit": False, "enable.partition.eof": True,
-            "isolation.level": "read_committed" if committed else "read_uncommitted", "fetch.wait.max.ms": 10})
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": "reader",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed" if committed else "read_uncommitted",
+                "fetch.wait.max.ms": 10,
+            }
+        )
         try:
-            consumer.list_topics(topic, ANSWER_S)  # connects; otherwise the first fetch waits half a second for that
+            # connects; otherwise the first fetch waits half a second for that
+            consumer.list_topics(topic, ANSWER_S)
             consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
             while True:
                 message = consumer.poll(ANSWER_S)
-                assert message is not None, f"the broker does not say where {topic}[{partition}] ends"
+                assert message is not None, (
+                    f"the broker does not say where {topic}[{partition}] ends"
+                )
                 error = message.error()
                 if error is not None:
                     assert error.code() == KafkaError._PARTITION_EOF, error
                     return
-                yield Record(message.value(), message.key(), partition, message.timestamp()[1],
-                             list(message.headers() or []), message.offset() or 0)  # type: ignore[arg-type]
+                yield Record(
+                    message.value(),
+                    message.key(),
+                    partition,
+                    message.timestamp()[1],
+                    list(message.headers() or []),  # type: ignore[arg-type]
+                    message.offset() or 0,
+                )
         finally:
             consumer.close()
 
@@ -131,10 +165,21 @@ class Broker:
         """The group's committed offset of each partition that has one."""
         from confluent_kafka import Consumer, TopicPartition
 
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group, "enable.auto.commit": False})
+        consumer = Consumer(
+            {"bootstrap.servers": self.bootstrap, "group.id": group, "enable.auto.commit": False}
+        )
         try:
-            partitions = [TopicPartition(topic, each) for each in self._admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions]
-            return {each.partition: each.offset for each in consumer.committed(partitions, ANSWER_S) if each.offset >= 0}
+            partitions = [
+                TopicPartition(topic, each)
+                for each in self._admin.list_topics(topic, timeout=ANSWER_S)
+                .topics[topic]
+                .partitions
+            ]
+            return {
+                each.partition: each.offset
+                for each in consumer.committed(partitions, ANSWER_S)
+                if each.offset >= 0
+            }
         finally:
             consumer.close()
 
@@ -142,34 +187,56 @@ class Broker:
         """Sets the group's committed offsets."""
         from confluent_kafka import Consumer, TopicPartition
 
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group, "enable.auto.commit": False})
+        consumer = Consumer(
+            {"bootstrap.servers": self.bootstrap, "group.id": group, "enable.auto.commit": False}
+        )
         try:
-            consumer.commit(offsets=[TopicPartition(topic, *each) for each in offsets.items()], asynchronous=False)
+            consumer.commit(
+                offsets=[TopicPartition(topic, *each) for each in offsets.items()],
+                asynchronous=False,
+            )
         finally:
             consumer.close()
 
 
 @contextmanager
 def running_broker(folder: Path) -> Iterator[Broker]:
-    """Starts a broker that keeps its data in ``folder``, and ends it. Skips the test where there is none."""
+    """Starts a broker that keeps its data in ``folder``, and ends it. Skips the test where there is
+    none."""
     pytest.importorskip("confluent_kafka", reason=NEEDS_CLIENT)
-    binary = Path(pytest.importorskip("noida_db", reason=NEEDS_BROKER).__file__).with_name("noida-db")
+    binary = Path(pytest.importorskip("noida_db", reason=NEEDS_BROKER).__file__).with_name(
+        "noida-db"
+    )
     binary.chmod(0o755)  # the wheel does not say that it can be run
     log = (folder / "broker.log").open("wb")
     port = free_port()
     # The binary itself: the script of the same name would leave it behind when it is killed.
-    command = [str(binary), "start", "--data-dir", str(folder / "data"), "--only", "kafka", "--kafka-port", str(port)]
+    command = [
+        str(binary),
+        "start",
+        "--data-dir",
+        str(folder / "data"),
+        "--only",
+        "kafka",
+        "--kafka-port",
+        str(port),
+    ]
     with log, _process(command, log) as process:
         eventually(lambda: process.poll() is not None or _listens(port))
         if process.poll() is not None:
-            pytest.skip(f"noida-db does not run on this machine: {(folder / 'broker.log').read_text()[:200]}")
+            pytest.skip(
+                "noida-db does not run on this machine: "
+                f"{(folder / 'broker.log').read_text()[:200]}"
+            )
         yield Broker(port, process.pid)
 
 
 @contextmanager
 def _process(command: list[str], log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
     """Runs the command, and kills it in the end, because it takes its time after SIGTERM."""
-    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+    )
     try:
         yield process
     finally:

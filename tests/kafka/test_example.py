@@ -15,12 +15,34 @@ def test_orders_meet_their_payments_of_the_same_hour_once(broker: Broker) -> Non
     orders, payments, target = broker.new_topic(2), broker.new_topic(2), broker.new_topic(3)
     begin = SystemClock().time_ms() // HOUR_MS * HOUR_MS - 3 * HOUR_MS
     for topic, field in ((orders, "article"), (payments, "cents")):
-        times = [begin + (HOUR_MS if topic == payments and number == 7 else number) for number in range(9)]
+        times = [
+            begin + (HOUR_MS if topic == payments and number == 7 else number)
+            for number in range(9)
+        ]
         values = [json.dumps({"order": number, field: number * 10}).encode() for number in range(9)]
-        broker.produce(topic, [Record(value, partition=number % 2, timestamp=times[number]) for number, value in enumerate(values)])
+        broker.produce(
+            topic,
+            [
+                Record(value, partition=number % 2, timestamp=times[number])
+                for number, value in enumerate(values)
+            ],
+        )
     main(broker.bootstrap, orders, payments, target)
     found = broker.read(target)
-    assert sorted(json.loads(each.value or b"")["order"] for each in found) == [0, 1, 2, 3, 4, 5, 6, 8]
+    assert sorted(json.loads(each.value or b"")["order"] for each in found) == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        8,
+    ]
     for each in found:
         number = int(each.key or b"")
-        assert json.loads(each.value or b"") == {"order": number, "article": number * 10, "cents": number * 10}
+        assert json.loads(each.value or b"") == {
+            "order": number,
+            "article": number * 10,
+            "cents": number * 10,
+        }

@@ -41,7 +41,9 @@ def told(world: World) -> list[float | None]:
     return [subtask.operator.measures(0).get("pendingRecords") for subtask in world.subtasks]
 
 
-def test_a_reader_tells_the_records_it_has_not_read_and_those_that_come_later(broker: Broker) -> None:
+def test_a_reader_tells_the_records_it_has_not_read_and_those_that_come_later(
+    broker: Broker,
+) -> None:
     topic = filled(broker)
     with World(strings(broker, topic).build(), 2, batch_records=10) as world:
         until(world, lambda: len(world.values) > 20 and None not in told(world), steps=1)
@@ -50,7 +52,8 @@ def test_a_reader_tells_the_records_it_has_not_read_and_those_that_come_later(br
         until(world, lambda: len(world.values) == 2 * EACH)
         eventually(lambda: told(world) == [0, 0])
         broker.produce(topic, numbered(50), 1)
-        eventually(lambda: sorted(each or 0 for each in told(world)) == [0, 50])  # nobody has polled
+        # nobody has polled
+        eventually(lambda: sorted(each or 0 for each in told(world)) == [0, 50])
         until(world, lambda: len(world.values) == 2 * EACH + 50)
         eventually(lambda: told(world) == [0, 0])
 
@@ -58,17 +61,26 @@ def test_a_reader_tells_the_records_it_has_not_read_and_those_that_come_later(br
 def test_a_job_that_is_held_up_tells_its_lag_by_rest(broker: Broker) -> None:
     GO.clear()
     port, topic = free_port(), filled(broker)
-    env = embedded_environment({
-        "rest.enabled": "true", "rest.authentication": "NONE", "rest.port": str(port), "metrics.fetcher.update-interval": "0",
-        "taskmanager.network.batch.max-records": "10",
-    })
-    stream = env.from_source(strings(broker, topic).build(), WatermarkStrategy.no_watermarks(), "orders")
+    env = embedded_environment(
+        {
+            "rest.enabled": "true",
+            "rest.authentication": "NONE",
+            "rest.port": str(port),
+            "metrics.fetcher.update-interval": "0",
+            "taskmanager.network.batch.max-records": "10",
+        }
+    )
+    stream = env.from_source(
+        strings(broker, topic).build(), WatermarkStrategy.no_watermarks(), "orders"
+    )
     AsyncDataStream.unordered_wait(stream, Held(), Time.minutes(5), 4).sink_to(DiscardingSink())
     client = env.execute_async("held up")
     rest, job = Rest(port), str(client.get_job_id())
 
     def value(name: str) -> float:
-        found: list[dict[str, Any]] = rest.get(f"/jobs/{job}/vertices/{vertex}/subtasks/metrics?get=Source__orders.{name}&agg=sum")
+        found: list[dict[str, Any]] = rest.get(
+            f"/jobs/{job}/vertices/{vertex}/subtasks/metrics?get=Source__orders.{name}&agg=sum"
+        )
         return float(found[0]["sum"]) if found else -1.0
 
     try:

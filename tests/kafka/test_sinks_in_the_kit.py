@@ -29,9 +29,22 @@ class Kafka(SinkTests):
         self.topic = self.broker.new_topic(2)
 
     def sink(self) -> Sink:
-        schema = KafkaRecordSerializationSchema.builder().set_topic(self.topic).set_value_serialization_schema(SimpleStringSchema()).build()
-        builder = KafkaSink.builder().set_bootstrap_servers(self.broker.bootstrap).set_record_serializer(schema)
-        return builder.set_delivery_guarantee(self.guarantee).set_transactional_id_prefix(self.topic).build()
+        schema = (
+            KafkaRecordSerializationSchema.builder()
+            .set_topic(self.topic)
+            .set_value_serialization_schema(SimpleStringSchema())
+            .build()
+        )
+        builder = (
+            KafkaSink.builder()
+            .set_bootstrap_servers(self.broker.bootstrap)
+            .set_record_serializer(schema)
+        )
+        return (
+            builder.set_delivery_guarantee(self.guarantee)
+            .set_transactional_id_prefix(self.topic)
+            .build()
+        )
 
     def read(self) -> Iterable[Any]:
         return self.broker.values(self.topic)

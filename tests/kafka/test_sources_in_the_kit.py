@@ -27,13 +27,23 @@ class TestKafkaSource(SourceTests):
         self.topic = self.broker.new_topic(2)
 
     def fill(self, split: int, numbers: Sequence[int]) -> None:
-        self.broker.produce(self.topic, [Record(str(each).encode(), partition=split, timestamp=1000 + each) for each in numbers])
+        self.broker.produce(
+            self.topic,
+            [
+                Record(str(each).encode(), partition=split, timestamp=1000 + each)
+                for each in numbers
+            ],
+        )
 
     def bounded_source(self) -> Source[Any]:
         return strings(self.broker, self.topic).set_bounded(LATEST).build()
 
     def unbounded_source(self) -> Source[Any]:
-        return strings(self.broker, self.topic).set_starting_offsets(KafkaOffsetsInitializer.earliest()).build()
+        return (
+            strings(self.broker, self.topic)
+            .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+            .build()
+        )
 
     def timestamp_of(self, number: int) -> int:
         return 1000 + number

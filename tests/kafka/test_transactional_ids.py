@@ -1,4 +1,5 @@
-"""Which transactional ids a subtask takes, and which ones of earlier attempts it aborts. No broker."""
+"""Which transactional ids a subtask takes, and which ones of earlier attempts it aborts. No
+broker."""
 
 from __future__ import annotations
 
@@ -51,14 +52,25 @@ def test_checkpoints_that_never_complete_use_up_all_ids() -> None:
         ids.checkpoint_begins()
         ids.prepare(ids.take())
     assert len(ids.unfinished().transactional_ids) == IDS
-    with pytest.raises(TooManyTransactionsError, match="6 Kafka transactions of subtask 5 wait to be committed, because checkpoints were begun"):
+    with pytest.raises(
+        TooManyTransactionsError,
+        match=(
+            "6 Kafka transactions of subtask 5 wait to be committed, because checkpoints were begun"
+        ),
+    ):
         ids.take()
 
 
-@given(st.lists(st.sampled_from(["complete", "late", "abort", "empty"]), max_size=60), st.sets(st.integers(0, IDS - 1), max_size=3))
-def test_no_id_is_taken_again_while_a_checkpoint_that_may_be_restored_names_it(fates: list[str], restored: set[int]) -> None:
-    """The checkpoint that would be restored is the last complete one; before the first, the one this attempt began with. A checkpoint is complete
-    at once, or, late, when the next one has begun."""
+@given(
+    st.lists(st.sampled_from(["complete", "late", "abort", "empty"]), max_size=60),
+    st.sets(st.integers(0, IDS - 1), max_size=3),
+)
+def test_no_id_is_taken_again_while_a_checkpoint_that_may_be_restored_names_it(
+    fates: list[str], restored: set[int]
+) -> None:
+    """The checkpoint that would be restored is the last complete one; before the first, the one
+    this attempt began with. A checkpoint is complete at once, or, late, when the next one has
+    begun."""
     named = {ids_of("p", 0, 0)[number] for number in restored}
     ids = TransactionalIds("p", 0, Turn(0, 0), named)
     pending: list[str] = []
@@ -90,10 +102,14 @@ def test_no_id_is_taken_again_while_a_checkpoint_that_may_be_restored_names_it(f
 
 
 class Ids:
-    """What a broker knows of ids: how often each was taken over. ``open`` are those with an open transaction. So many answers get lost first."""
+    """What a broker knows of ids: how often each was taken over. ``open`` are those with an open
+    transaction. So many answers get lost first."""
 
     def __init__(self, lost_answers: int = 0) -> None:
-        self.taken, self.open, self.asked, self.lost_answers = Counter[str](), set[str](), list[str](), lost_answers
+        self.taken = Counter[str]()
+        self.open = set[str]()
+        self.asked = list[str]()
+        self.lost_answers = lost_answers
 
     def abort(self, transactional_id: str) -> TakenOver:
         self.asked.append(transactional_id)
@@ -101,9 +117,13 @@ class Ids:
         self.taken[transactional_id] += 1 + self.lost_answers
         return TakenOver(self.taken[transactional_id] - 1, 1 + self.lost_answers)
 
-    def begin(self, subtask: int, parallelism: int, restored: list[Unfinished], *, is_first: bool = False) -> TransactionalIds:
+    def begin(
+        self, subtask: int, parallelism: int, restored: list[Unfinished], *, is_first: bool = False
+    ) -> TransactionalIds:
         turn = begin_turn("p", subtask, parallelism, restored, is_first=is_first, abort=self.abort)
-        return TransactionalIds("p", subtask, turn, {each for one in restored for each in one.transactional_ids})
+        return TransactionalIds(
+            "p", subtask, turn, {each for one in restored for each in one.transactional_ids}
+        )
 
     def write(self, ids: TransactionalIds) -> str:
         taken = ids.take()
@@ -134,7 +154,9 @@ def test_answers_that_get_lost_leave_nothing_open(lost_answers: list[int]) -> No
 
 
 @given(st.integers(0, 40), st.lists(st.booleans(), min_size=1, max_size=9))
-def test_the_turns_go_on_although_the_broker_has_forgotten_them(turn: int, forgets: list[bool]) -> None:
+def test_the_turns_go_on_although_the_broker_has_forgotten_them(
+    turn: int, forgets: list[bool]
+) -> None:
     broker, restored = Ids(), list[Unfinished]()
     broker.taken["p-0"] = turn
     ids = broker.begin(0, 1, [])
@@ -150,7 +172,9 @@ def test_the_turns_go_on_although_the_broker_has_forgotten_them(turn: int, forge
 
 
 @given(st.integers(0, 20), st.integers(1, LOOKS_BACK - 1))
-def test_an_attempt_that_was_given_up_does_not_hit_the_next_ones_however_late_it_aborts(turn: int, later: int) -> None:
+def test_an_attempt_that_was_given_up_does_not_hit_the_next_ones_however_late_it_aborts(
+    turn: int, later: int
+) -> None:
     late, new = Ids(), Ids()
     late.taken["p-0"], new.taken["p-0"] = turn, turn + later
     given_up, newer = late.begin(0, 1, []), new.begin(0, 1, [])
@@ -160,7 +184,9 @@ def test_an_attempt_that_was_given_up_does_not_hit_the_next_ones_however_late_it
 
 
 @given(st.integers(1, 5), st.integers(1, 9))
-def test_a_run_without_a_checkpoint_aborts_what_a_run_with_more_subtasks_left(parallelism: int, before: int) -> None:
+def test_a_run_without_a_checkpoint_aborts_what_a_run_with_more_subtasks_left(
+    parallelism: int, before: int
+) -> None:
     broker = Ids()
     for subtask in range(before):
         broker.write(broker.begin(subtask, before, [], is_first=True))
@@ -170,12 +196,18 @@ def test_a_run_without_a_checkpoint_aborts_what_a_run_with_more_subtasks_left(pa
 
 
 @given(st.integers(1, 5), st.integers(1, 9), st.booleans(), st.data())
-def test_what_the_restored_checkpoint_names_is_left_alone(parallelism: int, before: int, is_first: bool, data: st.DataObject) -> None:
+def test_what_the_restored_checkpoint_names_is_left_alone(
+    parallelism: int, before: int, is_first: bool, data: st.DataObject
+) -> None:
     broker, restored = Ids(), list[Unfinished]()
     for subtask in range(before):
         ids = broker.begin(subtask, before, [])
         written = [broker.write(ids) for _ in range(data.draw(st.integers(0, 3)))]
-        restored.append(Unfinished("p", subtask, tuple(data.draw(st.sets(st.sampled_from(written))) if written else ())))
+        restored.append(
+            Unfinished(
+                "p", subtask, tuple(data.draw(st.sets(st.sampled_from(written))) if written else ())
+            )
+        )
     named = {each for unfinished in restored for each in unfinished.transactional_ids}
     for subtask in range(parallelism):
         broker.begin(subtask, parallelism, restored, is_first=is_first)

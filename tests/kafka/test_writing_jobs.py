@@ -1,4 +1,5 @@
-"""Whole jobs that write into Kafka, and fail: what readers of committed records see is what an undisturbed run writes."""
+"""Whole jobs that write into Kafka, and fail: what readers of committed records see is what an
+undisturbed run writes."""
 
 from __future__ import annotations
 
@@ -26,16 +27,26 @@ from flinkpy.testing.environment import embedded_environment
 from tests.kafka.broker import Broker
 
 OPTIONS = {
-    "execution.checkpointing.interval": "20 ms", "restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "10 ms",
+    "execution.checkpointing.interval": "20 ms",
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.delay": "10 ms",
     "restart-strategy.fixed-delay.attempts": 5,
 }
 RECORDS, RATE = 3_000, 3_000.0
-BEGIN_MS = SystemClock().time_ms() // 1000 * 1000  # a broker deletes messages whose own time is long ago
+# a broker deletes messages whose own time is long ago
+BEGIN_MS = SystemClock().time_ms() // 1000 * 1000
 
 
 def sink(broker: Broker, topic: str, guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
-    schema = KafkaRecordSerializationSchema.builder().set_topic(topic).set_value_serialization_schema(SimpleStringSchema()).build()
-    builder = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap).set_record_serializer(schema)
+    schema = (
+        KafkaRecordSerializationSchema.builder()
+        .set_topic(topic)
+        .set_value_serialization_schema(SimpleStringSchema())
+        .build()
+    )
+    builder = (
+        KafkaSink.builder().set_bootstrap_servers(broker.bootstrap).set_record_serializer(schema)
+    )
     return builder.set_delivery_guarantee(guarantee).set_transactional_id_prefix(topic)
 
 
@@ -55,9 +66,17 @@ class FailsAt:
 
 def windows(env: StreamExecutionEnvironment, fails: FailsAt) -> DataStream:
     """Sums for each key and window, as text."""
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: BEGIN_MS + record[1])
-    records = env.generate(lambda index: (index % 7, index), RECORDS, RATE).map(fails).assign_timestamps_and_watermarks(strategy)
-    sums = records.key_by(lambda record: record[0]).window(TumblingEventTimeWindows.of(Time.milliseconds(100)))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda record, _: BEGIN_MS + record[1]
+    )
+    records = (
+        env.generate(lambda index: (index % 7, index), RECORDS, RATE)
+        .map(fails)
+        .assign_timestamps_and_watermarks(strategy)
+    )
+    sums = records.key_by(lambda record: record[0]).window(
+        TumblingEventTimeWindows.of(Time.milliseconds(100))
+    )
     return sums.reduce(lambda a, b: (a[0], a[1] + b[1])).map(lambda pair: f"{pair[0]} {pair[1]}")
 
 
@@ -73,10 +92,14 @@ def written(broker: Broker, topic: str) -> list[bytes]:
     return sorted(value or b"" for value in broker.values(topic))
 
 
-def test_a_job_that_fails_again_and_again_shows_what_an_undisturbed_one_shows(broker: Broker, tmp_path: Path) -> None:
+def test_a_job_that_fails_again_and_again_shows_what_an_undisturbed_one_shows(
+    broker: Broker, tmp_path: Path
+) -> None:
     topic = broker.new_topic(3)
     env = embedded_environment(OPTIONS, parallelism=2)
-    windows(env, FailsAt(tmp_path, 500, 1700, 2999)).sink_to(sink(broker, topic, DeliveryGuarantee.EXACTLY_ONCE).build())
+    windows(env, FailsAt(tmp_path, 500, 1700, 2999)).sink_to(
+        sink(broker, topic, DeliveryGuarantee.EXACTLY_ONCE).build()
+    )
     env.execute()
     assert {path.name for path in tmp_path.iterdir()} == {"500", "1700", "2999"}
     assert written(broker, topic) == sums()
@@ -85,22 +108,30 @@ def test_a_job_that_fails_again_and_again_shows_what_an_undisturbed_one_shows(br
 def test_at_least_once_shows_all_of_it(broker: Broker, tmp_path: Path) -> None:
     topic = broker.new_topic(3)
     env = embedded_environment(OPTIONS, parallelism=2)
-    windows(env, FailsAt(tmp_path, 1500)).sink_to(sink(broker, topic, DeliveryGuarantee.AT_LEAST_ONCE).build())
+    windows(env, FailsAt(tmp_path, 1500)).sink_to(
+        sink(broker, topic, DeliveryGuarantee.AT_LEAST_ONCE).build()
+    )
     env.execute()
     assert set(written(broker, topic)) == set(sums())
 
 
 @pytest.mark.parametrize("guarantee", DeliveryGuarantee, ids=lambda each: each.name)
 @pytest.mark.parametrize("mode", ["BATCH", "STREAMING"])
-def test_a_job_without_checkpoints_shows_all_when_it_ends(broker: Broker, guarantee: DeliveryGuarantee, mode: str) -> None:
+def test_a_job_without_checkpoints_shows_all_when_it_ends(
+    broker: Broker, guarantee: DeliveryGuarantee, mode: str
+) -> None:
     topic = broker.new_topic()
     env = embedded_environment({"execution.runtime-mode": mode}, parallelism=2)
-    env.from_collection([str(number) for number in range(100)]).rebalance().sink_to(sink(broker, topic, guarantee).build())
+    env.from_collection([str(number) for number in range(100)]).rebalance().sink_to(
+        sink(broker, topic, guarantee).build()
+    )
     env.execute()
     assert written(broker, topic) == sorted(str(number).encode() for number in range(100))
 
 
-def test_a_job_that_goes_on_from_a_savepoint_with_more_subtasks_shows_each_record_once(broker: Broker, tmp_path: Path) -> None:
+def test_a_job_that_goes_on_from_a_savepoint_with_more_subtasks_shows_each_record_once(
+    broker: Broker, tmp_path: Path
+) -> None:
     topic = broker.new_topic()
     turns = itertools.count()
 
@@ -118,12 +149,19 @@ def test_a_job_that_goes_on_from_a_savepoint_with_more_subtasks_shows_each_recor
 
 def test_columns_are_written_by_the_batch(broker: Broker) -> None:
     topic = broker.new_topic()
-    schema = KafkaRecordSerializationSchema.builder().set_topic(topic).set_value_serialization_schema(RawColumnarEncoder("word")).build()
+    schema = (
+        KafkaRecordSerializationSchema.builder()
+        .set_topic(topic)
+        .set_value_serialization_schema(RawColumnarEncoder("word"))
+        .build()
+    )
     env = embedded_environment()
     import pyarrow as pa
 
     table = pa.table({"word": ["a", "b", "c"], "n": [1, 2, 3]})
-    env.from_arrow(table).sink_to(sink(broker, topic, DeliveryGuarantee.AT_LEAST_ONCE).set_record_serializer(schema).build())
+    env.from_arrow(table).sink_to(
+        sink(broker, topic, DeliveryGuarantee.AT_LEAST_ONCE).set_record_serializer(schema).build()
+    )
     env.execute()
     assert written(broker, topic) == [b"a", b"b", b"c"]
 
@@ -134,9 +172,19 @@ def test_a_serializer_that_gives_no_bytes_is_told_with_its_record(broker: Broker
             return value  # type: ignore[no-any-return]
 
     env = embedded_environment()
-    schema = KafkaRecordSerializationSchema.builder().set_topic("t").set_value_serialization_schema(Broken()).build()
-    env.from_collection([42]).sink_to(sink(broker, "t", DeliveryGuarantee.NONE).set_record_serializer(schema).build())
-    with pytest.raises(JobExecutionError, match="gives 42 as a message's value; it must return bytes, or None for none") as caught:
+    schema = (
+        KafkaRecordSerializationSchema.builder()
+        .set_topic("t")
+        .set_value_serialization_schema(Broken())
+        .build()
+    )
+    env.from_collection([42]).sink_to(
+        sink(broker, "t", DeliveryGuarantee.NONE).set_record_serializer(schema).build()
+    )
+    with pytest.raises(
+        JobExecutionError,
+        match="gives 42 as a message's value; it must return bytes, or None for none",
+    ) as caught:
         env.execute()
     assert "on record 42" in str(caught.value)
 
@@ -146,6 +194,8 @@ def test_the_older_producer_writes_too(broker: Broker, semantic: Semantic) -> No
     topic = broker.new_topic()
     env = embedded_environment(OPTIONS)
     config = {"bootstrap.servers": broker.bootstrap}
-    env.from_collection(["a", "b"]).add_sink(FlinkKafkaProducer(topic, SimpleStringSchema(), config, semantic=semantic))
+    env.from_collection(["a", "b"]).add_sink(
+        FlinkKafkaProducer(topic, SimpleStringSchema(), config, semantic=semantic)
+    )
     env.execute()
     assert written(broker, topic) == [b"a", b"b"]

@@ -12,8 +12,17 @@ TITLES = {
     Scope.JOB_MANAGER: ("JobManager", "`host`"),
     Scope.JOB: ("Jobs", "`host`, `job_id`, `job_name`"),
     Scope.TASK_MANAGER: ("TaskManagers", "`host`, `tm_id`"),
-    Scope.TASK: ("Tasks", "those of TaskManagers and jobs, `task_id`, `task_name`, `task_attempt_id`, `task_attempt_num`, `subtask_index`"),
-    Scope.OPERATOR: ("Operators", "those of tasks, `operator_id`, `operator_name`, and the keys of the program's groups"),
+    Scope.TASK: (
+        "Tasks",
+        (
+            "those of TaskManagers and jobs, `task_id`, `task_name`, `task_attempt_id`, "
+            "`task_attempt_num`, `subtask_index`"
+        ),
+    ),
+    Scope.OPERATOR: (
+        "Operators",
+        "those of tasks, `operator_id`, `operator_name`, and the keys of the program's groups",
+    ),
 }
 
 
@@ -24,8 +33,18 @@ def tables() -> str:
 def _table(scope: Scope) -> str:
     title, labels = TITLES[scope]
     rows = [f"| `{each.name}` | {each.kind.value} | {each.meaning} |" for each in of_scope(scope)]
-    return "\n".join([f"### {title}", "", f"Beginning for Prometheus: `flink_{scope.value}_`. Labels: {labels}.", "",
-                      "| Name | Kind | Meaning |", "|---|---|---|", *rows, ""])
+    return "\n".join(
+        [
+            f"### {title}",
+            "",
+            f"Beginning for Prometheus: `flink_{scope.value}_`. Labels: {labels}.",
+            "",
+            "| Name | Kind | Meaning |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
 
 
 def written(page: str) -> str:

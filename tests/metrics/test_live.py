@@ -1,4 +1,5 @@
-"""Accumulators of a running task: read now and then, and never more than a small part of the time."""
+"""Accumulators of a running task: read now and then, and never more than a small part of the
+time."""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ def group(clock: ManualClock) -> MetricGroup:
 
 
 def test_the_examples_run() -> None:
-    assert sum(doctest.testmod(module).failed for module in (metricbase, counter_rates, readings)) == 0
+    assert (
+        sum(doctest.testmod(module).failed for module in (metricbase, counter_rates, readings)) == 0
+    )
 
 
 def test_one_name_is_one_metric(group: MetricGroup) -> None:
@@ -41,7 +43,9 @@ def test_one_name_is_one_metric(group: MetricGroup) -> None:
 
 def test_a_name_cannot_be_two_kinds_of_metric(group: MetricGroup) -> None:
     group.counter("late")
-    with pytest.raises(ProgramError, match=r"metric 'Map.0.late' is a Counter already; give the Meter another name"):
+    with pytest.raises(
+        ProgramError, match=r"metric 'Map.0.late' is a Counter already; give the Meter another name"
+    ):
         group.meter("late")
 
 
@@ -62,21 +66,34 @@ def test_a_meters_rate_is_that_of_its_time_span(group: MetricGroup, clock: Manua
 
 
 def test_a_distribution_of_nothing_has_no_mean(group: MetricGroup) -> None:
-    assert group.distribution("sizes").value() == {"count": 0, "min": None, "max": None, "mean": None}
+    assert group.distribution("sizes").value() == {
+        "count": 0,
+        "min": None,
+        "max": None,
+        "mean": None,
+    }
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda group: group.gauge("g", 5), "takes a function without arguments"), (lambda group: group.meter("m", 0), "seconds from 1 on"),
-    (lambda group: group.counter(""), "text that is not empty"), (lambda group: group.add_group(5), "named by text that is not empty, this is 5"),
-    (lambda group: group.add_group("k", ""), "named by text"), (lambda group: group.add_group(None), "named by text"),
-])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda group: group.gauge("g", 5), "takes a function without arguments"),
+        (lambda group: group.meter("m", 0), "seconds from 1 on"),
+        (lambda group: group.counter(""), "text that is not empty"),
+        (lambda group: group.add_group(5), "named by text that is not empty, this is 5"),
+        (lambda group: group.add_group("k", ""), "named by text"),
+        (lambda group: group.add_group(None), "named by text"),
+    ],
+)
 def test_what_is_no_metric_is_refused(group: MetricGroup, call: object, message: str) -> None:
     assert callable(call)
     with pytest.raises(ProgramError, match=message):
         call(group)
 
 
-def test_metrics_travel_as_values_and_programs_do_not_see_them_among_accumulators(clock: ManualClock) -> None:
+def test_metrics_travel_as_values_and_programs_do_not_see_them_among_accumulators(
+    clock: ManualClock,
+) -> None:
     accumulators = {"own": 1}
     group = MetricGroup(metrics_of(accumulators), ("Map", "0"), clock)
     group.counter("n").inc()
@@ -88,33 +105,55 @@ def test_metrics_travel_as_values_and_programs_do_not_see_them_among_accumulator
 
 
 @given(st.lists(st.integers(0, 10_000), max_size=3 * Histogram.HISTORY))
-def test_a_histograms_quantiles_are_of_the_last_values_and_its_extremes_of_all(values: list[int]) -> None:
+def test_a_histograms_quantiles_are_of_the_last_values_and_its_extremes_of_all(
+    values: list[int],
+) -> None:
     histogram = Histogram()
     for value in values:
         histogram.update(value)
     found = histogram.value()
     assert found["count"] == len(values)
     if values:
-        last = sorted(values[-Histogram.HISTORY:])
+        last = sorted(values[-Histogram.HISTORY :])
         assert (found["min"], found["max"]) == (min(values), max(values))
         quantiles = [found[name] for name in QUANTILES]
         assert [last[0], *quantiles, last[-1]] == sorted([last[0], *quantiles, last[-1]])
-        assert sum(one < found["median"] for one in last) <= len(last) / 2 <= sum(one <= found["median"] for one in last)
+        assert (
+            sum(one < found["median"] for one in last)
+            <= len(last) / 2
+            <= sum(one <= found["median"] for one in last)
+        )
         assert min(last) <= found["mean"] <= max(last)
         assert found["stddev"] <= max(last) - min(last)
 
 
 def test_a_metric_knows_its_operator_its_groups_and_their_labels(clock: ManualClock) -> None:
     metrics: dict[str, Metric] = {}
-    MetricGroup(metrics, ("Map", "0"), clock, operator="a1").add_group("cache").add_group("region", "eu").histogram("ages")
-    assert metrics["Map.0.cache.region.eu.ages"].place == Place("a1", ("cache", "region", "eu"), "ages", ("cache", "region"), (("region", "eu"),))
+    MetricGroup(metrics, ("Map", "0"), clock, operator="a1").add_group("cache").add_group(
+        "region", "eu"
+    ).histogram("ages")
+    assert metrics["Map.0.cache.region.eu.ages"].place == Place(
+        "a1", ("cache", "region", "eu"), "ages", ("cache", "region"), (("region", "eu"),)
+    )
 
 
-@pytest.mark.parametrize(("value", "read"), [
-    (3, 3), (2.5, 2.5), (True, True), ("ready", "ready"), (Decimal("1.5"), 1.5), ({"a": 1, "b": None, "c": "x"}, {"a": 1.0}), (object, str(object)),
-    pytest.param(10**400, str(10**400), id="beyond all floats"), (10**30, 10**30),
-])
-def test_what_a_gauge_gives_is_read_as_a_number_or_as_text(clock: ManualClock, value: object, read: object) -> None:
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (3, 3),
+        (2.5, 2.5),
+        (True, True),
+        ("ready", "ready"),
+        (Decimal("1.5"), 1.5),
+        ({"a": 1, "b": None, "c": "x"}, {"a": 1.0}),
+        (object, str(object)),
+        pytest.param(10**400, str(10**400), id="beyond all floats"),
+        (10**30, 10**30),
+    ],
+)
+def test_what_a_gauge_gives_is_read_as_a_number_or_as_text(
+    clock: ManualClock, value: object, read: object
+) -> None:
     metrics: dict[str, Metric] = {}
     MetricGroup(metrics, ("Map", "0"), clock).gauge("g", lambda: value)
     found = read_own(metrics["Map.0.g"])
@@ -123,13 +162,21 @@ def test_what_a_gauge_gives_is_read_as_a_number_or_as_text(clock: ManualClock, v
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 30), st.integers(0, 100)), max_size=50))
-def test_a_rate_is_over_ten_seconds_or_since_the_reading_before_them(steps: list[tuple[float, int]]) -> None:
+def test_a_rate_is_over_ten_seconds_or_since_the_reading_before_them(
+    steps: list[tuple[float, int]],
+) -> None:
     now, count, read, rate = 0.0, 0, [(0.0, 0)], Rate(0.0)
     for after, counted in steps:
         now, count = now + after, count + counted
         found = rate.per_second(now, count)
         assert any(abs(found - (count - before) / (now - at)) < 1e-6 for at, before in read)
-        assert found <= max((count - before) / (now - at) for at, before in read if now - at >= min(SPAN_S, now)) + 1e-6
+        assert (
+            found
+            <= max(
+                (count - before) / (now - at) for at, before in read if now - at >= min(SPAN_S, now)
+            )
+            + 1e-6
+        )
         read.append((now, count))
 
 

@@ -17,6 +17,11 @@ def test_the_page_has_the_table_as_it_is() -> None:
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     text = (PAGE.parents[1] / "grafana" / "dashboard.json").read_text()
     named = {f"flink_{each.scope.value}_{each.name.replace('.', '_')}" for each in DEFINITIONS}
-    asked = {name for panel in json.loads(text)["panels"] for target in panel["targets"] for name in re.findall(r"flink_\w+", target["expr"])}
+    asked = {
+        name
+        for panel in json.loads(text)["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"flink_\w+", target["expr"])
+    }
     assert asked
     assert asked <= named

@@ -1,6 +1,8 @@
-"""``python -m tests.mutants [WORD …]``: breaks each rule whose name has one of the words (all, without words) in a copy of the tree, runs the tests
-that must catch it, and says which mutants live, on the page docs/mutants.md, too. No other file of the working tree is touched.
-Those that real programs in the simulation must notice are given seeds until one fails. Exit code 1 when one lives."""
+"""``python -m tests.mutants [WORD …]``: breaks each rule whose name has one of the words (all,
+without words) in a copy of the tree, runs the tests that must catch it, and says which mutants
+live, on the page docs/mutants.md, too. No other file of the working tree is touched. Those that
+real programs in the simulation must notice are given seeds until one fails. Exit code 1 when one
+lives."""
 
 from __future__ import annotations
 
@@ -21,13 +23,34 @@ ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("flinkpy", "actors", "scheduler", "network", "tests", "pyproject.toml")
 PAGE = ROOT / "docs" / "mutants.md"
 HEAD = (
-    "# Mutants", "",
-    "A mutant breaks one rule in a copy of the tree. `tests/mutants/mutants.py` lists each and the tests that must fail; this page says if they do.",
-    "`make mutants` tries all of them and writes this page. An ordinary test checks that each mutant can still be made and is listed here.", "",
-    "With a number of seeds: the mutant was found by real programs in the simulation, by comparing what they commit with an undisturbed run, and by",
-    f"what must always hold. Seeds are played from 0 on until one fails; the tests play the first {PROGRAM_SEEDS}.", "",
-    "Where a row names several files, several rules guard the same, and are broken together: what an old attempt says of a checkpoint is not heard",
-    "from a task that has ended, not counted for another checkpoint, and not counted for another attempt.",
+    "# Mutants",
+    "",
+    (
+        "A mutant breaks one rule in a copy of the tree. `tests/mutants/mutants.py` lists "
+        "each and the tests that must fail; this page says if they do."
+    ),
+    (
+        "`make mutants` tries all of them and writes this page. An ordinary test checks that "
+        "each mutant can still be made and is listed here."
+    ),
+    "",
+    (
+        "With a number of seeds: the mutant was found by real programs in the simulation, by "
+        "comparing what they commit with an undisturbed run, and by"
+    ),
+    (
+        "what must always hold. Seeds are played from 0 on until one fails; the tests play "
+        f"the first {PROGRAM_SEEDS}."
+    ),
+    "",
+    (
+        "Where a row names several files, several rules guard the same, and are broken "
+        "together: what an old attempt says of a checkpoint is not heard"
+    ),
+    (
+        "from a task that has ended, not counted for another checkpoint, and not counted for "
+        "another attempt."
+    ),
 )
 CAUGHT, LIVES, BROKEN, NEVER = "caught", "LIVES", "broken", "not tried yet"
 PATIENCE_S = 1800  # a mutant that makes its tests hang is caught, too
@@ -36,12 +59,23 @@ PLAYED = re.compile(r"^(\d+) seeds, 1 failed", re.MULTILINE)
 
 
 def main() -> int:
-    chosen = [mutant for mutant in MUTANTS if not sys.argv[1:] or any(word in mutant.rule for word in sys.argv[1:])]
+    chosen = [
+        mutant
+        for mutant in MUTANTS
+        if not sys.argv[1:] or any(word in mutant.rule for word in sys.argv[1:])
+    ]
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for part in PARTS:
             copied(ROOT / part, copy / part)
-        named = sorted({test for mutant in chosen for test in mutant.tests if not test.startswith("-") and mutant.tests != PROGRAMS})
+        named = sorted(
+            {
+                test
+                for mutant in chosen
+                for test in mutant.tests
+                if not test.startswith("-") and mutant.tests != PROGRAMS
+            }
+        )
         if named and (whole := tested(named, copy)).returncode != 0:
             print(whole.stdout)
             sys.exit("the tests fail without a mutant: mend them first")
@@ -54,7 +88,11 @@ def main() -> int:
 
 def known_verdicts() -> dict[str, str]:
     """What the page says, by rule."""
-    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in PAGE.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ")
+    ]
     return {row[0]: row[-1] for row in rows if len(row) == 3}
 
 
@@ -63,7 +101,18 @@ def page(verdicts: Mapping[str, str]) -> str:
     found = {mutant: verdicts.get(mutant.rule, NEVER) for mutant in MUTANTS}
     rows = [f"| {mutant.rule} | {files(mutant)} | {verdict} |" for mutant, verdict in found.items()]
     living = sum(not verdict.startswith(CAUGHT) for verdict in found.values())
-    return "\n".join([*HEAD, "", f"Of {len(rows)} mutants, the tests let {living} live.", "", "| rule | broken in | |", "|---|---|---|", *rows, ""])
+    return "\n".join(
+        [
+            *HEAD,
+            "",
+            f"Of {len(rows)} mutants, the tests let {living} live.",
+            "",
+            "| rule | broken in | |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
 
 
 def files(mutant: Mutant) -> str:
@@ -72,16 +121,23 @@ def files(mutant: Mutant) -> str:
 
 def copied(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        shutil.copytree(
+            source, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".*")
+        )
     else:
         shutil.copy(source, target)
 
 
 def verdict(mutant: Mutant, copy: Path) -> str:
     """What its tests say in the copy with it, which is whole again afterwards."""
-    originals = {copy / change.file: (copy / change.file).read_text(encoding="utf-8") for change in mutant.changes}
+    originals = {
+        copy / change.file: (copy / change.file).read_text(encoding="utf-8")
+        for change in mutant.changes
+    }
     for change in mutant.changes:
-        (copy / change.file).write_text(change.applied(originals[copy / change.file]), encoding="utf-8")
+        (copy / change.file).write_text(
+            change.applied(originals[copy / change.file]), encoding="utf-8"
+        )
     try:
         ended = played(copy) if mutant.tests == PROGRAMS else tested(mutant.tests, copy)
         found = {0: LIVES, 1: CAUGHT}.get(ended.returncode, BROKEN)
@@ -105,7 +161,18 @@ def seeds(count: int) -> str:
 
 def played(copy: Path) -> subprocess.CompletedProcess[str]:
     """Seeds of real programs, until one fails."""
-    return run(["flinkpy.testing.simulation", "--programs", "--seeds", f"0:{MOST_SEEDS}", "-j", "2", "--until-failure"], copy)
+    return run(
+        [
+            "flinkpy.testing.simulation",
+            "--programs",
+            "--seeds",
+            f"0:{MOST_SEEDS}",
+            "-j",
+            "2",
+            "--until-failure",
+        ],
+        copy,
+    )
 
 
 def tested(tests: Iterable[str], copy: Path) -> subprocess.CompletedProcess[str]:
@@ -116,7 +183,14 @@ def run(module: list[str], copy: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-B", "-m", *module]
     environment = {**os.environ, "PYTHONPATH": str(copy)}
     process = subprocess.Popen(
-        command, cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        command,
+        cwd=copy,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
     try:
         told, _ = process.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:

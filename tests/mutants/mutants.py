@@ -1,4 +1,5 @@
-"""The table: a rule, the file that holds it, the text that is replaced there and by what, and the tests that must notice."""
+"""The table: a rule, the file that holds it, the text that is replaced there and by what, and the
+tests that must notice."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ class Change(NamedTuple):
     new: str
 
     def applied(self, text: str) -> str:
-        """The file's text with the change. ValueError when the text to replace is not there, or more than once."""
+        """The file's text with the change. ValueError when the text to replace is not there, or
+        more than once."""
         found = text.count(self.old)
         if found != 1:
             raise ValueError(f"{self.file} holds this {found} times: {self.old!r}")
@@ -21,8 +23,9 @@ class Change(NamedTuple):
 
 
 class Mutant(NamedTuple):
-    """``tests`` are what pytest is given; with ``PROGRAMS``, seeds of real programs are played until one fails. ``also`` is a second rule that is
-    broken with the first, where each of them guards the same."""
+    """``tests`` are what pytest is given; with ``PROGRAMS``, seeds of real programs are played
+    until one fails. ``also`` is a second rule that is broken with the first, where each of them
+    guards the same."""
 
     rule: str
     file: str
@@ -42,261 +45,737 @@ STATUS = "tests/actors/endpoints/test_job_status.py"
 SCHEDULER = "tests/scheduler/test_scheduler.py"
 IDS = "tests/graph/test_job_graph.py"
 AGE = "return metrics.attempt_id.attempt, final is not None, metrics.read_ms"
-REGISTRY, SHARED_FILES = "flinkpy/scheduler/checkpointing/shared_state_registry", "tests/scheduler/test_shared_state_registry.py"
+REGISTRY = "flinkpy/scheduler/checkpointing/shared_state_registry"
+SHARED_FILES = "tests/scheduler/test_shared_state_registry.py"
 LIFE = "tests/runtime/test_task_lifecycle.py"
 PROGRAMS = ("tests/simulation/test_programs.py",)
 
 MUTANTS = (
-    # -- what the graph says ---------------------------------------------------------------------------------------------
-    Mutant("rescaled streams stay within their group", "flinkpy/graph/partitioning.py",
-           "(PartitioningKind.FORWARD, PartitioningKind.RESCALE)", "(PartitioningKind.FORWARD,)",
-           ("tests/graph/test_stream_graph.py::"
-            "test_rescaled_and_forwarded_streams_stay_within_their_group_and_others_go_to_everybody",)),
-    Mutant("an operator id says which input is read", "flinkpy/graph/hashes.py",
-           '{edge.input_index}:{ids[edge.source]}', "{ids[edge.source]}", (f"{IDS}::test_an_id_says_which_input_is_read",)),
-    Mutant("sources are told apart by their class and name", "flinkpy/graph/hashes.py",
-           "type(_read_by(node)).__qualname__, node.name", '""', (IDS,)),
-    Mutant("sources of one class and name are told apart by their configuration", "flinkpy/graph/hashes.py",
-           "digest(what, described(_read_by(node)))", "what", (IDS,)),
-    Mutant("the inputs of a union may change places", "flinkpy/graph/hashes.py", "inputs = sorted(", "inputs = list(", (IDS,)),
-    # -- the scheduler ---------------------------------------------------------------------------------------------------
-    Mutant("the consumers of a region that restarts restart too", "flinkpy/scheduler/failover.py",
-           "yield from regions_of(group.consumer_vertices())", "yield from ()",
-           (f"{SCHEDULER}::test_all_that_reads_from_a_region_that_runs_again_runs_again_too",)),
-    Mutant("producers of lost results restart", "flinkpy/scheduler/failover.py",
-           "if vertex.execution.result_lost])", "if False])", (SCHEDULER,)),
-    Mutant("a ProgramError does not restart the job", "flinkpy/scheduler/failover.py",
-           "return not isinstance(error, ProgramError)", "return True", (SCHEDULER,)),
-    Mutant("exponential pauses grow", "flinkpy/scheduler/restart.py", "self._delay_s * self._factor", "self._delay_s",
-           ("tests/scheduler/test_restart.py",)),
-    # -- who is believed -------------------------------------------------------------------------------------------------
-    Mutant("a fenced endpoint refuses another term", "flinkpy/actors/rpc/endpoint.py", "        if token != self.token:", "        if False:",
-           (f"{PROTOCOL}::test_dispatcher_and_resource_manager_refuse_whoever_names_a_past_term",)),
-    Mutant("a leader whose term has ended answers nobody", "flinkpy/actors/rpc/leadership.py", "        self.token = None", "        pass",
-           (f"{PROTOCOL}::test_who_leads_no_more_answers_nobody",)),
-    Mutant("a TaskExecutor takes tasks under the JobMaster's token only", "flinkpy/actors/task_executor/task_executor.py",
-           "job is None or job.token != token or", "job is None or",
-           (f"{RULES}::test_a_task_executor_takes_no_tasks_under_another_token_than_its_job_masters",)),
-    Mutant("slots are promised to the leading ResourceManager only", "flinkpy/actors/task_executor/task_executor.py",
-           "if resource_manager_token != self.manager.token:", "if False:",
-           (f"{PROTOCOL}::test_a_promise_for_another_resource_manager_is_refused",)),
-    Mutant("every JobMaster has a token of its own", "flinkpy/actors/job_master/job_master.py",
-           "token = service.ids.fencing_token()", 'token = "token"',
-           (f"{RULES}::test_every_job_master_leads_under_a_token_of_its_own_and_answers_to_no_other",)),
-    Mutant("nobody connects without the cluster's secret", "flinkpy/network/wire/handshake.py",
-           "if not hmac.compare_digest(given, right):", "if False:", ("tests/network/test_handshake.py",)),
-    # -- who is told, and what is forgotten --------------------------------------------------------------------------------
-    Mutant("a worker that was told to stop is not registered", "flinkpy/actors/resource_manager/resource_manager.py",
-           "if resource_id in self._stopped:", "if False:", (f"{RULES}::test_a_worker_that_was_told_to_stop_is_not_registered_again",)),
-    Mutant("the ResourceManager asks for the cluster's limits again", "flinkpy/actors/resource_manager/resource_manager.py",
-           "        self._limits.forget()\n", "", (f"{RULES}::test_the_limits_of_the_cluster_are_asked_again_as_it_may_grow",)),
-    Mutant("the ResourceManager drops requests that the JobMaster no longer lists", "flinkpy/actors/resource_manager/resource_manager.py",
-           "self.slots.keep_only(job_id, payload.requested, self._now() - patience)", "return",
-           (f"{RULES}::test_a_request_whose_cancellation_was_lost_is_dropped_when_the_job_master_says_what_it_waits_for",)),
-    Mutant("a TaskExecutor that stops tells its JobMasters", "flinkpy/actors/task_executor/connected_jobs.py",
-           "            job.send_disconnect(reason)\n", "",
-           (f"{RULES}::test_a_task_executor_that_stops_tells_its_job_masters_at_once",)),
-    Mutant("an endpoint that lost its ResourceManager registers again", "flinkpy/actors/resource_manager/leader_connection.py",
-           "            self._end_registration()\n            self.register_again()\n\n    def ", "            self._end_registration()\n\n    def ",
-           (f"{RULES}::test_a_job_master_registers_again_at_a_resource_manager_it_has_lost",)),
-    Mutant("an endpoint that hears of another ResourceManager registers there", "flinkpy/actors/resource_manager/leader_connection.py",
-           "        if leader != self._leader:", "        if self._leader == NO_LEADER:",
-           (f"{PROTOCOL}::test_a_resource_manager_that_died_is_followed_by_one_that_knows_nothing_and_everybody_finds_it",)),
-    Mutant("a JobMaster takes no TaskExecutors after its end", "flinkpy/actors/job_master/job_master.py",
-           "            if self.status.has_ended:\n                return RegistrationResponse",
-           "            if False:\n                return RegistrationResponse",
-           (f"{RULES}::test_a_job_master_takes_no_task_executors_after_its_end",)),
-    Mutant("the archive forgets the oldest jobs", "flinkpy/actors/dispatcher.py",
-           "while len(self._archive) > self._archive_size:", "while False:", (f"{RULES}::test_the_archive_forgets_the_oldest_jobs",)),
-    Mutant("an event that arrives twice is handled once", "flinkpy/actors/rpc/delivery/courier.py", "events[max(0, self._next - first):]", "events",
-           ("tests/actors/endpoints/test_source_coordinators.py", PROTOCOL, "flinkpy/actors/rpc/delivery/courier.py", "--doctest-modules")),
-    # -- what a running job tells ------------------------------------------------------------------------------------------
-    Mutant("a task in its step is busy", "flinkpy/runtime/task.py", "int(time.busy * 1000)", "0",
-           (f"{LIFE}::test_metrics_tell_busy_idle_and_back_pressured_time_apart",)),
-    Mutant("back-pressured and idle are not the same", "flinkpy/runtime/task.py", "int(time.waited(Waiting.OUTPUT) * 1000)",
-           "int(time.waited(Waiting.INPUT) * 1000)", (f"{LIFE}::test_metrics_tell_busy_idle_and_back_pressured_time_apart",)),
-    Mutant("a late reading does not overwrite a newer one", "flinkpy/actors/job_master/subtask_metrics.py",
-           AGE, AGE.replace("metrics.read_ms", "0"),
-           (f"{STATUS}::test_a_late_reading_does_not_overwrite_a_newer_one",)),
-    Mutant("the latest attempt counts", "flinkpy/actors/job_master/subtask_metrics.py",
-           AGE, AGE.replace("return ", "return -"),
-           (f"{STATUS}::test_the_latest_reading_of_the_latest_attempt_counts_whatever_comes_when",)),
-    Mutant("a reading that arrives after the end of its attempt is ignored", "flinkpy/actors/job_master/subtask_metrics.py",
-           AGE, AGE.replace("final is not None", "False"),
-           (f"{STATUS}::test_nothing_comes_behind_the_end_of_an_attempt_but_the_next_attempt",)),
-    Mutant("large accumulators are read less often", "flinkpy/metrics/live.py", "max(APART_S, (now - began) / SHARE)", "APART_S",
-           ("tests/metrics/test_live.py",)),
-    # -- the life of a task ------------------------------------------------------------------------------------------------
-    Mutant("before a barrier, operators emit what they hold in the order of the chain", "flinkpy/operators/chain/operator_chain.py",
-           "for operator in self.operators:\n            _call(operator, operator.prepare_snapshot_pre_barrier",
-           "for operator in reversed(self.operators):\n            _call(operator, operator.prepare_snapshot_pre_barrier",
-           ("tests/operators/test_parking.py",)),
-    Mutant("the end of data is sent before the last flush of the outputs", "flinkpy/runtime/stream_task.py",
-           '        self._alive.write(self.input.end_of_data)\n        self.phases.append(Phase.QUIESCE_TIMERS)\n        self.timers.quiesce()\n',
-           '        self.phases.append(Phase.QUIESCE_TIMERS)\n        self.timers.quiesce()\n        self._alive.write(self.input.end_of_data)\n',
-           ("tests/operators/test_chain.py", LIFE, "tests/runtime/test_stream_task.py")),
-    Mutant("sinks do not commit for a savepoint of a job that goes on", "scheduler/checkpointing/checkpoint_coordinator.py",
-           "        if pending.options.snapshot_type.stops_job:\n", "        if pending.options.snapshot_type.is_savepoint:\n",
-           ("tests/scheduler/test_savepoints.py",)),
-    Mutant("a failure leads back to the savepoint that the job stops with", "scheduler/checkpointing/completed_checkpoint_store.py",
-           "        self._foreign, self.is_stopping = checkpoint, True\n", "        self.is_stopping = True\n",
-           ("tests/scheduler/test_savepoints.py",)),
-    Mutant("a failure while a job drains restarts all of it", "scheduler/checkpointing/checkpoint_coordinator.py",
-           "            self.completed.job_drains()\n", "            pass\n",
-           ("tests/scheduler/test_savepoints.py",)),
-    Mutant("a task that starts from the savepoint with which its job has stopped leaves at once", "flinkpy/runtime/stream_task.py",
-           "            stop.leave_at_once()\n", "            pass\n", ("tests/runtime/test_stop_with_savepoint.py",)),
-    Mutant("with which savepoint a job stops is kept for the next JobManager", "actors/job_master/checkpoint_actions.py",
-           "                if command.stops is not None and self._store is not None:\n", "                if False:\n",
-           ("tests/simulation/test_stops.py",)),
-    Mutant("who takes over a job that was stopping ends it", "actors/job_master/going_on.py",
-           "    found = _being_stopped(job_id, storage, store, complete)\n", "    found = None\n", ("tests/actors/test_going_on.py",)),
-    Mutant("a checkpoint that appears when another JobManager has taken over counts for nobody", "actors/job_master/going_on.py",
-           "    complete = store.counting(job_id, storage.complete())\n", "    complete = tuple(storage.complete())\n",
-           ("tests/actors/test_going_on.py",)),
-    Mutant("a failover waits until a checkpoint that was being stored is gone", "scheduler/scheduler.py",
-           "        if not self.checkpoints.lingering:", "        if True:", ("tests/scheduler/test_checkpoints.py",)),
-    Mutant("a subtask is sent the keyed state of all its key groups", "scheduler/checkpointing/subtask_restores.py",
-           "all_of_it[first:last + 1], *without_keys[last + 1:]", "all_of_it[first:last], *without_keys[last:]",
-           ("tests/scheduler/test_subtask_restores.py",)),
-    Mutant("what a checkpoint of another program's job has collected says nothing to this program", "flinkpy/connectors/collect/collect_sink.py",
-           "[mark for mark in committables if mark.program == self._program]", "list(committables)",
-           ("tests/connectors/test_exactly_once_collect.py",)),
-    Mutant("a task that stops with a savepoint runs no timers behind it", "flinkpy/runtime/checkpointing/savepoint_stop.py",
-           "            self._processor.admit_only(CHECKPOINT_MAIL)\n", "",
-           ("tests/runtime/test_stop_with_savepoint.py",)),
-    Mutant("a task that stops with a savepoint reads no input behind it", "flinkpy/runtime/checkpointing/savepoint_stop.py",
-           "            self._processor.default_action = self._stand_still\n", "            pass\n",
-           ("tests/runtime/test_stop_with_savepoint.py",)),
-    Mutant("a drained task waits for its savepoint", "flinkpy/runtime/stream_task.py",
-           " or self.checkpoints.awaits_stop:\n            self._suspend", ":\n            self._suspend",
-           ("tests/runtime/test_stop_with_savepoint.py",)),
-    Mutant("a newer barrier aborts an older checkpoint", "flinkpy/runtime/alignment.py",
-           "        self._barrier, self._arrived, self._has_overtaken = barrier, set(), False\n        return released",
-           "        self._barrier, self._has_overtaken = barrier, False\n        return released", ("tests/runtime/test_alignment.py",)),
-    Mutant("what a barrier overtakes in a queue is part of its checkpoint", "flinkpy/runtime/checkpointing/output_barriers.py",
-           "                if elements:", "                if not elements:", ("tests/checkpoints/test_unaligned.py",)),
-    Mutant("what comes before a channel's own barrier is part of the checkpoint that overtook", "flinkpy/runtime/checkpointing/input_barriers.py",
-           "            gate.record(channel, self._log_of(recording, flat))", "            pass", ("tests/checkpoints/test_unaligned.py",)),
-    Mutant("the rest of a batch that is processed in parts is part of the checkpoint", "flinkpy/runtime/checkpointing/input_barriers.py",
-           "        if rest is not None:", "        if False:", ("tests/checkpoints/test_unaligned.py",)),
-    Mutant("records sent another way after a restart come before newer ones", "flinkpy/runtime/checkpointing/sent_first.py",
-           "    for output_index in first.barred:", "    for output_index in ():",
-           ("tests/checkpoints/test_unaligned.py", "tests/runtime/test_sent_first.py")),
-    Mutant("a channel that has ended does not hold up a barrier", "flinkpy/runtime/alignment.py", "        self._open.discard(channel)\n", "",
-           ("tests/runtime/test_alignment.py",)),
-    Mutant("an idle channel does not hold the watermark back", "flinkpy/runtime/valve.py", "        gone.aligned = False", "        pass",
-           ("tests/runtime/test_valve.py", "tests/runtime/test_valve_cases.py")),
-    Mutant("a channel that lags counts for the watermark only when it has caught up", "flinkpy/runtime/valve.py",
-           "        if state.watermark >= self._emitted:\n            self._align(state)", "        self._align(state)",
-           ("tests/runtime/test_valve.py", "tests/runtime/test_valve_cases.py")),
-    # -- files that checkpoints share -----------------------------------------------------------------------------------
-    Mutant("a shared file is collected when its last user is gone", f"{REGISTRY}.py", "            if not users:", "            if len(users) <= 1:",
-           (SHARED_FILES,)),
-    Mutant("no shared file is forgotten", f"{REGISTRY}.py", "            users.discard(checkpoint_id)", "            pass", (SHARED_FILES,)),
-    Mutant("a checkpoint keeps what it may build on", f"{REGISTRY}.py",
-           "        self.use(checkpoint_id, self._used.get(base_id, ()))", "        pass", (SHARED_FILES,)),
-    Mutant("a job builds on no checkpoint that it does not own", "flinkpy/scheduler/checkpointing/completed_checkpoint_store.py",
-           "return self.own[-1].checkpoint_id if self._settings.incremental and self.own else None",
-           "return self.latest.checkpoint_id if self._settings.incremental and self.latest else None", (SHARED_FILES,)),
-    Mutant("at the end files of a checkpoint that is kept stay", "flinkpy/state/checkpoints/checkpoint_storage.py",
-           "self._keep_shared(lambda name: name in shared)", "self._keep_shared(lambda name: False)",
-           ("tests/state/checkpoints/test_shared_files.py",)),
-    Mutant("a database is built on only by the one that it was restored as", "flinkpy/state/rocksdb/prepared_database.py",
-           "is_as_saved=not others and contents.groups == groups", "is_as_saved=True", ("tests/state/test_incremental_rocksdb.py",)),
-    # -- the network -------------------------------------------------------------------------------------------------------
-    Mutant("a sender sends what was granted", "flinkpy/network/flow/credits.py", "        self.credits -= segments", "        pass",
-           ("tests/network/test_credits.py",)),
-    Mutant("a receiver grants what it has taken", "flinkpy/network/flow/credits.py", "            window.granted += taken\n", "            pass\n",
-           ("tests/network/test_credits.py",)),
-    Mutant("a pool lends no more than its share", "flinkpy/network/flow/segments.py", "self.in_use + count <= self.size and ", "",
-           ("tests/network/test_segments.py",)),
-    # -- keys, state and windows ---------------------------------------------------------------------------------------------
-    Mutant("a key's group does not depend on the process", "flinkpy/core/keys.py",
-           "mix64((zlib.crc32(data) << 32 | zlib.adler32(data)) ^ salt << 56 ^ len(data))", "mix64(hash(data) ^ salt)",
-           ("tests/core/test_keys.py",)),
-    Mutant("a subtask owns the groups that are sent to it", "flinkpy/core/keys.py", "    start = -(-subtask_index * max_parallelism // parallelism)",
-           "    start = subtask_index * max_parallelism // parallelism", ("tests/core/test_keys.py",)),
-    Mutant("reading a value extends its time to live only where that is configured", "flinkpy/state/table_backend.py",
-           "ttl.get_update_type() is UpdateType.OnReadAndWrite", "True", ("tests/state/test_ttl.py", "tests/state/test_ttl_model.py")),
-    Mutant("an expired value is returned only where that is configured", "flinkpy/state/table_backend.py",
-           "ttl.get_state_visibility() is StateVisibility.ReturnExpiredIfNotCleanedUp", "True",
-           ("tests/state/test_ttl.py", "tests/state/test_ttl_model.py")),
-    Mutant("a window lives as long as lateness is allowed", "flinkpy/windowing/general/window_lifetimes.py",
-           "return min(last + self.allowed_lateness, MAX_TIMESTAMP)", "return min(last, MAX_TIMESTAMP)",
-           ("tests/windowing/test_window_operator.py", "tests/windowing/test_late_records.py")),
-    Mutant("a record within the allowed lateness is not late", "flinkpy/windowing/general/window_lifetimes.py",
-           "timestamp + self.allowed_lateness <= self._service.watermark", "timestamp <= self._service.watermark",
-           ("tests/windowing/test_window_operator.py", "tests/windowing/test_late_records.py")),
-    Mutant("a record that joins several windows takes the contents of all", "flinkpy/windowing/general/merging_window_set.py",
-           "state_window, tuple(absorbed))", "state_window, tuple(absorbed[:1]))", ("tests/windowing/test_merging.py",)),
-    Mutant("a window that has merged leaves no timer", "flinkpy/windowing/general/merging_windows.py",
-           "                self._lifetimes.delete_cleanup(key, window)\n", "", ("tests/windowing/test_merging.py",)),
-    Mutant("the first checkpoint aligns what was in flight another way", "flinkpy/scheduler/checkpointing/checkpoint_coordinator.py",
-           "self._must_align = has_rescaled_in_flight(event.checkpoint, self._graph.job_graph)", "self._must_align = False",
-           ("tests/scheduler/test_checkpoints.py",)),
-    Mutant("a sender that has ended gives its credits back", "flinkpy/network/flow/credits.py",
-           "        self._return_segments(unused, unused + window.held)", "        del unused", ("tests/network/test_credits.py",)),
-    Mutant("no barrier begins while the operators finish", "flinkpy/runtime/stream_task.py",
-           "        self.checkpoints.hold_back()\n", "", ("tests/runtime/test_stop_with_savepoint.py",)),
-    Mutant("an offer that is not answered expires", "flinkpy/actors/task_executor/task_executor.py",
-           "if slot is not None and slot.state is TaskSlotState.ALLOCATED:", "if slot is None and self.holdings is None:", (PROTOCOL,)),
-    Mutant("event time ends also behind an idle channel", "flinkpy/runtime/valve.py",
-           "if watermark.timestamp == MAX_TIMESTAMP and not state.ended:",
-           "if watermark.timestamp == MAX_TIMESTAMP and not state.ended and not state.idle:", ("tests/runtime/test_valve.py",)),
-    # -- exactly once, seen by real programs in the simulation -----------------------------------------------------------------
-    Mutant("a channel whose barrier has come waits for the others", "flinkpy/runtime/alignment.py",
-           "AlignmentStep(unblock=released, block=(channel,))", "AlignmentStep(unblock=released)", PROGRAMS),
-    Mutant("nothing is committed before its checkpoint is complete", "flinkpy/operators/sinks/commits.py",
-           "                self._pending.append((checkpoint_id, prepared))\n",
-           "                self._pending.append((checkpoint_id, prepared))\n                self._commit(prepared)\n", PROGRAMS),
-    Mutant("a barrier does not overtake what its writer has gathered", "flinkpy/network/writer.py",
-           "            return\n        self._pass_gathered()\n        if type(element) is", "            return\n        if type(element) is",
-           PROGRAMS),
-    Mutant("a subtask acknowledges when its file is there", "flinkpy/state/checkpoints/state_writer.py",
-           "                self._file.close()\n                self._appeared", "                self._appeared", PROGRAMS),
-    Mutant("a reader saves the position behind its last record", "flinkpy/connectors/source_api/readers.py",
-           "        being_read = [] if self._current is None else [self._current.snapshot()]",
-           "        now = [] if self._current is None else [self._current.snapshot()]\n"
-           "        being_read, self.__dict__['_before'] = self.__dict__.get('_before', now), now", PROGRAMS),
-    Mutant("a job goes back to its newest checkpoint", "flinkpy/scheduler/checkpointing/completed_checkpoint_store.py",
-           "newest = self.own[-1] if self.own", "newest = self.own[0] if self.own", PROGRAMS),
-    Mutant("every timer is restored", "flinkpy/operators/process/key_timers.py",
-           "            for timestamp in timestamps:\n                self.add(timestamp, key)",
-           "            for timestamp in timestamps[1:]:\n                self.add(timestamp, key)", PROGRAMS),
-    Mutant("every timer of a window is restored", "flinkpy/windowing/general/per_window/window_timers.py",
-           "                for moment in moments:\n                    self.add(moment, key, window)",
-           "                for moment in moments[1:]:\n                    self.add(moment, key, window)", PROGRAMS),
-    Mutant("an element of a union list is restored once", "flinkpy/state/operator_snapshots.py",
-           "[[piece for pieces in of_subtasks for piece in pieces]] * new_parallelism",
-           "[[piece for pieces in of_subtasks for piece in (*pieces, *pieces)]] * new_parallelism", PROGRAMS),
-    Mutant("a barrier goes on when the last channel without it has ended", "flinkpy/runtime/alignment.py",
-           "return self._completed(()) or self._tracked_through(()) or self._ended() or NOTHING",
-           "return self._tracked_through(()) or self._ended() or NOTHING", PROGRAMS),
-    Mutant("a subtask stores what is in flight in each of its channels", "flinkpy/runtime/checkpointing/channel_recording.py",
-           "in sorted(self._logs.items()) if", "in sorted(self._logs.items())[1:] if", PROGRAMS),
-    Mutant("what was in flight in each channel is sent again", "flinkpy/runtime/checkpointing/sent_first.py",
-           "SentFirst(restore.checkpoint_id, tuple(found)", "SentFirst(restore.checkpoint_id, tuple(found[1:])", PROGRAMS),
-    Mutant("a transaction belongs to one attempt", "flinkpy/testing/simulation/programs/simulated_ends.py",
-           "{context.operator_id} {context.task.attempt_id}", "{context.operator_id} {context.task.subtask_index}", PROGRAMS),
-    Mutant("a restored attempt gives its part files names of their own", "flinkpy/connectors/part_files/part_names.py",
-           'f"-r{secrets.token_hex(4)}" if restored else ""', '"" if secrets else ""', PROGRAMS),
-    Mutant("a file that a later checkpoint uses is not collected with an earlier one", f"{REGISTRY}.py",
-           "            if not users:", "            if len(users) <= 1:", PROGRAMS),
-    Mutant("a file that no checkpoint uses any more is collected", f"{REGISTRY}.py", "            users.discard(checkpoint_id)", "            pass",
-           PROGRAMS),
-    # A failover gives up what is under way, and a number is given to one checkpoint only: so each of these three guards the other two
-    Mutant("an acknowledgement counts for the attempt that was asked, and for its checkpoint",
-           "flinkpy/scheduler/checkpointing/pending_checkpoint.py",
-           "        if attempt_id not in self.awaited:\n            return False\n        self.awaited.discard(attempt_id)\n        for operator_id",
-           "        asked = next((each for each in self.awaited if each.vertex == attempt_id.vertex), None)\n"
-           "        if asked is None:\n            return False\n        self.awaited.discard(asked)\n        for operator_id", PROGRAMS,
-           (Change("flinkpy/scheduler/checkpointing/checkpoint_coordinator.py",
-                   "self._aborted.get(event.checkpoint_id)\n        if pending is not None and pending.acknowledge(event.attempt_id",
-                   "(next(iter(self.pending.values()), None) if self._graph.current(event.attempt_id) is None else None)\n"
-                   "        if pending is not None and pending.acknowledge(event.attempt_id"),
-            Change("flinkpy/actors/job_master/task_executors.py",
-                   "return () if task is None else", "return tuple(each for each in events if each[0] is None) if task is None else"))),
-    Mutant("a failover gives up the checkpoints under way", "flinkpy/scheduler/checkpointing/checkpoint_coordinator.py",
-           "if self._job.state is not JobState.RUNNING:", "if self._job.state.name == 'FAILING':", PROGRAMS),
+    # -- what the graph says -----------------------------------------------------------------------
+    Mutant(
+        "rescaled streams stay within their group",
+        "flinkpy/graph/partitioning.py",
+        "(PartitioningKind.FORWARD, PartitioningKind.RESCALE)",
+        "(PartitioningKind.FORWARD,)",
+        (
+            "tests/graph/test_stream_graph.py::"
+            "test_rescaled_and_forwarded_streams_stay_within_their_group_and_others_go_to_everybody",
+        ),
+    ),
+    Mutant(
+        "an operator id says which input is read",
+        "flinkpy/graph/hashes.py",
+        "{edge.input_index}:{ids[edge.source]}",
+        "{ids[edge.source]}",
+        (f"{IDS}::test_an_id_says_which_input_is_read",),
+    ),
+    Mutant(
+        "sources are told apart by their class and name",
+        "flinkpy/graph/hashes.py",
+        "type(_read_by(node)).__qualname__, node.name",
+        '""',
+        (IDS,),
+    ),
+    Mutant(
+        "sources of one class and name are told apart by their configuration",
+        "flinkpy/graph/hashes.py",
+        "digest(what, described(_read_by(node)))",
+        "what",
+        (IDS,),
+    ),
+    Mutant(
+        "the inputs of a union may change places",
+        "flinkpy/graph/hashes.py",
+        "inputs = sorted(",
+        "inputs = list(",
+        (IDS,),
+    ),
+    # -- the scheduler -----------------------------------------------------------------------------
+    Mutant(
+        "the consumers of a region that restarts restart too",
+        "flinkpy/scheduler/failover.py",
+        "yield from regions_of(group.consumer_vertices())",
+        "yield from ()",
+        (f"{SCHEDULER}::test_all_that_reads_from_a_region_that_runs_again_runs_again_too",),
+    ),
+    Mutant(
+        "producers of lost results restart",
+        "flinkpy/scheduler/failover.py",
+        "if vertex.execution.result_lost])",
+        "if False])",
+        (SCHEDULER,),
+    ),
+    Mutant(
+        "a ProgramError does not restart the job",
+        "flinkpy/scheduler/failover.py",
+        "return not isinstance(error, ProgramError)",
+        "return True",
+        (SCHEDULER,),
+    ),
+    Mutant(
+        "exponential pauses grow",
+        "flinkpy/scheduler/restart.py",
+        "self._delay_s * self._factor",
+        "self._delay_s",
+        ("tests/scheduler/test_restart.py",),
+    ),
+    # -- who is believed ---------------------------------------------------------------------------
+    Mutant(
+        "a fenced endpoint refuses another term",
+        "flinkpy/actors/rpc/endpoint.py",
+        "        if token != self.token:",
+        "        if False:",
+        (f"{PROTOCOL}::test_dispatcher_and_resource_manager_refuse_whoever_names_a_past_term",),
+    ),
+    Mutant(
+        "a leader whose term has ended answers nobody",
+        "flinkpy/actors/rpc/leadership.py",
+        "        self.token = None",
+        "        pass",
+        (f"{PROTOCOL}::test_who_leads_no_more_answers_nobody",),
+    ),
+    Mutant(
+        "a TaskExecutor takes tasks under the JobMaster's token only",
+        "flinkpy/actors/task_executor/task_executor.py",
+        "job is None or job.token != token or",
+        "job is None or",
+        (f"{RULES}::test_a_task_executor_takes_no_tasks_under_another_token_than_its_job_masters",),
+    ),
+    Mutant(
+        "slots are promised to the leading ResourceManager only",
+        "flinkpy/actors/task_executor/task_executor.py",
+        "if resource_manager_token != self.manager.token:",
+        "if False:",
+        (f"{PROTOCOL}::test_a_promise_for_another_resource_manager_is_refused",),
+    ),
+    Mutant(
+        "every JobMaster has a token of its own",
+        "flinkpy/actors/job_master/job_master.py",
+        "token = service.ids.fencing_token()",
+        'token = "token"',
+        (f"{RULES}::test_every_job_master_leads_under_a_token_of_its_own_and_answers_to_no_other",),
+    ),
+    Mutant(
+        "nobody connects without the cluster's secret",
+        "flinkpy/network/wire/handshake.py",
+        "if not hmac.compare_digest(given, right):",
+        "if False:",
+        ("tests/network/test_handshake.py",),
+    ),
+    # -- who is told, and what is forgotten --------------------------------------------------------
+    Mutant(
+        "a worker that was told to stop is not registered",
+        "flinkpy/actors/resource_manager/resource_manager.py",
+        "if resource_id in self._stopped:",
+        "if False:",
+        (f"{RULES}::test_a_worker_that_was_told_to_stop_is_not_registered_again",),
+    ),
+    Mutant(
+        "the ResourceManager asks for the cluster's limits again",
+        "flinkpy/actors/resource_manager/resource_manager.py",
+        "        self._limits.forget()\n",
+        "",
+        (f"{RULES}::test_the_limits_of_the_cluster_are_asked_again_as_it_may_grow",),
+    ),
+    Mutant(
+        "the ResourceManager drops requests that the JobMaster no longer lists",
+        "flinkpy/actors/resource_manager/resource_manager.py",
+        "self.slots.keep_only(job_id, payload.requested, self._now() - patience)",
+        "return",
+        (
+            f"{RULES}::test_a_request_whose_cancellation_was_lost_is_dropped_when_the_job_master_says_what_it_waits_for",
+        ),
+    ),
+    Mutant(
+        "a TaskExecutor that stops tells its JobMasters",
+        "flinkpy/actors/task_executor/connected_jobs.py",
+        "            job.send_disconnect(reason)\n",
+        "",
+        (f"{RULES}::test_a_task_executor_that_stops_tells_its_job_masters_at_once",),
+    ),
+    Mutant(
+        "an endpoint that lost its ResourceManager registers again",
+        "flinkpy/actors/resource_manager/leader_connection.py",
+        ("            self._end_registration()\n            self.register_again()\n\n    def "),
+        "            self._end_registration()\n\n    def ",
+        (f"{RULES}::test_a_job_master_registers_again_at_a_resource_manager_it_has_lost",),
+    ),
+    Mutant(
+        "an endpoint that hears of another ResourceManager registers there",
+        "flinkpy/actors/resource_manager/leader_connection.py",
+        "        if leader != self._leader:",
+        "        if self._leader == NO_LEADER:",
+        (
+            f"{PROTOCOL}::test_a_resource_manager_that_died_is_followed_by_one_that_knows_nothing_and_everybody_finds_it",
+        ),
+    ),
+    Mutant(
+        "a JobMaster takes no TaskExecutors after its end",
+        "flinkpy/actors/job_master/job_master.py",
+        "            if self.status.has_ended:\n                return RegistrationResponse",
+        "            if False:\n                return RegistrationResponse",
+        (f"{RULES}::test_a_job_master_takes_no_task_executors_after_its_end",),
+    ),
+    Mutant(
+        "the archive forgets the oldest jobs",
+        "flinkpy/actors/dispatcher.py",
+        "while len(self._archive) > self._archive_size:",
+        "while False:",
+        (f"{RULES}::test_the_archive_forgets_the_oldest_jobs",),
+    ),
+    Mutant(
+        "an event that arrives twice is handled once",
+        "flinkpy/actors/rpc/delivery/courier.py",
+        "events[max(0, self._next - first):]",
+        "events",
+        (
+            "tests/actors/endpoints/test_source_coordinators.py",
+            PROTOCOL,
+            "flinkpy/actors/rpc/delivery/courier.py",
+            "--doctest-modules",
+        ),
+    ),
+    # -- what a running job tells ------------------------------------------------------------------
+    Mutant(
+        "a task in its step is busy",
+        "flinkpy/runtime/task.py",
+        "int(time.busy * 1000)",
+        "0",
+        (f"{LIFE}::test_metrics_tell_busy_idle_and_back_pressured_time_apart",),
+    ),
+    Mutant(
+        "back-pressured and idle are not the same",
+        "flinkpy/runtime/task.py",
+        "int(time.waited(Waiting.OUTPUT) * 1000)",
+        "int(time.waited(Waiting.INPUT) * 1000)",
+        (f"{LIFE}::test_metrics_tell_busy_idle_and_back_pressured_time_apart",),
+    ),
+    Mutant(
+        "a late reading does not overwrite a newer one",
+        "flinkpy/actors/job_master/subtask_metrics.py",
+        AGE,
+        AGE.replace("metrics.read_ms", "0"),
+        (f"{STATUS}::test_a_late_reading_does_not_overwrite_a_newer_one",),
+    ),
+    Mutant(
+        "the latest attempt counts",
+        "flinkpy/actors/job_master/subtask_metrics.py",
+        AGE,
+        AGE.replace("return ", "return -"),
+        (f"{STATUS}::test_the_latest_reading_of_the_latest_attempt_counts_whatever_comes_when",),
+    ),
+    Mutant(
+        "a reading that arrives after the end of its attempt is ignored",
+        "flinkpy/actors/job_master/subtask_metrics.py",
+        AGE,
+        AGE.replace("final is not None", "False"),
+        (f"{STATUS}::test_nothing_comes_behind_the_end_of_an_attempt_but_the_next_attempt",),
+    ),
+    Mutant(
+        "large accumulators are read less often",
+        "flinkpy/metrics/live.py",
+        "max(APART_S, (now - began) / SHARE)",
+        "APART_S",
+        ("tests/metrics/test_live.py",),
+    ),
+    # -- the life of a task ------------------------------------------------------------------------
+    Mutant(
+        "before a barrier, operators emit what they hold in the order of the chain",
+        "flinkpy/operators/chain/operator_chain.py",
+        (
+            "for operator in self.operators:\n            _call(operator, "
+            "operator.prepare_snapshot_pre_barrier"
+        ),
+        (
+            "for operator in reversed(self.operators):\n            _call(operator, "
+            "operator.prepare_snapshot_pre_barrier"
+        ),
+        ("tests/operators/test_parking.py",),
+    ),
+    Mutant(
+        "the end of data is sent before the last flush of the outputs",
+        "flinkpy/runtime/stream_task.py",
+        (
+            "        self._alive.write(self.input.end_of_data)\n        "
+            "self.phases.append(Phase.QUIESCE_TIMERS)\n        self.timers.quiesce()\n"
+        ),
+        (
+            "        self.phases.append(Phase.QUIESCE_TIMERS)\n        "
+            "self.timers.quiesce()\n        self._alive.write(self.input.end_of_data)\n"
+        ),
+        ("tests/operators/test_chain.py", LIFE, "tests/runtime/test_stream_task.py"),
+    ),
+    Mutant(
+        "sinks do not commit for a savepoint of a job that goes on",
+        "scheduler/checkpointing/checkpoint_coordinator.py",
+        "        if pending.options.snapshot_type.stops_job:\n",
+        "        if pending.options.snapshot_type.is_savepoint:\n",
+        ("tests/scheduler/test_savepoints.py",),
+    ),
+    Mutant(
+        "a failure leads back to the savepoint that the job stops with",
+        "scheduler/checkpointing/completed_checkpoint_store.py",
+        "        self._foreign, self.is_stopping = checkpoint, True\n",
+        "        self.is_stopping = True\n",
+        ("tests/scheduler/test_savepoints.py",),
+    ),
+    Mutant(
+        "a failure while a job drains restarts all of it",
+        "scheduler/checkpointing/checkpoint_coordinator.py",
+        "            self.completed.job_drains()\n",
+        "            pass\n",
+        ("tests/scheduler/test_savepoints.py",),
+    ),
+    Mutant(
+        "a task that starts from the savepoint with which its job has stopped leaves at once",
+        "flinkpy/runtime/stream_task.py",
+        "            stop.leave_at_once()\n",
+        "            pass\n",
+        ("tests/runtime/test_stop_with_savepoint.py",),
+    ),
+    Mutant(
+        "with which savepoint a job stops is kept for the next JobManager",
+        "actors/job_master/checkpoint_actions.py",
+        "                if command.stops is not None and self._store is not None:\n",
+        "                if False:\n",
+        ("tests/simulation/test_stops.py",),
+    ),
+    Mutant(
+        "who takes over a job that was stopping ends it",
+        "actors/job_master/going_on.py",
+        "    found = _being_stopped(job_id, storage, store, complete)\n",
+        "    found = None\n",
+        ("tests/actors/test_going_on.py",),
+    ),
+    Mutant(
+        "a checkpoint that appears when another JobManager has taken over counts for nobody",
+        "actors/job_master/going_on.py",
+        "    complete = store.counting(job_id, storage.complete())\n",
+        "    complete = tuple(storage.complete())\n",
+        ("tests/actors/test_going_on.py",),
+    ),
+    Mutant(
+        "a failover waits until a checkpoint that was being stored is gone",
+        "scheduler/scheduler.py",
+        "        if not self.checkpoints.lingering:",
+        "        if True:",
+        ("tests/scheduler/test_checkpoints.py",),
+    ),
+    Mutant(
+        "a subtask is sent the keyed state of all its key groups",
+        "scheduler/checkpointing/subtask_restores.py",
+        "all_of_it[first:last + 1], *without_keys[last + 1:]",
+        "all_of_it[first:last], *without_keys[last:]",
+        ("tests/scheduler/test_subtask_restores.py",),
+    ),
+    Mutant(
+        ("what a checkpoint of another program's job has collected says nothing to this program"),
+        "flinkpy/connectors/collect/collect_sink.py",
+        "[mark for mark in committables if mark.program == self._program]",
+        "list(committables)",
+        ("tests/connectors/test_exactly_once_collect.py",),
+    ),
+    Mutant(
+        "a task that stops with a savepoint runs no timers behind it",
+        "flinkpy/runtime/checkpointing/savepoint_stop.py",
+        "            self._processor.admit_only(CHECKPOINT_MAIL)\n",
+        "",
+        ("tests/runtime/test_stop_with_savepoint.py",),
+    ),
+    Mutant(
+        "a task that stops with a savepoint reads no input behind it",
+        "flinkpy/runtime/checkpointing/savepoint_stop.py",
+        "            self._processor.default_action = self._stand_still\n",
+        "            pass\n",
+        ("tests/runtime/test_stop_with_savepoint.py",),
+    ),
+    Mutant(
+        "a drained task waits for its savepoint",
+        "flinkpy/runtime/stream_task.py",
+        " or self.checkpoints.awaits_stop:\n            self._suspend",
+        ":\n            self._suspend",
+        ("tests/runtime/test_stop_with_savepoint.py",),
+    ),
+    Mutant(
+        "a newer barrier aborts an older checkpoint",
+        "flinkpy/runtime/alignment.py",
+        (
+            "        self._barrier, self._arrived, self._has_overtaken = barrier, set(), "
+            "False\n        return released"
+        ),
+        ("        self._barrier, self._has_overtaken = barrier, False\n        return released"),
+        ("tests/runtime/test_alignment.py",),
+    ),
+    Mutant(
+        "what a barrier overtakes in a queue is part of its checkpoint",
+        "flinkpy/runtime/checkpointing/output_barriers.py",
+        "                if elements:",
+        "                if not elements:",
+        ("tests/checkpoints/test_unaligned.py",),
+    ),
+    Mutant(
+        "what comes before a channel's own barrier is part of the checkpoint that overtook",
+        "flinkpy/runtime/checkpointing/input_barriers.py",
+        "            gate.record(channel, self._log_of(recording, flat))",
+        "            pass",
+        ("tests/checkpoints/test_unaligned.py",),
+    ),
+    Mutant(
+        "the rest of a batch that is processed in parts is part of the checkpoint",
+        "flinkpy/runtime/checkpointing/input_barriers.py",
+        "        if rest is not None:",
+        "        if False:",
+        ("tests/checkpoints/test_unaligned.py",),
+    ),
+    Mutant(
+        "records sent another way after a restart come before newer ones",
+        "flinkpy/runtime/checkpointing/sent_first.py",
+        "    for output_index in first.barred:",
+        "    for output_index in ():",
+        ("tests/checkpoints/test_unaligned.py", "tests/runtime/test_sent_first.py"),
+    ),
+    Mutant(
+        "a channel that has ended does not hold up a barrier",
+        "flinkpy/runtime/alignment.py",
+        "        self._open.discard(channel)\n",
+        "",
+        ("tests/runtime/test_alignment.py",),
+    ),
+    Mutant(
+        "an idle channel does not hold the watermark back",
+        "flinkpy/runtime/valve.py",
+        "        gone.aligned = False",
+        "        pass",
+        ("tests/runtime/test_valve.py", "tests/runtime/test_valve_cases.py"),
+    ),
+    Mutant(
+        "a channel that lags counts for the watermark only when it has caught up",
+        "flinkpy/runtime/valve.py",
+        "        if state.watermark >= self._emitted:\n            self._align(state)",
+        "        self._align(state)",
+        ("tests/runtime/test_valve.py", "tests/runtime/test_valve_cases.py"),
+    ),
+    # -- files that checkpoints share --------------------------------------------------------------
+    Mutant(
+        "a shared file is collected when its last user is gone",
+        f"{REGISTRY}.py",
+        "            if not users:",
+        "            if len(users) <= 1:",
+        (SHARED_FILES,),
+    ),
+    Mutant(
+        "no shared file is forgotten",
+        f"{REGISTRY}.py",
+        "            users.discard(checkpoint_id)",
+        "            pass",
+        (SHARED_FILES,),
+    ),
+    Mutant(
+        "a checkpoint keeps what it may build on",
+        f"{REGISTRY}.py",
+        "        self.use(checkpoint_id, self._used.get(base_id, ()))",
+        "        pass",
+        (SHARED_FILES,),
+    ),
+    Mutant(
+        "a job builds on no checkpoint that it does not own",
+        "flinkpy/scheduler/checkpointing/completed_checkpoint_store.py",
+        "return self.own[-1].checkpoint_id if self._settings.incremental and self.own else None",
+        (
+            "return self.latest.checkpoint_id if self._settings.incremental and "
+            "self.latest else None"
+        ),
+        (SHARED_FILES,),
+    ),
+    Mutant(
+        "at the end files of a checkpoint that is kept stay",
+        "flinkpy/state/checkpoints/checkpoint_storage.py",
+        "self._keep_shared(lambda name: name in shared)",
+        "self._keep_shared(lambda name: False)",
+        ("tests/state/checkpoints/test_shared_files.py",),
+    ),
+    Mutant(
+        "a database is built on only by the one that it was restored as",
+        "flinkpy/state/rocksdb/prepared_database.py",
+        "is_as_saved=not others and contents.groups == groups",
+        "is_as_saved=True",
+        ("tests/state/test_incremental_rocksdb.py",),
+    ),
+    # -- the network -------------------------------------------------------------------------------
+    Mutant(
+        "a sender sends what was granted",
+        "flinkpy/network/flow/credits.py",
+        "        self.credits -= segments",
+        "        pass",
+        ("tests/network/test_credits.py",),
+    ),
+    Mutant(
+        "a receiver grants what it has taken",
+        "flinkpy/network/flow/credits.py",
+        "            window.granted += taken\n",
+        "            pass\n",
+        ("tests/network/test_credits.py",),
+    ),
+    Mutant(
+        "a pool lends no more than its share",
+        "flinkpy/network/flow/segments.py",
+        "self.in_use + count <= self.size and ",
+        "",
+        ("tests/network/test_segments.py",),
+    ),
+    # -- keys, state and windows -------------------------------------------------------------------
+    Mutant(
+        "a key's group does not depend on the process",
+        "flinkpy/core/keys.py",
+        "mix64((zlib.crc32(data) << 32 | zlib.adler32(data)) ^ salt << 56 ^ len(data))",
+        "mix64(hash(data) ^ salt)",
+        ("tests/core/test_keys.py",),
+    ),
+    Mutant(
+        "a subtask owns the groups that are sent to it",
+        "flinkpy/core/keys.py",
+        "    start = -(-subtask_index * max_parallelism // parallelism)",
+        "    start = subtask_index * max_parallelism // parallelism",
+        ("tests/core/test_keys.py",),
+    ),
+    Mutant(
+        "reading a value extends its time to live only where that is configured",
+        "flinkpy/state/table_backend.py",
+        "ttl.get_update_type() is UpdateType.OnReadAndWrite",
+        "True",
+        ("tests/state/test_ttl.py", "tests/state/test_ttl_model.py"),
+    ),
+    Mutant(
+        "an expired value is returned only where that is configured",
+        "flinkpy/state/table_backend.py",
+        "ttl.get_state_visibility() is StateVisibility.ReturnExpiredIfNotCleanedUp",
+        "True",
+        ("tests/state/test_ttl.py", "tests/state/test_ttl_model.py"),
+    ),
+    Mutant(
+        "a window lives as long as lateness is allowed",
+        "flinkpy/windowing/general/window_lifetimes.py",
+        "return min(last + self.allowed_lateness, MAX_TIMESTAMP)",
+        "return min(last, MAX_TIMESTAMP)",
+        ("tests/windowing/test_window_operator.py", "tests/windowing/test_late_records.py"),
+    ),
+    Mutant(
+        "a record within the allowed lateness is not late",
+        "flinkpy/windowing/general/window_lifetimes.py",
+        "timestamp + self.allowed_lateness <= self._service.watermark",
+        "timestamp <= self._service.watermark",
+        ("tests/windowing/test_window_operator.py", "tests/windowing/test_late_records.py"),
+    ),
+    Mutant(
+        "a record that joins several windows takes the contents of all",
+        "flinkpy/windowing/general/merging_window_set.py",
+        "state_window, tuple(absorbed))",
+        "state_window, tuple(absorbed[:1]))",
+        ("tests/windowing/test_merging.py",),
+    ),
+    Mutant(
+        "a window that has merged leaves no timer",
+        "flinkpy/windowing/general/merging_windows.py",
+        "                self._lifetimes.delete_cleanup(key, window)\n",
+        "",
+        ("tests/windowing/test_merging.py",),
+    ),
+    Mutant(
+        "the first checkpoint aligns what was in flight another way",
+        "flinkpy/scheduler/checkpointing/checkpoint_coordinator.py",
+        ("self._must_align = has_rescaled_in_flight(event.checkpoint, self._graph.job_graph)"),
+        "self._must_align = False",
+        ("tests/scheduler/test_checkpoints.py",),
+    ),
+    Mutant(
+        "a sender that has ended gives its credits back",
+        "flinkpy/network/flow/credits.py",
+        "        self._return_segments(unused, unused + window.held)",
+        "        del unused",
+        ("tests/network/test_credits.py",),
+    ),
+    Mutant(
+        "no barrier begins while the operators finish",
+        "flinkpy/runtime/stream_task.py",
+        "        self.checkpoints.hold_back()\n",
+        "",
+        ("tests/runtime/test_stop_with_savepoint.py",),
+    ),
+    Mutant(
+        "an offer that is not answered expires",
+        "flinkpy/actors/task_executor/task_executor.py",
+        "if slot is not None and slot.state is TaskSlotState.ALLOCATED:",
+        "if slot is None and self.holdings is None:",
+        (PROTOCOL,),
+    ),
+    Mutant(
+        "event time ends also behind an idle channel",
+        "flinkpy/runtime/valve.py",
+        "if watermark.timestamp == MAX_TIMESTAMP and not state.ended:",
+        ("if watermark.timestamp == MAX_TIMESTAMP and not state.ended and not state.idle:"),
+        ("tests/runtime/test_valve.py",),
+    ),
+    # -- exactly once, seen by real programs in the simulation -------------------------------------
+    Mutant(
+        "a channel whose barrier has come waits for the others",
+        "flinkpy/runtime/alignment.py",
+        "AlignmentStep(unblock=released, block=(channel,))",
+        "AlignmentStep(unblock=released)",
+        PROGRAMS,
+    ),
+    Mutant(
+        "nothing is committed before its checkpoint is complete",
+        "flinkpy/operators/sinks/commits.py",
+        "                self._pending.append((checkpoint_id, prepared))\n",
+        (
+            "                self._pending.append((checkpoint_id, prepared))\n             "
+            "   self._commit(prepared)\n"
+        ),
+        PROGRAMS,
+    ),
+    Mutant(
+        "a barrier does not overtake what its writer has gathered",
+        "flinkpy/network/writer.py",
+        ("            return\n        self._pass_gathered()\n        if type(element) is"),
+        "            return\n        if type(element) is",
+        PROGRAMS,
+    ),
+    Mutant(
+        "a subtask acknowledges when its file is there",
+        "flinkpy/state/checkpoints/state_writer.py",
+        "                self._file.close()\n                self._appeared",
+        "                self._appeared",
+        PROGRAMS,
+    ),
+    Mutant(
+        "a reader saves the position behind its last record",
+        "flinkpy/connectors/source_api/readers.py",
+        "        being_read = [] if self._current is None else [self._current.snapshot()]",
+        "        now = [] if self._current is None else [self._current.snapshot()]\n"
+        "        being_read, self.__dict__['_before'] = self.__dict__.get('_before', "
+        "now), now",
+        PROGRAMS,
+    ),
+    Mutant(
+        "a job goes back to its newest checkpoint",
+        "flinkpy/scheduler/checkpointing/completed_checkpoint_store.py",
+        "newest = self.own[-1] if self.own",
+        "newest = self.own[0] if self.own",
+        PROGRAMS,
+    ),
+    Mutant(
+        "every timer is restored",
+        "flinkpy/operators/process/key_timers.py",
+        "            for timestamp in timestamps:\n                self.add(timestamp, key)",
+        ("            for timestamp in timestamps[1:]:\n                self.add(timestamp, key)"),
+        PROGRAMS,
+    ),
+    Mutant(
+        "every timer of a window is restored",
+        "flinkpy/windowing/general/per_window/window_timers.py",
+        (
+            "                for moment in moments:\n                    self.add(moment, "
+            "key, window)"
+        ),
+        (
+            "                for moment in moments[1:]:\n                    "
+            "self.add(moment, key, window)"
+        ),
+        PROGRAMS,
+    ),
+    Mutant(
+        "an element of a union list is restored once",
+        "flinkpy/state/operator_snapshots.py",
+        "[[piece for pieces in of_subtasks for piece in pieces]] * new_parallelism",
+        ("[[piece for pieces in of_subtasks for piece in (*pieces, *pieces)]] * new_parallelism"),
+        PROGRAMS,
+    ),
+    Mutant(
+        "a barrier goes on when the last channel without it has ended",
+        "flinkpy/runtime/alignment.py",
+        "return self._completed(()) or self._tracked_through(()) or self._ended() or NOTHING",
+        "return self._tracked_through(()) or self._ended() or NOTHING",
+        PROGRAMS,
+    ),
+    Mutant(
+        "a subtask stores what is in flight in each of its channels",
+        "flinkpy/runtime/checkpointing/channel_recording.py",
+        "in sorted(self._logs.items()) if",
+        "in sorted(self._logs.items())[1:] if",
+        PROGRAMS,
+    ),
+    Mutant(
+        "what was in flight in each channel is sent again",
+        "flinkpy/runtime/checkpointing/sent_first.py",
+        "SentFirst(restore.checkpoint_id, tuple(found)",
+        "SentFirst(restore.checkpoint_id, tuple(found[1:])",
+        PROGRAMS,
+    ),
+    Mutant(
+        "a transaction belongs to one attempt",
+        "flinkpy/testing/simulation/programs/simulated_ends.py",
+        "{context.operator_id} {context.task.attempt_id}",
+        "{context.operator_id} {context.task.subtask_index}",
+        PROGRAMS,
+    ),
+    Mutant(
+        "a restored attempt gives its part files names of their own",
+        "flinkpy/connectors/part_files/part_names.py",
+        'f"-r{secrets.token_hex(4)}" if restored else ""',
+        '"" if secrets else ""',
+        PROGRAMS,
+    ),
+    Mutant(
+        "a file that a later checkpoint uses is not collected with an earlier one",
+        f"{REGISTRY}.py",
+        "            if not users:",
+        "            if len(users) <= 1:",
+        PROGRAMS,
+    ),
+    Mutant(
+        "a file that no checkpoint uses any more is collected",
+        f"{REGISTRY}.py",
+        "            users.discard(checkpoint_id)",
+        "            pass",
+        PROGRAMS,
+    ),
+    # A failover gives up what is under way, and a number is given to one checkpoint only: so each
+    # of these three guards the other two
+    Mutant(
+        "an acknowledgement counts for the attempt that was asked, and for its checkpoint",
+        "flinkpy/scheduler/checkpointing/pending_checkpoint.py",
+        (
+            "        if attempt_id not in self.awaited:\n            return False\n        "
+            "self.awaited.discard(attempt_id)\n        for operator_id"
+        ),
+        "        asked = next((each for each in self.awaited if each.vertex == "
+        "attempt_id.vertex), None)\n"
+        "        if asked is None:\n            return False\n        "
+        "self.awaited.discard(asked)\n        for operator_id",
+        PROGRAMS,
+        (
+            Change(
+                "flinkpy/scheduler/checkpointing/checkpoint_coordinator.py",
+                (
+                    "self._aborted.get(event.checkpoint_id)\n        if pending is not "
+                    "None and pending.acknowledge(event.attempt_id"
+                ),
+                "(next(iter(self.pending.values()), None) if "
+                "self._graph.current(event.attempt_id) is None else None)\n"
+                "        if pending is not None and pending.acknowledge(event.attempt_id",
+            ),
+            Change(
+                "flinkpy/actors/job_master/task_executors.py",
+                "return () if task is None else",
+                ("return tuple(each for each in events if each[0] is None) if task is None else"),
+            ),
+        ),
+    ),
+    Mutant(
+        "a failover gives up the checkpoints under way",
+        "flinkpy/scheduler/checkpointing/checkpoint_coordinator.py",
+        "if self._job.state is not JobState.RUNNING:",
+        "if self._job.state.name == 'FAILING':",
+        PROGRAMS,
+    ),
 )

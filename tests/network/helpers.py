@@ -1,4 +1,5 @@
-"""What the network's tests share: services over real loopback sockets in one thread, and what a task does with its writers and gates."""
+"""What the network's tests share: services over real loopback sockets in one thread, and what a
+task does with its writers and gates."""
 
 from __future__ import annotations
 
@@ -9,16 +10,34 @@ from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.elements import ColumnBatch, Element, RowBatch
-from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResourceId, ResultPartitionId
+from flinkpy.core.ids import (
+    ExecutionAttemptId,
+    IntermediateDataSetId,
+    JobId,
+    JobVertexId,
+    ResourceId,
+    ResultPartitionId,
+)
 from flinkpy.core.options.engine import NetworkConfig
-from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, ShuffleDescriptor, TaskManagerLocation
+from flinkpy.graph.deployment import (
+    InputGateDescriptor,
+    ResultPartitionDescriptor,
+    ShuffleDescriptor,
+    TaskManagerLocation,
+)
 from flinkpy.graph.partitioning import FORWARD, Partitioning
 from flinkpy.network.port import InputGate, RecordWriter
 from flinkpy.network.shuffle import ShuffleService
 from flinkpy.testing.manual_reactor import ManualReactor
 
 SECRET = b"the cluster's secret"
-SMALL = NetworkConfig(total_segments=256, segment_size=1024, batch_records=64, batch_bytes=8192, partition_request_timeout=timedelta(seconds=2))
+SMALL = NetworkConfig(
+    total_segments=256,
+    segment_size=1024,
+    batch_records=64,
+    batch_bytes=8192,
+    partition_request_timeout=timedelta(seconds=2),
+)
 
 
 def attempt(name: str, subtask: int = 0) -> ExecutionAttemptId:
@@ -30,9 +49,16 @@ def partition_id(producer: ExecutionAttemptId, data_set: str = "data") -> Result
 
 
 class Cluster:
-    """Some shuffle services on one reactor; but the loop of those ``held_up`` is another, which turns only when a gate is read to its end."""
+    """Some shuffle services on one reactor; but the loop of those ``held_up`` is another, which
+    turns only when a gate is read to its end."""
 
-    def __init__(self, names: Sequence[str], config: NetworkConfig = SMALL, clock: Clock = SYSTEM_CLOCK, held_up: str = "") -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        config: NetworkConfig = SMALL,
+        clock: Clock = SYSTEM_CLOCK,
+        held_up: str = "",
+    ) -> None:
         self.reactor, self.held_up = ManualReactor(clock), ManualReactor(clock)
         self.services = {name: ShuffleService(config, SECRET, name) for name in names}
         self.errors: list[BaseException] = []
@@ -44,23 +70,43 @@ class Cluster:
         return TaskManagerLocation(ResourceId(name), "", host, port)
 
     def writer(
-        self, name: str, producer: ExecutionAttemptId, channels: int = 1, partitioning: Partitioning = FORWARD, timeout_ms: int = -1,
+        self,
+        name: str,
+        producer: ExecutionAttemptId,
+        channels: int = 1,
+        partitioning: Partitioning = FORWARD,
+        timeout_ms: int = -1,
         errors: list[BaseException] | None = None,
     ) -> RecordWriter:
         descriptor = ResultPartitionDescriptor(partition_id(producer), 0, channels)
         told = self.errors if errors is None else errors
-        return self.services[name].create_writers(producer, [descriptor], [partitioning], [timeout_ms], told.append)[0]
+        return self.services[name].create_writers(
+            producer, [descriptor], [partitioning], [timeout_ms], told.append
+        )[0]
 
     def gate(
-        self, name: str, consumer: ExecutionAttemptId, producers: Sequence[tuple[str, ExecutionAttemptId]], index: int = 0,
+        self,
+        name: str,
+        consumer: ExecutionAttemptId,
+        producers: Sequence[tuple[str, ExecutionAttemptId]],
+        index: int = 0,
         errors: list[BaseException] | None = None,
     ) -> InputGate:
         told = self.errors if errors is None else errors
-        shuffles = tuple(ShuffleDescriptor(partition_id(producer), self.location(where)) for where, producer in producers)
-        return self.services[name].create_gates(consumer, [InputGateDescriptor(IntermediateDataSetId("data"), 0, index, shuffles)], told.append)[0]
+        shuffles = tuple(
+            ShuffleDescriptor(partition_id(producer), self.location(where))
+            for where, producer in producers
+        )
+        return self.services[name].create_gates(
+            consumer,
+            [InputGateDescriptor(IntermediateDataSetId("data"), 0, index, shuffles)],
+            told.append,
+        )[0]
 
     def in_use(self) -> dict[str, int]:
-        return {name: service.statistics().segments_in_use for name, service in self.services.items()}
+        return {
+            name: service.statistics().segments_in_use for name, service in self.services.items()
+        }
 
     def close(self) -> None:
         for service in self.services.values():
@@ -71,7 +117,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(*names: str, config: NetworkConfig = SMALL, clock: Clock = SYSTEM_CLOCK, held_up: str = "") -> Iterator[Cluster]:
+def cluster(
+    *names: str, config: NetworkConfig = SMALL, clock: Clock = SYSTEM_CLOCK, held_up: str = ""
+) -> Iterator[Cluster]:
     made = Cluster(names, config, clock, held_up)
     try:
         yield made

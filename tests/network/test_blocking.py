@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.core.elements import ColumnBatch, Element, EndOfData, EndOfPartition, RowBatch, Watermark
+from flinkpy.core.elements import (
+    ColumnBatch,
+    Element,
+    EndOfData,
+    EndOfPartition,
+    RowBatch,
+    Watermark,
+)
 from flinkpy.core.errors import PartitionNotFoundError, ProgramError, ResourceUnavailableError
 from flinkpy.core.ids import ExecutionAttemptId
 from flinkpy.graph.deployment import ResultPartitionDescriptor
@@ -24,7 +31,8 @@ from tests.network.helpers import SMALL, Cluster, attempt, cluster, partition_id
 
 SOURCE, SINK = attempt("source"), attempt("sink")
 IN_MEMORY = SMALL
-PLACES = pytest.mark.parametrize("consumer_at", ["a", "b"])  # the producer is at a: in the same process, or over TCP
+# the producer is at a: in the same process, or over TCP
+PLACES = pytest.mark.parametrize("consumer_at", ["a", "b"])
 
 
 def on_disk(folder: Path) -> Any:
@@ -32,17 +40,29 @@ def on_disk(folder: Path) -> Any:
 
 
 def blocking_writer(
-    made: Cluster, producer: ExecutionAttemptId = SOURCE, channels: int = 1, partitioning: Partitioning = FORWARD, data_set: str = "data",
+    made: Cluster,
+    producer: ExecutionAttemptId = SOURCE,
+    channels: int = 1,
+    partitioning: Partitioning = FORWARD,
+    data_set: str = "data",
 ) -> RecordWriter:
-    descriptor = ResultPartitionDescriptor(partition_id(producer, data_set), 0, channels, ResultPartitionType.BLOCKING)
-    return made.services["a"].create_writers(producer, [descriptor], [partitioning], [100], made.errors.append)[0]
+    descriptor = ResultPartitionDescriptor(
+        partition_id(producer, data_set), 0, channels, ResultPartitionType.BLOCKING
+    )
+    return made.services["a"].create_writers(
+        producer, [descriptor], [partitioning], [100], made.errors.append
+    )[0]
 
 
-def written(made: Cluster, elements: Sequence[Element], producer: ExecutionAttemptId = SOURCE) -> RecordWriter:
+def written(
+    made: Cluster, elements: Sequence[Element], producer: ExecutionAttemptId = SOURCE
+) -> RecordWriter:
     """The result of a task that emitted these and ended."""
     writer = blocking_writer(made, producer)
     for element in elements:
-        writer.emit(element) if isinstance(element, (RowBatch, ColumnBatch)) else writer.emit_control(element)
+        writer.emit(element) if isinstance(
+            element, (RowBatch, ColumnBatch)
+        ) else writer.emit_control(element)
     end(made, writer, producer)
     return writer
 
@@ -78,16 +98,27 @@ def open_files(folder: Path) -> int:
 
 @PLACES
 @pytest.mark.parametrize("spills", [False, True])
-def test_everything_is_read_in_order_as_often_as_wanted(consumer_at: str, spills: bool, tmp_path: Path) -> None:
+def test_everything_is_read_in_order_as_often_as_wanted(
+    consumer_at: str, spills: bool, tmp_path: Path
+) -> None:
     with cluster("a", "b", config=on_disk(tmp_path) if spills else IN_MEMORY) as made:
-        columns = ColumnBatch(pa.RecordBatch.from_pydict({"x": [1, None, 3], "y": ["a", "b", None]}), np.array([5, 6, 7]))
+        columns = ColumnBatch(
+            pa.RecordBatch.from_pydict({"x": [1, None, 3], "y": ["a", "b", None]}),
+            np.array([5, 6, 7]),
+        )
         large = RowBatch([(number, "x" * 100) for number in range(2000)])
-        written(made, [RowBatch([1, "two", {"three": [4]}], [1, 2, 3]), Watermark(3), columns, large])
+        written(
+            made, [RowBatch([1, "two", {"three": [4]}], [1, 2, 3]), Watermark(3), columns, large]
+        )
         for number in range(3):
             consumer = SINK._replace(attempt=number)
             got = read_all(made, made.gate(consumer_at, consumer, [("a", SOURCE)]))
             made.services[consumer_at].release(consumer)
-            assert got[:3] == [RowBatch([1, "two", {"three": [4]}], [1, 2, 3]), Watermark(3), columns]
+            assert got[:3] == [
+                RowBatch([1, "two", {"three": [4]}], [1, 2, 3]),
+                Watermark(3),
+                columns,
+            ]
             assert records(got[3:]) == large.values
             assert got[-2:] == [EndOfData(), EndOfPartition()]
         made.reactor.settle()
@@ -177,11 +208,18 @@ def test_beyond_the_allowance_the_largest_holder_spills() -> None:
         written(made, [RowBatch(["x" * 100] * 400)], first)
         written(made, [RowBatch(["y" * 50] * 400)], second)
         memory = made.services["a"].partitions.batch_memory
-        partitions = [made.services["a"].partitions.find_partition(partition_id(each)) for each in (first, second)]
+        partitions = [
+            made.services["a"].partitions.find_partition(partition_id(each))
+            for each in (first, second)
+        ]
         assert 0 < memory.used <= 50_000
-        assert [isinstance(each, BlockingPartition) and each.spilled > 0 for each in partitions] == [True, False]
+        assert [
+            isinstance(each, BlockingPartition) and each.spilled > 0 for each in partitions
+        ] == [True, False]
         for producer, value in ((first, "x" * 100), (second, "y" * 50)):
-            gate = made.gate("a", SINK._replace(subtask_index=producer is second), [("a", producer)])
+            gate = made.gate(
+                "a", SINK._replace(subtask_index=producer is second), [("a", producer)]
+            )
             assert records(read_all(made, gate)) == [value] * 400
         for producer in (first, second):
             made.services["a"].release_partitions(producer)
@@ -197,13 +235,17 @@ def test_a_result_may_be_spilled_while_it_is_read() -> None:
         assert isinstance(partition, BlockingPartition)
         partition.spill_frames()
         rest = read_all(made, gate)
-        assert records([polled[1] for polled in first if polled is not None] + rest) == [number for number in range(20) for _ in range(64)]
+        assert records([polled[1] for polled in first if polled is not None] + rest) == [
+            number for number in range(20) for _ in range(64)
+        ]
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_that_names_the_option(tmp_path: Path) -> None:
     with cluster("a", config=on_disk(tmp_path / "missing")) as made:
         writer = blocking_writer(made)
-        with pytest.raises(ResourceUnavailableError, match=r"cannot spill to .*missing.*io\.tmp\.dirs"):
+        with pytest.raises(
+            ResourceUnavailableError, match=r"cannot spill to .*missing.*io\.tmp\.dirs"
+        ):
             writer.emit(RowBatch(list(range(5000))))
 
 
@@ -214,8 +256,14 @@ def test_records_that_do_not_pickle_are_the_programs_mistake() -> None:
             writer.emit(RowBatch([(number for number in range(3))] * 5000))
 
 
-@given(st.lists(st.lists(st.integers(), min_size=1, max_size=200), max_size=8), st.sampled_from([0, 2000, 1 << 20]), st.booleans())
-def test_each_consumer_reads_its_part_wherever_it_lies(batches: list[list[int]], memory: int, remote: bool) -> None:
+@given(
+    st.lists(st.lists(st.integers(), min_size=1, max_size=200), max_size=8),
+    st.sampled_from([0, 2000, 1 << 20]),
+    st.booleans(),
+)
+def test_each_consumer_reads_its_part_wherever_it_lies(
+    batches: list[list[int]], memory: int, remote: bool
+) -> None:
     with cluster("a", "b", config=replace(SMALL, batch_shuffle_memory=memory)) as made:
         writer = blocking_writer(made, channels=3, partitioning=REBALANCE)
         for batch in batches:

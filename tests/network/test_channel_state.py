@@ -1,4 +1,5 @@
-"""What is in flight, as a checkpoint stores it; and barriers that overtake in partitions and gates."""
+"""What is in flight, as a checkpoint stores it; and barriers that overtake in partitions and
+gates."""
 
 from __future__ import annotations
 
@@ -45,13 +46,23 @@ def test_rows_of_any_values_come_back_with_their_times(values: list[Any], has_ti
 
 
 def test_columns_come_back_as_columns_also_when_their_schema_changes() -> None:
-    one = ColumnBatch(pa.record_batch({"n": [1, 2, None], "s": ["a", None, "c"]}), np.array([1, 2, 3], dtype="int64"))
+    one = ColumnBatch(
+        pa.record_batch({"n": [1, 2, None], "s": ["a", None, "c"]}),
+        np.array([1, 2, 3], dtype="int64"),
+    )
     other = ColumnBatch(pa.record_batch({"x": pa.array(["a", "b", "a"]).dictionary_encode()}))
     assert stored(one, RowBatch([1]), other, one) == [one, RowBatch([1]), other, one]
 
 
 def test_event_time_is_stored_and_what_has_no_meaning_after_a_restart_is_not() -> None:
-    found = stored(Watermark(5), LatencyMarker(1, "op", 0), WatermarkStatus(True), CheckpointBarrier(1, 2), EndOfData(), EndOfPartition())
+    found = stored(
+        Watermark(5),
+        LatencyMarker(1, "op", 0),
+        WatermarkStatus(True),
+        CheckpointBarrier(1, 2),
+        EndOfData(),
+        EndOfPartition(),
+    )
     assert found == [Watermark(5), WatermarkStatus(True)]
 
 
@@ -86,15 +97,23 @@ def test_a_barrier_overtakes_what_is_queued_and_what_waits_for_room() -> None:
         line.writer.restore(1, RowBatch([9]))
         assert not line.writer.available
         line.writer.emit_control(CheckpointBarrier(7, 0, UNALIGNED))
-        assert line.writer.overtake(7) == [[RowBatch([number]) for number in range(4)], [RowBatch([9])]]
+        assert line.writer.overtake(7) == [
+            [RowBatch([number]) for number in range(4)],
+            [RowBatch([9])],
+        ]
         assert line.writer.holds_barrier(7)
-        assert line.read(0) == [CheckpointBarrier(7, 0, UNALIGNED), *(RowBatch([number]) for number in range(4))]
+        assert line.read(0) == [
+            CheckpointBarrier(7, 0, UNALIGNED),
+            *(RowBatch([number]) for number in range(4)),
+        ]
         assert line.read(1) == [CheckpointBarrier(7, 0, UNALIGNED), RowBatch([9])]
         assert not line.writer.holds_barrier(7)
         assert line.writer.overtake(7) == [[], []]
 
 
-def test_the_writer_is_told_when_the_last_consumer_has_taken_a_barrier_or_needs_it_no_more() -> None:
+def test_the_writer_is_told_when_the_last_consumer_has_taken_a_barrier_or_needs_it_no_more() -> (
+    None
+):
     with Line(channels=2) as line:
         left: list[int] = []
         line.writer.set_barrier_listener(left.append)

@@ -18,7 +18,8 @@ class _Channel:
     def __init__(self, exclusive: int) -> None:
         self.sender = SenderCredits(exclusive)
         self.queue: deque[list[int]] = deque()
-        self.to_receiver: deque[tuple[str, int, int, int]] = deque()  # kind, segments, backlog, records
+        # kind, segments, backlog, records
+        self.to_receiver: deque[tuple[str, int, int, int]] = deque()
         self.to_sender: deque[int] = deque()
         self.arrived: deque[tuple[int, int]] = deque()  # segments, records
         self.blocked = False
@@ -30,15 +31,29 @@ class _Channel:
 
 
 class Credits(RuleBasedStateMachine):
-    """Any number of channels on one gate, whose messages travel in order per direction and otherwise as slowly as they like."""
+    """Any number of channels on one gate, whose messages travel in order per direction and
+    otherwise as slowly as they like."""
 
-    @initialize(channels=st.integers(1, 4), exclusive=st.integers(1, 5), floating=st.integers(0, 12), spare=st.integers(0, 10))
+    @initialize(
+        channels=st.integers(1, 4),
+        exclusive=st.integers(1, 5),
+        floating=st.integers(0, 12),
+        spare=st.integers(0, 10),
+    )
     def start(self, channels: int, exclusive: int, floating: int, spare: int) -> None:
         self.exclusive = exclusive
         self.network = NetworkBufferPool(channels * exclusive + spare)
-        self.pool = self.network.create_pool("gate", channels * exclusive, channels * exclusive + floating)
+        self.pool = self.network.create_pool(
+            "gate", channels * exclusive, channels * exclusive + floating
+        )
         self.channels = [_Channel(exclusive) for _ in range(channels)]
-        self.receiver = ReceiverCredits(channels, exclusive, floating, self.pool, lambda i, count: self.channels[i].to_sender.append(count))
+        self.receiver = ReceiverCredits(
+            channels,
+            exclusive,
+            floating,
+            self.pool,
+            lambda i, count: self.channels[i].to_sender.append(count),
+        )
         self.pool.on_room = self.receiver.grant_waiting
         for channel in range(channels):
             self.receiver.open_window(channel)
@@ -126,7 +141,12 @@ class Credits(RuleBasedStateMachine):
         while moved:
             moved = False
             for index in range(len(self.channels)):
-                for move in (self.deliver_to_sender, self.send_one, self.deliver_to_receiver, self.consume_one):
+                for move in (
+                    self.deliver_to_sender,
+                    self.send_one,
+                    self.deliver_to_receiver,
+                    self.consume_one,
+                ):
                     while move(index):
                         moved = True
         for channel in self.channels:
@@ -139,7 +159,9 @@ class Credits(RuleBasedStateMachine):
         promised = 0
         for index, channel in enumerate(self.channels):
             granted, held = self.receiver.holds(index)
-            in_flight = sum(segments for kind, segments, _, _ in channel.to_receiver if kind == "batch")
+            in_flight = sum(
+                segments for kind, segments, _, _ in channel.to_receiver if kind == "batch"
+            )
             assert channel.sender.credits >= 0
             assert granted == channel.sender.credits + sum(channel.to_sender) + in_flight
             assert held == sum(segments for segments, _ in channel.arrived)
@@ -161,7 +183,9 @@ def test_a_frame_without_credit_is_a_broken_protocol() -> None:
     pool = NetworkBufferPool(10).create_pool("gate", 2, 2)
     receiver = ReceiverCredits(1, 2, 0, pool, lambda channel, count: None)
     receiver.open_window(0)
-    with pytest.raises(NetworkProtocolError, match="3 segments arrived on a channel with 2 credits left"):
+    with pytest.raises(
+        NetworkProtocolError, match="3 segments arrived on a channel with 2 credits left"
+    ):
         receiver.frame_arrived(0, 3, 0)
 
 
@@ -185,7 +209,9 @@ def test_credits_travel_in_lots() -> None:
 def test_what_a_sender_that_has_ended_did_not_use_goes_to_a_channel_that_waits() -> None:
     grants: list[tuple[int, int]] = []
     pool = NetworkBufferPool(5).create_pool("gate", 4, 5)
-    receiver = ReceiverCredits(2, 2, 3, pool, lambda channel, count: grants.append((channel, count)))
+    receiver = ReceiverCredits(
+        2, 2, 3, pool, lambda channel, count: grants.append((channel, count))
+    )
     for channel in (0, 1):
         receiver.open_window(channel)
     receiver.backlog_announced(0, 5)  # takes the only floating segment

@@ -71,7 +71,11 @@ def test_of_a_port_that_was_closed_nothing_is_left() -> None:
 
 
 def test_where_the_unix_name_is_taken_tcp_is_left() -> None:
-    with ManualReactor() as reactor, socket.socket(socket.AF_UNIX) as other, pytest.MonkeyPatch.context() as patch:
+    with (
+        ManualReactor() as reactor,
+        socket.socket(socket.AF_UNIX) as other,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setattr(data_port, "near_name", lambda address: f"\0flinkpy-test/{other.fileno()}")
         other.bind(f"\0flinkpy-test/{other.fileno()}")
         accepted: list[tuple[ByteStream, str]] = []
@@ -81,12 +85,18 @@ def test_where_the_unix_name_is_taken_tcp_is_left() -> None:
 
 
 def test_a_port_that_is_taken_says_so() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, ManualReactor() as reactor, pytest.raises(OSError, match="in use"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        ManualReactor() as reactor,
+        pytest.raises(OSError, match="in use"),
+    ):
         DataPort("127.0.0.1", taken.getsockname()[1], reactor, lambda sock, peer: None)
 
 
 @pytest.mark.finding("faults 4")
-def test_a_unix_socket_of_another_user_in_the_data_ports_place_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_unix_socket_of_another_user_in_the_data_ports_place_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     address = ("127.0.0.1", 1)
     near = data_port.near_name(address)
     assert near is not None

@@ -34,9 +34,20 @@ from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder
 MAX = 1 << 20
 int64 = st.integers(-(2**63), 2**63 - 1)
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.binary(max_size=5) | st.floats(allow_nan=False) | st.dates()
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=5)
+    | st.binary(max_size=5)
+    | st.floats(allow_nan=False)
+    | st.dates()
     | st.decimals(allow_nan=False),
-    lambda inner: st.tuples(inner, inner) | st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=2), max_leaves=5,
+    lambda inner: (
+        st.tuples(inner, inner)
+        | st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=2), inner, max_size=2)
+    ),
+    max_leaves=5,
 )
 
 
@@ -50,29 +61,53 @@ def row_batches(draw: st.DrawFn) -> RowBatch:
 def column_batches(draw: st.DrawFn) -> ColumnBatch:
     count = draw(st.integers(1, 20))
     kinds: dict[str, st.SearchStrategy[Any]] = {
-        "i": st.none() | int64, "s": st.none() | st.text(max_size=4), "l": st.none() | st.lists(st.integers(0, 9), max_size=3),
+        "i": st.none() | int64,
+        "s": st.none() | st.text(max_size=4),
+        "l": st.none() | st.lists(st.integers(0, 9), max_size=3),
         "b": st.none() | st.booleans(),
     }
-    types = {"i": pa.int64(), "s": pa.string(), "l": pa.list_(pa.int64()), "b": pa.bool_(), "d": pa.dictionary(pa.int32(), pa.string())}
+    types = {
+        "i": pa.int64(),
+        "s": pa.string(),
+        "l": pa.list_(pa.int64()),
+        "b": pa.bool_(),
+        "d": pa.dictionary(pa.int32(), pa.string()),
+    }
     kinds["d"] = kinds["s"]
     chosen = draw(st.lists(st.sampled_from(sorted(kinds)), max_size=4))
-    arrays = [pa.array(draw(st.lists(kinds[kind], min_size=count, max_size=count)), types[kind]) for kind in chosen]
+    arrays = [
+        pa.array(draw(st.lists(kinds[kind], min_size=count, max_size=count)), types[kind])
+        for kind in chosen
+    ]
     if arrays:
-        data = pa.RecordBatch.from_arrays(arrays, names=[f"{kind}{i}" for i, kind in enumerate(chosen)])
+        data = pa.RecordBatch.from_arrays(
+            arrays, names=[f"{kind}{i}" for i, kind in enumerate(chosen)]
+        )
     else:
         data = pa.record_batch({"x": list(range(count))}).select([])
     begin = draw(st.integers(0, count - 1))
     stamps = draw(st.none() | st.lists(int64, min_size=count - begin, max_size=count - begin))
-    return ColumnBatch(data.slice(begin), None if stamps is None else np.array(stamps, dtype=np.int64))
+    return ColumnBatch(
+        data.slice(begin), None if stamps is None else np.array(stamps, dtype=np.int64)
+    )
 
 
-checkpoint_options = st.builds(CheckpointOptions, st.sampled_from(SnapshotType), st.none() | st.text(min_size=1, max_size=8),
-                               st.none() | st.integers(0, 2**63 - 1), st.sampled_from(SavepointFormatType),
-                               st.none() | st.integers(0, 2**63 - 1), st.booleans())
+checkpoint_options = st.builds(
+    CheckpointOptions,
+    st.sampled_from(SnapshotType),
+    st.none() | st.text(min_size=1, max_size=8),
+    st.none() | st.integers(0, 2**63 - 1),
+    st.sampled_from(SavepointFormatType),
+    st.none() | st.integers(0, 2**63 - 1),
+    st.booleans(),
+)
 controls = st.one_of(
-    st.builds(Watermark, int64), st.builds(WatermarkStatus, st.booleans()),
+    st.builds(Watermark, int64),
+    st.builds(WatermarkStatus, st.booleans()),
     st.builds(LatencyMarker, int64, st.text(max_size=8), st.integers(0, 2**32 - 1)),
-    st.builds(CheckpointBarrier, int64, int64, checkpoint_options), st.builds(EndOfData, st.booleans()), st.just(EndOfPartition()),
+    st.builds(CheckpointBarrier, int64, int64, checkpoint_options),
+    st.builds(EndOfData, st.booleans()),
+    st.just(EndOfPartition()),
 )
 elements = st.lists(st.one_of(row_batches(), column_batches(), controls), min_size=1, max_size=8)
 
@@ -83,12 +118,19 @@ def wire(sent: list[Element], encoder: ElementEncoder | None = None) -> bytes:
         for encoded in encoder.encode(element):
             payload = b"".join(bytes(buffer) for buffer in encoded.buffers)
             assert len(payload) == encoded.length
-            stream += encode_header(encoded.kind, encoded.flags, encoded.parts, 7, sequence, 3, 11, encoded.length) + payload
+            stream += (
+                encode_header(
+                    encoded.kind, encoded.flags, encoded.parts, 7, sequence, 3, 11, encoded.length
+                )
+                + payload
+            )
             sequence += 1
     return stream
 
 
-def read(stream: bytes, chunks: list[int], decoder: FrameDecoder | None = None) -> Iterator[Element]:
+def read(
+    stream: bytes, chunks: list[int], decoder: FrameDecoder | None = None
+) -> Iterator[Element]:
     frames, channel, at, sequence = decoder or FrameDecoder(MAX, 4096), ElementDecoder(), 0, 0
     while at < len(stream):
         wanted = chunks[sequence % len(chunks)] if chunks else len(stream)
@@ -100,7 +142,12 @@ def read(stream: bytes, chunks: list[int], decoder: FrameDecoder | None = None) 
 
         def dispatch(frame: Frame, found: list[Element] = found) -> bool:
             nonlocal sequence
-            assert (frame.channel, frame.sequence, frame.segments, frame.backlog) == (7, sequence, 3, 11)
+            assert (frame.channel, frame.sequence, frame.segments, frame.backlog) == (
+                7,
+                sequence,
+                3,
+                11,
+            )
             sequence += 1
             element = channel.decode(frame)
             if element is not None:
@@ -114,8 +161,11 @@ def read(stream: bytes, chunks: list[int], decoder: FrameDecoder | None = None) 
 
 @given(elements, st.lists(st.integers(1, 300), max_size=5))
 @settings(deadline=None, max_examples=150)
-def test_any_elements_survive_the_wire_in_any_chunks(sent: list[Element], chunks: list[int]) -> None:
-    got = list(read(wire(sent), chunks))  # all kept until the end: nothing may refer to a buffer that is used again
+def test_any_elements_survive_the_wire_in_any_chunks(
+    sent: list[Element], chunks: list[int]
+) -> None:
+    # all kept until the end: nothing may refer to a buffer that is used again
+    got = list(read(wire(sent), chunks))
     assert got == sent
     for before, after in zip(sent, got):
         assert type(before) is type(after)
@@ -125,17 +175,33 @@ def test_any_elements_survive_the_wire_in_any_chunks(sent: list[Element], chunks
 
 
 def test_tuples_stay_tuples_and_types_stay_exact() -> None:
-    batch = RowBatch([(1, "a"), [1], {"k": (2,)}, 2**80, decimal.Decimal("1.50"), datetime.timedelta(1), True, 1.0])
+    batch = RowBatch(
+        [
+            (1, "a"),
+            [1],
+            {"k": (2,)},
+            2**80,
+            decimal.Decimal("1.50"),
+            datetime.timedelta(1),
+            True,
+            1.0,
+        ]
+    )
     (got,) = read(wire([batch]), [])
     assert isinstance(got, RowBatch)
     assert repr(got.values) == repr(batch.values)
 
 
-def test_records_that_refer_to_themselves_or_change_their_form_travel_whatever_came_before() -> None:
+def test_records_that_refer_to_themselves_or_change_their_form_travel_whatever_came_before() -> (
+    None
+):
     loop: list[Any] = [1]
     loop.append(loop)
     sent: list[Element] = [
-        RowBatch([(1, "a"), (2, "b")]), RowBatch([(1, loop)]), RowBatch([(1, "a"), loop, (3, 4)]), RowBatch([(1, "a"), Place("Rome"), (2, 3)]),
+        RowBatch([(1, "a"), (2, "b")]),
+        RowBatch([(1, loop)]),
+        RowBatch([(1, "a"), loop, (3, 4)]),
+        RowBatch([(1, "a"), Place("Rome"), (2, 3)]),
     ]
     got = list(read(wire(sent), []))
     assert got[0] == sent[0]
@@ -152,7 +218,9 @@ def test_large_arrays_travel_out_of_band_and_stay_writable_and_apart(chunk: int)
     sent: list[Element] = [RowBatch([("x", array)], [5]) for array in arrays]
     first = ElementEncoder().encode(sent[0])[0]
     assert first.parts == 3
-    assert any(isinstance(buffer, memoryview) and buffer.nbytes == 80_000 for buffer in first.buffers)
+    assert any(
+        isinstance(buffer, memoryview) and buffer.nbytes == 80_000 for buffer in first.buffers
+    )
     got = list(read(wire(sent), [chunk]))
     for array, batch in zip(arrays, got):
         assert isinstance(batch, RowBatch)
@@ -163,8 +231,12 @@ def test_large_arrays_travel_out_of_band_and_stay_writable_and_apart(chunk: int)
 
 def test_a_schema_travels_once_and_again_when_it_changes() -> None:
     encoder = ElementEncoder()
-    narrow, wide = ColumnBatch(pa.record_batch({"a": [1]})), ColumnBatch(pa.record_batch({"a": [1], "b": ["x"]}))
-    kinds = [[encoded.kind for encoded in encoder.encode(batch)] for batch in (narrow, narrow, wide, narrow)]
+    narrow = ColumnBatch(pa.record_batch({"a": [1]}))
+    wide = ColumnBatch(pa.record_batch({"a": [1], "b": ["x"]}))
+    kinds = [
+        [encoded.kind for encoded in encoder.encode(batch)]
+        for batch in (narrow, narrow, wide, narrow)
+    ]
     both = [FrameKind.SCHEMA, FrameKind.COLUMNS]
     assert kinds == [both, [FrameKind.COLUMNS], both, both]
 
@@ -172,7 +244,10 @@ def test_a_schema_travels_once_and_again_when_it_changes() -> None:
 def test_columns_are_sent_and_received_without_copying() -> None:
     data = pa.record_batch({"a": np.arange(50_000)})
     encoded = ElementEncoder().encode(ColumnBatch(data))[-1]
-    assert any(getattr(buffer, "address", 0) == data.column(0).buffers()[1].address for buffer in encoded.buffers)
+    assert any(
+        getattr(buffer, "address", 0) == data.column(0).buffers()[1].address
+        for buffer in encoded.buffers
+    )
     (got,) = read(wire([ColumnBatch(data)]), [1 << 20])
     assert isinstance(got, ColumnBatch)
     assert got.data.column(0).buffers()[1].address % 8 == 0
@@ -206,24 +281,45 @@ def test_a_record_that_cannot_travel_is_the_authors_to_change() -> None:
 
 
 def garbled(**changes: int) -> bytes:
-    fields = {"kind": 1, "flags": 0, "parts": 1, "channel": 1, "sequence": 0, "segments": 1, "backlog": 0, "length": 4} | changes
+    fields = {
+        "kind": 1,
+        "flags": 0,
+        "parts": 1,
+        "channel": 1,
+        "sequence": 0,
+        "segments": 1,
+        "backlog": 0,
+        "length": 4,
+    } | changes
     return encode_header(*fields.values())
 
 
-@pytest.mark.parametrize(("stream", "message"), [
-    (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "not a frame: it begins with 474554"),
-    (garbled(kind=99), "not a frame"),
-    (garbled(length=MAX + 1), rf"announces {MAX + 1} bytes, more than taskmanager.network.max-frame-size"),
-])
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "not a frame: it begins with 474554"),
+        (garbled(kind=99), "not a frame"),
+        (
+            garbled(length=MAX + 1),
+            rf"announces {MAX + 1} bytes, more than taskmanager.network.max-frame-size",
+        ),
+    ],
+)
 def test_what_is_no_frame_is_refused(stream: bytes, message: str) -> None:
     with pytest.raises(NetworkProtocolError, match=message):
         list(read(stream, []))
 
 
-@pytest.mark.parametrize("stream", [
-    garbled(kind=FrameKind.WATERMARK) + b"abcd", garbled(kind=FrameKind.END_OF_DATA, length=0), garbled(kind=FrameKind.COLUMNS) + b"abcd",
-    garbled(kind=FrameKind.ROWS, parts=2, length=8) + b"\xff" * 8, garbled(kind=FrameKind.LATENCY_MARKER, length=13) + b"\xff" * 13,
-])
+@pytest.mark.parametrize(
+    "stream",
+    [
+        garbled(kind=FrameKind.WATERMARK) + b"abcd",
+        garbled(kind=FrameKind.END_OF_DATA, length=0),
+        garbled(kind=FrameKind.COLUMNS) + b"abcd",
+        garbled(kind=FrameKind.ROWS, parts=2, length=8) + b"\xff" * 8,
+        garbled(kind=FrameKind.LATENCY_MARKER, length=13) + b"\xff" * 13,
+    ],
+)
 def test_a_malformed_payload_is_refused(stream: bytes) -> None:
     for frame in frames_of(stream):
         with pytest.raises(NetworkProtocolError):

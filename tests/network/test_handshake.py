@@ -10,9 +10,13 @@ from flinkpy.core.errors import NetworkProtocolError
 from flinkpy.network.wire.handshake import Handshake
 
 
-def pair(accepting: bytes = b"s", connecting: bytes = b"s", expected: str | None = None) -> tuple[Handshake, Handshake]:
+def pair(
+    accepting: bytes = b"s", connecting: bytes = b"s", expected: str | None = None
+) -> tuple[Handshake, Handshake]:
     rng = random.Random(7)
-    return Handshake(accepting, "server", True, rng.randbytes), Handshake(connecting, "client", False, rng.randbytes, expected)
+    return Handshake(accepting, "server", True, rng.randbytes), Handshake(
+        connecting, "client", False, rng.randbytes, expected
+    )
 
 
 def feed(side: Handshake, data: bytes, sizes: list[int]) -> bytes:
@@ -63,11 +67,15 @@ def test_a_recorded_handshake_is_worthless() -> None:
 
 def test_another_peer_than_the_expected_one_is_refused() -> None:
     server, client = pair(expected="somebody")
-    with pytest.raises(NetworkProtocolError, match="TaskExecutor server answered where somebody was expected"):
+    with pytest.raises(
+        NetworkProtocolError, match="TaskExecutor server answered where somebody was expected"
+    ):
         client.receive(server.receive(client.receive(server.greeting())))
 
 
-@given(st.binary(min_size=1, max_size=200).filter(lambda data: not b"flinkpy\x01".startswith(data[:8])))
+@given(
+    st.binary(min_size=1, max_size=200).filter(lambda data: not b"flinkpy\x01".startswith(data[:8]))
+)
 def test_garbage_is_refused_at_its_first_bytes(garbage: bytes) -> None:
     for side in pair():
         with pytest.raises(NetworkProtocolError, match="not a flinkpy connection"):

@@ -22,10 +22,14 @@ class Pools(RuleBasedStateMachine):
     @rule(minimum=st.integers(1, 8), extra=st.integers(0, 60))
     def create(self, minimum: int, extra: int) -> None:
         if minimum > self.pool.unreserved:
-            with pytest.raises(ResourceUnavailableError, match=r"taskmanager\.memory\.network\.size"):
+            with pytest.raises(
+                ResourceUnavailableError, match=r"taskmanager\.memory\.network\.size"
+            ):
                 self.pool.create_pool("one too many", minimum, minimum + extra)
         else:
-            self.locals.append(self.pool.create_pool(f"pool {len(self.locals)}", minimum, minimum + extra))
+            self.locals.append(
+                self.pool.create_pool(f"pool {len(self.locals)}", minimum, minimum + extra)
+            )
 
     @rule(data=st.data(), count=st.integers(1, 20))
     def take(self, data: st.DataObject, count: int) -> None:

@@ -16,7 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.clock import ManualClock
-from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, Element, EndOfData, EndOfPartition, RowBatch, Watermark
+from flinkpy.core.elements import (
+    Batch,
+    CheckpointBarrier,
+    ColumnBatch,
+    Element,
+    EndOfData,
+    EndOfPartition,
+    RowBatch,
+    Watermark,
+)
 from flinkpy.core.errors import (
     EngineError,
     NetworkProtocolError,
@@ -33,7 +42,17 @@ from flinkpy.network.wire.data_port import reach
 from flinkpy.network.wire.frames import FrameKind, encode_header
 from flinkpy.network.wire.handshake import Handshake
 from flinkpy.network.wire.remote_channel import PartitionRequest
-from tests.network.helpers import SECRET, SMALL, Cluster, attempt, cluster, has_room, partition_id, poll_all, records
+from tests.network.helpers import (
+    SECRET,
+    SMALL,
+    Cluster,
+    attempt,
+    cluster,
+    has_room,
+    partition_id,
+    poll_all,
+    records,
+)
 
 SOURCE, SINK = attempt("source"), attempt("sink")
 
@@ -62,7 +81,9 @@ def end_reached(made: Cluster, gate: InputGate) -> list[Element]:
 
 @pytest.mark.parametrize("consumer_at", ["a", "b"])
 @pytest.mark.parametrize("consumer_first", [True, False])
-def test_everything_arrives_in_order_and_all_is_given_back(consumer_at: str, consumer_first: bool) -> None:
+def test_everything_arrives_in_order_and_all_is_given_back(
+    consumer_at: str, consumer_first: bool
+) -> None:
     with cluster("a", "b") as made:
         gate = made.gate(consumer_at, SINK, [("a", SOURCE)]) if consumer_first else None
         if consumer_first:
@@ -78,12 +99,22 @@ def test_everything_arrives_in_order_and_all_is_given_back(consumer_at: str, con
         made.services["a"].finish_partitions(SOURCE)
         made.services["a"].release(SOURCE)
         gate = gate or made.gate(consumer_at, SINK, [("a", SOURCE)])
-        assert end_reached(made, gate) == [batch, Watermark(9), CheckpointBarrier(1, 2), RowBatch(["x", (1, 2)]), EndOfData(), EndOfPartition()]
+        assert end_reached(made, gate) == [
+            batch,
+            Watermark(9),
+            CheckpointBarrier(1, 2),
+            RowBatch(["x", (1, 2)]),
+            EndOfData(),
+            EndOfPartition(),
+        ]
         made.services[consumer_at].release(SINK)
         made.services[consumer_at].release(SINK)
         made.reactor.settle()
         assert made.in_use() == {"a": 0, "b": 0}
-        assert all((each.partitions, each.gates) == (0, 0) for each in (service.statistics() for service in made.services.values()))
+        assert all(
+            (each.partitions, each.gates) == (0, 0)
+            for each in (service.statistics() for service in made.services.values())
+        )
 
 
 def test_one_connection_carries_all_channels_of_a_pair_in_both_directions() -> None:
@@ -101,7 +132,11 @@ def test_one_connection_carries_all_channels_of_a_pair_in_both_directions() -> N
         assert records(end_reached(made, other)) == [3] * 20
         assert [service.statistics().connections for service in made.services.values()] == [1, 1]
         made.reactor.settle()
-        assert made.services["a"].statistics().bytes_sent == made.services["b"].statistics().bytes_received > 0
+        assert (
+            made.services["a"].statistics().bytes_sent
+            == made.services["b"].statistics().bytes_received
+            > 0
+        )
 
 
 def rows(count: int) -> list[Batch]:
@@ -109,12 +144,17 @@ def rows(count: int) -> list[Batch]:
 
 
 def columns(count: int) -> list[Batch]:
-    return [ColumnBatch(pa.record_batch({"i": np.full(300, i), "s": [f"value {i}"] * 300})) for i in range(count)]
+    return [
+        ColumnBatch(pa.record_batch({"i": np.full(300, i), "s": [f"value {i}"] * 300}))
+        for i in range(count)
+    ]
 
 
 @pytest.mark.parametrize("consumer_at", ["a", "b"])
 @pytest.mark.parametrize("make", [rows, columns])
-def test_a_stalled_consumer_bounds_what_is_in_flight_and_resumes_without_loss(make: Callable[[int], list[Batch]], consumer_at: str) -> None:
+def test_a_stalled_consumer_bounds_what_is_in_flight_and_resumes_without_loss(
+    make: Callable[[int], list[Batch]], consumer_at: str
+) -> None:
     batches = make(100)
     with cluster("a", "b", config=replace(SMALL, total_segments=64)) as made:
         gate, writer = made.gate(consumer_at, SINK, [("a", SOURCE)]), made.writer("a", SOURCE)
@@ -162,7 +202,9 @@ traffics = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 200)), min_size=
 
 @given(traffics, st.integers(24, 80), st.lists(st.booleans(), max_size=10))
 @settings(deadline=None, max_examples=25)
-def test_any_traffic_through_small_pools_arrives_in_order(traffic: list[tuple[int, int]], segments: int, reads: list[bool]) -> None:
+def test_any_traffic_through_small_pools_arrives_in_order(
+    traffic: list[tuple[int, int]], segments: int, reads: list[bool]
+) -> None:
     with cluster("a", "b", config=replace(SMALL, total_segments=segments)) as made:
         sources = [attempt("source", i) for i in range(3)]
         gate = made.gate("b", SINK, [("a", source) for source in sources])
@@ -232,7 +274,9 @@ def test_release_in_mid_stream_gives_back_every_segment_on_both_sides(side: str)
         made.services[side].release(SOURCE if side == "a" else SINK, cause)
         made.reactor.settle()
         if side == "a":
-            assert [(type(error), str(error)) for error in told] == [(ProgramError, "the user's function failed")]
+            assert [(type(error), str(error)) for error in told] == [
+                (ProgramError, "the user's function failed")
+            ]
             made.services["b"].release(SINK)
         else:
             assert told == []
@@ -246,7 +290,9 @@ def test_release_in_mid_stream_gives_back_every_segment_on_both_sides(side: str)
 @pytest.mark.parametrize("consumer_at", ["a", "b"])
 def test_a_partition_that_never_appears_is_reported_after_the_timeout(consumer_at: str) -> None:
     clock = ManualClock()
-    with cluster("a", "b", config=replace(SMALL, partition_request_timeout=timedelta(seconds=3)), clock=clock) as made:
+    with cluster(
+        "a", "b", config=replace(SMALL, partition_request_timeout=timedelta(seconds=3)), clock=clock
+    ) as made:
         made.gate(consumer_at, SINK, [("a", SOURCE)])
         made.reactor.settle()
         for _ in range(10):
@@ -261,7 +307,9 @@ def test_a_partition_that_never_appears_is_reported_after_the_timeout(consumer_a
 @pytest.mark.parametrize("consumer_at", ["a", "b"])
 def test_a_loop_that_was_held_up_still_waits_for_the_partition(consumer_at: str) -> None:
     clock = ManualClock()
-    with cluster("a", "b", config=replace(SMALL, partition_request_timeout=timedelta(seconds=3)), clock=clock) as made:
+    with cluster(
+        "a", "b", config=replace(SMALL, partition_request_timeout=timedelta(seconds=3)), clock=clock
+    ) as made:
         gate = made.gate(consumer_at, SINK, [("a", SOURCE)])
         for _ in range(5):
             made.reactor.settle()
@@ -273,7 +321,9 @@ def test_a_loop_that_was_held_up_still_waits_for_the_partition(consumer_at: str)
         assert records(end_reached(made, gate)) == [1] * 20
 
 
-def test_a_lost_connection_is_told_to_every_gate_on_it_and_names_the_peer(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lost_connection_is_told_to_every_gate_on_it_and_names_the_peer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with cluster("a", "b") as made, caplog.at_level(logging.WARNING):
         errors: list[list[BaseException]] = [[], []]
         for i, told in enumerate(errors):
@@ -295,8 +345,14 @@ def test_a_producer_nobody_listens_at_is_lost() -> None:
         from flinkpy.core.ids import IntermediateDataSetId, ResourceId
         from flinkpy.graph.deployment import InputGateDescriptor, ShuffleDescriptor
 
-        nowhere = ShuffleDescriptor(partition_id(SOURCE), TaskManagerLocation(ResourceId("gone"), "", "127.0.0.1", port))
-        made.services["b"].create_gates(SINK, [InputGateDescriptor(IntermediateDataSetId("data"), 0, 0, (nowhere,))], made.errors.append)
+        nowhere = ShuffleDescriptor(
+            partition_id(SOURCE), TaskManagerLocation(ResourceId("gone"), "", "127.0.0.1", port)
+        )
+        made.services["b"].create_gates(
+            SINK,
+            [InputGateDescriptor(IntermediateDataSetId("data"), 0, 0, (nowhere,))],
+            made.errors.append,
+        )
         made.reactor.run_until(lambda: bool(made.errors))
         assert isinstance(made.errors[0], TaskExecutorLostError)
         assert "gone (127.0.0.1" in str(made.errors[0])
@@ -312,7 +368,10 @@ def test_records_that_cannot_travel_fail_the_producer_and_its_consumer() -> None
         writer.emit(RowBatch([(i for i in range(3))]))
         writer.flush()
         made.reactor.settle()
-        assert [type(error) for error in producer_told + consumer_told] == [ProgramError, ProgramError]
+        assert [type(error) for error in producer_told + consumer_told] == [
+            ProgramError,
+            ProgramError,
+        ]
 
 
 class Unreadable:
@@ -338,19 +397,28 @@ def test_records_that_cannot_be_read_fail_their_gate_only() -> None:
 
 
 def test_tasks_fit_as_long_as_what_each_must_have_is_half_of_the_memory() -> None:
-    """Gates that come first take more than they must have, and still leave enough for those that come last."""
+    """Gates that come first take more than they must have, and still leave enough for those that
+    come last."""
     with cluster("a", "b", config=replace(SMALL, total_segments=512)) as made:
-        for subtask in range(40):  # each needs two segments for each of two channels, and two for its partition: 240 in all
+        # each needs two segments for each of two channels, and two for its partition: 240 in all
+        for subtask in range(40):
             consumer = attempt("consumer", subtask)
             made.gate("b", consumer, [("a", attempt("source", producer)) for producer in range(2)])
         for subtask in range(40):
             made.writer("b", attempt("consumer", subtask), channels=2)
-        assert made.services["b"].statistics().gates == made.services["b"].statistics().partitions == 40
+        assert (
+            made.services["b"].statistics().gates
+            == made.services["b"].statistics().partitions
+            == 40
+        )
 
 
 def test_too_little_memory_is_refused_with_the_option_to_change() -> None:
     with cluster("a", "b", config=replace(SMALL, total_segments=5)) as made:
-        with pytest.raises(ResourceUnavailableError, match=r"needs at least 8 segments, 5 of 5.*taskmanager\.memory\.network\.size"):
+        with pytest.raises(
+            ResourceUnavailableError,
+            match=r"needs at least 8 segments, 5 of 5.*taskmanager\.memory\.network\.size",
+        ):
             made.gate("b", SINK, [("a", attempt("source", i)) for i in range(4)])
         assert made.services["b"].statistics().gates == 0
         assert made.in_use() == {"a": 0, "b": 0}
@@ -367,8 +435,13 @@ def test_asking_for_a_subpartition_that_is_not_there_or_twice_is_a_bug() -> None
 
 
 def test_a_shuffle_over_many_channels_delivers_everything_once() -> None:
-    with cluster("a", "b", "c", config=replace(SMALL, max_buffers_per_channel=20)) as made:  # the gates are read one after the other here
-        sources = [("a", attempt("source", 0)), ("b", attempt("source", 1)), ("c", attempt("source", 2))]
+    # the gates are read one after the other here
+    with cluster("a", "b", "c", config=replace(SMALL, max_buffers_per_channel=20)) as made:
+        sources = [
+            ("a", attempt("source", 0)),
+            ("b", attempt("source", 1)),
+            ("c", attempt("source", 2)),
+        ]
         sinks = [made.gate("abc"[i], attempt("sink", i), sources, index=i) for i in range(3)]
         writers = [made.writer(where, source, 3, REBALANCE) for where, source in sources]
         for i, writer in enumerate(writers):
@@ -379,7 +452,7 @@ def test_a_shuffle_over_many_channels_delivers_everything_once() -> None:
         assert sorted(got) == [(i, j, k) for i in range(3) for j in range(20) for k in range(30)]
 
 
-# -- bad peers ----------------------------------------------------------------------------------------------------------
+# -- bad peers -------------------------------------------------------------------------------------
 
 
 def stranger(made: Cluster, name: str = "a") -> socket.socket:
@@ -410,33 +483,60 @@ def authenticated(made: Cluster, sock: socket.socket, name: str = "peer") -> Non
     assert shake.peer_id == "a"
 
 
-def frame(kind: int, payload: bytes = b"", *, channel: int = 1, sequence: int = 0, segments: int = 0, length: int | None = None) -> bytes:
-    return encode_header(kind, 0, 1, channel, sequence, segments, 0, len(payload) if length is None else length) + payload
+def frame(
+    kind: int,
+    payload: bytes = b"",
+    *,
+    channel: int = 1,
+    sequence: int = 0,
+    segments: int = 0,
+    length: int | None = None,
+) -> bytes:
+    return (
+        encode_header(
+            kind, 0, 1, channel, sequence, segments, 0, len(payload) if length is None else length
+        )
+        + payload
+    )
 
 
 REQUEST = frame(FrameKind.REQUEST, PartitionRequest(partition_id(SOURCE), 0).encode(), segments=2)
 WRONG_SECRET = Handshake(b"a guess", "intruder", False, draw).receive(b"flinkpy\x01" + bytes(32))
 
 before_the_handshake = [
-    (b"", "ended before the handshake did"), (b"GET / HTTP/1.1\r\n\r\n", "not a flinkpy connection"),
+    (b"", "ended before the handshake did"),
+    (b"GET / HTTP/1.1\r\n\r\n", "not a flinkpy connection"),
     (WRONG_SECRET, "does not know the cluster's secret"),
-    (b"flinkpy\x02" + bytes(80), "of another version"), (REQUEST, "not a flinkpy connection"),
+    (b"flinkpy\x02" + bytes(80), "of another version"),
+    (REQUEST, "not a flinkpy connection"),
 ]
 after_the_handshake = [
-    (b"\x00" * 100, "not a frame"), (frame(FrameKind.REQUEST, length=SMALL.max_frame + 1), "more than taskmanager.network.max-frame-size"),
-    (REQUEST[:-3], "ended inside a frame"), (REQUEST + REQUEST, "requested twice"), (frame(FrameKind.CREDIT, segments=1), "was never requested"),
-    (frame(FrameKind.ROWS, b"x"), "was never asked for"), (frame(FrameKind.REQUEST, b"\x80\x05N.", segments=1), "malformed partition request"),
+    (b"\x00" * 100, "not a frame"),
+    (
+        frame(FrameKind.REQUEST, length=SMALL.max_frame + 1),
+        "more than taskmanager.network.max-frame-size",
+    ),
+    (REQUEST[:-3], "ended inside a frame"),
+    (REQUEST + REQUEST, "requested twice"),
+    (frame(FrameKind.CREDIT, segments=1), "was never requested"),
+    (frame(FrameKind.ROWS, b"x"), "was never asked for"),
+    (frame(FrameKind.REQUEST, b"\x80\x05N.", segments=1), "malformed partition request"),
     (frame(FrameKind.REQUEST, b"x"), "at least one exclusive segment"),
     (frame(FrameKind.REQUEST, b"garbage", segments=1), "malformed partition request"),
 ]
 
 
-every_case = [*((*case, False) for case in before_the_handshake), *((*case, True) for case in after_the_handshake)]
+every_case = [
+    *((*case, False) for case in before_the_handshake),
+    *((*case, True) for case in after_the_handshake),
+]
 
 
-@pytest.mark.parametrize(("data", "message", "knows_secret"), every_case, ids=range(len(every_case)))
+@pytest.mark.parametrize(
+    ("data", "message", "knows_secret"), every_case, ids=range(len(every_case))
+)
 def test_a_bad_peer_is_closed_and_logged_while_a_good_transfer_goes_on(
-    data: bytes, message: str, knows_secret: bool, caplog: pytest.LogCaptureFixture,
+    data: bytes, message: str, knows_secret: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     good_source = attempt("good")
     with cluster("a", "b") as made, stranger(made) as sock, caplog.at_level(logging.WARNING):
@@ -497,7 +597,9 @@ def test_connections_are_made_while_a_process_is_in_a_function_of_the_users(busy
 
 def test_a_producer_that_takes_connections_and_says_nothing_is_lost_after_the_timeout() -> None:
     clock = ManualClock()
-    with cluster("b", config=replace(SMALL, connect_timeout=timedelta(seconds=3)), clock=clock) as made:
+    with cluster(
+        "b", config=replace(SMALL, connect_timeout=timedelta(seconds=3)), clock=clock
+    ) as made:
         producer = Producer(made)
         producer.gate()
         made.reactor.settle()
@@ -539,8 +641,15 @@ class Producer:
         from flinkpy.graph.deployment import InputGateDescriptor, ShuffleDescriptor
 
         location = TaskManagerLocation(ResourceId("rogue"), "", *self.listener.getsockname())
-        descriptor = InputGateDescriptor(IntermediateDataSetId("data"), 0, 0, (ShuffleDescriptor(partition_id(SOURCE), location),))
-        gate = self._made.services["b"].create_gates(SINK, [descriptor], self._made.errors.append)[0]
+        descriptor = InputGateDescriptor(
+            IntermediateDataSetId("data"),
+            0,
+            0,
+            (ShuffleDescriptor(partition_id(SOURCE), location),),
+        )
+        gate = self._made.services["b"].create_gates(SINK, [descriptor], self._made.errors.append)[
+            0
+        ]
         self._made.reactor.settle()
         return gate
 
@@ -562,15 +671,26 @@ def rows_frame(sequence: int, segments: int = 1) -> bytes:
     return frame(FrameKind.ROWS, pickle.dumps([sequence]), sequence=sequence, segments=segments)
 
 
-@pytest.mark.parametrize(("stream", "message"), [
-    (rows_frame(0) + rows_frame(0), "frame 0 came where 1 was expected: one is lost or doubled"),
-    (rows_frame(0) + rows_frame(2), "frame 2 came where 1 was expected: one is lost or doubled"),
-    (rows_frame(0, segments=10_000), "10000 segments arrived on a channel with"),
-    (frame(FrameKind.COLUMNS, b"x"), "columns arrived before their schema"),
-    (frame(FrameKind.WATERMARK, b"x"), "a malformed WATERMARK"),
-    (struct.pack("<28x"), "not a frame"),
-])
-def test_a_producer_that_breaks_the_protocol_fails_the_gate(stream: bytes, message: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        (
+            rows_frame(0) + rows_frame(0),
+            "frame 0 came where 1 was expected: one is lost or doubled",
+        ),
+        (
+            rows_frame(0) + rows_frame(2),
+            "frame 2 came where 1 was expected: one is lost or doubled",
+        ),
+        (rows_frame(0, segments=10_000), "10000 segments arrived on a channel with"),
+        (frame(FrameKind.COLUMNS, b"x"), "columns arrived before their schema"),
+        (frame(FrameKind.WATERMARK, b"x"), "a malformed WATERMARK"),
+        (struct.pack("<28x"), "not a frame"),
+    ],
+)
+def test_a_producer_that_breaks_the_protocol_fails_the_gate(
+    stream: bytes, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with cluster("b") as made:
         producer = Producer(made)
         producer.gate()

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.clock import ManualClock
-from flinkpy.core.elements import Batch, ColumnBatch, Element, EndOfPartition, LatencyMarker, RowBatch, Watermark
+from flinkpy.core.elements import (
+    Batch,
+    ColumnBatch,
+    Element,
+    EndOfPartition,
+    LatencyMarker,
+    RowBatch,
+    Watermark,
+)
 from flinkpy.core.memory import MEASURE_EVERY, SizeEstimator, size_of
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE
@@ -29,7 +37,12 @@ class Line:
     """A writer, its partition, and a gate for each channel, without sockets."""
 
     def __init__(
-        self, channels: int = 1, segments: int = 100, timeout_ms: int = -1, partitioning: Any = None, attached: bool = True,
+        self,
+        channels: int = 1,
+        segments: int = 100,
+        timeout_ms: int = -1,
+        partitioning: Any = None,
+        attached: bool = True,
         rows_limit: int = 1000,
     ) -> None:
         self.clock = ManualClock()
@@ -38,11 +51,23 @@ class Line:
         self.done: list[ResultPartition] = []
         self.errors: list[BaseException] = []
         local = self.pool.create_pool("partition", 1, segments)
-        self.partition = ResultPartition(partition_id(attempt("source")), channels, local, rows_limit, self.done.append, self.errors.append)
-        selector = make_selector(partitioning or (FORWARD if channels == 1 else REBALANCE), channels)
+        self.partition = ResultPartition(
+            partition_id(attempt("source")),
+            channels,
+            local,
+            rows_limit,
+            self.done.append,
+            self.errors.append,
+        )
+        selector = make_selector(
+            partitioning or (FORWARD if channels == 1 else REBALANCE), channels
+        )
         self.writer = PartitionWriter(self.partition, selector, timeout_ms, CONFIG, self.reactor)
         self.gates = [SingleInputGate(f"gate {i}", self.errors.append) for i in range(channels)]
-        self.members = [LocalInputChannel(gate, 0, self.writer.key_of(number)) for number, gate in enumerate(self.gates)]
+        self.members = [
+            LocalInputChannel(gate, 0, self.writer.key_of(number))
+            for number, gate in enumerate(self.gates)
+        ]
         for gate, member in zip(self.gates, self.members):
             gate.add_channel(member)
         if attached:
@@ -184,15 +209,33 @@ def test_control_elements_stay_behind_the_records_before_them_on_every_channel()
 
 
 def test_rows_and_columns_with_and_without_timestamps_are_never_mixed() -> None:
-    columns = [ColumnBatch(pa.record_batch({"a": [1]})), ColumnBatch(pa.record_batch({"a": [2]})), ColumnBatch(pa.record_batch({"b": [3]}))]
+    columns = [
+        ColumnBatch(pa.record_batch({"a": [1]})),
+        ColumnBatch(pa.record_batch({"a": [2]})),
+        ColumnBatch(pa.record_batch({"b": [3]})),
+    ]
     stamped = ColumnBatch(pa.record_batch({"b": [4]}), np.array([9]))
     with Line() as line:
-        batches: list[Batch] = [RowBatch([1]), RowBatch([2], [7]), RowBatch([3], [8]), *columns, stamped, RowBatch([5])]
+        batches: list[Batch] = [
+            RowBatch([1]),
+            RowBatch([2], [7]),
+            RowBatch([3], [8]),
+            *columns,
+            stamped,
+            RowBatch([5]),
+        ]
         for batch in batches:
             line.writer.emit(batch)
         line.writer.flush()
         joined = ColumnBatch(pa.record_batch({"a": [1, 2]}))
-        assert line.read() == [RowBatch([1]), RowBatch([2, 3], [7, 8]), joined, columns[2], stamped, RowBatch([5])]
+        assert line.read() == [
+            RowBatch([1]),
+            RowBatch([2, 3], [7, 8]),
+            joined,
+            columns[2],
+            stamped,
+            RowBatch([5]),
+        ]
 
 
 def test_a_writer_without_room_is_unavailable_keeps_everything_and_resumes_in_order() -> None:
@@ -213,7 +256,9 @@ def test_a_writer_without_room_is_unavailable_keeps_everything_and_resumes_in_or
         assert got == [*(RowBatch([i] * 20) for i in range(10)), Watermark(1), RowBatch(["last"])]
 
 
-def test_rows_wait_behind_the_limit_of_their_channel_though_the_pool_has_room_and_go_on_when_the_reader_has_read() -> None:
+def test_rows_wait_behind_the_limit_of_their_channel_though_the_pool_has_room_and_go_on_when_the_reader_has_read() -> (
+    None
+):
     with Line(segments=100, rows_limit=2) as line:
         for i in range(5):
             line.writer.emit(RowBatch([i] * 20))
@@ -310,10 +355,16 @@ kinds = st.sampled_from(["rows", "columns", "control", "flush", "read", "block",
 steps = st.lists(st.tuples(kinds, st.integers(1, 70)), max_size=40)
 
 
-@given(steps, st.integers(1, 3), st.integers(1, 12), st.sampled_from([-1, 0, 10]), st.sampled_from([1, 3, 1000]))
+@given(
+    steps,
+    st.integers(1, 3),
+    st.integers(1, 12),
+    st.sampled_from([-1, 0, 10]),
+    st.sampled_from([1, 3, 1000]),
+)
 @settings(deadline=None, max_examples=200)
 def test_every_record_arrives_in_order_per_channel_whatever_the_availability(
-    script: list[Step], channels: int, segments: int, timeout_ms: int, rows_limit: int,
+    script: list[Step], channels: int, segments: int, timeout_ms: int, rows_limit: int
 ) -> None:
     with Line(channels, segments, timeout_ms, BROADCAST, rows_limit=rows_limit) as line:
         sent: list[Any] = []
@@ -325,8 +376,11 @@ def test_every_record_arrives_in_order_per_channel_whatever_the_availability(
                 if polled is None:
                     return
                 element = polled[1]
-                got[channel] += [element] if isinstance(element, (Watermark, EndOfPartition)) else [
-                    row["a"] if isinstance(row, dict) else row for row in records([element])]
+                got[channel] += (
+                    [element]
+                    if isinstance(element, (Watermark, EndOfPartition))
+                    else [row["a"] if isinstance(row, dict) else row for row in records([element])]
+                )
 
         for step, number in script:
             if step == "rows":
@@ -383,7 +437,10 @@ def test_a_gate_reads_its_channels_in_turn_and_leaves_blocked_ones_out() -> None
         assert [channel for channel, _ in poll_all(gate)] == [1]
 
 
-@pytest.mark.parametrize("value", [1, "abc" * 100, (1, "x", 2.0), {"a": [1, 2, 3]}, [b"x" * 10] * 1000, np.arange(1000), None])
+@pytest.mark.parametrize(
+    "value",
+    [1, "abc" * 100, (1, "x", 2.0), {"a": [1, 2, 3]}, [b"x" * 10] * 1000, np.arange(1000), None],
+)
 def test_the_estimate_of_a_record_is_of_the_right_order(value: Any) -> None:
     import pickle
 
@@ -415,7 +472,9 @@ def test_a_single_record_is_measured_by_itself() -> None:
 def test_pieces_are_nearly_equal_and_lose_nothing(rows: int, count: int) -> None:
     values, stamps = list(range(rows)), list(range(rows))
     parts = pieces(RowBatch(values, stamps), count)
-    assert [value for part in parts if isinstance(part, RowBatch) for value in part.values] == values
+    assert [
+        value for part in parts if isinstance(part, RowBatch) for value in part.values
+    ] == values
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert min(map(len, parts)) >= 1
 
@@ -427,5 +486,8 @@ def test_a_latency_marker_goes_to_one_channel_in_turn_behind_what_was_emitted() 
             line.writer.emit_control(LatencyMarker(number, "source", 0))
         line.writer.flush()
         read = [line.read(channel) for channel in range(3)]
-        assert [[element.marked_ms for element in elements if isinstance(element, LatencyMarker)] for elements in read] == [[0, 3], [1], [2]]
+        assert [
+            [element.marked_ms for element in elements if isinstance(element, LatencyMarker)]
+            for elements in read
+        ] == [[0, 3], [1], [2]]
         assert all(isinstance(elements[0], RowBatch) for elements in read)

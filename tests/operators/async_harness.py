@@ -1,4 +1,5 @@
-"""An asynchronous operator whose calls come back when the test says so: no event loop, no thread, no waiting."""
+"""An asynchronous operator whose calls come back when the test says so: no event loop, no thread,
+no waiting."""
 
 from __future__ import annotations
 
@@ -7,7 +8,14 @@ from datetime import timedelta
 from typing import Any
 
 from flinkpy.common.error_policy import ErrorPolicy
-from flinkpy.core.elements import CheckpointBarrier, ControlElement, LatencyMarker, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.elements import (
+    CheckpointBarrier,
+    ControlElement,
+    LatencyMarker,
+    RowBatch,
+    Watermark,
+    WatermarkStatus,
+)
 from flinkpy.operators.async_io.async_functions import AsyncFunction, AsyncFunctionDescriptor
 from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
 from flinkpy.operators.async_io.output_queues import Entry
@@ -16,9 +24,12 @@ from flinkpy.operators.functions import RuntimeContext
 from flinkpy.state.saved_state import SavedState
 from tests.operators.harness import ChainHarness, linear
 
-ORDERED, UNORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED, AsyncFunctionDescriptor.OutputMode.UNORDERED
+ORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED
+UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED
 SECOND = timedelta(seconds=1)
-AGAIN = AsyncRetryStrategy.fixed_delay(2, 100, lambda results: not results, lambda error: isinstance(error, ConnectionError))
+AGAIN = AsyncRetryStrategy.fixed_delay(
+    2, 100, lambda results: not results, lambda error: isinstance(error, ConnectionError)
+)
 
 
 async def never_called(value: Any) -> list[Any]:
@@ -47,7 +58,9 @@ class Patient(AsyncFunction):
 class HandLoop:
     """A CallLoop: ``calls`` are under way."""
 
-    def __init__(self, deliver: Callable[[list[tuple[Entry, Any, BaseException | None]]], None]) -> None:
+    def __init__(
+        self, deliver: Callable[[list[tuple[Entry, Any, BaseException | None]]], None]
+    ) -> None:
         self._deliver = deliver
         self.calls: list[Entry] = []
         self.begun: list[Any] = []  # values, in the order of their calls
@@ -81,8 +94,14 @@ class AsyncHarness(ChainHarness):
     """One asynchronous operator, open. ``signals`` counts how often it said that it can go on."""
 
     def __init__(
-        self, function: AsyncFunction | Callable[[Any], Awaitable[Any]] = never_called, *, mode: AsyncFunctionDescriptor.OutputMode = ORDERED,
-        capacity: int = 2, timeout: timedelta | int = 0, strategy: AsyncRetryStrategy = NO_RETRY_STRATEGY, restored: SavedState | None = None,
+        self,
+        function: AsyncFunction | Callable[[Any], Awaitable[Any]] = never_called,
+        *,
+        mode: AsyncFunctionDescriptor.OutputMode = ORDERED,
+        capacity: int = 2,
+        timeout: timedelta | int = 0,
+        strategy: AsyncRetryStrategy = NO_RETRY_STRATEGY,
+        restored: SavedState | None = None,
         policy: ErrorPolicy | None = None,
     ) -> None:
         descriptor = AsyncFunctionDescriptor(function, timeout, capacity, strategy, mode)
@@ -127,7 +146,11 @@ class AsyncHarness(ChainHarness):
         found: list[Any] = []
         for element in self.writers[0].elements:
             if isinstance(element, RowBatch):
-                found += element.values if element.timestamps is None else zip(element.values, element.timestamps)
+                found += (
+                    element.values
+                    if element.timestamps is None
+                    else zip(element.values, element.timestamps)
+                )
             else:
                 assert isinstance(element, (Watermark, WatermarkStatus, LatencyMarker))
                 found.append(element.timestamp if isinstance(element, Watermark) else element)
@@ -135,7 +158,9 @@ class AsyncHarness(ChainHarness):
 
     @property
     def batches(self) -> list[int]:
-        return [len(element) for element in self.writers[0].elements if isinstance(element, RowBatch)]
+        return [
+            len(element) for element in self.writers[0].elements if isinstance(element, RowBatch)
+        ]
 
     def control(self, element: ControlElement) -> None:
         self.chain.control(element)

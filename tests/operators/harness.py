@@ -8,8 +8,22 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from flinkpy.core.clock import ManualClock
-from flinkpy.core.elements import Batch, ControlElement, Element, LatencyMarker, RowBatch, Watermark, WatermarkStatus
-from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, OperatorId
+from flinkpy.core.elements import (
+    Batch,
+    ControlElement,
+    Element,
+    LatencyMarker,
+    RowBatch,
+    Watermark,
+    WatermarkStatus,
+)
+from flinkpy.core.ids import (
+    ExecutionAttemptId,
+    IntermediateDataSetId,
+    JobId,
+    JobVertexId,
+    OperatorId,
+)
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.graph.partitioning import FORWARD
@@ -19,7 +33,8 @@ from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.context import OperatorContext, TaskInfo
 
 ATTEMPT = ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), 0, 0)
-ROUNDING = 1e-9  # seconds: a delay added to now and the same time reached in steps differ in the last digit
+# seconds: a delay added to now and the same time reached in steps differ in the last digit
+ROUNDING = 1e-9
 TASK = TaskInfo("job", "task", ATTEMPT, 1, 128)
 
 
@@ -54,7 +69,9 @@ class ManualTimers:
 
 class ManualTimer:
     def __init__(self, timers: ManualTimers, when: float, action: Callable[[], None]) -> None:
-        self._timers, self.when, self.action = timers, when, action
+        self._timers = timers
+        self.when = when
+        self.action = action
 
     def cancel(self) -> None:
         if self in self._timers.pending:
@@ -107,14 +124,22 @@ class RecordingWriter:
 
     @property
     def values(self) -> list[Any]:
-        return list(itertools.chain.from_iterable(batch.values for batch in self.elements if isinstance(batch, RowBatch)))
+        return list(
+            itertools.chain.from_iterable(
+                batch.values for batch in self.elements if isinstance(batch, RowBatch)
+            )
+        )
 
     @property
     def stamped(self) -> list[tuple[Any, int | None]]:
         stamped: list[tuple[Any, int | None]] = []
         for batch in self.elements:
             if isinstance(batch, RowBatch):
-                stamped += zip(batch.values, batch.timestamps) if batch.timestamps is not None else zip(batch.values, [None] * len(batch))
+                stamped += (
+                    zip(batch.values, batch.timestamps)
+                    if batch.timestamps is not None
+                    else zip(batch.values, [None] * len(batch))
+                )
         return stamped
 
     @property
@@ -125,25 +150,42 @@ class RecordingWriter:
 def linear(*operators: StreamOperator, inputs: int = 1) -> ChainConfig:
     """Operators one behind the other, the last one writing to network output 0."""
     last = len(operators) - 1
-    return ChainConfig(tuple(
-        ChainedOperator(
-            OperatorId(f"op{i}"), f"op {i}", f"uid-{i}", operator, (ChainedEdge(i + 1),) if i < last else (NetworkEdge(0, FORWARD),),
-        )
-        for i, operator in enumerate(operators)
-    ), inputs)
+    return ChainConfig(
+        tuple(
+            ChainedOperator(
+                OperatorId(f"op{i}"),
+                f"op {i}",
+                f"uid-{i}",
+                operator,
+                (ChainedEdge(i + 1),) if i < last else (NetworkEdge(0, FORWARD),),
+            )
+            for i, operator in enumerate(operators)
+        ),
+        inputs,
+    )
 
 
 class ChainHarness:
     """An open chain over recording writers."""
 
-    def __init__(self, config: ChainConfig, *, writers: int = 1, fusion: bool = True, object_reuse: bool = False, open_it: bool = True,
-                 batch_records: int = 4) -> None:
+    def __init__(
+        self,
+        config: ChainConfig,
+        *,
+        writers: int = 1,
+        fusion: bool = True,
+        object_reuse: bool = False,
+        open_it: bool = True,
+        batch_records: int = 4,
+    ) -> None:
         self.writers = [RecordingWriter() for _ in range(writers)]
         self.timers = ManualTimers()
         self.events: list[tuple[OperatorId, Any]] = []
         self.accumulators: dict[str, Any] = {}
         self.object_reuse, self.batch_records = object_reuse, batch_records
-        self.chain = OperatorChain(config, self.writers, self.context, fusion=fusion, object_reuse=object_reuse)
+        self.chain = OperatorChain(
+            config, self.writers, self.context, fusion=fusion, object_reuse=object_reuse
+        )
         self.chain.setup()
         self.chain.initialize_state(None)
         if open_it:
@@ -151,14 +193,26 @@ class ChainHarness:
 
     def context(self, operator: ChainedOperator) -> OperatorContext:
         return OperatorContext(
-            operator.operator_id, operator.name, operator.uid, TASK, self.timers.clock, self.timers,
-            run_in_task=lambda action: action(), send_operator_event=lambda event: self.events.append((operator.operator_id, event)),
-            configuration={"user.word": "hello"}, accumulators=self.accumulators, object_reuse=self.object_reuse,
+            operator.operator_id,
+            operator.name,
+            operator.uid,
+            TASK,
+            self.timers.clock,
+            self.timers,
+            run_in_task=lambda action: action(),
+            send_operator_event=lambda event: self.events.append((operator.operator_id, event)),
+            configuration={"user.word": "hello"},
+            accumulators=self.accumulators,
+            object_reuse=self.object_reuse,
             batch_records=self.batch_records,
         )
 
-    def push(self, values: Sequence[Any], timestamps: Sequence[int] | None = None, input_index: int = 0) -> None:
-        self.chain.batch_inputs()[input_index](RowBatch(list(values), None if timestamps is None else list(timestamps)))
+    def push(
+        self, values: Sequence[Any], timestamps: Sequence[int] | None = None, input_index: int = 0
+    ) -> None:
+        self.chain.batch_inputs()[input_index](
+            RowBatch(list(values), None if timestamps is None else list(timestamps))
+        )
         self.settle()
 
     def control(self, element: Watermark | WatermarkStatus | LatencyMarker) -> None:
@@ -175,7 +229,13 @@ class ChainHarness:
         return self.writers[0].values
 
 
-def run(operators: Sequence[StreamOperator], values: Sequence[Any], timestamps: Sequence[int] | None = None, *, fusion: bool = True) -> list[Any]:
+def run(
+    operators: Sequence[StreamOperator],
+    values: Sequence[Any],
+    timestamps: Sequence[int] | None = None,
+    *,
+    fusion: bool = True,
+) -> list[Any]:
     """What a linear chain makes of the values, with their timestamps if they have any."""
     harness = ChainHarness(linear(*operators), fusion=fusion)
     harness.push(values, timestamps)

@@ -1,4 +1,5 @@
-"""Subtasks of a keyed two-input operator, fed by key, stopped and started again with another parallelism; and disordered input for two streams."""
+"""Subtasks of a keyed two-input operator, fed by key, stopped and started again with another
+parallelism; and disordered input for two streams."""
 
 from __future__ import annotations
 
@@ -7,7 +8,15 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, ControlElement, RowBatch, Watermark
+from flinkpy.core.elements import (
+    MAX_TIMESTAMP,
+    Batch,
+    CheckpointBarrier,
+    ColumnBatch,
+    ControlElement,
+    RowBatch,
+    Watermark,
+)
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
@@ -43,16 +52,26 @@ def stamped(batch: Batch) -> list[Record]:
     """Records with their timestamps; of columns, as tuples."""
     assert batch.timestamps is not None
     if isinstance(batch, ColumnBatch):
-        return list(zip([tuple(row.values()) for row in batch.data.to_pylist()], batch.timestamps.tolist()))
+        return list(
+            zip([tuple(row.values()) for row in batch.data.to_pylist()], batch.timestamps.tolist())
+        )
     return list(zip(batch.values, batch.timestamps, strict=True))
 
 
 class Subtasks:
-    """All subtasks of one operator. ``batches`` makes a batch of records, rows unless it is said otherwise; (input, records) -> batch."""
+    """All subtasks of one operator. ``batches`` makes a batch of records, rows unless it is said
+    otherwise; (input, records) -> batch."""
 
-    def __init__(self, make: Callable[[], Any], parallelism: int = 1, batches: Callable[[int, Sequence[Record]], Batch] | None = None,
-                 configuration: dict[str, Any] | None = None) -> None:
-        self._make, self._batches, self._configuration = make, batches or rows, configuration or {}
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        parallelism: int = 1,
+        batches: Callable[[int, Sequence[Record]], Batch] | None = None,
+        configuration: dict[str, Any] | None = None,
+    ) -> None:
+        self._make = make
+        self._batches = batches or rows
+        self._configuration = configuration or {}
         self.timers, self.output = ManualTimers(), Gathered()
         self.operators: list[Any] = []
         self.start(parallelism)
@@ -69,9 +88,25 @@ class Subtasks:
             self.operators.append(operator)
 
     def _context(self, index: int, parallelism: int) -> OperatorContext:
-        task = TaskInfo("job", "join", ExecutionAttemptId(JobId("job"), JobVertexId("join"), index, 0), parallelism, MAX_PARALLELISM)
-        return OperatorContext(OperatorId("join"), "join", None, task, self.timers.clock, self.timers, run_in_task=lambda action: action(),
-                               send_operator_event=lambda event: None, configuration=dict(self._configuration), batch_records=4)
+        task = TaskInfo(
+            "job",
+            "join",
+            ExecutionAttemptId(JobId("job"), JobVertexId("join"), index, 0),
+            parallelism,
+            MAX_PARALLELISM,
+        )
+        return OperatorContext(
+            OperatorId("join"),
+            "join",
+            None,
+            task,
+            self.timers.clock,
+            self.timers,
+            run_in_task=lambda action: action(),
+            send_operator_event=lambda event: None,
+            configuration=dict(self._configuration),
+            batch_records=4,
+        )
 
     def restart(self, parallelism: int) -> None:
         saved = [operator.freeze_state(BARRIER).write() for operator in self.operators]
@@ -82,18 +117,23 @@ class Subtasks:
         """One batch for each subtask that owns some of the keys."""
         shares: dict[int, list[Record]] = {}
         for record in records:
-            channel = channel_of_key_group(key_group(record[0][0], MAX_PARALLELISM), MAX_PARALLELISM, len(self.operators))
+            channel = channel_of_key_group(
+                key_group(record[0][0], MAX_PARALLELISM), MAX_PARALLELISM, len(self.operators)
+            )
             shares.setdefault(channel, []).append(record)
         for channel, share in shares.items():
             operator = self.operators[channel]
-            do_all((operator.process_batch1, operator.process_batch2)[side](self._batches(side, share)))
+            do_all(
+                (operator.process_batch1, operator.process_batch2)[side](self._batches(side, share))
+            )
 
     def watermark(self, timestamp: int) -> None:
         for operator in self.operators:
             do_all(operator.process_watermark(Watermark(timestamp)))
 
     def run(self, steps: Sequence[Any]) -> Gathered:
-        """Steps: (side, records), a watermark, or ("restart", parallelism, watermark), which is a restart and the watermark that follows it."""
+        """Steps: (side, records), a watermark, or ("restart", parallelism, watermark), which is a
+        restart and the watermark that follows it."""
         for step in steps:
             if isinstance(step, int):
                 self.watermark(step)
@@ -114,16 +154,23 @@ def rows(side: int, records: Sequence[Record]) -> RowBatch:
     return RowBatch([value for value, _ in records], [stamp for _, stamp in records])
 
 
-RAW_STEPS = st.lists(st.one_of(
-    st.tuples(st.sampled_from([0, 1]), st.lists(st.tuples(st.integers(0, 3), st.integers(-12, 12)), min_size=1, max_size=6)),
-    st.integers(1, 12),
-    st.sampled_from([1, 2, 3]).map(lambda parallelism: ("restart", parallelism)),
-), max_size=25)
+RAW_STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.sampled_from([0, 1]),
+            st.lists(st.tuples(st.integers(0, 3), st.integers(-12, 12)), min_size=1, max_size=6),
+        ),
+        st.integers(1, 12),
+        st.sampled_from([1, 2, 3]).map(lambda parallelism: ("restart", parallelism)),
+    ),
+    max_size=25,
+)
 
 
 @st.composite
 def disordered(draw: Any) -> list[Any]:
-    """Records around the watermark, before and behind it; watermarks that go up, in the end to the end of time; restarts."""
+    """Records around the watermark, before and behind it; watermarks that go up, in the end to the
+    end of time; restarts."""
     steps: list[Any] = []
     watermark, number = 0, 0
     for step in draw(RAW_STEPS):
@@ -134,11 +181,21 @@ def disordered(draw: Any) -> list[Any]:
             steps.append((*step, watermark))
         else:
             side, records = step
-            steps.append((side, [((key, number + at), watermark + shift) for at, (key, shift) in enumerate(records)]))
+            steps.append(
+                (
+                    side,
+                    [
+                        ((key, number + at), watermark + shift)
+                        for at, (key, shift) in enumerate(records)
+                    ],
+                )
+            )
             number += len(records)
     return [0, *steps, MAX_TIMESTAMP]
 
 
 def without_restarts(steps: Sequence[Any]) -> list[Any]:
     """The same, had nothing failed: only the watermark comes a second time."""
-    return [step[2] if not isinstance(step, int) and step[0] == "restart" else step for step in steps]
+    return [
+        step[2] if not isinstance(step, int) and step[0] == "restart" else step for step in steps
+    ]

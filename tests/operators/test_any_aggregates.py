@@ -1,4 +1,5 @@
-"""The built-in aggregates of rows in every form (running, slices, windows, sessions, batch) against what ``docs/values.md`` says of a list."""
+"""The built-in aggregates of rows in every form (running, slices, windows, sessions, batch) against
+what ``docs/values.md`` says of a list."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ from tests.values import DECIMALS, NUMBERS, add_up, is_nan, shown
 from tests.windowing.slice_harness import Alone, row_windows
 
 KEY = KeySpec(selector=lambda record: 0)
-VALUES = st.lists(NUMBERS, min_size=1, max_size=12).filter(add_up) | st.lists(DECIMALS, min_size=1, max_size=12)
+VALUES = st.lists(NUMBERS, min_size=1, max_size=12).filter(add_up) | st.lists(
+    DECIMALS, min_size=1, max_size=12
+)
 
 
 def in_pair(value: Any, number: int) -> Any:
@@ -52,17 +55,34 @@ def mixed(value: Any, number: int) -> Any:
 
 
 SHAPES: dict[str, tuple[Callable[[Any, int], Any], Any]] = {
-    "pairs": (in_pair, 1), "dicts": (in_dict, "v"), "rows": (in_row, "v"), "numbers": (alone, 0), "dicts and rows": (mixed, "v")}
+    "pairs": (in_pair, 1),
+    "dicts": (in_dict, "v"),
+    "rows": (in_row, "v"),
+    "numbers": (alone, 0),
+    "dicts and rows": (mixed, "v"),
+}
 
 
 def value_in(record: Any) -> Any:
-    return record[1] if isinstance(record, tuple) else record["v"] if isinstance(record, (dict, Row)) else record
+    return (
+        record[1]
+        if isinstance(record, tuple)
+        else record["v"]
+        if isinstance(record, (dict, Row))
+        else record
+    )
 
 
 def replaced(record: Any, value: Any) -> Any:
     if isinstance(record, tuple):
         return record[0], value
-    return {**record, "v": value} if isinstance(record, dict) else Row(n=record["n"], v=value) if isinstance(record, Row) else value
+    return (
+        {**record, "v": value}
+        if isinstance(record, dict)
+        else Row(n=record["n"], v=value)
+        if isinstance(record, Row)
+        else value
+    )
 
 
 def wanted(kind: str, records: list[Any]) -> Any:
@@ -95,7 +115,9 @@ def wanted(kind: str, records: list[Any]) -> Any:
 @example(values=[3.0, float("nan"), 1.0], size=3)
 @example(values=[float("nan"), 3.0, 1.0], size=1)
 @example(values=[0.0, -0.0, 0], size=3)
-def test_running_it_is_that_of_the_records_so_far(kind: str, shape: str, values: list[Any], size: int) -> None:
+def test_running_it_is_that_of_the_records_so_far(
+    kind: str, shape: str, values: list[Any], size: int
+) -> None:
     made, position = SHAPES[shape]
     records = [made(value, number) for number, value in enumerate(values)]
     subtask = Alone(KeyedAggregateOperator(kind, position, KEY))
@@ -103,7 +125,9 @@ def test_running_it_is_that_of_the_records_so_far(kind: str, shape: str, values:
         batch = records[at : at + size]
         subtask.push(RowBatch(batch, [1] * len(batch)))
     found = [record for record, _ in subtask.results]
-    assert shown(found) == shown([wanted(kind, records[: number + 1]) for number in range(len(records))])
+    assert shown(found) == shown(
+        [wanted(kind, records[: number + 1]) for number in range(len(records))]
+    )
 
 
 def reduced(kind: str, position: Any) -> ReduceContents:
@@ -113,21 +137,37 @@ def reduced(kind: str, position: Any) -> ReduceContents:
 FORMS: dict[str, Callable[[str, Any], Any]] = {
     "batch": lambda kind, position: batch_form(KeyedAggregateOperator(kind, position, KEY)),
     "slices": lambda kind, position: row_windows(KEY, Slicing(10, 10, 0), True, kind, position),
-    "slices that overlap": lambda kind, position: row_windows(KEY, Slicing(10, 5, 0), True, kind, position),
-    "slices of all": lambda kind, position: row_windows(None, Slicing(10, 5, 0), True, kind, position),
-    "windows": lambda kind, position: WindowOperator(KEY, TumblingEventTimeWindows(10), contents=reduced(kind, position)),
+    "slices that overlap": lambda kind, position: row_windows(
+        KEY, Slicing(10, 5, 0), True, kind, position
+    ),
+    "slices of all": lambda kind, position: row_windows(
+        None, Slicing(10, 5, 0), True, kind, position
+    ),
+    "windows": lambda kind, position: WindowOperator(
+        KEY, TumblingEventTimeWindows(10), contents=reduced(kind, position)
+    ),
     "windows that overlap": lambda kind, position: WindowOperator(
-        KEY, SlidingEventTimeWindows(10, 5), contents=reduced(kind, position)),
-    "sessions": lambda kind, position: WindowOperator(KEY, EventTimeSessionWindows(50), contents=reduced(kind, position)),
+        KEY, SlidingEventTimeWindows(10, 5), contents=reduced(kind, position)
+    ),
+    "sessions": lambda kind, position: WindowOperator(
+        KEY, EventTimeSessionWindows(50), contents=reduced(kind, position)
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", OF_RECORDS)
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=40)
-@given(values=VALUES, shape=st.sampled_from(sorted(SHAPES)), size=st.sampled_from([1, 12]), restart=st.booleans())
+@given(
+    values=VALUES,
+    shape=st.sampled_from(sorted(SHAPES)),
+    size=st.sampled_from([1, 12]),
+    restart=st.booleans(),
+)
 @example(values=[1, None, 2], shape="pairs", size=1, restart=False)
-def test_of_a_window_or_a_batch_it_is_that_of_all_records(kind: str, form: str, values: list[Any], shape: str, size: int, restart: bool) -> None:
+def test_of_a_window_or_a_batch_it_is_that_of_all_records(
+    kind: str, form: str, values: list[Any], shape: str, size: int, restart: bool
+) -> None:
     made, position = SHAPES[shape]
     records = [made(value, number) for number, value in enumerate(values)]
     subtask = Alone(FORMS[form](kind, position))
@@ -142,7 +182,9 @@ def test_of_a_window_or_a_batch_it_is_that_of_all_records(kind: str, form: str, 
         while subtask.operator.has_rest:
             subtask.operator.emit_rest()
     found = [record for record, _ in subtask.results]
-    assert shown(found) == shown([wanted(kind, records)] * (2 if "overlap" in form or form == "slices of all" else 1))
+    assert shown(found) == shown(
+        [wanted(kind, records)] * (2 if "overlap" in form or form == "slices of all" else 1)
+    )
 
 
 @given(values=VALUES, at=st.integers(0, 12))

@@ -1,4 +1,5 @@
-"""What one key is, whatever operator and backend: over real values, each form against plain dicts with the equality of ``docs/values.md``."""
+"""What one key is, whatever operator and backend: over real values, each form against plain dicts
+with the equality of ``docs/values.md``."""
 
 from __future__ import annotations
 
@@ -41,9 +42,19 @@ def first_of(record: Any) -> Any:
 
 
 CALLED = KeySpec(selector=first_of)
-BACKENDS = ["hashmap", pytest.param("rocksdb", marks=pytest.mark.skipif(find_spec("rocksdict") is None, reason="needs rocksdict"))]
+BACKENDS = [
+    "hashmap",
+    pytest.param(
+        "rocksdb",
+        marks=pytest.mark.skipif(find_spec("rocksdict") is None, reason="needs rocksdict"),
+    ),
+]
 STREAMS = st.lists(KEYS, min_size=1, max_size=24).filter(may_meet)
-TWICE = [NOON.replace(hour=2, minute=30, tzinfo=BERLIN), NOON.replace(hour=2, minute=30, tzinfo=BERLIN, fold=1)]  # equal for a dict, but two moments
+# equal for a dict, but two moments
+TWICE = [
+    NOON.replace(hour=2, minute=30, tzinfo=BERLIN),
+    NOON.replace(hour=2, minute=30, tzinfo=BERLIN, fold=1),
+]
 IN_TUPLES = [(key, 1) for key in TWICE]
 
 
@@ -53,7 +64,10 @@ def pieces(records: list[Any], size: int) -> list[list[Any]]:
 
 @settings(max_examples=300)
 @given(one=KEYS, other=KEYS)
-@example(one=NOON.replace(hour=2, minute=30, tzinfo=BERLIN), other=NOON.replace(hour=0, minute=30, tzinfo=UTC))
+@example(
+    one=NOON.replace(hour=2, minute=30, tzinfo=BERLIN),
+    other=NOON.replace(hour=0, minute=30, tzinfo=UTC),
+)
 @example(one=TWICE[0], other=TWICE[1])
 def test_one_key_is_one_in_dicts_in_the_database_and_on_its_way(one: Any, other: Any) -> None:
     assume(may_meet([one, other]))
@@ -78,7 +92,9 @@ def test_records_of_one_key_go_to_one_channel(keys: list[Any], stamped: bool) ->
     selector = make_selector(Partitioning(PartitioningKind.HASH, FIRST, max_parallelism=128), 3)
     channels: dict[Any, int] = {}
     for _ in range(2):
-        for channel, part in selector.split(RowBatch([(key,) for key in keys], [1] * len(keys) if stamped else None)):
+        for channel, part in selector.split(
+            RowBatch([(key,) for key in keys], [1] * len(keys) if stamped else None)
+        ):
             assert isinstance(part, RowBatch)
             for (key,) in part.values:
                 assert channels.setdefault(key_of(key), channel) == channel
@@ -112,7 +128,9 @@ def add(a: Any, b: Any) -> Any:
 
 
 MAKERS: dict[str, Callable[[KeySpec], Any]] = {
-    "a reduce that is written out": lambda key: KeyedReduceOperator(lambda a, b: (a[0], a[1] + b[1]), key),
+    "a reduce that is written out": lambda key: KeyedReduceOperator(
+        lambda a, b: (a[0], a[1] + b[1]), key
+    ),
     "a reduce that is called": lambda key: KeyedReduceOperator(add, key),
     "sum": lambda key: KeyedAggregateOperator("sum", 1, key),
     "a process function": lambda key: KeyedProcessOperator(Count(), key),
@@ -122,11 +140,18 @@ MAKERS: dict[str, Callable[[KeySpec], Any]] = {
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", MAKERS)
 @settings(max_examples=40)
-@given(keys=STREAMS, key=st.sampled_from([FIRST, CALLED]), size=st.sampled_from([1, 3, 24]), restart=st.integers(0, 24))
+@given(
+    keys=STREAMS,
+    key=st.sampled_from([FIRST, CALLED]),
+    size=st.sampled_from([1, 3, 24]),
+    restart=st.integers(0, 24),
+)
 @example(keys=[1, 1.0, True], key=FIRST, size=24, restart=24)
 @example(keys=TWICE + IN_TUPLES + TWICE, key=FIRST, size=24, restart=24)
 @example(keys=TWICE + IN_TUPLES + TWICE, key=CALLED, size=1, restart=3)
-def test_running_results_are_those_of_a_dict(kind: str, backend: str, keys: list[Any], key: KeySpec, size: int, restart: int) -> None:
+def test_running_results_are_those_of_a_dict(
+    kind: str, backend: str, keys: list[Any], key: KeySpec, size: int, restart: int
+) -> None:
     subtask = Alone(MAKERS[kind](key), backend=backend)
     results: list[Any] = []
     done = 0
@@ -148,7 +173,9 @@ def test_running_results_are_those_of_a_dict(kind: str, backend: str, keys: list
 @settings(max_examples=40)
 @given(keys=STREAMS)
 @example(keys=TWICE + IN_TUPLES + TWICE)
-def test_in_a_batch_job_each_key_has_the_last_of_its_running_results(kind: str, memory: int, keys: list[Any]) -> None:
+def test_in_a_batch_job_each_key_has_the_last_of_its_running_results(
+    kind: str, memory: int, keys: list[Any]
+) -> None:
     last: dict[Any, Any] = {}
     for key, result in zip(keys, running(keys)[0]):
         last[key_of(key)] = result
@@ -160,17 +187,32 @@ def test_in_a_batch_job_each_key_has_the_last_of_its_running_results(kind: str, 
     while subtask.operator.has_rest:
         subtask.operator.emit_rest()
     subtask.operator.close()
-    assert sorted(map(str, map(shown, [record for record, _ in subtask.results]))) == sorted(map(str, map(shown, last.values())))
+    assert sorted(map(str, map(shown, [record for record, _ in subtask.results]))) == sorted(
+        map(str, map(shown, last.values()))
+    )
 
 
 WINDOWS: dict[str, Callable[[KeySpec], Any]] = {
     "slices": lambda key: row_windows(key, Slicing(10, 10, 0), True, "sum", 1),
-    "slices that overlap": lambda key: row_windows(key, Slicing(10, 5, 0), True, "reduce", reduce_function=add),
+    "slices that overlap": lambda key: row_windows(
+        key, Slicing(10, 5, 0), True, "reduce", reduce_function=add
+    ),
     "slices that count": lambda key: row_windows(
-        key, Slicing(10, 10, 0), True, "count", window_function=lambda key, window, found: [(key, *found)]),
-    "windows": lambda key: WindowOperator(key, TumblingEventTimeWindows(10), contents=ReduceContents(add)),
-    "windows that overlap": lambda key: WindowOperator(key, SlidingEventTimeWindows(10, 5), contents=ReduceContents(add)),
-    "sessions": lambda key: WindowOperator(key, EventTimeSessionWindows(5), contents=ReduceContents(add)),
+        key,
+        Slicing(10, 10, 0),
+        True,
+        "count",
+        window_function=lambda key, window, found: [(key, *found)],
+    ),
+    "windows": lambda key: WindowOperator(
+        key, TumblingEventTimeWindows(10), contents=ReduceContents(add)
+    ),
+    "windows that overlap": lambda key: WindowOperator(
+        key, SlidingEventTimeWindows(10, 5), contents=ReduceContents(add)
+    ),
+    "sessions": lambda key: WindowOperator(
+        key, EventTimeSessionWindows(5), contents=ReduceContents(add)
+    ),
 }
 
 
@@ -180,8 +222,11 @@ WINDOWS: dict[str, Callable[[KeySpec], Any]] = {
 @given(keys=STREAMS, size=st.sampled_from([1, 24]), restart=st.booleans())
 @example(keys=TWICE + IN_TUPLES + TWICE, size=24, restart=False)
 @example(keys=TWICE + IN_TUPLES + TWICE, size=1, restart=True)
-@example(keys=[frozenset([1, float("nan")])], size=1, restart=True)  # a set may have another order after a restore
-def test_windows_have_one_result_a_key(kind: str, backend: str, keys: list[Any], size: int, restart: bool) -> None:
+# a set may have another order after a restore
+@example(keys=[frozenset([1, float("nan")])], size=1, restart=True)
+def test_windows_have_one_result_a_key(
+    kind: str, backend: str, keys: list[Any], size: int, restart: bool
+) -> None:
     subtask = Alone(WINDOWS[kind](FIRST), backend=backend)
     for number, batch in enumerate(pieces([(key, 1) for key in keys], size)):
         if restart and number == 1:
@@ -198,13 +243,22 @@ def test_windows_have_one_result_a_key(kind: str, backend: str, keys: list[Any],
         assert found == {str(shown(key_of(key))): count for key, count in counts.values()}
         assert len(subtask.results) == len(counts)
         return
-    assert sorted(str(shown(record)) for record, _ in subtask.results) == sorted(times * [str(shown(each)) for each in counts.values()])
+    assert sorted(str(shown(record)) for record, _ in subtask.results) == sorted(
+        times * [str(shown(each)) for each in counts.values()]
+    )
 
 
 JOINS: dict[str, Callable[[], Any]] = {
-    "window join": lambda: WindowJoinOperator(lambda a, b: (a, b), FIRST, FIRST, TumblingEventTimeWindows(10)),
+    "window join": lambda: WindowJoinOperator(
+        lambda a, b: (a, b), FIRST, FIRST, TumblingEventTimeWindows(10)
+    ),
     "interval join": lambda: IntervalJoinOperator(lambda a, b, ctx: [(a, b)], FIRST, FIRST, -5, 5),
-    "co-group": lambda: WindowCoGroupOperator(lambda a, b: [(one, other) for one in a for other in b], FIRST, FIRST, TumblingEventTimeWindows(10)),
+    "co-group": lambda: WindowCoGroupOperator(
+        lambda a, b: [(one, other) for one in a for other in b],
+        FIRST,
+        FIRST,
+        TumblingEventTimeWindows(10),
+    ),
 }
 
 
@@ -212,7 +266,9 @@ JOINS: dict[str, Callable[[], Any]] = {
 @settings(max_examples=40)
 @given(left=STREAMS, right=STREAMS, size=st.sampled_from([1, 24]), restart=st.booleans())
 @example(left=TWICE + IN_TUPLES, right=TWICE + IN_TUPLES, size=24, restart=False)
-def test_joins_find_partners_of_one_key_and_none_for_none(kind: str, left: list[Any], right: list[Any], size: int, restart: bool) -> None:
+def test_joins_find_partners_of_one_key_and_none_for_none(
+    kind: str, left: list[Any], right: list[Any], size: int, restart: bool
+) -> None:
     assume(may_meet([*left, *right]))
 
     def row(side: str, keys: list[Any]) -> list[Any]:
@@ -228,5 +284,9 @@ def test_joins_find_partners_of_one_key_and_none_for_none(kind: str, left: list[
     do_all(subtasks.operators[0].process_watermark(Watermark(MAX_TIMESTAMP)))
     subtasks.close()
     found = sorted((one[1], other[1]) for (one, other), _ in subtasks.output.main)
-    assert found == sorted((one[1], other[1]) for one in row("l", left) for other in row("r", right)
-                           if key_of(other[0]) in {key_of(one[0])} and (kind == "co-group" or not has_none(one[0])))
+    assert found == sorted(
+        (one[1], other[1])
+        for one in row("l", left)
+        for other in row("r", right)
+        if key_of(other[0]) in {key_of(one[0])} and (kind == "co-group" or not has_none(one[0]))
+    )

@@ -1,4 +1,5 @@
-"""The event loop in its thread, and the functions as they run there. The test holds the futures that functions wait for."""
+"""The event loop in its thread, and the functions as they run there. The test holds the futures
+that functions wait for."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def test_calls_that_come_back_at_once_are_delivered_together(world: World) -> No
     calls = entries(*range(50))
     world.start(twice).submit(calls)
     outcomes = world.next()
-    assert [(entry.value, result, error) for entry, result, error in outcomes] == [(number, [2 * number], None) for number in range(50)]
+    assert [(entry.value, result, error) for entry, result, error in outcomes] == [
+        (number, [2 * number], None) for number in range(50)
+    ]
     assert world.delivered.empty()
 
 
@@ -72,10 +75,14 @@ def test_calls_wait_side_by_side(world: World) -> None:
     assert all_there.wait(PATIENCE_S)
     for value in (3, 1, 2):
         waiting[value].get_loop().call_soon_threadsafe(waiting[value].set_result, f"answer {value}")
-        assert [(entry.value, result) for entry, result, _ in world.next()] == [(value, [f"answer {value}"])]
+        assert [(entry.value, result) for entry, result, _ in world.next()] == [
+            (value, [f"answer {value}"])
+        ]
 
 
-@pytest.mark.parametrize("raised", [ValueError("no"), asyncio.CancelledError(), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "raised", [ValueError("no"), asyncio.CancelledError(), KeyboardInterrupt()]
+)
 def test_whatever_a_function_raises_is_an_outcome(world: World, raised: BaseException) -> None:
     async def fail(value: int) -> list[Any]:
         raise raised
@@ -114,7 +121,9 @@ def test_a_cancelled_call_is_not_delivered_and_learns_of_it(world: World) -> Non
     assert [entry.value for entry, _, _ in world.next()] == ["quick"]
 
 
-def test_closing_cancels_what_is_under_way_also_what_the_function_started_itself(world: World) -> None:
+def test_closing_cancels_what_is_under_way_also_what_the_function_started_itself(
+    world: World,
+) -> None:
     begun = threading.Event()
     ended: list[str] = []
 
@@ -144,8 +153,9 @@ def test_closing_cancels_what_is_under_way_also_what_the_function_started_itself
     loop.close()  # again does no harm
 
 
-def test_a_function_that_blocks_does_not_keep_the_task_from_ending(world: World, monkeypatch: pytest.MonkeyPatch,
-                                                                   caplog: pytest.LogCaptureFixture) -> None:
+def test_a_function_that_blocks_does_not_keep_the_task_from_ending(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(async_loop, "JOIN_S", 0.01)
     begun, may_end = threading.Event(), threading.Event()
 

@@ -1,4 +1,5 @@
-"""An asynchronous operator that is restored with more than it may have under way: everything is called for, a capacity at a time, nothing twice."""
+"""An asynchronous operator that is restored with more than it may have under way: everything is
+called for, a capacity at a time, nothing twice."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def test_new_records_come_behind_the_restored_ones(mode: Any) -> None:
 
 
 @MODES
-def test_what_waits_for_room_is_saved_with_what_is_under_way_and_what_has_gone_out_is_not(mode: Any) -> None:
+def test_what_waits_for_room_is_saved_with_what_is_under_way_and_what_has_gone_out_is_not(
+    mode: Any,
+) -> None:
     harness = full(mode, capacity=2)
     harness.loop.answer(1)
     assert harness.output == [1]
@@ -55,14 +58,25 @@ def test_in_order_a_finished_record_that_had_to_wait_is_called_for_again() -> No
     harness = full(ORDERED)
     harness.loop.answer(3)
     assert harness.output == []
-    assert AsyncHarness(mode=ORDERED, capacity=10, restored=harness.snapshot()).under_way == [1, 2, 3, 4, 5]
+    assert AsyncHarness(mode=ORDERED, capacity=10, restored=harness.snapshot()).under_way == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
 
 
 def test_without_order_a_record_that_has_gone_out_is_not_called_for_again() -> None:
     harness = full(UNORDERED)
     harness.loop.answer(3)
     assert harness.output == [3]
-    assert AsyncHarness(mode=UNORDERED, capacity=10, restored=harness.snapshot()).under_way == [1, 2, 4, 5]
+    assert AsyncHarness(mode=UNORDERED, capacity=10, restored=harness.snapshot()).under_way == [
+        1,
+        2,
+        4,
+        5,
+    ]
 
 
 @MODES

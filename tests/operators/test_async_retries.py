@@ -11,7 +11,7 @@ from flinkpy.operators.async_io.async_functions import AsyncFunction
 from flinkpy.operators.async_io.retry import AsyncRetryStrategy
 from tests.operators.async_harness import AGAIN, SECOND, UNORDERED, AsyncHarness, Patient
 
-# -- timeouts ------------------------------------------------------------------------------------------------------------------
+# -- timeouts --------------------------------------------------------------------------------------
 
 
 def test_a_call_that_does_not_come_back_in_time_fails_the_job() -> None:
@@ -80,7 +80,7 @@ def test_time_begins_with_the_call_not_with_the_wait_for_room() -> None:
     assert harness.output == ["a", "b"]
 
 
-# -- retries -------------------------------------------------------------------------------------------------------------------
+# -- retries ---------------------------------------------------------------------------------------
 
 
 def test_an_outcome_of_no_use_is_tried_again_after_the_pause() -> None:
@@ -120,7 +120,11 @@ def test_other_exceptions_are_not_tried_again() -> None:
 
 
 def test_the_timeout_covers_all_attempts_and_pauses() -> None:
-    harness = AsyncHarness(Patient(), strategy=AsyncRetryStrategy.fixed_delay(100, 400, lambda results: not results), timeout=SECOND)
+    harness = AsyncHarness(
+        Patient(),
+        strategy=AsyncRetryStrategy.fixed_delay(100, 400, lambda results: not results),
+        timeout=SECOND,
+    )
     harness.push(["a"])
     for _ in range(2):
         harness.loop.answer("a", with_=lambda value: [])
@@ -133,7 +137,9 @@ def test_the_timeout_covers_all_attempts_and_pauses() -> None:
 
 
 def test_pauses_grow_exponentially_for_each_record_by_itself() -> None:
-    strategy = AsyncRetryStrategy.exponential_backoff(10, 100, 350, 2.0, lambda results: not results)
+    strategy = AsyncRetryStrategy.exponential_backoff(
+        10, 100, 350, 2.0, lambda results: not results
+    )
     harness = AsyncHarness(strategy=strategy, timeout=100 * SECOND, capacity=2)
     harness.push(["a", "b"])
     for pause in (0.1, 0.2, 0.35, 0.35):
@@ -148,7 +154,10 @@ def test_pauses_grow_exponentially_for_each_record_by_itself() -> None:
 
 
 def test_a_predicate_that_raises_fails_the_job_with_the_record() -> None:
-    harness = AsyncHarness(strategy=AsyncRetryStrategy.fixed_delay(1, 1, lambda results: results[0] > 0), timeout=SECOND)
+    harness = AsyncHarness(
+        strategy=AsyncRetryStrategy.fixed_delay(1, 1, lambda results: results[0] > 0),
+        timeout=SECOND,
+    )
     harness.push(["a"])
     with pytest.raises(UserCodeError, match="IndexError") as raised:
         harness.loop.answer("a", with_=lambda value: [])

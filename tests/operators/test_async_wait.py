@@ -1,4 +1,5 @@
-"""The asynchronous operator, with calls that come back when the test says so. What is expected is what Flink documents of async I/O."""
+"""The asynchronous operator, with calls that come back when the test says so. What is expected is
+what Flink documents of async I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from flinkpy.state.saved_state import redistribute_all
 from tests.operators.async_harness import AGAIN, ORDERED, SECOND, UNORDERED, AsyncHarness, Patient
 from tests.operators.harness import ChainHarness, linear
 
-# -- order ---------------------------------------------------------------------------------------------------------------------
+# -- order -----------------------------------------------------------------------------------------
 
 
 def test_in_order_a_slow_call_holds_back_those_behind_it() -> None:
@@ -55,7 +56,11 @@ def test_no_record_passes_a_watermark_in_either_direction(mode: Any) -> None:
     harness.loop.answer("b")
     assert harness.elements == ([] if mode is ORDERED else [("b", 2)])
     harness.loop.answer("a")
-    assert harness.elements == ([("a", 1), ("b", 2), 2, ("c", 3), 3] if mode is ORDERED else [("b", 2), ("a", 1), 2, ("c", 3), 3])
+    assert harness.elements == (
+        [("a", 1), ("b", 2), 2, ("c", 3), 3]
+        if mode is ORDERED
+        else [("b", 2), ("a", 1), 2, ("c", 3), 3]
+    )
 
 
 @pytest.mark.parametrize("mode", [ORDERED, UNORDERED])
@@ -92,7 +97,12 @@ def test_a_status_keeps_its_place_and_a_latency_marker_does_not_wait() -> None:
 def test_any_number_of_results_get_the_records_timestamp() -> None:
     harness = AsyncHarness(capacity=3)
     harness.push(["none", "one", "two"], [1, 2, 3])
-    harness.loop.answer("none", "one", "two", with_=lambda value: {"none": None, "one": (1,), "two": [21, 22]}[value])
+    harness.loop.answer(
+        "none",
+        "one",
+        "two",
+        with_=lambda value: {"none": None, "one": (1,), "two": [21, 22]}[value],
+    )
     assert harness.elements == [(1, 2), (21, 3), (22, 3)]
 
 
@@ -105,7 +115,7 @@ def test_records_with_and_without_timestamps_keep_what_they_have() -> None:
     assert harness.elements == ["a", ("b", 1), ("c", 2), "d"]
 
 
-# -- capacity ------------------------------------------------------------------------------------------------------------------
+# -- capacity --------------------------------------------------------------------------------------
 
 
 def test_a_batch_larger_than_the_capacity_waits_and_nothing_is_lost() -> None:
@@ -148,7 +158,7 @@ def test_what_comes_while_there_is_no_room_waits_in_its_place() -> None:
     assert harness.elements == [("a", 1), ("b", 2), 2, ("c", 3), 3]
 
 
-# -- the end -------------------------------------------------------------------------------------------------------------------
+# -- the end ---------------------------------------------------------------------------------------
 
 
 def test_the_end_of_the_input_waits_for_all_that_is_under_way() -> None:
@@ -178,7 +188,9 @@ class SaysGoodbye(OneInputOperator):
 
 def test_in_a_chain_those_behind_finish_when_the_last_result_is_through() -> None:
     inner = AsyncHarness(capacity=5)
-    harness = ChainHarness(linear(SaysGoodbye(), inner.operator, MapOperator(str.upper), SaysGoodbye()))
+    harness = ChainHarness(
+        linear(SaysGoodbye(), inner.operator, MapOperator(str.upper), SaysGoodbye())
+    )
     harness.push(["a"])
     assert not harness.chain.finish()
     loop = inner.loops[-1]
@@ -213,7 +225,7 @@ def test_a_function_is_closed_even_if_it_could_not_be_opened() -> None:
     assert function.life == ["close"]
 
 
-# -- failures ------------------------------------------------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------------------
 
 
 def test_an_exception_names_the_operator_and_the_record() -> None:
@@ -227,15 +239,19 @@ def test_an_exception_names_the_operator_and_the_record() -> None:
 def test_a_result_that_is_no_list_is_refused_with_what_to_write() -> None:
     harness = AsyncHarness()
     harness.push(["a"])
-    with pytest.raises(UserCodeError, match=r"gives a list of results, this is 'text': write \[result\]"):
+    with pytest.raises(
+        UserCodeError, match=r"gives a list of results, this is 'text': write \[result\]"
+    ):
         harness.loop.answer("a", with_=lambda value: "text")
 
 
-# -- state ---------------------------------------------------------------------------------------------------------------------
+# -- state -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", [ORDERED, UNORDERED])
-def test_records_whose_results_have_not_gone_out_are_called_for_again_before_new_ones(mode: Any) -> None:
+def test_records_whose_results_have_not_gone_out_are_called_for_again_before_new_ones(
+    mode: Any,
+) -> None:
     before = AsyncHarness(mode=mode, capacity=3)
     before.push(range(8), range(10, 18))
     before.loop.answer(0)
@@ -284,23 +300,26 @@ def test_records_under_way_are_shared_out_when_the_parallelism_changes(paralleli
     assert sorted(found) == [*range(5), *range(10, 15)]
 
 
-# -- what is refused -------------------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------
 
 
 async def fine(value: Any) -> list[Any]:
     return [value]
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"capacity": 0}, "from 1 on"),
-    ({"timeout": -1}, "cannot be negative"),
-    ({"timeout": "1 s"}, "the timeout is a Time"),
-    ({"strategy": 3}, "AsyncRetryStrategy"),
-    ({"strategy": AGAIN}, "retries need a timeout"),
-    ({"function": lambda value: [value]}, "declare it with 'async def'"),
-    ({"function": 3}, "pass an AsyncFunction"),
-    ({"function": Patient}, r"write Patient\(\)"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"capacity": 0}, "from 1 on"),
+        ({"timeout": -1}, "cannot be negative"),
+        ({"timeout": "1 s"}, "the timeout is a Time"),
+        ({"strategy": 3}, "AsyncRetryStrategy"),
+        ({"strategy": AGAIN}, "retries need a timeout"),
+        ({"function": lambda value: [value]}, "declare it with 'async def'"),
+        ({"function": 3}, "pass an AsyncFunction"),
+        ({"function": Patient}, r"write Patient\(\)"),
+    ],
+)
 def test_what_cannot_work_is_refused_at_once(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         AsyncHarness(**{"function": fine, **arguments})
@@ -327,7 +346,9 @@ def test_a_strategy_refuses_numbers_that_are_not_positive(arguments: Any) -> Non
         AsyncRetryStrategy.fixed_delay(*arguments)
 
 
-def test_a_dead_letter_goes_out_when_its_results_would_and_is_part_of_no_checkpoint_before() -> None:
+def test_a_dead_letter_goes_out_when_its_results_would_and_is_part_of_no_checkpoint_before() -> (
+    None
+):
     harness = AsyncHarness(mode=ORDERED, capacity=4, policy=ErrorPolicy.divert(OutputTag("dead")))
     sides: list[Any] = []
 
@@ -338,8 +359,13 @@ def test_a_dead_letter_goes_out_when_its_results_would_and_is_part_of_no_checkpo
     harness.push([1, 2])
     harness.loop.fail(2, ValueError("no"))
     assert sides == []
-    assert [value for value, _ in harness.operator.context.operator_state.engine_list(IN_FLIGHT).get()] == []
+    assert [
+        value for value, _ in harness.operator.context.operator_state.engine_list(IN_FLIGHT).get()
+    ] == []
     harness.snapshot()
-    assert [value for value, _ in harness.operator.context.operator_state.engine_list(IN_FLIGHT).get()] == [1, 2]  # both are called again
+    # both are called again
+    assert [
+        value for value, _ in harness.operator.context.operator_state.engine_list(IN_FLIGHT).get()
+    ] == [1, 2]
     harness.loop.answer(1)
     assert (harness.elements, [letter.record for letter in sides]) == ([1], [2])

@@ -14,7 +14,13 @@ import flinkpy
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch
 from flinkpy.core.errors import EngineError
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import BatchForm, OneInputOperator, SourceOperator, StreamOperator, TwoInputOperator
+from flinkpy.operators.base import (
+    BatchForm,
+    OneInputOperator,
+    SourceOperator,
+    StreamOperator,
+    TwoInputOperator,
+)
 from flinkpy.operators.batch.batch_forms import batch_form
 from flinkpy.operators.functions import (
     CoMapFunction,
@@ -24,7 +30,11 @@ from flinkpy.operators.functions import (
     TimeDomain,
 )
 from flinkpy.operators.keyed_state import KeyedStateOperator
-from flinkpy.operators.process.process_operators import CoMapOperator, KeyedCoProcessOperator, KeyedProcessOperator
+from flinkpy.operators.process.process_operators import (
+    CoMapOperator,
+    KeyedCoProcessOperator,
+    KeyedProcessOperator,
+)
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.rows.keyed_stages import KeyedMapOperator
 from flinkpy.operators.rows.stateless import MapOperator
@@ -33,7 +43,10 @@ from tests.operators.batch_harness import BatchHarness
 from tests.operators.harness import ChainHarness, linear
 
 BY_FIRST = KeySpec(lambda pair: pair[0])
-PAIRS = st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-9, 9)), min_size=1, max_size=8), max_size=6)
+PAIRS = st.lists(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(-9, 9)), min_size=1, max_size=8),
+    max_size=6,
+)
 
 
 def last_of_each_key(results: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -42,14 +55,19 @@ def last_of_each_key(results: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
 
 OPERATORS: list[Callable[[], StreamOperator]] = [
     lambda: KeyedReduceOperator(lambda a, b: (a[0], a[1] * 3 + b[1]), BY_FIRST),
-    *[lambda kind=kind: KeyedAggregateOperator(kind, 1, BY_FIRST) for kind in ("sum", "min", "max", "min_by", "max_by")],
+    *[
+        lambda kind=kind: KeyedAggregateOperator(kind, 1, BY_FIRST)
+        for kind in ("sum", "min", "max", "min_by", "max_by")
+    ],
 ]
 
 
 @pytest.mark.parametrize("make", OPERATORS)
 @pytest.mark.parametrize("memory", [0, 1 << 20])
 @given(batches=PAIRS)
-def test_the_one_result_of_a_key_is_its_last_one_in_a_stream(make: Callable[[], StreamOperator], memory: int, batches: list[list[Any]]) -> None:
+def test_the_one_result_of_a_key_is_its_last_one_in_a_stream(
+    make: Callable[[], StreamOperator], memory: int, batches: list[list[Any]]
+) -> None:
     stream, batch = ChainHarness(linear(make())), BatchHarness(make(), memory)
     for values in batches:
         stream.push(values)
@@ -68,19 +86,32 @@ class Story(KeyedProcessFunction):
 
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
         self.seen.update((self.seen.value() or 0) + 1)
-        yield ctx.get_current_key(), "value", value[1], self.seen.value(), ctx.timer_service().current_watermark() == MIN_TIMESTAMP
+        yield (
+            ctx.get_current_key(),
+            "value",
+            value[1],
+            self.seen.value(),
+            ctx.timer_service().current_watermark() == MIN_TIMESTAMP,
+        )
         ctx.timer_service().register_processing_time_timer(1)
         ctx.timer_service().register_event_time_timer(value[1] + 10)
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
-        yield (ctx.get_current_key(), "event" if ctx.time_domain() is TimeDomain.EVENT_TIME else "processing", timestamp, self.seen.value(),
-               ctx.timer_service().current_watermark() == MAX_TIMESTAMP)
+        yield (
+            ctx.get_current_key(),
+            "event" if ctx.time_domain() is TimeDomain.EVENT_TIME else "processing",
+            timestamp,
+            self.seen.value(),
+            ctx.timer_service().current_watermark() == MAX_TIMESTAMP,
+        )
         ctx.timer_service().register_event_time_timer(timestamp + 1)
         ctx.timer_service().register_processing_time_timer(timestamp + 1)
 
 
 @pytest.mark.parametrize("memory", [0, 1 << 20])
-def test_one_key_is_processed_after_the_other_by_time_and_its_timers_fire_at_its_end(memory: int) -> None:
+def test_one_key_is_processed_after_the_other_by_time_and_its_timers_fire_at_its_end(
+    memory: int,
+) -> None:
     harness = BatchHarness(KeyedProcessOperator(Story(), BY_FIRST), memory)
     harness.push([("a", 5), ("b", 4), ("a", 3)], [5, 4, 3])
     harness.timers.advance(1000)
@@ -88,8 +119,20 @@ def test_one_key_is_processed_after_the_other_by_time_and_its_timers_fire_at_its
     results = harness.end()
     of_key = {key: [result[1:] for result in results if result[0] == key] for key in "ab"}
     assert of_key == {
-        "a": [("value", 3, 1, True), ("value", 5, 2, True), ("event", 13, 2, True), ("event", 15, 2, True), ("processing", 1, 2, True)],
-        "b": [("value", 1, 1, True), ("value", 4, 2, True), ("event", 11, 2, True), ("event", 14, 2, True), ("processing", 1, 2, True)],
+        "a": [
+            ("value", 3, 1, True),
+            ("value", 5, 2, True),
+            ("event", 13, 2, True),
+            ("event", 15, 2, True),
+            ("processing", 1, 2, True),
+        ],
+        "b": [
+            ("value", 1, 1, True),
+            ("value", 4, 2, True),
+            ("event", 11, 2, True),
+            ("event", 14, 2, True),
+            ("processing", 1, 2, True),
+        ],
     }
     assert [result[0] for result in results] in (["a"] * 5 + ["b"] * 5, ["b"] * 5 + ["a"] * 5)
 
@@ -124,7 +167,12 @@ def test_two_keyed_inputs_are_merged_by_key_and_time(memory: int) -> None:
     harness.push([("a", 0), ("b", 0), ("a", 0)], [5, 1, 2], input_index=1)
     harness.push([("a", 0), ("a", 0), ("b", 0)], [2, 3, 9], input_index=0)
     results = harness.end()
-    assert [result[1:] for result in results if result[0] == "a"] == [(1, 2), (2, 2), (1, 3), (2, 5)]
+    assert [result[1:] for result in results if result[0] == "a"] == [
+        (1, 2),
+        (2, 2),
+        (1, 3),
+        (2, 5),
+    ]
     assert [result[1:] for result in results if result[0] == "b"] == [(2, 1), (1, 9)]
 
 
@@ -154,19 +202,33 @@ def operators_of_flinkpy() -> list[type[StreamOperator]]:
         found |= dict.fromkeys(below)
         waiting += below
     inputs = (OneInputOperator, TwoInputOperator, SourceOperator)
-    return [each for each in found if each.__module__.startswith("flinkpy.") and issubclass(each, inputs) and not inspect.isabstract(each)]
+    return [
+        each
+        for each in found
+        if each.__module__.startswith("flinkpy.")
+        and issubclass(each, inputs)
+        and not inspect.isabstract(each)
+    ]
 
 
 def test_every_operator_says_how_it_runs_in_a_batch_job() -> None:
     operators = operators_of_flinkpy()
     assert len(operators) > 30
-    assert [each.__name__ for each in operators if not isinstance(getattr(each, "batch_form", None), BatchForm)] == []
+    assert [
+        each.__name__
+        for each in operators
+        if not isinstance(getattr(each, "batch_form", None), BatchForm)
+    ] == []
 
 
 def test_no_operator_with_keyed_state_takes_over_the_batch_form_of_one_without() -> None:
     """``distinct`` over columns passes records on as they come, also in a batch job."""
     distinct = ("DistinctRowsOperator", "ExpiringDistinctRowsOperator")
-    keyed = [each for each in operators_of_flinkpy() if issubclass(each, KeyedStateOperator) and each.__name__ not in distinct]
+    keyed = [
+        each
+        for each in operators_of_flinkpy()
+        if issubclass(each, KeyedStateOperator) and each.__name__ not in distinct
+    ]
     assert len(keyed) > 10
     assert [each.__name__ for each in keyed if each.batch_form is BatchForm.AS_IN_STREAM] == []
 
@@ -176,7 +238,10 @@ def test_an_operator_that_does_not_say_how_it_runs_in_a_batch_job_is_refused() -
         def process_batch(self, batch: Batch) -> None:
             self.output.emit(batch)
 
-    with pytest.raises(EngineError, match="Forgetful does not say how it runs in a batch job: set its attribute batch_form"):
+    with pytest.raises(
+        EngineError,
+        match="Forgetful does not say how it runs in a batch job: set its attribute batch_form",
+    ):
         batch_form(Forgetful())
 
 

@@ -1,4 +1,5 @@
-"""The broadcast state pattern's operators: contexts, timers, side outputs, what may be written where, snapshots and rescaling."""
+"""The broadcast state pattern's operators: contexts, timers, side outputs, what may be written
+where, snapshots and rescaling."""
 
 from __future__ import annotations
 
@@ -18,11 +19,21 @@ from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import FORWARD, KeySpec
 from flinkpy.operators.base import StreamOperator
-from flinkpy.operators.checkpointed import CheckpointedFunction, FunctionInitializationContext, FunctionSnapshotContext
+from flinkpy.operators.checkpointed import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.functions import RuntimeContext, TimeDomain
-from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
-from flinkpy.operators.process.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from flinkpy.operators.process.broadcast import (
+    BroadcastProcessOperator,
+    KeyedBroadcastProcessOperator,
+)
+from flinkpy.operators.process.broadcast_functions import (
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from flinkpy.state.saved_state import SavedState, redistribute_all
 from tests.operators import harness as harnesses
@@ -40,7 +51,9 @@ BACKENDS = ["hashmap", "rocksdb"]
 class _Harness(ChainHarness):
     """With a task and options of its own."""
 
-    def __init__(self, config: ChainConfig, task: TaskInfo = harnesses.TASK, backend: str = "hashmap") -> None:
+    def __init__(
+        self, config: ChainConfig, task: TaskInfo = harnesses.TASK, backend: str = "hashmap"
+    ) -> None:
         self._task, self._options = task, {"state.backend.type": backend}
         super().__init__(config, open_it=False)
 
@@ -48,7 +61,9 @@ class _Harness(ChainHarness):
         return replace(super().context(operator), task=self._task, configuration=self._options)
 
 
-def started(operator: StreamOperator, saved: SavedState | None = None, backend: str = "hashmap") -> ChainHarness:
+def started(
+    operator: StreamOperator, saved: SavedState | None = None, backend: str = "hashmap"
+) -> ChainHarness:
     harness = _Harness(linear(operator, inputs=2), backend=backend)
     operator.initialize_state(saved)
     harness.chain.open()
@@ -71,7 +86,15 @@ def test_elements_see_what_broadcast_elements_have_left() -> None:
     harness.push(["a", "c"])
     harness.push([("a", 3)], input_index=1)
     harness.push(["a"])
-    assert harness.output == [("a", None), ("rule", "a"), ("rule", "b"), ("a", 1), ("c", None), ("rule", "a"), ("a", 3)]
+    assert harness.output == [
+        ("a", None),
+        ("rule", "a"),
+        ("rule", "b"),
+        ("a", 1),
+        ("c", None),
+        ("rule", "a"),
+        ("a", 3),
+    ]
 
 
 class Probe(BroadcastProcessFunction):
@@ -88,7 +111,10 @@ class Probe(BroadcastProcessFunction):
 def with_side_output(operator: StreamOperator) -> ChainHarness:
     edges = (NetworkEdge(0, FORWARD), NetworkEdge(1, FORWARD, "side"))
     name = linear(operator).head
-    return ChainHarness(ChainConfig((ChainedOperator(name.operator_id, name.name, None, operator, edges),), 2), writers=2)
+    return ChainHarness(
+        ChainConfig((ChainedOperator(name.operator_id, name.name, None, operator, edges),), 2),
+        writers=2,
+    )
 
 
 def test_contexts_know_time_and_results_may_go_to_a_side_output() -> None:
@@ -100,12 +126,23 @@ def test_contexts_know_time_and_results_may_go_to_a_side_output() -> None:
     harness.push(["e", "f"], [41, 42])
     harness.push(["none"])
     assert harness.writers[0].stamped == [
-        ("b", 12), (("e", 41, 40, 1500), 41), (("f", 42, 40, 1500), 42), (("none", None, 40, 1500), None)]
+        ("b", 12),
+        (("e", 41, 40, 1500), 41),
+        (("f", 42, 40, 1500), 42),
+        (("none", None, 40, 1500), None),
+    ]
     assert harness.writers[1].stamped == [(("b", 12, 10), 12)]
 
 
-@pytest.mark.parametrize("write", [
-    lambda state: state.put("a", 1), lambda state: state.remove("a"), lambda state: state.clear(), lambda state: state.put_all({"a": 1})])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda state: state.put("a", 1),
+        lambda state: state.remove("a"),
+        lambda state: state.clear(),
+        lambda state: state.put_all({"a": 1}),
+    ],
+)
 def test_elements_cannot_write_broadcast_state(write: Any) -> None:
     class Wrong(Lookup):
         def process_element(self, value: Any, ctx: Any) -> Any:
@@ -118,7 +155,9 @@ def test_elements_cannot_write_broadcast_state(write: Any) -> None:
 
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("keyed", [False, True])
-def test_a_state_broadcast_was_not_given_is_refused_and_the_known_ones_named(side: int, keyed: bool) -> None:
+def test_a_state_broadcast_was_not_given_is_refused_and_the_known_ones_named(
+    side: int, keyed: bool
+) -> None:
     class Wrong(BroadcastProcessFunction):
         descriptor: Any = MapStateDescriptor("rulez", Types.STRING(), Types.INT())
 
@@ -128,9 +167,15 @@ def test_a_state_broadcast_was_not_given_is_refused_and_the_known_ones_named(sid
         process_broadcast_element = process_element
 
     descriptors = [RULES, LIMITS]
-    operator = KeyedBroadcastProcessOperator(Wrong(), descriptors, FIRST) if keyed else BroadcastProcessOperator(Wrong(), descriptors)
+    operator = (
+        KeyedBroadcastProcessOperator(Wrong(), descriptors, FIRST)
+        if keyed
+        else BroadcastProcessOperator(Wrong(), descriptors)
+    )
     harness = started(operator)
-    with pytest.raises(FlinkpyError, match=r"no broadcast state 'rulez' here: .* 'rules', 'limits'"):
+    with pytest.raises(
+        FlinkpyError, match=r"no broadcast state 'rulez' here: .* 'rules', 'limits'"
+    ):
         harness.push(["a"], input_index=side)
     operator.function.descriptor = ValueStateDescriptor("rules")
     with pytest.raises(FlinkpyError, match="takes a MapStateDescriptor"):
@@ -175,7 +220,9 @@ def test_each_state_is_its_own() -> None:
 
     operator = BroadcastProcessOperator(Two(), [RULES, LIMITS])
     started(operator).push([("a", 1), ("a", 10), ("b", 11)], input_index=1)
-    again = started(BroadcastProcessOperator(Two(), [RULES, LIMITS]), operator.freeze_state(BARRIER).write())
+    again = started(
+        BroadcastProcessOperator(Two(), [RULES, LIMITS]), operator.freeze_state(BARRIER).write()
+    )
     again.push(["x"])
     assert again.output == [([("a", 1)], [("a", 10), ("b", 11)])]
 
@@ -190,7 +237,7 @@ def test_what_the_function_raises_names_operator_and_element() -> None:
     assert error.value.record == "('a', 1)"
 
 
-# -- on keys -------------------------------------------------------------------------------------------------------------
+# -- on keys ---------------------------------------------------------------------------------------
 
 
 class Waiting(KeyedBroadcastProcessFunction):
@@ -257,7 +304,9 @@ def test_keyed_state_without_a_key_is_refused(backend: str) -> None:
     harness = started(KeyedBroadcastProcessOperator(Wrong(), [RULES], FIRST), backend=backend)
     harness.push(["a1"])
     for value in ("before", "after"):
-        with pytest.raises(FlinkpyError, match=r"a broadcast element has no key.*apply_to_keyed_state"):
+        with pytest.raises(
+            FlinkpyError, match=r"a broadcast element has no key.*apply_to_keyed_state"
+        ):
             harness.push([value], input_index=1)
     harness.push(["a2"])  # the element side has its key again
     assert harness.chain.close() == []
@@ -287,7 +336,14 @@ class Timers(KeyedBroadcastProcessFunction):
     def on_timer(self, timestamp: int, ctx: Any) -> Any:
         with pytest.raises(ProgramError, match="read-only"):
             ctx.get_broadcast_state(RULES).put("rule", "changed")
-        yield "timer", timestamp, ctx.get_current_key(), ctx.time_domain(), ctx.timestamp(), ctx.get_broadcast_state(RULES).get("rule")
+        yield (
+            "timer",
+            timestamp,
+            ctx.get_current_key(),
+            ctx.time_domain(),
+            ctx.timestamp(),
+            ctx.get_broadcast_state(RULES).get("rule"),
+        )
 
 
 def test_timers_fire_for_their_key_and_may_read_broadcast_state() -> None:
@@ -300,8 +356,13 @@ def test_timers_fire_for_their_key_and_may_read_broadcast_state() -> None:
     harness.control(Watermark(50))
     harness.timers.advance(3.001)
     assert harness.writers[0].stamped == [
-        (("broadcast", 5, 10), 12), (("element", "k1", 40), 13), (("element", "k2", 40), 15), (("broadcast", 6, 40), 16),
-        (("timer", 41, "k", TimeDomain.EVENT_TIME, 41, 6), 41), (("timer", 3000, "k", TimeDomain.PROCESSING_TIME, 3000, 6), None)]
+        (("broadcast", 5, 10), 12),
+        (("element", "k1", 40), 13),
+        (("element", "k2", 40), 15),
+        (("broadcast", 6, 40), 16),
+        (("timer", 41, "k", TimeDomain.EVENT_TIME, 41, 6), 41),
+        (("timer", 3000, "k", TimeDomain.PROCESSING_TIME, 3000, 6), None),
+    ]
     assert harness.writers[1].values == [5, 6]
 
 
@@ -310,7 +371,10 @@ def test_timers_keyed_and_broadcast_state_survive_together() -> None:
     harness = started(operator)
     harness.push(["k1"], [1])
     harness.push([8], [2], input_index=1)
-    again = started(KeyedBroadcastProcessOperator(Timers(), [RULES], FIRST), operator.freeze_state(BARRIER).write())
+    again = started(
+        KeyedBroadcastProcessOperator(Timers(), [RULES], FIRST),
+        operator.freeze_state(BARRIER).write(),
+    )
     again.chain.control(Watermark(41))
     assert again.output == [("timer", 41, "k", TimeDomain.EVENT_TIME, 41, 8)]
 
@@ -319,7 +383,9 @@ def test_the_functions_own_operator_state_lies_beside_the_broadcast_state() -> N
     class Both(Lookup, CheckpointedFunction):
         def initialize_state(self, context: FunctionInitializationContext) -> None:
             self.rules = context.get_operator_state_store().get_broadcast_state(RULES)
-            self.more = context.get_operator_state_store().get_list_state(ListStateDescriptor("more", Types.INT()))
+            self.more = context.get_operator_state_store().get_list_state(
+                ListStateDescriptor("more", Types.INT())
+            )
 
         def snapshot_state(self, context: FunctionSnapshotContext) -> None:
             self.more.update([len(list(self.rules.keys()))])
@@ -332,16 +398,24 @@ def test_the_functions_own_operator_state_lies_beside_the_broadcast_state() -> N
     assert again.function.rules.items() == [("a", 1), ("b", 2)]
 
 
-# -- rescaling -------------------------------------------------------------------------------------------------------------
+# -- rescaling -------------------------------------------------------------------------------------
 
-STEPS = st.lists(st.one_of(st.tuples(st.just("rule"), st.sampled_from("abc")), st.tuples(st.just("element"), st.sampled_from("abcdef"))), max_size=20)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("rule"), st.sampled_from("abc")),
+        st.tuples(st.just("element"), st.sampled_from("abcdef")),
+    ),
+    max_size=20,
+)
 
 
 class Subtasks:
     """All subtasks of one operator: elements go by key, broadcast elements to all."""
 
     def __init__(self, parallelism: int, saved: Sequence[SavedState | None]) -> None:
-        self.operators = [KeyedBroadcastProcessOperator(Waiting(), [RULES], FIRST) for _ in range(parallelism)]
+        self.operators = [
+            KeyedBroadcastProcessOperator(Waiting(), [RULES], FIRST) for _ in range(parallelism)
+        ]
         self.harnesses = []
         for subtask, (operator, state) in enumerate(zip(self.operators, saved)):
             attempt = harnesses.ATTEMPT._replace(subtask_index=subtask)
@@ -367,14 +441,16 @@ class Subtasks:
 
 @given(STEPS, STEPS, st.integers(1, 4), st.integers(1, 4))
 def test_a_rescaled_operator_gives_what_one_gives_that_never_stopped(
-    first: list[tuple[str, str]], then: list[tuple[str, str]], before: int, after: int,
+    first: list[tuple[str, str]], then: list[tuple[str, str]], before: int, after: int
 ) -> None:
     never_stopped = Subtasks(1, [None])
     subtasks = Subtasks(before, [None] * before)
     for number, step in enumerate(first):
         never_stopped.push(step, number)
         subtasks.push(step, number)
-    saved = redistribute_all([operator.freeze_state(BARRIER).write() for operator in subtasks.operators], 128, after)
+    saved = redistribute_all(
+        [operator.freeze_state(BARRIER).write() for operator in subtasks.operators], 128, after
+    )
     assert all(each.operator for each in saved)
     rescaled = Subtasks(after, saved)
     for number, step in enumerate(then, len(first)):

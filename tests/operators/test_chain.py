@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from flinkpy.core.elements import Batch, CheckpointBarrier, EndOfData, EndOfPartition, LatencyMarker, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.elements import (
+    Batch,
+    CheckpointBarrier,
+    EndOfData,
+    EndOfPartition,
+    LatencyMarker,
+    RowBatch,
+    Watermark,
+    WatermarkStatus,
+)
 from flinkpy.core.errors import EngineError, ProgramError, UserCodeError
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.mutability import could_be_mutated, private_copy
@@ -41,17 +50,29 @@ class Broken(OneInputOperator):
         raise KeyError("finish")
 
 
-def chained(position: int, operator: StreamOperator, *edges: ChainedEdge | NetworkEdge) -> ChainedOperator:
+def chained(
+    position: int, operator: StreamOperator, *edges: ChainedEdge | NetworkEdge
+) -> ChainedOperator:
     return ChainedOperator(OperatorId(str(position)), f"op {position}", None, operator, edges)
 
 
 def fan_out(first: Any, second: Any) -> ChainConfig:
-    """One head, two chained consumers, each with a writer, and a writer of the head's own in the end."""
-    return ChainConfig((
-        chained(0, MapOperator(lambda value: value), ChainedEdge(1), ChainedEdge(2), NetworkEdge(2, FORWARD)),
-        chained(1, MapOperator(first), NetworkEdge(0, FORWARD)),
-        chained(2, MapOperator(second), NetworkEdge(1, FORWARD)),
-    ), 1)
+    """One head, two chained consumers, each with a writer, and a writer of the head's own in the
+    end."""
+    return ChainConfig(
+        (
+            chained(
+                0,
+                MapOperator(lambda value: value),
+                ChainedEdge(1),
+                ChainedEdge(2),
+                NetworkEdge(2, FORWARD),
+            ),
+            chained(1, MapOperator(first), NetworkEdge(0, FORWARD)),
+            chained(2, MapOperator(second), NetworkEdge(1, FORWARD)),
+        ),
+        1,
+    )
 
 
 def spoil(value: list[int]) -> list[int]:
@@ -62,7 +83,11 @@ def spoil(value: list[int]) -> list[int]:
 def test_consumers_of_one_output_do_not_see_each_others_changes() -> None:
     harness = ChainHarness(fan_out(spoil, spoil), writers=3)
     harness.push([[1], [2]])
-    assert [writer.values for writer in harness.writers] == [[[1, 0], [2, 0]], [[1, 0], [2, 0]], [[1], [2]]]
+    assert [writer.values for writer in harness.writers] == [
+        [[1, 0], [2, 0]],
+        [[1, 0], [2, 0]],
+        [[1], [2]],
+    ]
 
 
 def test_object_reuse_hands_the_same_object_to_all() -> None:
@@ -82,10 +107,22 @@ class Colour(enum.Enum):
     RED = 1
 
 
-@pytest.mark.parametrize(("values", "mutable"), [
-    ([1, "a", None, 2.5, b"x"], False), ([("a", 1), ("b", None)], False), ([Colour.RED, datetime.date(2020, 1, 1)], False), ([], False),
-    ([("a", [])], True), ([[]], True), ([{}], True), ([1, set()], True), ([object()], True), ([(("nested",),)], True), ([1, ("a", [])], True),
-])
+@pytest.mark.parametrize(
+    ("values", "mutable"),
+    [
+        ([1, "a", None, 2.5, b"x"], False),
+        ([("a", 1), ("b", None)], False),
+        ([Colour.RED, datetime.date(2020, 1, 1)], False),
+        ([], False),
+        ([("a", [])], True),
+        ([[]], True),
+        ([{}], True),
+        ([1, set()], True),
+        ([object()], True),
+        ([(("nested",),)], True),
+        ([1, ("a", [])], True),
+    ],
+)
 def test_mutability_is_judged_by_the_first_level(values: list[Any], mutable: bool) -> None:
     assert could_be_mutated(values) is mutable
 
@@ -98,10 +135,13 @@ def test_a_private_copy_is_equal_and_its_own(value: Any) -> None:
 
 
 def test_side_outputs_go_to_those_who_asked_and_count_as_output() -> None:
-    config = ChainConfig((
-        chained(0, Split(), ChainedEdge(1), NetworkEdge(1, FORWARD, side_tag="odd")),
-        chained(1, MapOperator(str), NetworkEdge(0, FORWARD)),
-    ), 1)
+    config = ChainConfig(
+        (
+            chained(0, Split(), ChainedEdge(1), NetworkEdge(1, FORWARD, side_tag="odd")),
+            chained(1, MapOperator(str), NetworkEdge(0, FORWARD)),
+        ),
+        1,
+    )
     harness = ChainHarness(config, writers=2)
     harness.push([1, 2, 3, 4])
     harness.control(Watermark(5))
@@ -112,12 +152,16 @@ def test_side_outputs_go_to_those_who_asked_and_count_as_output() -> None:
 
 
 def test_an_empty_result_is_not_passed_on() -> None:
-    harness = ChainHarness(linear(FilterOperator(lambda value: False), MapOperator(str)), fusion=False)
+    harness = ChainHarness(
+        linear(FilterOperator(lambda value: False), MapOperator(str)), fusion=False
+    )
     harness.push([1, 2])
     assert harness.writers[0].elements == []
 
 
-def test_control_elements_travel_in_order_with_the_records_and_barriers_and_ends_are_written_by_the_chain() -> None:
+def test_control_elements_travel_in_order_with_the_records_and_barriers_and_ends_are_written_by_the_chain() -> (
+    None
+):
     harness = ChainHarness(linear(MapOperator(str), FilterOperator(bool)))
     marker = LatencyMarker(1, "op", 0)
     harness.push([1])
@@ -129,7 +173,14 @@ def test_control_elements_travel_in_order_with_the_records_and_barriers_and_ends
     harness.chain.write(EndOfData())
     harness.chain.write(EndOfPartition())
     assert harness.writers[0].elements == [
-        RowBatch(["1"]), Watermark(1), WatermarkStatus(idle=True), marker, RowBatch(["2"]), CheckpointBarrier(1, 0), EndOfData(), EndOfPartition(),
+        RowBatch(["1"]),
+        Watermark(1),
+        WatermarkStatus(idle=True),
+        marker,
+        RowBatch(["2"]),
+        CheckpointBarrier(1, 0),
+        EndOfData(),
+        EndOfPartition(),
     ]
 
 
@@ -172,8 +223,14 @@ def test_rich_functions_know_where_they_run() -> None:
     assert harness.output == ["hello 1"]
     assert harness.accumulators == {"seen": [1]}
     context = function.context
-    assert (context.get_task_name(), context.get_task_name_with_subtasks()) == ("task", "task (1/1)#0")
-    assert (context.get_number_of_parallel_subtasks(), context.get_max_number_of_parallel_subtasks()) == (1, 128)
+    assert (context.get_task_name(), context.get_task_name_with_subtasks()) == (
+        "task",
+        "task (1/1)#0",
+    )
+    assert (
+        context.get_number_of_parallel_subtasks(),
+        context.get_max_number_of_parallel_subtasks(),
+    ) == (1, 128)
     assert (context.get_index_of_this_subtask(), context.get_attempt_number()) == (0, 0)
     with pytest.raises(ProgramError, match="a name of its own"):
         context.add_accumulator("seen", 1)

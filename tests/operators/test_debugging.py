@@ -1,4 +1,5 @@
-"""The debugger stops at the user's function of an operator, for each record, timer and window, and for nothing else."""
+"""The debugger stops at the user's function of an operator, for each record, timer and window, and
+for nothing else."""
 
 from __future__ import annotations
 
@@ -20,8 +21,17 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.debugging.debugged_operator import Stops, debugged
 from flinkpy.operators.debugging.debugger import DebuggingEnded
-from flinkpy.operators.functions import CoMapFunction, KeyedProcessFunction, ProcessFunction, RuntimeContext
-from flinkpy.operators.process.process_operators import CoMapOperator, KeyedProcessOperator, ProcessOperator
+from flinkpy.operators.functions import (
+    CoMapFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    RuntimeContext,
+)
+from flinkpy.operators.process.process_operators import (
+    CoMapOperator,
+    KeyedProcessOperator,
+    ProcessOperator,
+)
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.rows.keyed_stages import KeyedMapOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
@@ -81,17 +91,30 @@ class Passing(ProcessFunction):
 class Debugging:
     """A debugged operator whose debugger is given these commands."""
 
-    def __init__(self, operator: StreamOperator, commands: str, monkeypatch: pytest.MonkeyPatch, stops: Stops | None = None, inputs: int = 1) -> None:
+    def __init__(
+        self,
+        operator: StreamOperator,
+        commands: str,
+        monkeypatch: pytest.MonkeyPatch,
+        stops: Stops | None = None,
+        inputs: int = 1,
+    ) -> None:
         self.written = io.StringIO()
         monkeypatch.setattr(sys, "stdin", io.StringIO(commands))
         monkeypatch.setattr(sys, "stdout", self.written)
         monkeypatch.setenv("HOME", "/nonexistent")  # no .pdbrc
-        self.harness = ChainHarness(linear(debugged(operator, stops or Stops(), "'op'"), inputs=inputs))
+        self.harness = ChainHarness(
+            linear(debugged(operator, stops or Stops(), "'op'"), inputs=inputs)
+        )
 
     @property
     def stops(self) -> list[str]:
         """What the debugger said when it stopped."""
-        return [line.removeprefix("op 0, subtask 0: ") for line in self.written.getvalue().splitlines() if line.startswith("op 0, ")]
+        return [
+            line.removeprefix("op 0, subtask 0: ")
+            for line in self.written.getvalue().splitlines()
+            if line.startswith("op 0, ")
+        ]
 
 
 CALLED: dict[str, Callable[[], StreamOperator]] = {
@@ -107,7 +130,9 @@ def test_it_stops_once_for_each_record(name: str, monkeypatch: pytest.MonkeyPatc
     debugging = Debugging(CALLED[name](), "c\n" * 3, monkeypatch)
     debugging.harness.push(RECORDS)
     assert debugging.stops == [f"record {record}" for record in RECORDS]
-    assert debugging.harness.output == ([each for record in RECORDS for each in (record, record)] if name == "flat_map" else RECORDS)
+    assert debugging.harness.output == (
+        [each for record in RECORDS for each in (record, record)] if name == "flat_map" else RECORDS
+    )
     assert sys.gettrace() is None or "Debugger" not in repr(sys.gettrace())
 
 
@@ -119,25 +144,43 @@ KEYED: dict[str, Callable[[], StreamOperator]] = {
 
 @pytest.mark.parametrize("key", ["a", "'a'"])
 @pytest.mark.parametrize("name", KEYED)
-def test_with_a_key_it_stops_for_records_of_that_key(name: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_key_it_stops_for_records_of_that_key(
+    name: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     debugging = Debugging(KEYED[name](), "c\n" * 2, monkeypatch, Stops(key=key))
     debugging.harness.push(RECORDS, [1, 2, 3])
-    assert debugging.stops == ["record ('a', 1), key 'a', event time 1", "record ('a', 3), key 'a', event time 3"]
+    assert debugging.stops == [
+        "record ('a', 1), key 'a', event time 1",
+        "record ('a', 3), key 'a', event time 3",
+    ]
 
 
 def test_a_running_result_is_stopped_at_with_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    debugging = Debugging(KeyedReduceOperator(lambda one, other: (one[0], one[1] + other[1]), FIRST), "p one, other\nc\n", monkeypatch)
+    debugging = Debugging(
+        KeyedReduceOperator(lambda one, other: (one[0], one[1] + other[1]), FIRST),
+        "p one, other\nc\n",
+        monkeypatch,
+    )
     debugging.harness.push(RECORDS)  # which is inlined without a debugger
     assert debugging.stops == ["record ('a', 3), key 'a'"]
     assert "(('a', 1), ('a', 3))" in debugging.written.getvalue()
     assert debugging.harness.output == [("a", 1), ("b", 2), ("a", 4)]
 
 
-def test_it_stops_at_timers_and_shows_the_state_of_their_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    debugging = Debugging(KeyedProcessOperator(Counting(), FIRST), "c\n" * 3 + "p self.count.value()\nc\n" * 2, monkeypatch)
+def test_it_stops_at_timers_and_shows_the_state_of_their_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    debugging = Debugging(
+        KeyedProcessOperator(Counting(), FIRST),
+        "c\n" * 3 + "p self.count.value()\nc\n" * 2,
+        monkeypatch,
+    )
     debugging.harness.push(RECORDS, [1, 2, 3])
     debugging.harness.control(Watermark(20))
-    assert debugging.stops[3:] == ["a timer or a window of key 'a'", "a timer or a window of key 'b'"]
+    assert debugging.stops[3:] == [
+        "a timer or a window of key 'a'",
+        "a timer or a window of key 'b'",
+    ]
     assert "(Pdb) 2\n(Pdb)" in debugging.written.getvalue()
     assert debugging.harness.output == [*RECORDS, 2, 1]
 
@@ -146,7 +189,12 @@ def test_it_stops_at_the_function_of_windows(monkeypatch: pytest.MonkeyPatch) ->
     def total(key: Any, window: Any, elements: Any) -> Any:
         return [(key, sum(number for _, number in elements))]
 
-    debugging = Debugging(WindowOperator(FIRST, TumblingEventTimeWindows(10), window_function=total), "p elements\nc\n", monkeypatch, Stops(key="a"))
+    debugging = Debugging(
+        WindowOperator(FIRST, TumblingEventTimeWindows(10), window_function=total),
+        "p elements\nc\n",
+        monkeypatch,
+        Stops(key="a"),
+    )
     debugging.harness.push(RECORDS, [1, 2, 3])
     debugging.harness.control(Watermark(20))
     assert debugging.stops == ["a timer or a window of key 'a'"]
@@ -163,8 +211,15 @@ def test_of_two_inputs_it_stops_at_both(monkeypatch: pytest.MonkeyPatch) -> None
     assert "map2()" in debugging.written.getvalue()
 
 
-def test_frames_of_the_engine_are_neither_shown_nor_stepped_into(monkeypatch: pytest.MonkeyPatch) -> None:
-    debugging = Debugging(KeyedProcessOperator(Counting(), FIRST), "w\ns\ns\ns\ns\ns\nc\nc\nc\n", monkeypatch, Stops(key="a"))
+def test_frames_of_the_engine_are_neither_shown_nor_stepped_into(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    debugging = Debugging(
+        KeyedProcessOperator(Counting(), FIRST),
+        "w\ns\ns\ns\ns\ns\nc\nc\nc\n",
+        monkeypatch,
+        Stops(key="a"),
+    )
     debugging.harness.push(RECORDS, [1, 2, 3])
     assert "flinkpy" not in debugging.written.getvalue().replace(__file__, "")
 
@@ -176,7 +231,9 @@ def test_breakpoints_of_the_user_hold_too(monkeypatch: pytest.MonkeyPatch) -> No
     assert debugging.written.getvalue().count(f"({line})twice()") == 3
 
 
-def test_stepping_goes_through_a_generator_and_out_of_it_to_the_next_record(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stepping_goes_through_a_generator_and_out_of_it_to_the_next_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     debugging = Debugging(FlatMapOperator(twice), "s\n" * 40, monkeypatch)
     debugging.harness.push(RECORDS)
     shown = re.findall(r"> .*\.py\((\d+)\)twice\(\)", debugging.written.getvalue())
@@ -185,15 +242,23 @@ def test_stepping_goes_through_a_generator_and_out_of_it_to_the_next_record(monk
     assert [int(line) - start for line, _ in groupby(shown)] == [1, 2] * len(RECORDS)
 
 
-def test_a_breakpoint_from_before_is_the_only_stop_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_breakpoint_from_before_is_the_only_stop_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     line = twice.__code__.co_firstlineno + 2
     bdb.Bdb().set_break(__file__, line)
     debugging = Debugging(FlatMapOperator(twice), "c\n" * 3, monkeypatch, Stops(only_errors=True))
     debugging.harness.push(RECORDS)
-    assert debugging.written.getvalue().count(f"({line})twice()") == debugging.written.getvalue().count("(Pdb)") == 3
+    assert (
+        debugging.written.getvalue().count(f"({line})twice()")
+        == debugging.written.getvalue().count("(Pdb)")
+        == 3
+    )
 
 
-def test_it_does_not_stop_in_what_the_garbage_collector_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_does_not_stop_in_what_the_garbage_collector_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     phases: list[str] = []
 
     def callback(phase: str, info: dict[str, int]) -> None:
@@ -218,7 +283,9 @@ def test_elsewhere_than_in_the_subtask_it_does_not_stop(monkeypatch: pytest.Monk
     assert (debugging.stops, debugging.harness.output) == ([], RECORDS)
 
 
-def test_with_only_errors_it_stops_where_the_function_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_only_errors_it_stops_where_the_function_raises(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fails(value: Any) -> Any:
         return 1 // (value[1] - 2)
 

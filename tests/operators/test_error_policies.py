@@ -1,4 +1,5 @@
-"""With an error policy, results and dead letters are those of a plain loop with ``try``, whatever the operators, the values and the batches."""
+"""With an error policy, results and dead letters are those of a plain loop with ``try``, whatever
+the operators, the values and the batches."""
 
 from __future__ import annotations
 
@@ -21,11 +22,22 @@ from flinkpy.graph.partitioning import FORWARD, KeySpec
 from flinkpy.operators.base import Guarding, OneInputOperator, StreamOperator, TwoInputOperator
 from flinkpy.operators.batch.batch_forms import batch_form
 from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
-from flinkpy.operators.functions import CoMapFunction, CoProcessFunction, KeyedProcessFunction, ProcessFunction, RuntimeContext
+from flinkpy.operators.functions import (
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    RuntimeContext,
+)
 from flinkpy.operators.guarding.guarded_operator import GuardedOperator
 from flinkpy.operators.guarding.with_policy import with_policy
 from flinkpy.operators.process.interval_join import IntervalJoinOperator
-from flinkpy.operators.process.process_operators import CoMapOperator, CoProcessOperator, KeyedProcessOperator, ProcessOperator
+from flinkpy.operators.process.process_operators import (
+    CoMapOperator,
+    CoProcessOperator,
+    KeyedProcessOperator,
+    ProcessOperator,
+)
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.state.descriptors import ListStateDescriptor
@@ -37,16 +49,33 @@ from tests.values import ATOMS, shown
 DEAD = OutputTag("dead")
 DIVERT = ErrorPolicy.divert(DEAD)
 FIRST = KeySpec(lambda value: value[0])
-VALUES = ATOMS | st.tuples(ATOMS, ATOMS) | st.lists(ATOMS, max_size=3) | st.dictionaries(st.sampled_from("ab"), st.integers(-2, 2), max_size=2)
+VALUES = (
+    ATOMS
+    | st.tuples(ATOMS, ATOMS)
+    | st.lists(ATOMS, max_size=3)
+    | st.dictionaries(st.sampled_from("ab"), st.integers(-2, 2), max_size=2)
+)
 
 
 def with_letters(operators: list[StreamOperator], inputs: int = 1) -> ChainConfig:
     """A chain whose results go to network output 0, and its dead letters to 1."""
     last = len(operators) - 1
-    return ChainConfig(tuple(
-        ChainedOperator(OperatorId(f"op{at}"), f"op {at}", f"uid-{at}", operator, (
-            NetworkEdge(1, FORWARD, side_tag=DEAD.tag_id), ChainedEdge(at + 1) if at < last else NetworkEdge(0, FORWARD)))
-        for at, operator in enumerate(operators)), inputs)
+    return ChainConfig(
+        tuple(
+            ChainedOperator(
+                OperatorId(f"op{at}"),
+                f"op {at}",
+                f"uid-{at}",
+                operator,
+                (
+                    NetworkEdge(1, FORWARD, side_tag=DEAD.tag_id),
+                    ChainedEdge(at + 1) if at < last else NetworkEdge(0, FORWARD),
+                ),
+            )
+            for at, operator in enumerate(operators)
+        ),
+        inputs,
+    )
 
 
 def yields_first(value: Any) -> Iterator[Any]:
@@ -66,14 +95,24 @@ class Adds(ProcessFunction):
         yield value + 1
 
 
-FUNCTIONS: dict[str, tuple[Callable[[Any], StreamOperator], Callable[[Any], list[Any]]]] = {  # the operator, and its meaning for one value
+# the operator, and its meaning for one value
+FUNCTIONS: dict[str, tuple[Callable[[Any], StreamOperator], Callable[[Any], list[Any]]]] = {
     "add": (lambda _: MapOperator(lambda value: value + 1), lambda value: [value + 1]),
     "first": (lambda _: MapOperator(lambda value: value[0]), lambda value: [value[0]]),
     "length": (lambda _: MapOperator(len), lambda value: [len(value)]),
     "changes it": (lambda _: MapOperator(changes_it), lambda value: [changes_it(value)]),
-    "positive": (lambda _: FilterOperator(lambda value: value > 0), lambda value: [value] if value > 0 else []),
-    "truth": (lambda _: FilterOperator(lambda value: value), lambda value: [value] if value else []),
-    "each": (lambda _: FlatMapOperator(lambda value: value), lambda value: [] if value is None else list(value)),
+    "positive": (
+        lambda _: FilterOperator(lambda value: value > 0),
+        lambda value: [value] if value > 0 else [],
+    ),
+    "truth": (
+        lambda _: FilterOperator(lambda value: value),
+        lambda value: [value] if value else [],
+    ),
+    "each": (
+        lambda _: FlatMapOperator(lambda value: value),
+        lambda value: [] if value is None else list(value),
+    ),
     "lazily": (lambda _: FlatMapOperator(yields_first), lambda value: list(yields_first(value))),
     "process": (lambda _: ProcessOperator(Adds()), lambda value: [value, value + 1]),
 }
@@ -84,8 +123,13 @@ UNGUARDED: dict[str, tuple[Callable[[], StreamOperator], Callable[[Any], Any]]] 
 
 
 def copied(value: Any) -> Any:
-    return {**value} if isinstance(value, dict) else list(map(copied, value)) if isinstance(value, list) else (
-        tuple(map(copied, value)) if isinstance(value, tuple) else value)
+    return (
+        {**value}
+        if isinstance(value, dict)
+        else list(map(copied, value))
+        if isinstance(value, list)
+        else (tuple(map(copied, value)) if isinstance(value, tuple) else value)
+    )
 
 
 def plainly(names: list[str], values: list[Any]) -> tuple[list[Any], list[tuple[str, Any, str]]]:
@@ -106,24 +150,44 @@ def plainly(names: list[str], values: list[Any]) -> tuple[list[Any], list[tuple[
     return [shown(value) for value in values], sorted(letters, key=str)
 
 
-def through_chain(names: list[str], values: list[Any], sizes: int, *, fusion: bool, stamped: bool) -> tuple[list[Any], list[tuple[str, Any, str]]]:
-    operators = [UNGUARDED[name][0]() if name in UNGUARDED else with_policy(FUNCTIONS[name][0](None), DIVERT, name) for name in names]
+def through_chain(
+    names: list[str], values: list[Any], sizes: int, *, fusion: bool, stamped: bool
+) -> tuple[list[Any], list[tuple[str, Any, str]]]:
+    operators = [
+        UNGUARDED[name][0]()
+        if name in UNGUARDED
+        else with_policy(FUNCTIONS[name][0](None), DIVERT, name)
+        for name in names
+    ]
     harness = ChainHarness(with_letters(operators), writers=2, fusion=fusion)
     for start in range(0, len(values), sizes):
         part = values[start : start + sizes]
         harness.push(part, range(start, start + len(part)) if stamped else None)
     assert harness.chain.close() == []
     letters: list[DeadLetter] = harness.writers[1].values
-    diverted = sum(metric.value() for metric in harness.accumulators.get("flinkpy.metrics", {}).values())
+    diverted = sum(
+        metric.value() for metric in harness.accumulators.get("flinkpy.metrics", {}).values()
+    )
     assert diverted == len(letters)
     if stamped:
-        assert [letter.timestamp for letter in letters] == [stamp for _, stamp in harness.writers[1].stamped]
-    return list(map(shown, harness.output)), sorted(((one.operator, shown(one.record), one.exception) for one in letters), key=str)
+        assert [letter.timestamp for letter in letters] == [
+            stamp for _, stamp in harness.writers[1].stamped
+        ]
+    return list(map(shown, harness.output)), sorted(
+        ((one.operator, shown(one.record), one.exception) for one in letters), key=str
+    )
 
 
-@given(st.lists(st.sampled_from(sorted(FUNCTIONS) + sorted(UNGUARDED)), min_size=1, max_size=4), st.lists(VALUES, max_size=8), st.integers(1, 8),
-       st.booleans(), st.booleans())
-def test_results_and_letters_are_those_of_a_loop_with_try(names: list[str], values: list[Any], sizes: int, fusion: bool, stamped: bool) -> None:
+@given(
+    st.lists(st.sampled_from(sorted(FUNCTIONS) + sorted(UNGUARDED)), min_size=1, max_size=4),
+    st.lists(VALUES, max_size=8),
+    st.integers(1, 8),
+    st.booleans(),
+    st.booleans(),
+)
+def test_results_and_letters_are_those_of_a_loop_with_try(
+    names: list[str], values: list[Any], sizes: int, fusion: bool, stamped: bool
+) -> None:
     wanted = plainly(names, [copied(value) for value in values])
     assert through_chain(names, values, sizes, fusion=fusion, stamped=stamped) == wanted
 
@@ -147,14 +211,33 @@ def test_a_function_is_called_once_for_each_record_and_each_retry(name: str) -> 
         return [value]
 
     bare = FUNCTIONS[name][0](None)
-    operator = ProcessOperator(Process()) if isinstance(bare, ProcessOperator) else type(bare)(fails)  # type: ignore[call-arg]
-    harness = ChainHarness(with_letters([with_policy(operator, ErrorPolicy.divert(DEAD, retries=2), "op")]), writers=2)
+    operator = (
+        ProcessOperator(Process()) if isinstance(bare, ProcessOperator) else type(bare)(fails)  # type: ignore[call-arg]
+    )
+    harness = ChainHarness(
+        with_letters([with_policy(operator, ErrorPolicy.divert(DEAD, retries=2), "op")]), writers=2
+    )
     harness.push([["good"], ["bad"], ["good"]])
-    assert calls == [["good"], ["bad"], ["bad"], ["bad"], ["good"]]  # each time the record as it came
+    # each time the record as it came
+    assert calls == [["good"], ["bad"], ["bad"], ["bad"], ["good"]]
     [letter] = harness.writers[1].values
-    assert (letter.record, letter.exception, letter.message, letter.calls) == (["bad"], "Counted", "no", 3)
-    assert (letter.operator, letter.uid, letter.subtask, letter.timestamp, letter.input) == ("op 0", "uid-0", 0, None, 1)
-    assert [(frame.function, frame.text) for frame in letter.frames][-1] == ("fails", 'raise Counted("no")')
+    assert (letter.record, letter.exception, letter.message, letter.calls) == (
+        ["bad"],
+        "Counted",
+        "no",
+        3,
+    )
+    assert (letter.operator, letter.uid, letter.subtask, letter.timestamp, letter.input) == (
+        "op 0",
+        "uid-0",
+        0,
+        None,
+        1,
+    )
+    assert [(frame.function, frame.text) for frame in letter.frames][-1] == (
+        "fails",
+        'raise Counted("no")',
+    )
     assert len(harness.output) == 2
 
 
@@ -170,9 +253,17 @@ class YieldsMany(ProcessFunction):
         yield from yields_many(value)
 
 
-@pytest.mark.parametrize("make", [lambda: FlatMapOperator(yields_many), lambda: ProcessOperator(YieldsMany())], ids=["flat_map", "process"])
-def test_what_was_yielded_before_is_withheld_even_if_it_is_more_than_a_batch(make: Callable[[], StreamOperator]) -> None:
-    harness = ChainHarness(with_letters([with_policy(make(), DIVERT, "op")]), writers=2, batch_records=4)
+@pytest.mark.parametrize(
+    "make",
+    [lambda: FlatMapOperator(yields_many), lambda: ProcessOperator(YieldsMany())],
+    ids=["flat_map", "process"],
+)
+def test_what_was_yielded_before_is_withheld_even_if_it_is_more_than_a_batch(
+    make: Callable[[], StreamOperator],
+) -> None:
+    harness = ChainHarness(
+        with_letters([with_policy(make(), DIVERT, "op")]), writers=2, batch_records=4
+    )
     harness.push([1, 0, 2])
     assert harness.output == [*range(20), *range(20)]
     assert [letter.record for letter in harness.writers[1].values] == [0]
@@ -197,16 +288,23 @@ def test_when_retries_are_used_up_the_job_fails_as_without_a_policy() -> None:
         raise KeyError(value)
 
     errors = []
-    for operator in (MapOperator(fails), with_policy(MapOperator(fails), ErrorPolicy.retry(2), "op")):
+    for operator in (
+        MapOperator(fails),
+        with_policy(MapOperator(fails), ErrorPolicy.retry(2), "op"),
+    ):
         with pytest.raises(UserCodeError) as caught:
             ChainHarness(linear(operator)).push([7])
-        errors.append((str(caught.value), caught.value.original, "in fails" in caught.value.traceback))
+        errors.append(
+            (str(caught.value), caught.value.original, "in fails" in caught.value.traceback)
+        )
     assert errors[0] == errors[1]
 
 
 class Remembers(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.seen = runtime_context.get_list_state(ListStateDescriptor("seen", Types.PICKLED_BYTE_ARRAY()))
+        self.seen = runtime_context.get_list_state(
+            ListStateDescriptor("seen", Types.PICKLED_BYTE_ARRAY())
+        )
 
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
         self.seen.add(value[1])
@@ -219,11 +317,16 @@ class Remembers(KeyedProcessFunction):
 
 
 def test_what_a_failed_call_did_to_state_stays() -> None:
-    harness = ChainHarness(with_letters([with_policy(KeyedProcessOperator(Remembers(), FIRST), DIVERT, "op")]), writers=2)
+    harness = ChainHarness(
+        with_letters([with_policy(KeyedProcessOperator(Remembers(), FIRST), DIVERT, "op")]),
+        writers=2,
+    )
     harness.push([("a", 1), ("a", 0)], [1, 2])
     harness.control(Watermark(20))
     assert harness.output == ["withheld, if it raises", 1, [1, 0]]
-    assert [(letter.record, letter.timestamp) for letter in harness.writers[1].values] == [(("a", 0), 2)]
+    assert [(letter.record, letter.timestamp) for letter in harness.writers[1].values] == [
+        (("a", 0), 2)
+    ]
 
 
 def added(one: Any, other: Any) -> Any:
@@ -231,7 +334,9 @@ def added(one: Any, other: Any) -> Any:
 
 
 RUNNING: dict[str, Callable[[], OneInputOperator]] = {
-    "reduce, inlined": lambda: KeyedReduceOperator(lambda one, other: (one[0], one[1] + other[1]), FIRST),
+    "reduce, inlined": lambda: KeyedReduceOperator(
+        lambda one, other: (one[0], one[1] + other[1]), FIRST
+    ),
     "reduce, called": lambda: KeyedReduceOperator(added, FIRST),
     "sum": lambda: KeyedAggregateOperator("sum", 1, FIRST),
 }
@@ -243,7 +348,11 @@ def test_a_record_that_fails_leaves_a_running_result_as_it_was(name: str) -> Non
     harness.push([("a", 1), ("b", 5), ("a", "x"), ("a", 2), ("b", "y"), ("b", 1)])
     harness.push([("a", 4), ("a", [])])
     assert harness.output == [("a", 1), ("b", 5), ("a", 3), ("b", 6), ("a", 7)]
-    assert [letter.record for letter in harness.writers[1].values] == [("a", "x"), ("b", "y"), ("a", [])]
+    assert [letter.record for letter in harness.writers[1].values] == [
+        ("a", "x"),
+        ("b", "y"),
+        ("a", []),
+    ]
 
 
 def test_in_batch_too() -> None:
@@ -258,11 +367,14 @@ def test_in_batch_too() -> None:
     assert [letter.record for letter in harness.writers[1].values] == [("a", "x")]
     process = Harness(with_policy(KeyedProcessOperator(Remembers(), FIRST), DIVERT, "op"))
     process.push([("a", 1), ("b", 0), ("a", 0)])
-    assert sorted(map(str, process.end())) == ["1", "[0]", "[1, 0]", "withheld, if it raises"]  # timers, when a key has ended
+    # timers, when a key has ended
+    assert sorted(map(str, process.end())) == ["1", "[0]", "[1, 0]", "withheld, if it raises"]
 
 
 def test_a_key_selector_that_raises_fails_the_job_at_any_parallelism() -> None:
-    harness = ChainHarness(with_letters([with_policy(KeyedReduceOperator(added, FIRST), DIVERT, "op")]), writers=2)
+    harness = ChainHarness(
+        with_letters([with_policy(KeyedReduceOperator(added, FIRST), DIVERT, "op")]), writers=2
+    )
     with pytest.raises(UserCodeError, match="on record 7"):
         harness.push([7])
 
@@ -283,11 +395,16 @@ class Two(CoMapFunction, CoProcessFunction):
 
 @pytest.mark.parametrize("operator", [CoMapOperator, CoProcessOperator])
 def test_of_two_inputs_a_letter_says_which(operator: Callable[[Any], TwoInputOperator]) -> None:
-    harness = ChainHarness(with_letters([with_policy(operator(Two()), DIVERT, "op")], inputs=2), writers=2)
+    harness = ChainHarness(
+        with_letters([with_policy(operator(Two()), DIVERT, "op")], inputs=2), writers=2
+    )
     harness.push([1, 0], input_index=0)
     harness.push([0, 1], input_index=1)
     assert harness.output == [1, -1]
-    assert [(letter.record, letter.input) for letter in harness.writers[1].values] == [(0, 1), (0, 2)]
+    assert [(letter.record, letter.input) for letter in harness.writers[1].values] == [
+        (0, 1),
+        (0, 2),
+    ]
 
 
 def test_errors_of_the_engine_are_not_diverted() -> None:
@@ -326,7 +443,9 @@ def test_an_error_behind_a_watermark_is_not_one_of_the_operator_that_emitted_it(
     def fails(value: int) -> int:
         return 1 // (value - 2)
 
-    stamped = with_policy(TimestampsAndWatermarksOperator(WatermarkStrategy.for_generator(AfterEach)), DIVERT, "op")
+    stamped = with_policy(
+        TimestampsAndWatermarksOperator(WatermarkStrategy.for_generator(AfterEach)), DIVERT, "op"
+    )
     harness = ChainHarness(with_letters([stamped, MapOperator(fails)]), writers=2)
     with pytest.raises(UserCodeError, match="op 1"):
         harness.push([1, 2, 3], [1, 2, 3])
@@ -334,20 +453,49 @@ def test_an_error_behind_a_watermark_is_not_one_of_the_operator_that_emitted_it(
 
 
 def test_many_results_go_out_while_the_batch_is_still_processed() -> None:
-    harness = ChainHarness(linear(with_policy(FlatMapOperator(lambda value: [value] * 5), DIVERT, "op")), batch_records=4)
+    harness = ChainHarness(
+        linear(with_policy(FlatMapOperator(lambda value: [value] * 5), DIVERT, "op")),
+        batch_records=4,
+    )
     harness.push([1, 2, 3])
     assert [len(batch) for batch in harness.writers[0].elements] == [5, 5, 5]  # type: ignore[arg-type]
 
 
 def test_each_operator_takes_a_policy_or_says_why_not() -> None:
     """Those that do are as many as are named here, so that a new operator is thought of."""
-    taking = {kind.__name__ for kind in operators_of(StreamOperator) if kind.guarding is not Guarding.NONE and not issubclass(kind, GuardedOperator)}
+    taking = {
+        kind.__name__
+        for kind in operators_of(StreamOperator)
+        if kind.guarding is not Guarding.NONE and not issubclass(kind, GuardedOperator)
+    }
     assert taking == {
-        "FunctionStageOperator", "KeyedStageOperator", "MapOperator", "FilterOperator", "FlatMapOperator", "ProjectOperator", "KeyedMapOperator",
-        "KeyedFilterOperator", "KeyedFlatMapOperator", "ProcessOperator", "KeyedProcessOperator", "CoProcessOperator", "KeyedCoProcessOperator",
-        "CoMapOperator", "CoFlatMapOperator", "KeyedReduceOperator", "KeyedAggregateOperator", "TimestampsAndWatermarksOperator",
-        "FilterColumnsOperator", "SelectColumnsOperator", "AlignColumnsOperator", "DropColumnsOperator", "RenameColumnsOperator",
-        "WithColumnsOperator", "AsyncWaitOperator", "WindowOperator"}
+        "FunctionStageOperator",
+        "KeyedStageOperator",
+        "MapOperator",
+        "FilterOperator",
+        "FlatMapOperator",
+        "ProjectOperator",
+        "KeyedMapOperator",
+        "KeyedFilterOperator",
+        "KeyedFlatMapOperator",
+        "ProcessOperator",
+        "KeyedProcessOperator",
+        "CoProcessOperator",
+        "KeyedCoProcessOperator",
+        "CoMapOperator",
+        "CoFlatMapOperator",
+        "KeyedReduceOperator",
+        "KeyedAggregateOperator",
+        "TimestampsAndWatermarksOperator",
+        "FilterColumnsOperator",
+        "SelectColumnsOperator",
+        "AlignColumnsOperator",
+        "DropColumnsOperator",
+        "RenameColumnsOperator",
+        "WithColumnsOperator",
+        "AsyncWaitOperator",
+        "WindowOperator",
+    }
     join = IntervalJoinOperator(lambda left, right, ctx: [], FIRST, FIRST, 0, 1)
     with pytest.raises(ProgramError, match="pairs records"):
         with_policy(join, DIVERT, "op")

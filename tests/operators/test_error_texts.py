@@ -26,7 +26,9 @@ class Unspeakable(Exception):
 
 
 @pytest.mark.parametrize("another", [RuntimeError, SystemExit, KeyboardInterrupt])
-def test_an_error_whose_text_raises_is_named_all_the_same_with_line_and_record(another: type[BaseException]) -> None:
+def test_an_error_whose_text_raises_is_named_all_the_same_with_line_and_record(
+    another: type[BaseException],
+) -> None:
     def fails(value: int) -> int:
         raise Unspeakable(another)
 
@@ -51,7 +53,9 @@ def test_an_error_tells_its_notes_and_what_it_was_raised_from() -> None:
             error.__dict__["__notes__"] = ["of roof"]  # what add_note does, from Python 3.11 on
             raise error from cause
 
-    assert failure_of(fails).cause.startswith("ValueError: bad ratio\nof roof (raised from ZeroDivisionError: ")
+    assert failure_of(fails).cause.startswith(
+        "ValueError: bad ratio\nof roof (raised from ZeroDivisionError: "
+    )
 
 
 def test_errors_raised_from_each_other_in_a_ring_are_told_once() -> None:
@@ -79,7 +83,9 @@ def test_endless_recursion_shows_both_ends_of_its_frames_and_how_many_are_left_o
     error = failure_of(deeper)
     assert error.cause.startswith("RecursionError: maximum recursion depth exceeded")
     assert len(error.frames) == 16
-    assert [frame.text for frame in error.frames if "more frames" in frame.text] == [error.frames[7].text]
+    assert [frame.text for frame in error.frames if "more frames" in frame.text] == [
+        error.frames[7].text
+    ]
     assert str(error).count("return deeper(value)") == 16
 
 
@@ -90,7 +96,9 @@ def test_a_generator_that_lets_a_stop_iteration_out_is_shown_with_its_line() -> 
     with pytest.raises(UserCodeError) as caught:
         ChainHarness(linear(FlatMapOperator(first_of_nothing))).push([7])
     assert caught.value.cause.startswith("RuntimeError: generator raised StopIteration")
-    assert [(frame.function, frame.text) for frame in caught.value.frames] == [("first_of_nothing", "yield next(iter(()))")]
+    assert [(frame.function, frame.text) for frame in caught.value.frames] == [
+        ("first_of_nothing", "yield next(iter(()))")
+    ]
 
 
 def test_frames_of_libraries_are_shown_behind_the_users_own_only() -> None:

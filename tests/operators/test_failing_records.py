@@ -1,4 +1,5 @@
-"""Whatever the operator: the error of a batch names the record at fault, and nothing of that batch is passed on."""
+"""Whatever the operator: the error of a batch names the record at fault, and nothing of that batch
+is passed on."""
 
 from __future__ import annotations
 
@@ -30,7 +31,11 @@ from flinkpy.operators.process.process_operators import (
     ProcessOperator,
 )
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
-from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
+from flinkpy.operators.rows.keyed_stages import (
+    KeyedFilterOperator,
+    KeyedFlatMapOperator,
+    KeyedMapOperator,
+)
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import TumblingEventTimeWindows
@@ -74,7 +79,9 @@ class CoProcess(CoProcessFunction):
 
 class Keyed(KeyedProcessFunction, KeyedCoProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY()))
+        self.last = runtime_context.get_state(
+            ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY())
+        )
 
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
         self.last.update(checked(value))
@@ -107,8 +114,12 @@ OPERATORS: dict[str, Callable[[], StreamOperator]] = {
     "co-flat_map": lambda: CoFlatMapOperator(Every()),
     "co-process": lambda: CoProcessOperator(CoProcess()),
     "keyed co-process": lambda: KeyedCoProcessOperator(Keyed(), FIRST, FIRST),
-    "interval join": lambda: IntervalJoinOperator(lambda left, right, ctx: [left], KeySpec(lambda value: 1 // value[1]), FIRST, -1, 1),
-    "windows": lambda: WindowOperator(FIRST, TumblingEventTimeWindows(10), contents=ReduceContents(added)),
+    "interval join": lambda: IntervalJoinOperator(
+        lambda left, right, ctx: [left], KeySpec(lambda value: 1 // value[1]), FIRST, -1, 1
+    ),
+    "windows": lambda: WindowOperator(
+        FIRST, TumblingEventTimeWindows(10), contents=ReduceContents(added)
+    ),
     "slices": lambda: row_windows(FIRST, Slicing(10, 10, 0), True, "reduce", None, added),
 }
 
@@ -116,9 +127,15 @@ OPERATORS: dict[str, Callable[[], StreamOperator]] = {
 @pytest.mark.parametrize("fault", range(1, 5))
 @pytest.mark.parametrize("fusion", [True, False])
 @pytest.mark.parametrize("name", OPERATORS)
-def test_the_record_at_fault_is_named_and_nothing_of_its_batch_goes_on(name: str, fusion: bool, fault: int) -> None:
+def test_the_record_at_fault_is_named_and_nothing_of_its_batch_goes_on(
+    name: str, fusion: bool, fault: int
+) -> None:
     made = OPERATORS[name]()
-    harness = ChainHarness(linear(made, inputs=2 if hasattr(made, "process_batch1") else 1), fusion=fusion, batch_records=10)
+    harness = ChainHarness(
+        linear(made, inputs=2 if hasattr(made, "process_batch1") else 1),
+        fusion=fusion,
+        batch_records=10,
+    )
     values: list[Any] = list(GOOD) if name != "sum" else [(*value, 1) for value in GOOD]
     values[fault] = ("a", 0) if name != "sum" else ("a", 0, 1)
     with pytest.raises(UserCodeError) as caught:
@@ -131,8 +148,12 @@ def test_the_record_at_fault_is_named_and_nothing_of_its_batch_goes_on(name: str
 
 @pytest.mark.parametrize("fusion", [True, False])
 def test_within_a_chain_it_is_the_record_as_that_operator_got_it(fusion: bool) -> None:
-    operators = [MapOperator(lambda value: value + 1), FilterOperator(lambda value: value % 2 == 0), FlatMapOperator(lambda value: [value, -value]),
-                 MapOperator(lambda value: 1 // (value + 6))]
+    operators = [
+        MapOperator(lambda value: value + 1),
+        FilterOperator(lambda value: value % 2 == 0),
+        FlatMapOperator(lambda value: [value, -value]),
+        MapOperator(lambda value: 1 // (value + 6)),
+    ]
     harness = ChainHarness(linear(*operators), fusion=fusion)
     with pytest.raises(UserCodeError, match="ZeroDivisionError") as caught:
         harness.push([1, 2, 3, 4, 5, 6, 7])

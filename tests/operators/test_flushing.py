@@ -1,4 +1,5 @@
-"""Sinks that flush without holding up their task: barriers and the end of the input wait for them, and nobody else does."""
+"""Sinks that flush without holding up their task: barriers and the end of the input wait for them,
+and nobody else does."""
 
 from __future__ import annotations
 
@@ -86,8 +87,11 @@ def test_a_barrier_waits_for_a_sink_that_is_not_flushed() -> None:
     passed: list[int] = []
     asked: list[bool] = []
     harness.chain.parked_work.set_listener(lambda: asked.append(True))
-    harness.chain.process_barrier(CheckpointBarrier(7, 0), lambda barrier: passed.append(barrier.checkpoint_id))
-    assert (passed, asked) == ([], [True])  # the task is asked to look again: it may be waiting for input
+    harness.chain.process_barrier(
+        CheckpointBarrier(7, 0), lambda barrier: passed.append(barrier.checkpoint_id)
+    )
+    # the task is asked to look again: it may be waiting for input
+    assert (passed, asked) == ([], [True])
     assert harness.chain.parked_work.pending()
     assert not harness.chain.available
     harness.chain.parked_work.go_on()
@@ -120,7 +124,7 @@ def test_the_end_waits_for_a_sink_that_is_not_flushed() -> None:
     harness.chain.close()
 
 
-# -- a committer that puts off ---------------------------------------------------------------------------------------------------------------
+# -- a committer that puts off ---------------------------------------------------------------------
 
 
 class PuttingOff(Committer):
@@ -176,12 +180,14 @@ def test_what_a_committer_has_put_off_is_in_the_checkpoint_and_holds_the_end_bac
 def test_without_checkpoints_nothing_can_be_put_off() -> None:
     world = SinkWorld(PuttingOffSink(), configuration=WITHOUT_CHECKPOINTS)
     world.feed(2)
-    with pytest.raises(ProgramError, match=r"PuttingOff put off 1 committables, and no checkpoint follows"):
+    with pytest.raises(
+        ProgramError, match=r"PuttingOff put off 1 committables, and no checkpoint follows"
+    ):
         world.end_input()
     world.close()
 
 
-# -- a writer on a thread --------------------------------------------------------------------------------------------------------------------
+# -- a writer on a thread --------------------------------------------------------------------------
 
 
 class Gate(SinkWriter):
@@ -238,7 +244,9 @@ def test_the_task_hands_over_a_few_batches_and_is_told_when_there_is_room() -> N
     eventually(lambda: gate.calls == [[0], [1], [2], [3], "close"])
 
 
-def test_who_was_told_that_there_is_no_room_is_woken_although_it_asked_for_something_else_since() -> None:
+def test_who_was_told_that_there_is_no_room_is_woken_although_it_asked_for_something_else_since() -> (
+    None
+):
     gate, writer, told = threaded()
     for number in range(QUEUED_BATCHES):
         writer.write_batch(RowBatch([number]))
@@ -288,7 +296,9 @@ def _fail(why: str) -> None:
     raise OSError(why)
 
 
-def test_the_first_error_is_told_and_not_that_the_writer_cannot_be_closed_either(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_error_is_told_and_not_that_the_writer_cannot_be_closed_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     gate, writer, told = threaded()
     gate.error = OSError("the disk is full")
     monkeypatch.setattr(gate, "close", lambda: _fail("it cannot be closed"))
@@ -300,7 +310,9 @@ def test_the_first_error_is_told_and_not_that_the_writer_cannot_be_closed_either
     writer.close()
 
 
-def test_a_close_that_fails_is_told_and_one_that_hangs_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_close_that_fails_is_told_and_one_that_hangs_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     gate, writer, _ = threaded()
     monkeypatch.setattr(gate, "close", lambda: _fail("it cannot be closed"))
     with pytest.raises(OSError, match="it cannot be closed"):

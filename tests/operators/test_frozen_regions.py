@@ -1,5 +1,6 @@
-"""What an operator holds in a form of its own is written as it was at the barrier, whatever comes, fires, is changed in place or cleared from then
-on, also while it is written; and nobody who looks at the results can see that it was frozen. The specification is a twin whose state is written at
+"""What an operator holds in a form of its own is written as it was at the barrier, whatever comes,
+fires, is changed in place or cleared from then on, also while it is written; and nobody who looks
+at the results can see that it was frozen. The specification is a twin whose state is written at
 once, and one that is never asked for it."""
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from hypothesis import strategies as st
 from flinkpy.columns.aggregate_plan import aggregate_calls
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.clock import Turns
-from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, ControlElement, RowBatch, Watermark
+from flinkpy.core.elements import (
+    MAX_TIMESTAMP,
+    Batch,
+    CheckpointBarrier,
+    ColumnBatch,
+    ControlElement,
+    RowBatch,
+    Watermark,
+)
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
@@ -55,7 +64,9 @@ from tests.values import COMPARABLE_KEYS, shown
 Step: TypeAlias = "tuple[Any, ...]"
 FIRST = KeySpec(itemgetter(0))
 ARROW = b"\xff\xff\xff\xff"  # with this an Arrow stream begins
-SLICING, TUMBLING, SLIDING = Slicing(10, 5, 0), TumblingEventTimeWindows(10), SlidingEventTimeWindows(10, 5)
+SLICING = Slicing(10, 5, 0)
+TUMBLING = TumblingEventTimeWindows(10)
+SLIDING = SlidingEventTimeWindows(10, 5)
 
 
 def extended(one: Any, other: Any) -> Any:
@@ -76,7 +87,12 @@ def paired(one: Any, other: Any) -> Any:
 
 
 def grouped(ones: list[Any], others: list[Any]) -> list[Any]:
-    return [([tuple(extended(one, one)[1]) for one in ones], [tuple(extended(other, other)[1]) for other in others])]
+    return [
+        (
+            [tuple(extended(one, one)[1]) for one in ones],
+            [tuple(extended(other, other)[1]) for other in others],
+        )
+    ]
 
 
 class Pairs(ProcessJoinFunction):
@@ -97,7 +113,8 @@ class Kept(ProcessWindowFunction):
 
 
 class Timed(KeyedProcessFunction):
-    """Each record sets a timer; a number that can be divided by three deletes the one of the record before it."""
+    """Each record sets a timer; a number that can be divided by three deletes the one of the record
+    before it."""
 
     def process_element(self, value: Any, ctx: Any) -> Any:
         number = value[1][0]
@@ -115,24 +132,48 @@ def counted(column: Any) -> Any:
 
 
 OPERATORS: dict[str, Callable[[], Any]] = {
-    "slices of rows, summed": lambda: SliceOperator(RowSlices(FIRST, "max_by", 2), SLICING, True, 3),
+    "slices of rows, summed": lambda: SliceOperator(
+        RowSlices(FIRST, "max_by", 2), SLICING, True, 3
+    ),
     "slices of rows, counted": lambda: SliceOperator(RowSlices(FIRST, "count"), SLICING, True),
-    "slices of rows, reduced in place": lambda: SliceOperator(RowSlices(FIRST, "reduce", None, extended), SLICING, True, 3),
-    "slices of all rows": lambda: SliceOperator(RowSlices(None, "reduce", None, extended), SLICING, True),
-    "slices of rows, then a function": lambda: SliceOperator(RowSlices(FIRST, "reduce", None, extended, noted), Slicing(10, 10, 0), True),
-    "slices of columns": lambda: SliceOperator(AggregateSlices(["key"], counted(col("number"))), SLICING, True, 3),
-    "slices of columns, a field": lambda: SliceOperator(FieldSlices(["key"], "max", "number"), SLICING, True),
-    "sessions, reduced in place": lambda: WindowOperator(FIRST, EventTimeSessionWindows(4), contents=ReduceContents(extended)),
-    "sessions, all records": lambda: WindowOperator(FIRST, EventTimeSessionWindows(4), window_function=noted, allowed_lateness=3),
-    "windows that overlap": lambda: WindowOperator(FIRST, SLIDING, contents=ListContents(), window_function=noted),
-    "windows with a trigger": lambda: WindowOperator(FIRST, TUMBLING, PurgingTrigger.of(CountTrigger.of(3)), window_function=noted),
-    "windows with state": lambda: WindowOperator(FIRST, TUMBLING, window_function=Kept(), allowed_lateness=5),
+    "slices of rows, reduced in place": lambda: SliceOperator(
+        RowSlices(FIRST, "reduce", None, extended), SLICING, True, 3
+    ),
+    "slices of all rows": lambda: SliceOperator(
+        RowSlices(None, "reduce", None, extended), SLICING, True
+    ),
+    "slices of rows, then a function": lambda: SliceOperator(
+        RowSlices(FIRST, "reduce", None, extended, noted), Slicing(10, 10, 0), True
+    ),
+    "slices of columns": lambda: SliceOperator(
+        AggregateSlices(["key"], counted(col("number"))), SLICING, True, 3
+    ),
+    "slices of columns, a field": lambda: SliceOperator(
+        FieldSlices(["key"], "max", "number"), SLICING, True
+    ),
+    "sessions, reduced in place": lambda: WindowOperator(
+        FIRST, EventTimeSessionWindows(4), contents=ReduceContents(extended)
+    ),
+    "sessions, all records": lambda: WindowOperator(
+        FIRST, EventTimeSessionWindows(4), window_function=noted, allowed_lateness=3
+    ),
+    "windows that overlap": lambda: WindowOperator(
+        FIRST, SLIDING, contents=ListContents(), window_function=noted
+    ),
+    "windows with a trigger": lambda: WindowOperator(
+        FIRST, TUMBLING, PurgingTrigger.of(CountTrigger.of(3)), window_function=noted
+    ),
+    "windows with state": lambda: WindowOperator(
+        FIRST, TUMBLING, window_function=Kept(), allowed_lateness=5
+    ),
     "window join": lambda: WindowJoinOperator(paired, FIRST, FIRST, SLIDING, 3),
     "window co-group": lambda: WindowCoGroupOperator(grouped, FIRST, FIRST, TUMBLING),
     "window join of columns": lambda: ColumnarJoinOperator(["key"], ["key"], SLIDING),
     "interval join": lambda: IntervalJoinOperator(Pairs(), FIRST, FIRST, -4, 4),
     "timers": lambda: KeyedProcessOperator(Timed(), FIRST),
-    "running aggregates of columns": lambda: KeyedAggregatesOperator(["key"], counted(col("number"))),
+    "running aggregates of columns": lambda: KeyedAggregatesOperator(
+        ["key"], counted(col("number"))
+    ),
 }
 
 
@@ -160,10 +201,22 @@ class Subject:
         at_once = 1 << 20 if copies else 0
         if isinstance(store := getattr(self.operator, "store", None), RowSlices):
             store.copied_at_once = at_once
-        context = OperatorContext(OperatorId("op"), "op", None, TASK, timers.clock, timers, lambda action: action(), lambda event: None)
+        context = OperatorContext(
+            OperatorId("op"),
+            "op",
+            None,
+            TASK,
+            timers.clock,
+            timers,
+            lambda action: action(),
+            lambda event: None,
+        )
         self.operator.setup(context, self.out)
         self.operator.initialize_state(None)
-        with mock.patch.object(TableBackend, "layered_from", at_once), mock.patch.object(TimerQueue, "copied_at_once", at_once):
+        with (
+            mock.patch.object(TableBackend, "layered_from", at_once),
+            mock.patch.object(TimerQueue, "copied_at_once", at_once),
+        ):
             self.operator.open()
         if isinstance(service := getattr(self.operator, "_service", None), WindowTimerService):
             for queue in (service.event, service.processing):
@@ -171,7 +224,10 @@ class Subject:
 
     def batch(self, side: int, records: Sequence[tuple[Any, int, int]]) -> None:
         batch = of_columns(records) if self.columnar else of_rows(records)
-        process = getattr(self.operator, "process_batch", None) or (self.operator.process_batch1, self.operator.process_batch2)[side]
+        process = (
+            getattr(self.operator, "process_batch", None)
+            or (self.operator.process_batch1, self.operator.process_batch2)[side]
+        )
         do_all(process(batch))
 
     def watermark(self, time: int) -> None:
@@ -187,11 +243,16 @@ class Subject:
 
 
 def of_rows(records: Sequence[tuple[Any, int, int]]) -> Batch:
-    return RowBatch([(key, [number], number) for key, number, _ in records], [at for _, _, at in records])
+    return RowBatch(
+        [(key, [number], number) for key, number, _ in records], [at for _, _, at in records]
+    )
 
 
 def of_columns(records: Sequence[tuple[Any, int, int]]) -> Batch:
-    data = {"key": [repr(shown(key)) for key, _, _ in records], "number": [number for _, number, _ in records]}
+    data = {
+        "key": [repr(shown(key)) for key, _, _ in records],
+        "number": [number for _, number, _ in records],
+    }
     return ColumnBatch(pa.RecordBatch.from_pydict(data), np.array([at for _, _, at in records]))
 
 
@@ -200,7 +261,9 @@ def contents(chunks: Iterable[bytes]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for data in KeyedSnapshot.from_bytes(b"".join(chunks)).groups.values():
         for name, pairs in load_group(data).items():
-            found.setdefault(name, []).extend(repr((shown(key), readable(value))) for key, value in pairs)
+            found.setdefault(name, []).extend(
+                repr((shown(key), readable(value))) for key, value in pairs
+            )
     return {name: sorted(entries) for name, entries in found.items()}
 
 
@@ -214,12 +277,24 @@ def readable(value: Any) -> Any:
     return shown(value)
 
 
-RECORD = st.tuples(st.integers(0, 2) | COMPARABLE_KEYS.filter(lambda key: not isinstance(key, frozenset)), st.integers(1, 30), st.integers(-3, 12))
+RECORD = st.tuples(
+    st.integers(0, 2) | COMPARABLE_KEYS.filter(lambda key: not isinstance(key, frozenset)),
+    st.integers(1, 30),
+    st.integers(-3, 12),
+)
 BATCH = st.tuples(st.just("batch"), st.integers(0, 1), st.lists(RECORD, min_size=1, max_size=5))
-STEPS = st.lists(st.one_of(
-    BATCH, st.just(("freeze",)), BATCH, st.tuples(st.just("watermark"), st.integers(0, 8)), st.tuples(st.just("write"), st.booleans()),
-    st.just(("abort",)),
-), min_size=4, max_size=25)
+STEPS = st.lists(
+    st.one_of(
+        BATCH,
+        st.just(("freeze",)),
+        BATCH,
+        st.tuples(st.just("watermark"), st.integers(0, 8)),
+        st.tuples(st.just("write"), st.booleans()),
+        st.just(("abort",)),
+    ),
+    min_size=4,
+    max_size=25,
+)
 
 
 def in_order(steps: list[Step]) -> list[Step]:
@@ -238,7 +313,9 @@ def in_order(steps: list[Step]) -> list[Step]:
 @pytest.mark.wide(but=("windows with state", "slices of columns]", "reduce"))
 @pytest.mark.parametrize("name", OPERATORS)
 @given(steps=STEPS)
-def test_what_was_frozen_is_written_as_it_was_and_nobody_sees_it(name: str, steps: list[Step]) -> None:
+def test_what_was_frozen_is_written_as_it_was_and_nobody_sees_it(
+    name: str, steps: list[Step]
+) -> None:
     subject, copied, undisturbed = Subject(name, False), Subject(name, True), Subject(name, True)
     left, frozen = deque(in_order(steps)), deque[tuple[FrozenTables, Any]]()
 
@@ -278,7 +355,9 @@ HELD: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_state_is_a_plain_dict_again_although_only_time_goes_on_after_a_checkpoint(name: str) -> None:
+def test_state_is_a_plain_dict_again_although_only_time_goes_on_after_a_checkpoint(
+    name: str,
+) -> None:
     subject = Subject(name, False)
     subject.batch(0, [(key, 40 + key, 3 * key) for key in range(8)])
     frozen = subject.freeze()
@@ -293,7 +372,8 @@ def test_state_is_a_plain_dict_again_although_only_time_goes_on_after_a_checkpoi
 
 
 def test_counts_that_came_after_a_checkpoint_are_not_added_twice_when_they_are_moved_back() -> None:
-    subject, copied = Subject("slices of rows, counted", False), Subject("slices of rows, counted", True)
+    subject = Subject("slices of rows, counted", False)
+    copied = Subject("slices of rows, counted", True)
     for number in range(4):
         frozen = subject.freeze()
         for each in (subject, copied):

@@ -1,4 +1,5 @@
-"""Fused runs of stages: the same results as one operator at a time, exact counters, and errors that name operator and record."""
+"""Fused runs of stages: the same results as one operator at a time, exact counters, and errors that
+name operator and record."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ STAGES: dict[str, Callable[[], StreamOperator]] = {
 }
 
 
-def collect(names: list[str], batches: list[list[int]], stamped: bool, fusion: bool) -> tuple[list[Any], list[tuple[str, int, int]], list[int]]:
+def collect(
+    names: list[str], batches: list[list[int]], stamped: bool, fusion: bool
+) -> tuple[list[Any], list[tuple[str, int, int]], list[int]]:
     harness = ChainHarness(linear(*(STAGES[name]() for name in names)), fusion=fusion)
     for batch in batches:
         if batch:
@@ -53,7 +56,9 @@ BATCHES = st.lists(st.lists(st.integers(-50, 50), max_size=8), max_size=5)
 
 
 @given(st.lists(st.sampled_from(sorted(STAGES)), min_size=1, max_size=6), BATCHES, st.booleans())
-def test_a_fused_chain_gives_what_an_unfused_one_gives_and_counts_the_same(names: list[str], batches: list[list[int]], stamped: bool) -> None:
+def test_a_fused_chain_gives_what_an_unfused_one_gives_and_counts_the_same(
+    names: list[str], batches: list[list[int]], stamped: bool
+) -> None:
     fused, fused_counters, fused_sizes = collect(names, batches, stamped, fusion=True)
     unfused, unfused_counters, unfused_sizes = collect(names, batches, stamped, fusion=False)
     assert fused == unfused
@@ -71,8 +76,13 @@ def test_a_loop_holds_at_most_one_stage_that_changes_the_count() -> None:
 def test_every_stage_has_a_line_of_its_own() -> None:
     for kinds in ([M, F, X, M], [X, X], [M], [F, M, M]):
         for timestamped in (False, True):
-            sources = [fused_source([Stage(kind, str) for kind in kinds], loop, timestamped) for loop in segments(kinds)]
-            assert {stage for source in sources for stage, _ in source.origins.values()} == set(range(len(kinds)))
+            sources = [
+                fused_source([Stage(kind, str) for kind in kinds], loop, timestamped)
+                for loop in segments(kinds)
+            ]
+            assert {stage for source in sources for stage, _ in source.origins.values()} == set(
+                range(len(kinds))
+            )
             for source in sources:
                 compile(source.text, "fused", "exec")
 
@@ -98,19 +108,32 @@ def flat_fail_on_three(value: int) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("stamped", [False, True])
-@pytest.mark.parametrize(("operators", "failing", "record"), [
-    ([MapOperator(fail_on_three)], 0, "3"),
-    ([MapOperator(lambda v: v + 1), MapOperator(fail_on_three)], 1, "3"),
-    ([MapOperator(lambda v: v + 1), MapOperator(fail_on_three), MapOperator(str)], 1, "3"),
-    ([MapOperator(lambda v: v * 1), FilterOperator(fail_on_three), MapOperator(str)], 1, "3"),
-    ([FilterOperator(lambda v: v > 0), FilterOperator(fail_on_three)], 1, "3"),
-    ([FlatMapOperator(flat_fail_on_three)], 0, "3"),
-    ([FlatMapOperator(flat_fail_on_three), MapOperator(str), FilterOperator(bool)], 0, "3"),
-    ([FlatMapOperator(lambda v: [v, v]), MapOperator(str), FlatMapOperator(lambda v: fail_on_three(int(v)) and ())], 2, "'3'"),
-    ([FlatMapOperator(lambda v: fail_on_three(v) and ()), MapOperator(str)], 0, "3"),
-])
+@pytest.mark.parametrize(
+    ("operators", "failing", "record"),
+    [
+        ([MapOperator(fail_on_three)], 0, "3"),
+        ([MapOperator(lambda v: v + 1), MapOperator(fail_on_three)], 1, "3"),
+        ([MapOperator(lambda v: v + 1), MapOperator(fail_on_three), MapOperator(str)], 1, "3"),
+        ([MapOperator(lambda v: v * 1), FilterOperator(fail_on_three), MapOperator(str)], 1, "3"),
+        ([FilterOperator(lambda v: v > 0), FilterOperator(fail_on_three)], 1, "3"),
+        ([FlatMapOperator(flat_fail_on_three)], 0, "3"),
+        ([FlatMapOperator(flat_fail_on_three), MapOperator(str), FilterOperator(bool)], 0, "3"),
+        (
+            [
+                FlatMapOperator(lambda v: [v, v]),
+                MapOperator(str),
+                FlatMapOperator(lambda v: fail_on_three(int(v)) and ()),
+            ],
+            2,
+            "'3'",
+        ),
+        ([FlatMapOperator(lambda v: fail_on_three(v) and ()), MapOperator(str)], 0, "3"),
+    ],
+)
 @pytest.mark.parametrize("fusion", [True, False])
-def test_an_error_names_the_operator_and_the_record(operators: list[Any], failing: int, record: str, stamped: bool, fusion: bool) -> None:
+def test_an_error_names_the_operator_and_the_record(
+    operators: list[Any], failing: int, record: str, stamped: bool, fusion: bool
+) -> None:
     harness = ChainHarness(linear(*operators), fusion=fusion)
     values = [1, 2, 3, 4]
     with pytest.raises(UserCodeError) as caught:
@@ -131,7 +154,10 @@ def test_the_full_traceback_shows_the_generated_line_and_the_source_goes_with_th
     harness = ChainHarness(linear(MapOperator(fail_on_three)))
     with pytest.raises(UserCodeError) as caught:
         harness.push([3])
-    assert "out = [y if type(y := f0(x)) in ATOMS else private(y) for x in cursor]" in caught.value.traceback
+    assert (
+        "out = [y if type(y := f0(x)) in ATOMS else private(y) for x in cursor]"
+        in caught.value.traceback
+    )
     assert any(GENERATED in file for file in set(linecache.cache) - before)
     harness.chain.close()
     assert not any(GENERATED in file for file in set(linecache.cache) - before)
@@ -162,7 +188,8 @@ def test_a_stop_iteration_of_the_user_is_an_error_like_any_other() -> None:
 
 
 class Keeps:
-    """Changes what it gave out before, what it was given before, and what it is given now; and gives a part of all that."""
+    """Changes what it gave out before, what it was given before, and what it is given now; and
+    gives a part of all that."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -196,12 +223,24 @@ CHANGING: dict[str, Callable[[], StreamOperator]] = {
 }
 
 
-def changed(names: list[str], records: int, batch: int, fusion: bool, traced: bool, object_reuse: bool = False) -> list[Any]:
+def changed(
+    names: list[str],
+    records: int,
+    batch: int,
+    fusion: bool,
+    traced: bool,
+    object_reuse: bool = False,
+) -> list[Any]:
     before = sys.gettrace()
     if traced:
         sys.settrace(lambda *event: None)
     try:
-        harness = ChainHarness(linear(*(CHANGING[name]() for name in names)), fusion=fusion, object_reuse=object_reuse, batch_records=10_000)
+        harness = ChainHarness(
+            linear(*(CHANGING[name]() for name in names)),
+            fusion=fusion,
+            object_reuse=object_reuse,
+            batch_records=10_000,
+        )
     finally:
         sys.settrace(before)
     for start in range(0, records, batch):
@@ -210,9 +249,14 @@ def changed(names: list[str], records: int, batch: int, fusion: bool, traced: bo
     return harness.output
 
 
-@given(st.lists(st.sampled_from(sorted(CHANGING)), min_size=1, max_size=5), st.integers(1, 6), st.sampled_from([2, 10_000]), st.booleans(),
-       st.booleans())
+@given(
+    st.lists(st.sampled_from(sorted(CHANGING)), min_size=1, max_size=5),
+    st.integers(1, 6),
+    st.sampled_from([2, 10_000]),
+    st.booleans(),
+    st.booleans(),
+)
 def test_functions_that_change_what_they_gave_or_were_given_are_not_seen_to_whatever_the_form(
-    names: list[str], records: int, batch: int, fusion: bool, traced: bool,
+    names: list[str], records: int, batch: int, fusion: bool, traced: bool
 ) -> None:
     assert changed(names, records, batch, fusion, traced) == changed(names, records, 1, False, True)

@@ -1,4 +1,5 @@
-"""The interval join against Flink's rules: bounds, order of arrival, late records, what is kept and for how long, restores."""
+"""The interval join against Flink's rules: bounds, order of arrival, late records, what is kept and
+for how long, restores."""
 
 from __future__ import annotations
 
@@ -32,8 +33,17 @@ class Pair(ProcessJoinFunction):
         yield left, right, ctx.get_left_timestamp(), ctx.get_right_timestamp(), ctx.get_timestamp()
 
 
-def subtasks(lower: int, upper: int, parallelism: int = 1, tags: tuple[str | None, str | None] = (None, None), function: Any = None) -> Subtasks:
-    return Subtasks(lambda: IntervalJoinOperator(function or Pair(), FIRST, FIRST, lower, upper, tags), parallelism)
+def subtasks(
+    lower: int,
+    upper: int,
+    parallelism: int = 1,
+    tags: tuple[str | None, str | None] = (None, None),
+    function: Any = None,
+) -> Subtasks:
+    return Subtasks(
+        lambda: IntervalJoinOperator(function or Pair(), FIRST, FIRST, lower, upper, tags),
+        parallelism,
+    )
 
 
 def times(output: Gathered) -> list[tuple[int, int]]:
@@ -48,24 +58,33 @@ def at(*moments: int) -> list[tuple[Any, int]]:
 
 def kept(of: Subtasks) -> list[tuple[list[int], list[int]]]:
     """The times of what is kept, per key."""
-    return [(buffers[0], buffers[2]) for operator in of.operators for buffers in operator.backend.engine_values(BUFFERS).values()]
+    return [
+        (buffers[0], buffers[2])
+        for operator in of.operators
+        for buffers in operator.backend.engine_values(BUFFERS).values()
+    ]
 
 
-# -- bounds ----------------------------------------------------------------------------------------------------------------------
+# -- bounds ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("lower", "upper", "expected"), [
-    (-1, 1, [(5, 4), (5, 5), (5, 6)]),
-    (0, 0, [(5, 5)]),
-    (1, 2, [(5, 6), (5, 7)]),
-    (-3, -2, [(5, 2), (5, 3)]),
-    (-3, 2, [(5, 2), (5, 3), (5, 4), (5, 5), (5, 6), (5, 7)]),
-    (1, 0, []),  # what two exclusive bounds at one moment come to
-])
+@pytest.mark.parametrize(
+    ("lower", "upper", "expected"),
+    [
+        (-1, 1, [(5, 4), (5, 5), (5, 6)]),
+        (0, 0, [(5, 5)]),
+        (1, 2, [(5, 6), (5, 7)]),
+        (-3, -2, [(5, 2), (5, 3)]),
+        (-3, 2, [(5, 2), (5, 3), (5, 4), (5, 5), (5, 6), (5, 7)]),
+        (1, 0, []),  # what two exclusive bounds at one moment come to
+    ],
+)
 @pytest.mark.parametrize("left_first", [True, False])
-def test_both_bounds_are_inclusive_whichever_side_comes_first(lower: int, upper: int, expected: list[tuple[int, int]], left_first: bool) -> None:
+def test_both_bounds_are_inclusive_whichever_side_comes_first(
+    lower: int, upper: int, expected: list[tuple[int, int]], left_first: bool
+) -> None:
     joined = subtasks(lower, upper)
-    for side in ((0, 1) if left_first else (1, 0)):
+    for side in (0, 1) if left_first else (1, 0):
         joined.push(side, at(5) if side == 0 else at(*range(1, 10)))
     assert times(joined.output) == expected
 
@@ -88,10 +107,13 @@ def test_results_have_the_later_timestamp_of_both_and_the_function_sees_all_thre
     joined = subtasks(-5, 5)
     joined.push(0, at(1, 9))
     joined.push(1, at(4))
-    assert sorted(joined.output.main) == [((("k", 1), ("k", 4), 1, 4, 4), 4), ((("k", 9), ("k", 4), 9, 4, 9), 9)]
+    assert sorted(joined.output.main) == [
+        ((("k", 1), ("k", 4), 1, 4, 4), 4),
+        ((("k", 9), ("k", 4), 9, 4, 9), 9),
+    ]
 
 
-# -- late records ----------------------------------------------------------------------------------------------------------------
+# -- late records ----------------------------------------------------------------------------------
 
 
 def test_a_record_before_the_watermark_is_late_and_one_at_it_is_not() -> None:
@@ -126,16 +148,21 @@ def test_a_function_reaches_side_outputs_of_its_own() -> None:
     assert joined.output.main == [(("k", 2), 2)]
 
 
-# -- what is kept ----------------------------------------------------------------------------------------------------------------
+# -- what is kept ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("lower", "upper", "left_until", "right_until"), [
-    (-2, 3, 3, 2),  # a left record may find partners up to 3 later, a right one up to 2 later
-    (1, 3, 3, 0),
-    (-3, -1, 0, 3),
-    (0, 0, 0, 0),
-])
-def test_a_record_goes_with_the_watermark_that_ends_its_interval(lower: int, upper: int, left_until: int, right_until: int) -> None:
+@pytest.mark.parametrize(
+    ("lower", "upper", "left_until", "right_until"),
+    [
+        (-2, 3, 3, 2),  # a left record may find partners up to 3 later, a right one up to 2 later
+        (1, 3, 3, 0),
+        (-3, -1, 0, 3),
+        (0, 0, 0, 0),
+    ],
+)
+def test_a_record_goes_with_the_watermark_that_ends_its_interval(
+    lower: int, upper: int, left_until: int, right_until: int
+) -> None:
     for side, until in ((0, left_until), (1, right_until)):
         joined = subtasks(lower, upper)
         joined.push(side, at(10))
@@ -167,7 +194,7 @@ def test_a_late_record_is_not_kept() -> None:
     assert kept(joined) == []
 
 
-# -- failures and refusals ----------------------------------------------------------------------------------------------------------
+# -- failures and refusals -------------------------------------------------------------------------
 
 
 def test_records_without_timestamps_are_refused() -> None:
@@ -227,8 +254,13 @@ def test_many_results_go_on_in_portions() -> None:
 
 
 def test_what_is_kept_may_live_in_rocksdb(tmp_path: Path) -> None:
-    configuration = {"state.backend.type": "rocksdb", "state.backend.rocksdb.localdir": str(tmp_path)}
-    joined = Subtasks(lambda: IntervalJoinOperator(Pair(), FIRST, FIRST, -2, 2), 2, configuration=configuration)
+    configuration = {
+        "state.backend.type": "rocksdb",
+        "state.backend.rocksdb.localdir": str(tmp_path),
+    }
+    joined = Subtasks(
+        lambda: IntervalJoinOperator(Pair(), FIRST, FIRST, -2, 2), 2, configuration=configuration
+    )
     joined.push(0, at(9, 1, 5))
     joined.watermark(4)
     joined.restart(1)
@@ -241,7 +273,7 @@ def test_what_is_kept_may_live_in_rocksdb(tmp_path: Path) -> None:
     joined.close()
 
 
-# -- any input ---------------------------------------------------------------------------------------------------------------------
+# -- any input -------------------------------------------------------------------------------------
 
 
 def model(steps: Sequence[Any], lower: int, upper: int) -> tuple[Counter[Any], list[set[Any]]]:
@@ -254,7 +286,9 @@ def model(steps: Sequence[Any], lower: int, upper: int) -> tuple[Counter[Any], l
         if isinstance(step, int):
             watermark = step
             for side, keep in ((0, max(0, upper)), (1, max(0, -lower))):
-                sides[side] = [(value, time) for value, time in sides[side] if time + keep > watermark]
+                sides[side] = [
+                    (value, time) for value, time in sides[side] if time + keep > watermark
+                ]
             continue
         side, records = step
         for value, time in records:
@@ -263,14 +297,20 @@ def model(steps: Sequence[Any], lower: int, upper: int) -> tuple[Counter[Any], l
                 continue
             sides[side].append((value, time))
             for partner, other in sides[1 - side]:
-                left, right = ((value, time), (partner, other)) if side == 0 else ((partner, other), (value, time))
+                left, right = (
+                    ((value, time), (partner, other))
+                    if side == 0
+                    else ((partner, other), (value, time))
+                )
                 if left[0][0] == right[0][0] and lower <= right[1] - left[1] <= upper:
                     pairs[(left[0], right[0], left[1], right[1])] += 1
     return pairs, late
 
 
 @given(disordered(), st.integers(-8, 8), st.integers(0, 10), st.integers(1, 3))
-def test_any_input_is_joined_as_the_rules_say_and_a_restore_changes_nothing(steps: list[Any], lower: int, width: int, parallelism: int) -> None:
+def test_any_input_is_joined_as_the_rules_say_and_a_restore_changes_nothing(
+    steps: list[Any], lower: int, width: int, parallelism: int
+) -> None:
     expected, late = model(without_restarts(steps), lower, lower + width)
     joined = subtasks(lower, lower + width, parallelism, ("left", "right"))
     output = joined.run(steps)

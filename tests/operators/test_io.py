@@ -12,7 +12,11 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Element, Watermark, WatermarkSt
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.functions import RuntimeContext, SinkFunction, SourceContext, SourceFunction
-from flinkpy.operators.sinks.source_and_sink import BoundedHandOver, LegacySourceOperator, SinkOperator
+from flinkpy.operators.sinks.source_and_sink import (
+    BoundedHandOver,
+    LegacySourceOperator,
+    SinkOperator,
+)
 from tests.operators.harness import ChainHarness, linear, run
 
 
@@ -79,7 +83,11 @@ def test_timestamps_watermarks_and_idleness_keep_their_places() -> None:
     source = SourceHarness(Scripted(script))
     source.until_end()
     assert source.harness.writers[0].stamped == [("a", None), ("b", 5), ("c", 6), ("d", None)]
-    assert source.harness.writers[0].controls == [Watermark(5), WatermarkStatus(idle=True), WatermarkStatus(idle=False)]
+    assert source.harness.writers[0].controls == [
+        Watermark(5),
+        WatermarkStatus(idle=True),
+        WatermarkStatus(idle=False),
+    ]
 
 
 def test_a_full_queue_holds_the_source_back_and_closing_releases_it() -> None:
@@ -185,10 +193,15 @@ class Batches:
         WRITTEN.append("close")
 
 
-@pytest.mark.parametrize(("sink", "expected"), [
-    (Writes(), [1, 2, "flush", "close"]), (Invoked(), ["open", 1, 2, "close"]), (Batches(), ["op 0", 1, 2, "finish", "close"]),
-    (WRITTEN.append, [1, 2]),
-])
+@pytest.mark.parametrize(
+    ("sink", "expected"),
+    [
+        (Writes(), [1, 2, "flush", "close"]),
+        (Invoked(), ["open", 1, 2, "close"]),
+        (Batches(), ["op 0", 1, 2, "finish", "close"]),
+        (WRITTEN.append, [1, 2]),
+    ],
+)
 def test_every_kind_of_sink_gets_its_values(sink: Any, expected: list[Any]) -> None:
     WRITTEN.clear()
     assert run([SinkOperator(sink)], [1, 2]) == []
@@ -196,8 +209,16 @@ def test_every_kind_of_sink_gets_its_values(sink: Any, expected: list[Any]) -> N
 
 
 class Told(SinkFunction):
-    def invoke(self, value: Any, context: SinkFunction.Context) -> None:  # type: ignore[override]  # required, as a program may write it
-        WRITTEN.append((value, context.timestamp(), context.current_watermark(), context.current_processing_time()))
+    # required, as a program may write it
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:  # type: ignore[override]
+        WRITTEN.append(
+            (
+                value,
+                context.timestamp(),
+                context.current_watermark(),
+                context.current_processing_time(),
+            )
+        )
 
 
 class Untold(SinkFunction):
@@ -213,7 +234,12 @@ def test_a_sink_function_is_told_the_time_of_its_value_if_it_wants_to_know() -> 
     harness.push([2, 3], timestamps=[20, 30])
     harness.control(Watermark(25))
     harness.push([4], timestamps=[40])
-    assert [(1, None, MIN_TIMESTAMP, now), (2, 20, MIN_TIMESTAMP, now), (3, 30, MIN_TIMESTAMP, now), (4, 40, 25, now)] == WRITTEN
+    assert [
+        (1, None, MIN_TIMESTAMP, now),
+        (2, 20, MIN_TIMESTAMP, now),
+        (3, 30, MIN_TIMESTAMP, now),
+        (4, 40, 25, now),
+    ] == WRITTEN
     WRITTEN.clear()
     run([SinkOperator(Untold())], [1, 2])
     assert WRITTEN == [1, 2]
@@ -227,7 +253,11 @@ def test_a_sink_that_wants_a_pause_makes_the_chain_unavailable() -> None:
     harness.chain.open()
     assert WRITTEN == ["op 0", "listener"]
     said = []
-    for sink.available, harness.writers[0].available in ((True, True), (False, True), (True, False)):
+    for sink.available, harness.writers[0].available in (
+        (True, True),
+        (False, True),
+        (True, False),
+    ):
         said.append(harness.chain.available)
     assert said == [True, False, False]
 

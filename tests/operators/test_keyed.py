@@ -23,7 +23,12 @@ SELF = KeySpec(selector=lambda value: value % 3)
 
 def test_reduce_emits_the_first_element_as_it_is_and_then_running_results() -> None:
     reduce = KeyedReduceOperator(lambda a, b: (a[0], a[1] + b[1]), FIRST)
-    assert run([reduce], [("a", 1), ("b", 5), ("a", 2), ("a", 3)]) == [("a", 1), ("b", 5), ("a", 3), ("a", 6)]
+    assert run([reduce], [("a", 1), ("b", 5), ("a", 2), ("a", 3)]) == [
+        ("a", 1),
+        ("b", 5),
+        ("a", 3),
+        ("a", 6),
+    ]
 
 
 def test_results_carry_the_timestamps_of_their_records() -> None:
@@ -55,18 +60,26 @@ def test_a_reduce_that_changes_its_argument_does_not_change_what_was_emitted() -
 
 
 def test_a_batch_that_turns_mutable_half_way_is_reduced_carefully_from_there() -> None:
-    operator = KeyedReduceOperator(lambda a, b: append_in_place(a, b) if isinstance(a, list) else a + b, KeySpec(selector=type))
+    operator = KeyedReduceOperator(
+        lambda a, b: append_in_place(a, b) if isinstance(a, list) else a + b, KeySpec(selector=type)
+    )
     assert run([operator], [1, 2, [1], 3, [2]]) == [1, 3, [1], 6, [1, 2]]
 
 
 def test_object_reuse_hands_out_the_objects_themselves() -> None:
-    harness = ChainHarness(linear(KeyedReduceOperator(append_in_place, KeySpec(selector=lambda value: 0))), object_reuse=True)
+    harness = ChainHarness(
+        linear(KeyedReduceOperator(append_in_place, KeySpec(selector=lambda value: 0))),
+        object_reuse=True,
+    )
     harness.push([[1], [2]])
     assert harness.output == [[1, 2], [1, 2]]
 
 
 def test_an_error_in_selector_or_reduce_names_the_record() -> None:
-    for operator in (KeyedReduceOperator(lambda a, b: a / 0, SELF), KeyedReduceOperator(max, KeySpec(selector=lambda v: v // (v - 4)))):
+    for operator in (
+        KeyedReduceOperator(lambda a, b: a / 0, SELF),
+        KeyedReduceOperator(max, KeySpec(selector=lambda v: v // (v - 4))),
+    ):
         with pytest.raises(UserCodeError) as caught:
             run([operator], [1, 4])
         assert (caught.value.operator, caught.value.record) == ("op 0", "4")
@@ -101,11 +114,14 @@ class Add(ReduceFunction):
 def test_function_objects_are_opened_and_closed() -> None:
     LIFE.clear()
     selector: Any = Select()
-    assert run([KeyedReduceOperator(Add(), KeySpec(selector=selector))], [("a", 1), ("a", 2)]) == [("a", 1), ("a", 3)]
+    assert run([KeyedReduceOperator(Add(), KeySpec(selector=selector))], [("a", 1), ("a", 2)]) == [
+        ("a", 1),
+        ("a", 3),
+    ]
     assert LIFE == ["selector 0", "reduce", "reduce closed", "selector closed"]
 
 
-# -- aggregates -----------------------------------------------------------------------------------------------------------------
+# -- aggregates ------------------------------------------------------------------------------------
 
 
 class Pair(NamedTuple):
@@ -149,10 +165,18 @@ FORMS: dict[str, tuple[Callable[[Any], Any], int | str, Callable[[Any], Any]]] =
 
 
 @given(
-    st.sampled_from(["sum", "min", "max", "min_by", "max_by"]), st.sampled_from(sorted(FORMS)),
-    st.lists(st.tuples(st.sampled_from("abc"), st.integers(-5, 5), st.integers()), min_size=1, max_size=20), st.integers(1, 7),
+    st.sampled_from(["sum", "min", "max", "min_by", "max_by"]),
+    st.sampled_from(sorted(FORMS)),
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(-5, 5), st.integers()),
+        min_size=1,
+        max_size=20,
+    ),
+    st.integers(1, 7),
 )
-def test_aggregates_agree_with_a_plain_loop_in_every_form_of_record(kind: str, form: str, records: list[tuple[str, int, int]], size: int) -> None:
+def test_aggregates_agree_with_a_plain_loop_in_every_form_of_record(
+    kind: str, form: str, records: list[tuple[str, int, int]], size: int
+) -> None:
     make, position, key = FORMS[form]
     harness = ChainHarness(linear(KeyedAggregateOperator(kind, position, KeySpec(selector=key))))
     for start in range(0, len(records), size):
@@ -161,9 +185,14 @@ def test_aggregates_agree_with_a_plain_loop_in_every_form_of_record(kind: str, f
     assert harness.output == [make(record) for record in expected(kind, records)]
 
 
-@pytest.mark.parametrize(("kind", "result"), [("sum", [3, 5, 6]), ("min", [3, 2, 1]), ("max_by", [3, 3, 3])])
+@pytest.mark.parametrize(
+    ("kind", "result"), [("sum", [3, 5, 6]), ("min", [3, 2, 1]), ("max_by", [3, 3, 3])]
+)
 def test_without_a_position_the_value_itself_is_aggregated(kind: str, result: list[int]) -> None:
-    assert run([KeyedAggregateOperator(kind, None, KeySpec(selector=lambda v: 0))], [3, 2, 1]) == result
+    assert (
+        run([KeyedAggregateOperator(kind, None, KeySpec(selector=lambda v: 0))], [3, 2, 1])
+        == result
+    )
 
 
 def test_named_tuples_and_dataclasses_keep_their_type() -> None:
@@ -174,8 +203,24 @@ def test_named_tuples_and_dataclasses_keep_their_type() -> None:
 
 def test_records_of_another_shape_go_over_to_the_general_loop() -> None:
     operator = KeyedAggregateOperator("sum", 1, FIRST)
-    given_records = [("a", 1), ("a", 1), ["b", 1], ("c", 1, "more"), ("a", 1), ["b", 2], ("c", 1, "ignored")]
-    assert run([operator], given_records) == [("a", 1), ("a", 2), ["b", 1], ("c", 1, "more"), ("a", 3), ["b", 3], ("c", 2, "more")]
+    given_records = [
+        ("a", 1),
+        ("a", 1),
+        ["b", 1],
+        ("c", 1, "more"),
+        ("a", 1),
+        ["b", 2],
+        ("c", 1, "ignored"),
+    ]
+    assert run([operator], given_records) == [
+        ("a", 1),
+        ("a", 2),
+        ["b", 1],
+        ("c", 1, "more"),
+        ("a", 3),
+        ["b", 3],
+        ("c", 2, "more"),
+    ]
 
 
 def test_wrong_aggregates_are_refused_when_the_program_is_built() -> None:

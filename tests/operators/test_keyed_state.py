@@ -38,9 +38,18 @@ from flinkpy.operators.process.process_operators import (
     ProcessOperator,
 )
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
-from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
+from flinkpy.operators.rows.keyed_stages import (
+    KeyedFilterOperator,
+    KeyedFlatMapOperator,
+    KeyedMapOperator,
+)
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
-from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
+from flinkpy.state.descriptors import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
 from flinkpy.state.heap.overlay import Overlay
 from flinkpy.state.saved_state import SavedState
 from flinkpy.state.ttl.config import StateTtlConfig
@@ -88,11 +97,17 @@ class Counted(MapFunction):
         return value[0], self.count.value()
 
 
-@pytest.mark.parametrize("policy", [ErrorPolicy.fail(), ErrorPolicy.retry(1)], ids=["no policy", "with a policy"])
+@pytest.mark.parametrize(
+    "policy", [ErrorPolicy.fail(), ErrorPolicy.retry(1)], ids=["no policy", "with a policy"]
+)
 @pytest.mark.parametrize("fusion", [True, False])
-def test_state_of_a_keyed_map_is_a_plain_dict_again_some_batches_after_a_checkpoint(fusion: bool, policy: ErrorPolicy) -> None:
+def test_state_of_a_keyed_map_is_a_plain_dict_again_some_batches_after_a_checkpoint(
+    fusion: bool, policy: ErrorPolicy
+) -> None:
     operator = KeyedMapOperator(Counted(), FIRST)
-    harness = ChainHarness(linear(with_policy(operator, policy, "op"), MapOperator(lambda value: value)), fusion=fusion)
+    harness = ChainHarness(
+        linear(with_policy(operator, policy, "op"), MapOperator(lambda value: value)), fusion=fusion
+    )
     harness.push(["a1", "b1"])
     backend: Any = operator.backend
     backend._copied_at_once = 0  # as if the state were large
@@ -127,10 +142,18 @@ class CountedReduce(ReduceFunction):
         return value1[0], self.count.value()
 
 
-@pytest.mark.parametrize(("operator", "input_index", "calls"), [
-    (CoMapOperator(CountedOfBoth(), (FIRST, FIRST)), 0, 5), (CoMapOperator(CountedOfBoth(), (FIRST, FIRST)), 1, 5),
-    (KeyedReduceOperator(CountedReduce(), FIRST), 0, 4)], ids=["co_map, first input", "co_map, second input", "reduce"])
-def test_so_is_that_of_other_functions_with_a_key(operator: Any, input_index: int, calls: int) -> None:
+@pytest.mark.parametrize(
+    ("operator", "input_index", "calls"),
+    [
+        (CoMapOperator(CountedOfBoth(), (FIRST, FIRST)), 0, 5),
+        (CoMapOperator(CountedOfBoth(), (FIRST, FIRST)), 1, 5),
+        (KeyedReduceOperator(CountedReduce(), FIRST), 0, 4),
+    ],
+    ids=["co_map, first input", "co_map, second input", "reduce"],
+)
+def test_so_is_that_of_other_functions_with_a_key(
+    operator: Any, input_index: int, calls: int
+) -> None:
     harness = ChainHarness(linear(operator, inputs=input_index + 1))
     harness.push(["a1", "b1", "a2", "b2"])
     operator.backend._copied_at_once = 0  # as if the state were large
@@ -148,7 +171,9 @@ class Alarm(KeyedProcessFunction):
     """Sets timers; a timer says its key, time and domain, and how many have fired for the key."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.fired = runtime_context.get_reducing_state(ReducingStateDescriptor("fired", lambda a, b: a + b, Types.INT()))
+        self.fired = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("fired", lambda a, b: a + b, Types.INT())
+        )
 
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any] | None:
         _, domain, action, when = value
@@ -160,12 +185,19 @@ class Alarm(KeyedProcessFunction):
         yield ctx.get_current_key(), timestamp, ctx.time_domain(), self.fired.get()
 
 
-STEPS = st.lists(st.one_of(
-    st.tuples(
-        st.sampled_from("abc"), st.sampled_from(["event", "processing"]), st.sampled_from(["register", "register", "delete"]), st.integers(0, 60)),
-    st.integers(0, 60),
-    st.just("restart"),
-), max_size=40)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.sampled_from(["event", "processing"]),
+            st.sampled_from(["register", "register", "delete"]),
+            st.integers(0, 60),
+        ),
+        st.integers(0, 60),
+        st.just("restart"),
+    ),
+    max_size=40,
+)
 
 
 @given(STEPS)
@@ -193,10 +225,14 @@ def test_timers_are_a_sorted_set_per_key_and_survive_restarts(steps: list[Any]) 
             harness.push([step])
         else:
             harness.control(Watermark(step))
-            expected = [(key, when, TimeDomain.EVENT_TIME) for when, key in due(pending["event"], step + 1)]
+            expected = [
+                (key, when, TimeDomain.EVENT_TIME) for when, key in due(pending["event"], step + 1)
+            ]
         harness.timers.advance(0.005)
         now = harness.timers.now_ms()
-        expected += [(key, when, TimeDomain.PROCESSING_TIME) for when, key in due(pending["processing"], now)]
+        expected += [
+            (key, when, TimeDomain.PROCESSING_TIME) for when, key in due(pending["processing"], now)
+        ]
         got = harness.output[seen:]
         seen += len(got)
         assert sorted((result[:3] for result in got), key=repr) == sorted(expected, key=repr)
@@ -236,7 +272,9 @@ def test_many_timers_of_one_watermark_go_on_in_batches_not_one_by_one() -> None:
     harness = ChainHarness(linear(KeyedProcessOperator(Alarm(), FIRST)))
     harness.push([(key, "event", "register", 1) for key in "abcdefghij"])
     harness.control(Watermark(1))
-    sizes = [len(element) for element in harness.writers[0].elements if isinstance(element, RowBatch)]
+    sizes = [
+        len(element) for element in harness.writers[0].elements if isinstance(element, RowBatch)
+    ]
     assert sizes == [4, 4, 2]  # batch_records of the harness is 4
 
 
@@ -252,7 +290,7 @@ def test_timers_that_are_set_and_deleted_over_and_over_take_no_room() -> None:
     assert [result[1] for result in harness.output] == [2999]
 
 
-# -- rich functions on keyed streams -----------------------------------------------------------------------------------------------
+# -- rich functions on keyed streams ---------------------------------------------------------------
 
 
 class Number(MapFunction):
@@ -266,7 +304,9 @@ class Number(MapFunction):
 
 class Distinct(FilterFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.seen = runtime_context.get_map_state(MapStateDescriptor("seen", Types.STRING(), Types.BOOLEAN()))
+        self.seen = runtime_context.get_map_state(
+            MapStateDescriptor("seen", Types.STRING(), Types.BOOLEAN())
+        )
 
     def filter(self, value: str) -> bool:
         new = value not in self.seen
@@ -277,7 +317,11 @@ class Distinct(FilterFunction):
 class Pairs(FlatMapFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         descriptor = ValueStateDescriptor("last", Types.STRING())
-        descriptor.enable_time_to_live(StateTtlConfig.new_builder(Duration.of_seconds(10)).cleanup_incrementally(100, True).build())
+        descriptor.enable_time_to_live(
+            StateTtlConfig.new_builder(Duration.of_seconds(10))
+            .cleanup_incrementally(100, True)
+            .build()
+        )
         self.last = runtime_context.get_state(descriptor)
 
     def flat_map(self, value: str) -> Iterable[Any]:
@@ -288,10 +332,17 @@ class Pairs(FlatMapFunction):
 
 @pytest.mark.parametrize("fusion", [True, False])
 def test_map_filter_and_flat_map_keep_state_per_key_fused_or_not(fusion: bool) -> None:
-    mapped = ChainHarness(linear(KeyedMapOperator(Number(), FIRST), MapOperator(len)), fusion=fusion)
+    mapped = ChainHarness(
+        linear(KeyedMapOperator(Number(), FIRST), MapOperator(len)), fusion=fusion
+    )
     mapped.push(["a1", "b1", "a2"])
     assert mapped.output == [1, 1, 2]
-    filtered = ChainHarness(linear(KeyedFilterOperator(Distinct(), FIRST), FlatMapOperator(lambda value: [value, value])), fusion=fusion)
+    filtered = ChainHarness(
+        linear(
+            KeyedFilterOperator(Distinct(), FIRST), FlatMapOperator(lambda value: [value, value])
+        ),
+        fusion=fusion,
+    )
     filtered.push(["a1", "b1", "a1"])
     assert filtered.output == ["a1", "a1", "b1", "b1"]
     paired = ChainHarness(linear(KeyedFlatMapOperator(Pairs(), FIRST)), fusion=fusion)
@@ -329,13 +380,20 @@ class Rates(CoMapFunction, CoFlatMapFunction):
 
 
 def test_co_functions_of_keyed_streams_share_state_between_their_inputs() -> None:
-    for operator in (CoMapOperator(Rates(), (FIRST, FIRST)), CoFlatMapOperator(Rates(), (FIRST, FIRST))):
+    for operator in (
+        CoMapOperator(Rates(), (FIRST, FIRST)),
+        CoFlatMapOperator(Rates(), (FIRST, FIRST)),
+    ):
         harness = ChainHarness(linear(operator, inputs=2))
         harness.push([("a", 2), ("b", 3)], [1, 2])
         harness.push([("a", 10), ("b", 10), ("c", 10)], [5, 6, 7], input_index=1)
         assert harness.output == [("a", 20), ("b", 30), ("c", 0)]
         assert harness.writers[0].stamped[-1] == (("c", 0), 7)
-        again = restarted(type(operator)(Rates(), (FIRST, FIRST)), operator.freeze_state(BARRIER).write(), inputs=2)
+        again = restarted(
+            type(operator)(Rates(), (FIRST, FIRST)),
+            operator.freeze_state(BARRIER).write(),
+            inputs=2,
+        )
         again.push([("b", 1)], input_index=1)
         assert again.output == [("b", 3)]
 
@@ -377,7 +435,10 @@ def test_a_reduce_function_may_have_state_of_its_own() -> None:
 
 @pytest.mark.parametrize("values", [[("a", 1), ("a", 2), ("b", 9)], [["a", 1], ["a", 2], ["b", 9]]])
 def test_running_results_go_on_after_a_restore(values: list[Any]) -> None:
-    for make in (lambda: KeyedAggregateOperator("sum", 1, FIRST), lambda: KeyedReduceOperator(lambda a, b: type(a)((a[0], a[1] + b[1])), FIRST)):
+    for make in (
+        lambda: KeyedAggregateOperator("sum", 1, FIRST),
+        lambda: KeyedReduceOperator(lambda a, b: type(a)((a[0], a[1] + b[1])), FIRST),
+    ):
         operator = make()
         whole = ChainHarness(linear(operator))
         whole.push(values)
@@ -385,18 +446,20 @@ def test_running_results_go_on_after_a_restore(values: list[Any]) -> None:
         whole.push(values)
         again = restarted(make(), saved)
         again.push(values)
-        assert again.output == whole.output[len(values):]
+        assert again.output == whole.output[len(values) :]
 
 
 def test_a_sum_restored_from_another_shape_of_record_still_adds() -> None:
     operator = KeyedAggregateOperator("sum", 1, FIRST)
     ChainHarness(linear(operator)).push([["a", 1]])
-    again = restarted(KeyedAggregateOperator("sum", 1, FIRST), operator.freeze_state(BARRIER).write())
+    again = restarted(
+        KeyedAggregateOperator("sum", 1, FIRST), operator.freeze_state(BARRIER).write()
+    )
     again.push([("b", 1), ("a", 2), ("b", 3)])
     assert again.output == [("b", 1), ["a", 3], ("b", 4)]
 
 
-# -- refusals -------------------------------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 class WantsState(ProcessFunction, MapFunction):
@@ -412,7 +475,9 @@ class WantsState(ProcessFunction, MapFunction):
 
 @pytest.mark.parametrize("operator", [ProcessOperator(WantsState()), MapOperator(WantsState())])
 def test_state_without_a_key_is_refused_with_what_to_do(operator: StreamOperator) -> None:
-    with pytest.raises(ProgramError, match=r"state 'count': .*stream without keys; call key_by\(\.\.\.\) before it"):
+    with pytest.raises(
+        ProgramError, match=r"state 'count': .*stream without keys; call key_by\(\.\.\.\) before it"
+    ):
         ChainHarness(linear(operator))
 
 
@@ -422,12 +487,17 @@ def test_a_descriptor_for_another_kind_of_state_is_refused() -> None:
             wrong: Any = ListStateDescriptor("n", Types.INT())
             runtime_context.get_state(wrong)
 
-    with pytest.raises(ProgramError, match=r"get_state\(\) takes a ValueStateDescriptor, this is <ListStateDescriptor 'n'"):
+    with pytest.raises(
+        ProgramError,
+        match=r"get_state\(\) takes a ValueStateDescriptor, this is <ListStateDescriptor 'n'",
+    ):
         ChainHarness(linear(KeyedProcessOperator(Mistaken(), FIRST)))
 
 
 def test_a_key_that_is_no_dict_key_fails_with_its_record() -> None:
-    harness = ChainHarness(linear(KeyedProcessOperator(Count(), KeySpec(selector=lambda value: [value]))))
+    harness = ChainHarness(
+        linear(KeyedProcessOperator(Count(), KeySpec(selector=lambda value: [value])))
+    )
     with pytest.raises(UserCodeError, match="unhashable type: 'list'") as caught:
         harness.push(["a1"])
     assert caught.value.record == "'a1'"

@@ -1,4 +1,5 @@
-"""Running results as a table: the operator gives the last one of each key when its input has ended."""
+"""Running results as a table: the operator gives the last one of each key when its input has
+ended."""
 
 from __future__ import annotations
 
@@ -34,7 +35,11 @@ def rows_of(records: list[tuple[Any, int]]) -> Batch:
 
 def columns_of(records: list[tuple[Any, int]]) -> Batch:
     schema = pa.schema([("k", pa.float64()), ("v", pa.int64())])
-    return ColumnBatch(pa.RecordBatch.from_pylist([{"k": key, "v": value} for key, value in records], schema=schema))
+    return ColumnBatch(
+        pa.RecordBatch.from_pylist(
+            [{"k": key, "v": value} for key, value in records], schema=schema
+        )
+    )
 
 
 def added(one: tuple[Any, int], other: tuple[Any, int]) -> tuple[Any, int]:
@@ -45,7 +50,9 @@ ROWS: dict[str, Callable[[], Any]] = {
     "reduce": lambda: KeyedReduceOperator(added, KEY),
     "sum": lambda: KeyedAggregateOperator("sum", 1, KEY),
     "max_by": lambda: KeyedAggregateOperator("max_by", 1, KEY),
-    "with a policy": lambda: with_policy(KeyedReduceOperator(added, KEY), ErrorPolicy.divert(OutputTag("dead")), "divert"),
+    "with a policy": lambda: with_policy(
+        KeyedReduceOperator(added, KEY), ErrorPolicy.divert(OutputTag("dead")), "divert"
+    ),
 }
 COLUMNS: dict[str, Callable[[], Any]] = {
     "aggregates": lambda: KeyedAggregatesOperator(["k"], [AggregateCall("sum", col("v"), "v")]),
@@ -89,7 +96,9 @@ def check(make: Callable[[], Any], batches: list[Batch], restart: int, backend: 
         last.push(batch)
     found = records_in(ended(last))
     wanted = last_of_each_key(records_in(each.out.batches))
-    assert sorted(str(shown(record)) for record in found) == sorted(str(shown(record)) for record in wanted)
+    assert sorted(str(shown(record)) for record in found) == sorted(
+        str(shown(record)) for record in wanted
+    )
     each.operator.close()
     last.operator.close()
 
@@ -99,17 +108,36 @@ def cut(records: list[Any], size: int) -> list[list[Any]]:
 
 
 @pytest.mark.finding("newcomers 1")
-@pytest.mark.parametrize(("make", "backend"), [*((make, "hashmap") for make in ROWS), ("reduce", "rocksdb")])
+@pytest.mark.parametrize(
+    ("make", "backend"), [*((make, "hashmap") for make in ROWS), ("reduce", "rocksdb")]
+)
 @settings(max_examples=12, deadline=None)
-@given(st.lists(st.tuples(KEYS, st.integers(-9, 9)), max_size=12), st.sampled_from([1, 3, 12]), st.integers(0, 4))
-def test_a_table_has_the_last_result_of_each_key_of_rows(make: str, backend: str, records: list[Any], size: int, restart: int) -> None:
+@given(
+    st.lists(st.tuples(KEYS, st.integers(-9, 9)), max_size=12),
+    st.sampled_from([1, 3, 12]),
+    st.integers(0, 4),
+)
+def test_a_table_has_the_last_result_of_each_key_of_rows(
+    make: str, backend: str, records: list[Any], size: int, restart: int
+) -> None:
     check(ROWS[make], [rows_of(part) for part in cut(records, size)], restart, backend)
 
 
 @pytest.mark.finding("newcomers 1")
 @pytest.mark.parametrize("make", COLUMNS)
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from([None, float("nan"), 0.0, -0.0, 1.0, 2.5]), st.none() | st.integers(-9, 9)), max_size=12),
-       st.sampled_from([1, 3, 12]), st.integers(0, 4))
-def test_a_table_has_the_last_row_of_each_key_of_columns(make: str, records: list[Any], size: int, restart: int) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([None, float("nan"), 0.0, -0.0, 1.0, 2.5]),
+            st.none() | st.integers(-9, 9),
+        ),
+        max_size=12,
+    ),
+    st.sampled_from([1, 3, 12]),
+    st.integers(0, 4),
+)
+def test_a_table_has_the_last_row_of_each_key_of_columns(
+    make: str, records: list[Any], size: int, restart: int
+) -> None:
     check(COLUMNS[make], [columns_of(part) for part in cut(records, size)], restart, "hashmap")

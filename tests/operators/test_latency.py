@@ -13,7 +13,11 @@ def test_every_operator_of_a_chain_keeps_the_latency_and_the_marker_goes_on() ->
     harness = ChainHarness(linear(MapOperator(str), FilterOperator(bool)))
     marked = harness.timers.now_ms()
     harness.timers.advance(0.042)
-    markers = [LatencyMarker(marked, "source", 0), LatencyMarker(marked, "source", 1), LatencyMarker(marked, "other", 0)]
+    markers = [
+        LatencyMarker(marked, "source", 0),
+        LatencyMarker(marked, "source", 1),
+        LatencyMarker(marked, "other", 0),
+    ]
     for marker in markers:
         harness.control(marker)
     assert harness.writers[0].elements == markers
@@ -31,10 +35,18 @@ def test_a_marker_keeps_its_place_behind_what_was_emitted() -> None:
     harness.control(Watermark(7))
     harness.control(marker)
     harness.push([2])
-    assert [type(element).__name__ for element in harness.writers[0].elements] == ["RowBatch", "Watermark", "LatencyMarker", "RowBatch"]
+    assert [type(element).__name__ for element in harness.writers[0].elements] == [
+        "RowBatch",
+        "Watermark",
+        "LatencyMarker",
+        "RowBatch",
+    ]
 
 
 def test_a_clock_that_went_back_counts_as_no_time() -> None:
     harness = ChainHarness(linear(MapOperator(str)))
     harness.control(LatencyMarker(harness.timers.now_ms() + 5, "source", 0))
-    assert metrics_of(harness.accumulators)[latency_identifier("op 0", 0, "source")].value()["max"] == 0
+    assert (
+        metrics_of(harness.accumulators)[latency_identifier("op 0", 0, "source")].value()["max"]
+        == 0
+    )

@@ -1,4 +1,5 @@
-"""CheckpointedFunction in every kind of operator: state that belongs to no key, before and after a restore."""
+"""CheckpointedFunction in every kind of operator: state that belongs to no key, before and after a
+restore."""
 
 from __future__ import annotations
 
@@ -15,7 +16,11 @@ from flinkpy.datastream.verbs.typed_functions import typed
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators import checkpointed
 from flinkpy.operators.base import InputStatus, StreamOperator
-from flinkpy.operators.checkpointed import CheckpointedFunction, FunctionInitializationContext, FunctionSnapshotContext
+from flinkpy.operators.checkpointed import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from flinkpy.operators.functions import (
     CoMapFunction,
     FilterFunction,
@@ -28,7 +33,11 @@ from flinkpy.operators.functions import (
     SinkFunction,
     SourceFunction,
 )
-from flinkpy.operators.process.process_operators import CoMapOperator, KeyedProcessOperator, ProcessOperator
+from flinkpy.operators.process.process_operators import (
+    CoMapOperator,
+    KeyedProcessOperator,
+    ProcessOperator,
+)
 from flinkpy.operators.rows.keyed import KeyedReduceOperator
 from flinkpy.operators.rows.keyed_stages import KeyedMapOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
@@ -57,7 +66,9 @@ class Seen(CheckpointedFunction):
         self.calls.append("open")
 
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        self.calls.append(f"snapshot {context.get_checkpoint_id()} of {context.get_checkpoint_timestamp()}")
+        self.calls.append(
+            f"snapshot {context.get_checkpoint_id()} of {context.get_checkpoint_timestamp()}"
+        )
         self.state.update(self.seen)
 
     def see(self, value: Any) -> Any:
@@ -108,7 +119,9 @@ class SeenKeyed(Seen, KeyedProcessFunction):
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
         super().initialize_state(context)
-        self.count = context.get_keyed_state_store().get_state(ValueStateDescriptor("count", Types.INT()))
+        self.count = context.get_keyed_state_store().get_state(
+            ValueStateDescriptor("count", Types.INT())
+        )
 
     def process_element(self, value: Any, ctx: Any) -> Any:
         self.see(value)
@@ -131,7 +144,9 @@ MAKERS: dict[str, Any] = {
     "filter": lambda: (function := SeenFilter(), FilterOperator(function)),
     "flat_map": lambda: (function := SeenFlatMap(), FlatMapOperator(function)),
     "a map with a declared row type": lambda: (
-        function := SeenMap(), MapOperator(typed(function, MapFunction, Types.ROW_NAMED(["n"], [Types.INT()])))),
+        function := SeenMap(),
+        MapOperator(typed(function, MapFunction, Types.ROW_NAMED(["n"], [Types.INT()]))),
+    ),
     "map on keys": lambda: (function := SeenMap(), KeyedMapOperator(function, SELF)),
     "process": lambda: (function := SeenProcess(), ProcessOperator(function)),
     "process on keys": lambda: (function := SeenKeyed(), KeyedProcessOperator(function, SELF)),
@@ -143,7 +158,9 @@ MAKERS: dict[str, Any] = {
 
 
 def started(operator: StreamOperator, saved: SavedState | None = None) -> ChainHarness:
-    harness = ChainHarness(linear(operator, inputs=2 if isinstance(operator, CoMapOperator) else 1), open_it=False)
+    harness = ChainHarness(
+        linear(operator, inputs=2 if isinstance(operator, CoMapOperator) else 1), open_it=False
+    )
     operator.initialize_state(saved)
     harness.chain.open()
     return harness
@@ -258,7 +275,7 @@ def test_the_example_runs() -> None:
     assert doctest.testmod(checkpointed).failed == 0
 
 
-# -- sources -------------------------------------------------------------------------------------------------------------
+# -- sources ---------------------------------------------------------------------------------------
 
 
 class Counting(SourceFunction, CheckpointedFunction):
@@ -282,7 +299,9 @@ class Counting(SourceFunction, CheckpointedFunction):
         self.cancelled = True
 
 
-def source_harness(saved: SavedState | None) -> tuple[LegacySourceOperator, ChainHarness, threading.Event]:
+def source_harness(
+    saved: SavedState | None,
+) -> tuple[LegacySourceOperator, ChainHarness, threading.Event]:
     operator, woken = LegacySourceOperator(Counting()), threading.Event()
     operator.wake_up = woken.set
     harness = ChainHarness(linear(operator, inputs=0), open_it=False)
@@ -291,7 +310,9 @@ def source_harness(saved: SavedState | None) -> tuple[LegacySourceOperator, Chai
     return operator, harness, woken
 
 
-def wait_for_records(operator: LegacySourceOperator, harness: ChainHarness, woken: threading.Event, number: int) -> None:
+def wait_for_records(
+    operator: LegacySourceOperator, harness: ChainHarness, woken: threading.Event, number: int
+) -> None:
     while len(harness.output) < number:
         if operator.emit_next() is InputStatus.NOTHING_AVAILABLE:
             assert woken.wait(10)
@@ -306,9 +327,11 @@ def test_a_source_goes_on_behind_the_last_record_before_the_barrier() -> None:
         harness.chain.process_barrier(barrier(), lambda barrier: None)
         saved = operator.freeze_state(barrier()).write()
         emitted = harness.output
-        assert emitted == list(range(before, before + len(emitted)))  # none lost, none twice, though the source is always ahead of the task
+        # none lost, none twice, though the source is always ahead of the task
+        assert emitted == list(range(before, before + len(emitted)))
         before += len(emitted)
-        wait_for_records(operator, harness, woken, len(emitted) + 10)  # it goes on after the snapshot; these are not part of it
+        # it goes on after the snapshot; these are not part of it
+        wait_for_records(operator, harness, woken, len(emitted) + 10)
         assert harness.chain.close() == []
 
 

@@ -1,4 +1,5 @@
-"""A function object that a program uses twice is two in the task, and key selectors have a life wherever they are called."""
+"""A function object that a program uses twice is two in the task, and key selectors have a life
+wherever they are called."""
 
 from __future__ import annotations
 
@@ -14,8 +15,18 @@ from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.operators.batch.batch_forms import batch_form
-from flinkpy.operators.chain.own_functions import functions_in, functions_of_writer, with_own_functions
-from flinkpy.operators.functions import KeySelector, MapFunction, Partitioner, RuntimeContext, method_of
+from flinkpy.operators.chain.own_functions import (
+    functions_in,
+    functions_of_writer,
+    with_own_functions,
+)
+from flinkpy.operators.functions import (
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    RuntimeContext,
+    method_of,
+)
 from flinkpy.operators.process.interval_join import IntervalJoinOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
 from flinkpy.operators.rows.stateless import MapOperator
@@ -82,8 +93,16 @@ def test_where_nothing_is_shared_the_functions_are_those_that_came() -> None:
 
 def test_the_selector_of_an_operator_and_of_the_writer_behind_it_are_two() -> None:
     selector = Rich()
-    keyed, edge = KeyedAggregateOperator("sum", 1, KeySpec(selector)), Partitioning(PartitioningKind.HASH, KeySpec(selector))
-    config = ChainConfig((ChainedOperator(linear(keyed).head.operator_id, "sum", None, keyed, (NetworkEdge(0, edge),)),), 1)
+    keyed = KeyedAggregateOperator("sum", 1, KeySpec(selector))
+    edge = Partitioning(PartitioningKind.HASH, KeySpec(selector))
+    config = ChainConfig(
+        (
+            ChainedOperator(
+                linear(keyed).head.operator_id, "sum", None, keyed, (NetworkEdge(0, edge),)
+            ),
+        ),
+        1,
+    )
     chain = with_own_functions(config)
     edge_of_chain: Any = chain.head.edges[0]
     called: Any = functions_of_writer(edge_of_chain.partitioning)[0]
@@ -107,7 +126,12 @@ def test_a_batch_form_uses_the_selector_its_operator_opens() -> None:
 def test_one_selector_for_both_sides_of_a_join_is_opened_once() -> None:
     Rich.calls.clear()
     key = KeySpec(Rich())
-    harness = ChainHarness(linear(IntervalJoinOperator(lambda left, right, ctx: [left[1] + right[1]], key, key, -1, 1), inputs=2))
+    harness = ChainHarness(
+        linear(
+            IntervalJoinOperator(lambda left, right, ctx: [left[1] + right[1]], key, key, -1, 1),
+            inputs=2,
+        )
+    )
     harness.chain.batch_inputs()[0](RowBatch([("a", 1)], [5]))
     harness.chain.batch_inputs()[1](RowBatch([("a", 2)], [5]))
     assert harness.output == [3]
@@ -123,7 +147,9 @@ def test_a_selector_that_cannot_be_opened_fails_with_the_operator_and_all_are_cl
     Rich.calls.clear()
     edge = NetworkEdge(0, Partitioning(PartitioningKind.HASH, KeySpec(Broken())))
     operator = MapOperator(len)
-    config = ChainConfig((ChainedOperator(linear(operator).head.operator_id, "length", None, operator, (edge,)),), 1)
+    config = ChainConfig(
+        (ChainedOperator(linear(operator).head.operator_id, "length", None, operator, (edge,)),), 1
+    )
     harness = ChainHarness(config, open_it=False)
     with pytest.raises(UserCodeError, match="no route to host") as caught:
         harness.chain.open()
@@ -135,16 +161,31 @@ def test_a_selector_that_cannot_be_opened_fails_with_the_operator_and_all_are_cl
 
 def test_a_writer_calls_the_functions_behind_bound_methods() -> None:
     partitioner, selector = ToItsNumber(), Rich()
-    edge = Partitioning(PartitioningKind.CUSTOM, KeySpec(method_of(selector, "get_key")), custom=method_of(partitioner, "partition"))
+    edge = Partitioning(
+        PartitioningKind.CUSTOM,
+        KeySpec(method_of(selector, "get_key")),
+        custom=method_of(partitioner, "partition"),
+    )
     assert functions_of_writer(edge) == [selector, partitioner]
-    assert functions_of_writer(Partitioning(PartitioningKind.CUSTOM, KeySpec(len), custom=divmod)) == []
+    assert (
+        functions_of_writer(Partitioning(PartitioningKind.CUSTOM, KeySpec(len), custom=divmod))
+        == []
+    )
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_rich_selectors_and_partitioners_are_open_in_the_tasks_that_send(parallelism: int) -> None:
-    env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded"}).set_parallelism(parallelism)
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"execution.target": "embedded"}
+    ).set_parallelism(parallelism)
     numbers = env.from_collection([(number % 3, 1) for number in range(12)])
     selector = Rich()
-    with numbers.key_by(selector).sum(1).partition_custom(ToItsNumber(), selector).map(lambda pair: pair).execute_and_collect() as results:
+    with (
+        numbers.key_by(selector)
+        .sum(1)
+        .partition_custom(ToItsNumber(), selector)
+        .map(lambda pair: pair)
+        .execute_and_collect() as results
+    ):
         found = sorted(results)
     assert found == sorted((key, count) for key in range(3) for count in range(1, 5))

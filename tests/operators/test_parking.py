@@ -1,4 +1,5 @@
-"""Operators whose functions yield: what they yielded goes on in time, and whatever comes meanwhile waits its turn."""
+"""Operators whose functions yield: what they yielded goes on in time, and whatever comes meanwhile
+waits its turn."""
 
 from __future__ import annotations
 
@@ -51,8 +52,12 @@ def push(harness: ChainHarness, values: list[Any], stamps: list[int] | None = No
 
 
 @pytest.mark.parametrize("fusion", [True, False])
-@pytest.mark.parametrize("made", [lambda: FlatMapOperator(upwards), lambda: ProcessOperator(Yielding())])
-def test_a_batch_full_of_results_goes_on_and_the_function_is_asked_for_no_more_of_them(made: Callable[[], StreamOperator], fusion: bool) -> None:
+@pytest.mark.parametrize(
+    "made", [lambda: FlatMapOperator(upwards), lambda: ProcessOperator(Yielding())]
+)
+def test_a_batch_full_of_results_goes_on_and_the_function_is_asked_for_no_more_of_them(
+    made: Callable[[], StreamOperator], fusion: bool
+) -> None:
     harness = ChainHarness(linear(made()), fusion=fusion)
     push(harness, [10**12])
     for portions in range(1, 5):
@@ -71,7 +76,11 @@ def test_a_slow_functions_results_go_on_one_by_one(fusion: bool) -> None:
             harness.timers.clock.advance(1)
             yield number
 
-    harness = ChainHarness(linear(FlatMapOperator(slowly), MapOperator(lambda value: -value)), fusion=fusion, batch_records=1000)
+    harness = ChainHarness(
+        linear(FlatMapOperator(slowly), MapOperator(lambda value: -value)),
+        fusion=fusion,
+        batch_records=1000,
+    )
     push(harness, [3])
     for seen in (1, 2, 3):
         assert harness.output == [-number for number in range(seen)]
@@ -104,12 +113,24 @@ def test_what_comes_meanwhile_waits_in_order_and_the_key_stays_what_it_is() -> N
     harness.chain.process_barrier(CheckpointBarrier(1, 0), lambda barrier: None)
     harness.settle()
     assert [value for value in harness.output if value[0] != "timer"] == [
-        *((40, 7, number) for number in range(40)), *((41, 8, number) for number in range(41)), (1, 9, 0)]
+        *((40, 7, number) for number in range(40)),
+        *((41, 8, number) for number in range(41)),
+        (1, 9, 0),
+    ]
     timers = [value[:3] for value in harness.output if value[0] == "timer"]
-    assert list(dict.fromkeys(timers)) == [("timer", 1, 1), ("timer", 40, 40), ("timer", 40, 0), ("timer", 41, 0), ("timer", 1, 0)]
+    assert list(dict.fromkeys(timers)) == [
+        ("timer", 1, 1),
+        ("timer", 40, 40),
+        ("timer", 40, 0),
+        ("timer", 41, 0),
+        ("timer", 1, 0),
+    ]
     assert harness.writers[0].controls == [Watermark(40), CheckpointBarrier(1, 0)]
-    last_event_timer = max(at for at, element in enumerate(harness.writers[0].elements) if isinstance(element, RowBatch)
-                           and ("timer", 40, 40, LIMIT) in element.values)
+    last_event_timer = max(
+        at
+        for at, element in enumerate(harness.writers[0].elements)
+        if isinstance(element, RowBatch) and ("timer", 40, 40, LIMIT) in element.values
+    )
     assert harness.writers[0].elements.index(Watermark(40)) > last_event_timer
 
 
@@ -121,7 +142,9 @@ def test_it_is_the_last_operator_that_goes_on_first_so_memory_stays_bounded() ->
             taken.append(number)
             yield 100
 
-    harness = ChainHarness(linear(ProcessOperator(Yielding()), FlatMapOperator(upwards), FlatMapOperator(noted)))
+    harness = ChainHarness(
+        linear(ProcessOperator(Yielding()), FlatMapOperator(upwards), FlatMapOperator(noted))
+    )
     push(harness, [10**9])
     for _ in range(200):
         harness.chain.parked_work.go_on()
@@ -146,13 +169,20 @@ class Late(OneInputOperator):
         self.output.emit(RowBatch([self.name]))
 
 
-def test_before_a_barrier_the_first_operator_emits_first_so_that_the_next_has_it_before_it_prepares() -> None:
+def test_before_a_barrier_the_first_operator_emits_first_so_that_the_next_has_it_before_it_prepares() -> (
+    None
+):
     first, second, third = Late("a"), Late("b"), Late("c")
     second.told = third.told = first.told
     harness = ChainHarness(linear(first, second, third))
     harness.chain.process_barrier(CheckpointBarrier(1, 0), lambda barrier: None)
     assert first.told == ["a prepares", "b got a", "c got a", "b prepares", "c got b", "c prepares"]
-    assert [type(element) for element in harness.writers[0].elements] == [RowBatch, RowBatch, RowBatch, CheckpointBarrier]
+    assert [type(element) for element in harness.writers[0].elements] == [
+        RowBatch,
+        RowBatch,
+        RowBatch,
+        CheckpointBarrier,
+    ]
 
 
 def test_a_barrier_waits_for_what_operators_emit_before_it_and_park() -> None:
@@ -179,7 +209,8 @@ class AtWatermarks(MapOperator):
 
 
 def test_when_the_last_step_of_parked_work_ends_the_chain_finishes_at_once() -> None:
-    """Else the task, which is told of more to do or of room in its outputs, would wait for neither."""
+    """Else the task, which is told of more to do or of room in its outputs, would wait for
+    neither."""
     harness = ChainHarness(linear(AtWatermarks(str)))
     harness.chain.control(Watermark(MAX_TIMESTAMP))
     assert harness.chain.parked_work.pending()
@@ -213,10 +244,16 @@ def test_an_error_midway_names_the_record_and_what_was_handed_on_stays(fusion: b
         yield from range(40)
         raise ValueError("that was enough")
 
-    harness = ChainHarness(linear(FlatMapOperator(fails), MapOperator(lambda value: value)), fusion=fusion)
+    harness = ChainHarness(
+        linear(FlatMapOperator(fails), MapOperator(lambda value: value)), fusion=fusion
+    )
     with pytest.raises(UserCodeError, match="that was enough") as caught:
         harness.push([3])
-    assert (caught.value.operator, caught.value.record, caught.value.frames[-1].function) == ("op 0", "3", "fails")
+    assert (caught.value.operator, caught.value.record, caught.value.frames[-1].function) == (
+        "op 0",
+        "3",
+        "fails",
+    )
     assert harness.output == list(range(len(harness.output)))
     assert len(harness.output) >= 20
 
@@ -248,20 +285,38 @@ class Spread(ProcessFunction):
         return spread(value)
 
 
-@given(GIVEN, st.sampled_from([1, 4, 10_000]), st.booleans(), st.booleans(), st.sampled_from(["flat_map", "process"]))
+@given(
+    GIVEN,
+    st.sampled_from([1, 4, 10_000]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["flat_map", "process"]),
+)
 def test_whatever_results_come_in_the_output_is_that_of_a_loop_over_all_of_them(
-    records: list[Any], batch_records: int, fusion: bool, stamped: bool, call: str,
+    records: list[Any], batch_records: int, fusion: bool, stamped: bool, call: str
 ) -> None:
     first = FlatMapOperator(spread) if call == "flat_map" else ProcessOperator(Spread())
-    operators = [first, FilterOperator(lambda value: value[1] % 3), FlatMapOperator(twice), MapOperator(lambda value: (value, 1))]
+    operators = [
+        first,
+        FilterOperator(lambda value: value[1] % 3),
+        FlatMapOperator(twice),
+        MapOperator(lambda value: (value, 1)),
+    ]
     harness = ChainHarness(linear(*operators), fusion=fusion, batch_records=batch_records)
     for start in range(0, len(records), batch_records):
         part = records[start : start + batch_records]
         push(harness, part, [value[1] for value in part] if stamped else None)
         harness.chain.control(Watermark(start))
     harness.settle()
-    expected = [((again, 1), record[1] if stamped else None) for record in records for value in spread(record) or ()
-                if value[1] % 3 for again in twice(value)]
+    expected = [
+        ((again, 1), record[1] if stamped else None)
+        for record in records
+        for value in spread(record) or ()
+        if value[1] % 3
+        for again in twice(value)
+    ]
     assert harness.writers[0].stamped == expected
-    assert harness.writers[0].controls == [Watermark(start) for start in range(0, len(records), batch_records)]
+    assert harness.writers[0].controls == [
+        Watermark(start) for start in range(0, len(records), batch_records)
+    ]
     harness.chain.close()

@@ -48,9 +48,18 @@ class Route(ProcessFunction):
 
 
 def test_side_outputs_and_timestamps_follow_the_record() -> None:
-    config = ChainConfig((
-        ChainedOperator(OperatorId("p"), "p", None, ProcessOperator(Route()), (NetworkEdge(0, FORWARD), NetworkEdge(1, FORWARD, side_tag="late"))),
-    ), 1)
+    config = ChainConfig(
+        (
+            ChainedOperator(
+                OperatorId("p"),
+                "p",
+                None,
+                ProcessOperator(Route()),
+                (NetworkEdge(0, FORWARD), NetworkEdge(1, FORWARD, side_tag="late")),
+            ),
+        ),
+        1,
+    )
     harness = ChainHarness(config, writers=2)
     harness.push([1, -2, 0], [10, 20, 30])
     assert harness.writers[0].stamped == [(1, 10), ((1, 10), 10)]
@@ -93,7 +102,9 @@ class Remind(KeyedProcessFunction):
 
 
 def keyed() -> ChainHarness:
-    return ChainHarness(linear(KeyedProcessOperator(Remind(), KeySpec(selector=lambda value: value[0]))))
+    return ChainHarness(
+        linear(KeyedProcessOperator(Remind(), KeySpec(selector=lambda value: value[0])))
+    )
 
 
 def test_event_time_timers_fire_in_order_before_the_watermark_goes_on() -> None:
@@ -101,7 +112,9 @@ def test_event_time_timers_fire_in_order_before_the_watermark_goes_on() -> None:
     harness.push([("a", 20), ("b", 10), ("a", 10), ("b", 10), ("a", 0), ("a", 99)])
     harness.control(Watermark(30))
     assert harness.writers[0].stamped == [
-        (("b", 10, TimeDomain.EVENT_TIME, True), 10), (("a", 20, TimeDomain.EVENT_TIME, True), 20), (("a", 25, TimeDomain.EVENT_TIME, True), 25),
+        (("b", 10, TimeDomain.EVENT_TIME, True), 10),
+        (("a", 20, TimeDomain.EVENT_TIME, True), 20),
+        (("a", 25, TimeDomain.EVENT_TIME, True), 25),
     ]
     assert harness.writers[0].elements[-1] == Watermark(30)
 
@@ -115,8 +128,12 @@ class At(KeyedProcessFunction):
         yield timestamp, ctx.timer_service().current_processing_time()
 
 
-def test_a_processing_time_timer_fires_when_its_millisecond_is_over_and_one_of_the_past_at_once() -> None:
-    harness = ChainHarness(linear(KeyedProcessOperator(At(), KeySpec(selector=lambda value: value))))
+def test_a_processing_time_timer_fires_when_its_millisecond_is_over_and_one_of_the_past_at_once() -> (
+    None
+):
+    harness = ChainHarness(
+        linear(KeyedProcessOperator(At(), KeySpec(selector=lambda value: value)))
+    )
     start = harness.timers.now_ms()
     harness.push([start + 2, start, start - 1])
     harness.timers.advance(0)
@@ -141,7 +158,14 @@ def test_processing_time_timers_fire_when_due() -> None:
     assert harness.timers.pending == []
 
 
-@given(st.lists(st.tuples(st.sampled_from(["add", "remove", "due"]), st.integers(0, 20), st.sampled_from("ab")), max_size=60))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["add", "remove", "due"]), st.integers(0, 20), st.sampled_from("ab")
+        ),
+        max_size=60,
+    )
+)
 def test_a_timer_queue_is_a_sorted_set(steps: list[tuple[str, int, str]]) -> None:
     queue, model = TimerQueue(), set()
     for what, timestamp, key in steps:
@@ -181,7 +205,10 @@ class Both(CoMapFunction, CoFlatMapFunction, CoProcessFunction):
 
 
 def test_co_functions_take_each_input_their_own_way() -> None:
-    mapped, flat, processed = (ChainHarness(linear(operator(Both()), inputs=2)) for operator in (CoMapOperator, CoFlatMapOperator, CoProcessOperator))
+    mapped, flat, processed = (
+        ChainHarness(linear(operator(Both()), inputs=2))
+        for operator in (CoMapOperator, CoFlatMapOperator, CoProcessOperator)
+    )
     for harness in (mapped, flat, processed):
         harness.push([1], [5])
         harness.push([2], [6], input_index=1)
@@ -203,7 +230,9 @@ class Meet(KeyedCoProcessFunction):
 
 
 def test_keyed_co_functions_share_keys_and_timers() -> None:
-    operator = KeyedCoProcessOperator(Meet(), KeySpec(selector=lambda value: value[0]), KeySpec(selector=lambda value: value))
+    operator = KeyedCoProcessOperator(
+        Meet(), KeySpec(selector=lambda value: value[0]), KeySpec(selector=lambda value: value)
+    )
     harness = ChainHarness(linear(operator, inputs=2))
     harness.push([("k", 3)])
     harness.control(Watermark(4))
@@ -223,7 +252,9 @@ class Fails(KeyedProcessFunction):
 
 
 def test_errors_in_process_functions_name_the_record() -> None:
-    harness = ChainHarness(linear(KeyedProcessOperator(Fails(), KeySpec(selector=lambda value: value))))
+    harness = ChainHarness(
+        linear(KeyedProcessOperator(Fails(), KeySpec(selector=lambda value: value)))
+    )
     harness.push([1])
     with pytest.raises(UserCodeError) as caught:
         harness.push([1, 2, 3])

@@ -1,4 +1,5 @@
-"""A sink in two phases: what its writer prepares, when that is committed, and what a writer gets back."""
+"""A sink in two phases: what its writer prepares, when that is committed, and what a writer gets
+back."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ CALLS: list[Any] = []
 
 
 class Gathering(Sink):
-    """Gathers records, and prepares those there are in pairs: one that is left over is state of the writer."""
+    """Gathers records, and prepares those there are in pairs: one that is left over is state of the
+    writer."""
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         return Pairs([])
@@ -125,7 +127,9 @@ def test_state_that_no_writer_would_get_back_is_refused() -> None:
     world = SinkWorld(Forgetful())
     world.barrier()  # there is none yet
     world.feed(1)
-    with pytest.raises(ProgramError, match=r"define restore_writer\(self, context, states\) in Forgetful"):
+    with pytest.raises(
+        ProgramError, match=r"define restore_writer\(self, context, states\) in Forgetful"
+    ):
         world.barrier()
     world.close()
 
@@ -175,7 +179,9 @@ def test_who_knows_that_no_checkpoint_comes_any_more_may_commit_what_is_left() -
     world.close()
 
 
-def test_a_commit_that_raises_fails_the_task_and_is_tried_again_from_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_raises_fails_the_task_and_is_tried_again_from_the_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(self: Any, committables: Any) -> None:
         raise OSError("not now")
 
@@ -217,7 +223,10 @@ def test_a_writer_that_prepares_none_is_told_what_to_return() -> None:
         def create_writer(self, context: OperatorContext) -> SinkWriter:
             return Forgetful([])
 
-    with pytest.raises(Exception, match=r"Forgetful\.prepare_commit\(\) gives None; it must return committables in a list"):
+    with pytest.raises(
+        Exception,
+        match=r"Forgetful\.prepare_commit\(\) gives None; it must return committables in a list",
+    ):
         SinkWorld(Forgetting()).barrier()
 
 
@@ -226,7 +235,9 @@ def test_a_writer_whose_state_is_no_list_is_told_what_to_return() -> None:
         def snapshot_state(self, checkpoint_id: int) -> Any:
             return 5
 
-    with pytest.raises(Exception, match=r"Counting\.snapshot_state\(\) gives 5; it must return states in a list"):
+    with pytest.raises(
+        Exception, match=r"Counting\.snapshot_state\(\) gives 5; it must return states in a list"
+    ):
         SinkWorld(with_writer(Counting)).barrier()
 
 
@@ -235,7 +246,13 @@ def test_committables_that_cannot_be_pickled_are_told_by_the_call_that_gave_them
         def prepare_commit(self) -> list[Any]:
             return [threading.Lock()]
 
-    with pytest.raises(Exception, match=r"what Locking\.prepare_commit\(\) gives must be picklable, as it is part of the checkpoint: .*lock"):
+    with pytest.raises(
+        Exception,
+        match=(
+            r"what Locking\.prepare_commit\(\) gives must be picklable, as it is part of the "
+            r"checkpoint: .*lock"
+        ),
+    ):
         SinkWorld(with_writer(Locking)).barrier()
 
 
@@ -250,7 +267,9 @@ def test_a_committer_that_gives_back_no_list_is_told_what_to_return() -> None:
 
     world = SinkWorld(Claimed())
     world.feed(2)
-    with pytest.raises(Exception, match=r"Claiming\.commit\(\) gives True; it must return committables in a list"):
+    with pytest.raises(
+        Exception, match=r"Claiming\.commit\(\) gives True; it must return committables in a list"
+    ):
         world.complete(world.barrier())
 
 
@@ -259,7 +278,9 @@ def test_a_sink_that_makes_no_writer_is_told_what_to_return() -> None:
         def create_writer(self, context: OperatorContext) -> Any:
             return None
 
-    with pytest.raises(Exception, match=r"Making\.create_writer\(\) gives None; it must return a SinkWriter"):
+    with pytest.raises(
+        Exception, match=r"Making\.create_writer\(\) gives None; it must return a SinkWriter"
+    ):
         SinkWorld(Making())
 
 

@@ -12,7 +12,9 @@ from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 from flinkpy.operators.batch import sorting
 from flinkpy.operators.batch.sorting import NO_TIME, KeyGroups
 
-KEYS = st.one_of(st.integers(-3, 3), st.sampled_from(["a", "b", 1.0, True, None, (1, "x"), (1.0, "x")]))
+KEYS = st.one_of(
+    st.integers(-3, 3), st.sampled_from(["a", "b", 1.0, True, None, (1, "x"), (1.0, "x")])
+)
 BATCHES = st.lists(st.lists(st.tuples(KEYS, st.integers(0, 5)), max_size=12), max_size=8)
 MEMORY = st.sampled_from([0, 500, 1 << 20])
 
@@ -24,7 +26,9 @@ def everything(groups: KeyGroups) -> list[tuple[Any, list[Any]]]:
 
 
 @given(BATCHES, MEMORY)
-def test_each_key_comes_once_with_its_records_in_order_of_arrival(batches: list[list[tuple[Any, int]]], memory: int) -> None:
+def test_each_key_comes_once_with_its_records_in_order_of_arrival(
+    batches: list[list[tuple[Any, int]]], memory: int
+) -> None:
     groups = KeyGroups(memory)
     expected: dict[Any, list[Any]] = {}
     number = 0
@@ -40,20 +44,33 @@ def test_each_key_comes_once_with_its_records_in_order_of_arrival(batches: list[
 
 
 @given(BATCHES, MEMORY, st.booleans())
-def test_records_of_a_key_are_in_order_of_time_then_tag_then_arrival(batches: list[list[tuple[Any, int]]], memory: int, untimed_first: bool) -> None:
+def test_records_of_a_key_are_in_order_of_time_then_tag_then_arrival(
+    batches: list[list[tuple[Any, int]]], memory: int, untimed_first: bool
+) -> None:
     groups = KeyGroups(memory)
     expected: dict[Any, list[tuple[int, int, int]]] = {}
     for number, batch in enumerate(batches):
         values, tag = [number] * len(batch), number % 2
         untimed = untimed_first and number == 0
-        groups.add([key for key, _ in batch], values, None if untimed else [stamp for _, stamp in batch], 0 if untimed else tag)
+        groups.add(
+            [key for key, _ in batch],
+            values,
+            None if untimed else [stamp for _, stamp in batch],
+            0 if untimed else tag,
+        )
         for key, stamp in batch:
-            expected.setdefault(key, []).append((NO_TIME if untimed else stamp, 0 if untimed else tag, number))
+            expected.setdefault(key, []).append(
+                (NO_TIME if untimed else stamp, 0 if untimed else tag, number)
+            )
     if groups.full:
-        assert dict(everything(groups)) == {key: sorted(items, key=lambda item: item[:2]) for key, items in expected.items()}
+        assert dict(everything(groups)) == {
+            key: sorted(items, key=lambda item: item[:2]) for key, items in expected.items()
+        }
 
 
-def test_one_key_with_more_records_than_fit_is_merged_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_key_with_more_records_than_fit_is_merged_in_chunks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sorting, "CHUNK", 10)
     groups = KeyGroups(5000)
     for number in range(50):
@@ -72,7 +89,11 @@ def test_keys_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> Non
     groups = KeyGroups(0)
     for number in range(4):
         groups.add("abca", [number] * 4)
-    assert dict(everything(groups)) == {"a": [0, 0, 1, 1, 2, 2, 3, 3], "b": [0, 1, 2, 3], "c": [0, 1, 2, 3]}
+    assert dict(everything(groups)) == {
+        "a": [0, 0, 1, 1, 2, 2, 3, 3],
+        "b": [0, 1, 2, 3],
+        "c": [0, 1, 2, 3],
+    }
 
 
 def test_what_was_spilled_goes_with_its_owner(tmp_path: Path) -> None:

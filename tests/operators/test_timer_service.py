@@ -1,4 +1,5 @@
-"""Timers of keyed functions: what is registered, deleted, fired, saved and shared out. What is expected follows from Flink's documentation."""
+"""Timers of keyed functions: what is registered, deleted, fired, saved and shared out. What is
+expected follows from Flink's documentation."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from flinkpy.core.errors import UserCodeError
 from flinkpy.core.keys import key_group, key_group_range
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.functions import KeyedCoProcessFunction, KeyedProcessFunction, RuntimeContext, TimeDomain
+from flinkpy.operators.functions import (
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    RuntimeContext,
+    TimeDomain,
+)
 from flinkpy.operators.process.process_operators import KeyedCoProcessOperator, KeyedProcessOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.state.saved_state import SavedState
@@ -30,9 +36,12 @@ Fired = list[tuple[Any, TimeDomain, int]]
 
 
 class Commanded(KeyedProcessFunction):
-    """A record is (key, call of the timer service, timestamp); timers tell (key, domain, timestamp), and then do what ``then`` says."""
+    """A record is (key, call of the timer service, timestamp); timers tell (key, domain,
+    timestamp), and then do what ``then`` says."""
 
-    def __init__(self, then: Callable[[Any, int], Iterable[tuple[str, int]]] = lambda key, timestamp: ()) -> None:
+    def __init__(
+        self, then: Callable[[Any, int], Iterable[tuple[str, int]]] = lambda key, timestamp: ()
+    ) -> None:
         self.then = then
 
     def process_element(self, value: Any, ctx: Any) -> None:
@@ -52,7 +61,9 @@ REGISTER_CLOCK, DELETE_CLOCK = "register_processing_time_timer", "delete_process
 class Timers:
     """One subtask of a keyed function, in milliseconds of its clock."""
 
-    def __init__(self, function: Any = None, saved: SavedState | None = None, clock_ms: int = 0) -> None:
+    def __init__(
+        self, function: Any = None, saved: SavedState | None = None, clock_ms: int = 0
+    ) -> None:
         self.operator = KeyedProcessOperator(function or Commanded(), FIRST)
         self.harness = ChainHarness(linear(self.operator), open_it=False)
         self.harness.timers.clock.advance(clock_ms / 1000)
@@ -96,7 +107,7 @@ class Timers:
         return saved
 
 
-# -- event time ------------------------------------------------------------------------------------------------------------------------
+# -- event time ------------------------------------------------------------------------------------
 
 
 def test_a_timer_fires_when_the_watermark_reaches_it_and_not_before() -> None:
@@ -108,14 +119,21 @@ def test_a_timer_fires_when_the_watermark_reaches_it_and_not_before() -> None:
 
 def test_one_watermark_fires_all_it_has_passed_in_the_order_of_time_across_keys() -> None:
     timers = Timers().register("a", 30, 10).register("b", 20).register("c", 40, 5)
-    assert timers.watermark(35) == [("c", EVENT, 5), ("a", EVENT, 10), ("b", EVENT, 20), ("a", EVENT, 30)]
+    assert timers.watermark(35) == [
+        ("c", EVENT, 5),
+        ("a", EVENT, 10),
+        ("b", EVENT, 20),
+        ("a", EVENT, 30),
+    ]
     assert timers.watermark(40) == [("c", EVENT, 40)]
 
 
 def test_a_timer_that_is_registered_again_is_one_timer_for_each_key() -> None:
     timers = Timers().register("a", 10, 10).register("b", 10).register("a", 10)
     assert sorted(timers.watermark(10)) == [("a", EVENT, 10), ("b", EVENT, 10)]
-    assert timers.register("a", 10).watermark(11) == [("a", EVENT, 10)], "it had fired: this is a new one"
+    assert timers.register("a", 10).watermark(11) == [("a", EVENT, 10)], (
+        "it had fired: this is a new one"
+    )
 
 
 def test_deleting_takes_away_the_timer_of_that_key_and_time_only() -> None:
@@ -156,22 +174,34 @@ def test_keys_that_are_equal_share_their_timers() -> None:
     assert timers.watermark(10) == [(1, EVENT, 10)]
 
 
-# -- timers that register and delete timers --------------------------------------------------------------------------------------------
+# -- timers that register and delete timers --------------------------------------------------------
 
 
-def test_a_timer_registered_by_a_firing_one_fires_with_the_same_watermark_if_that_has_passed_it() -> None:
-    timers = Timers(Commanded(lambda key, timestamp: [(REGISTER, timestamp + 10)])).register("a", 10).register("b", 25)
+def test_a_timer_registered_by_a_firing_one_fires_with_the_same_watermark_if_that_has_passed_it() -> (
+    None
+):
+    timers = (
+        Timers(Commanded(lambda key, timestamp: [(REGISTER, timestamp + 10)]))
+        .register("a", 10)
+        .register("b", 25)
+    )
     assert timers.watermark(29) == [("a", EVENT, 10), ("a", EVENT, 20), ("b", EVENT, 25)]
     assert sorted(timers.watermark(35)) == [("a", EVENT, 30), ("b", EVENT, 35)]
 
 
 def test_a_firing_timer_that_registers_one_before_itself_has_it_fired_next() -> None:
-    timers = Timers(Commanded(lambda key, timestamp: [(REGISTER, 3)] if timestamp == 10 else [])).register("a", 10, 11)
+    timers = Timers(
+        Commanded(lambda key, timestamp: [(REGISTER, 3)] if timestamp == 10 else [])
+    ).register("a", 10, 11)
     assert timers.watermark(20) == [("a", EVENT, 10), ("a", EVENT, 3), ("a", EVENT, 11)]
 
 
 def test_a_firing_timer_can_delete_one_that_is_due_too() -> None:
-    timers = Timers(Commanded(lambda key, timestamp: [(DELETE, timestamp + 1)])).register("a", 10, 11, 12).register("b", 11)
+    timers = (
+        Timers(Commanded(lambda key, timestamp: [(DELETE, timestamp + 1)]))
+        .register("a", 10, 11, 12)
+        .register("b", 11)
+    )
     assert timers.watermark(20) == [("a", EVENT, 10), ("b", EVENT, 11), ("a", EVENT, 12)]
 
 
@@ -181,7 +211,7 @@ def test_a_firing_timer_is_not_registered_any_more_so_it_can_register_itself() -
     assert timers.watermark(10) == [("a", EVENT, 10), ("a", EVENT, 10)]
 
 
-# -- what a function is told -----------------------------------------------------------------------------------------------------------
+# -- what a function is told -----------------------------------------------------------------------
 
 
 class Watching(KeyedProcessFunction):
@@ -229,13 +259,18 @@ def test_a_timer_finds_the_state_of_its_own_key_whatever_record_came_last() -> N
     assert timers.harness.output == [("a", 1), ("b", 2), ("a", 11), ("b", 22)]
 
 
-# -- the clock ---------------------------------------------------------------------------------------------------------------------------
+# -- the clock -------------------------------------------------------------------------------------
 
 
 def test_both_kinds_of_time_have_timers_of_their_own() -> None:
     timers = Timers()
     at = timers.now + 2
-    timers(("a", REGISTER, at), ("a", REGISTER_CLOCK, at), ("b", REGISTER, at), ("b", REGISTER_CLOCK, at))
+    timers(
+        ("a", REGISTER, at),
+        ("a", REGISTER_CLOCK, at),
+        ("b", REGISTER, at),
+        ("b", REGISTER_CLOCK, at),
+    )
     timers(("a", DELETE, at), ("b", DELETE_CLOCK, at))
     assert timers.clock(5) == [("a", PROCESSING, at)]
     assert timers.watermark(at) == [("b", EVENT, at)]
@@ -244,7 +279,11 @@ def test_both_kinds_of_time_have_timers_of_their_own() -> None:
 def test_timers_of_the_clock_fire_in_the_order_of_time_once_for_each_key() -> None:
     timers = Timers()
     at = timers.now
-    timers(*[("a", REGISTER_CLOCK, at + later) for later in (9, 3, 3, 6)], ("b", REGISTER_CLOCK, at + 3), ("a", DELETE_CLOCK, at + 6))
+    timers(
+        *[("a", REGISTER_CLOCK, at + later) for later in (9, 3, 3, 6)],
+        ("b", REGISTER_CLOCK, at + 3),
+        ("a", DELETE_CLOCK, at + 6),
+    )
     fired = timers.clock(20)
     assert [when - at for _, _, when in fired] == [3, 3, 9]
     assert {(key, when - at) for key, _, when in fired} == {("a", 3), ("b", 3), ("a", 9)}
@@ -301,7 +340,7 @@ def test_a_closed_function_hears_no_more_of_the_clock() -> None:
     assert timers.of_the_task == 0
 
 
-# -- what survives ---------------------------------------------------------------------------------------------------------------------
+# -- what survives ---------------------------------------------------------------------------------
 
 
 def test_restored_timers_are_those_that_were_there_neither_fired_nor_deleted_ones() -> None:
@@ -346,7 +385,9 @@ def test_timers_whose_moment_passed_while_the_job_was_down_fire_when_it_is_back(
 
 
 def test_a_snapshot_in_between_changes_nothing() -> None:
-    timers = Timers(Commanded(lambda key, timestamp: [(REGISTER, timestamp + 10)] if timestamp < 20 else [])).register("a", 10)
+    timers = Timers(
+        Commanded(lambda key, timestamp: [(REGISTER, timestamp + 10)] if timestamp < 20 else [])
+    ).register("a", 10)
     timers.saved()
     assert timers.watermark(10) == [("a", EVENT, 10)]
     timers.saved()
@@ -360,7 +401,9 @@ def test_timers_go_where_the_key_groups_of_their_keys_go(before: int, after: int
     for subtask in range(before):
         timers = Timers()
         for number, key in enumerate(keys):
-            if key_group(key, TASK.max_parallelism) in key_group_range(subtask, TASK.max_parallelism, before):
+            if key_group(key, TASK.max_parallelism) in key_group_range(
+                subtask, TASK.max_parallelism, before
+            ):
                 timers((key, REGISTER, number), (key, REGISTER_CLOCK, timers.now + number))
         saved.append(timers.saved())
     fired: Fired = []
@@ -370,16 +413,20 @@ def test_timers_go_where_the_key_groups_of_their_keys_go(before: int, after: int
         got = timers.watermark(100) + timers.clock(60)
         assert all(key_group(key, TASK.max_parallelism) in mine for key, _, _ in got)
         fired += got
-    assert sorted((key, domain.name) for key, domain, _ in fired) == sorted((key, domain.name) for key in keys for domain in TimeDomain)
+    assert sorted((key, domain.name) for key, domain, _ in fired) == sorted(
+        (key, domain.name) for key in keys for domain in TimeDomain
+    )
 
 
-# -- mistakes --------------------------------------------------------------------------------------------------------------------------
+# -- mistakes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("call", [REGISTER, DELETE, REGISTER_CLOCK, DELETE_CLOCK])
 @pytest.mark.parametrize("when", [None, "10", 10.5, 1e12])
 def test_a_time_that_is_no_whole_number_fails_with_its_record(call: str, when: Any) -> None:
-    with pytest.raises(UserCodeError, match="a timer's time is a whole number of milliseconds, this is") as caught:
+    with pytest.raises(
+        UserCodeError, match="a timer's time is a whole number of milliseconds, this is"
+    ) as caught:
         Timers()(("a", call, when))
     assert caught.value.record == repr(("a", call, when))
 
@@ -389,7 +436,7 @@ def test_whole_numbers_of_other_kinds_are_times() -> None:
     assert timers.watermark(10) == [("a", EVENT, 1), ("a", EVENT, 10)]
 
 
-# -- two inputs ------------------------------------------------------------------------------------------------------------------------
+# -- two inputs ------------------------------------------------------------------------------------
 
 
 class Both(KeyedCoProcessFunction):
@@ -413,13 +460,17 @@ def test_one_input_deletes_what_the_other_registered() -> None:
     assert harness.output == [("b", EVENT, 10), ("a", EVENT, 20)]
 
 
-# -- against a model -------------------------------------------------------------------------------------------------------------------
+# -- against a model -------------------------------------------------------------------------------
 
 
 def what_follows(key: str, timestamp: int) -> list[tuple[str, int]]:
-    """Each timer has its way of going on: some register, before or behind themselves, some delete, most do nothing."""
-    return {0: [(REGISTER, timestamp + 3)], 1: [(DELETE, timestamp + 1)], 2: [(REGISTER, timestamp - 1), (DELETE, timestamp + 2)]}.get(
-        (timestamp * 7 + ord(key)) % 6, [])
+    """Each timer has its way of going on: some register, before or behind themselves, some delete,
+    most do nothing."""
+    return {
+        0: [(REGISTER, timestamp + 3)],
+        1: [(DELETE, timestamp + 1)],
+        2: [(REGISTER, timestamp - 1), (DELETE, timestamp + 2)],
+    }.get((timestamp * 7 + ord(key)) % 6, [])
 
 
 class Model:
@@ -443,9 +494,19 @@ class Model:
         return fired
 
 
-@given(st.lists(st.one_of(
-    st.tuples(st.sampled_from("abc"), st.sampled_from([REGISTER, REGISTER, DELETE]), st.integers(0, 40)),
-    st.integers(1, 9), st.just("restart"))))
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(
+                st.sampled_from("abc"),
+                st.sampled_from([REGISTER, REGISTER, DELETE]),
+                st.integers(0, 40),
+            ),
+            st.integers(1, 9),
+            st.just("restart"),
+        )
+    )
+)
 def test_timers_that_change_others_do_what_a_set_per_key_does(steps: list[Any]) -> None:
     timers, model, now = Timers(Commanded(what_follows)), Model(), 0
     for step in [*steps, 100]:
@@ -457,12 +518,16 @@ def test_timers_that_change_others_do_what_a_set_per_key_does(steps: list[Any]) 
         else:
             now += step
             fired = timers.watermark(now)
-            assert {key: [when for of, _, when in fired if of == key] for key in "abc"} == model.watermark(now)
+            assert {
+                key: [when for of, _, when in fired if of == key] for key in "abc"
+            } == model.watermark(now)
 
 
 def test_the_service_needs_nothing_of_the_operator_but_time_and_key() -> None:
     """The contexts of two operators in one chain do not meet."""
-    config = linear(KeyedProcessOperator(Commanded(), FIRST), KeyedProcessOperator(Renaming(), FIRST))
+    config = linear(
+        KeyedProcessOperator(Commanded(), FIRST), KeyedProcessOperator(Renaming(), FIRST)
+    )
     harness = ChainHarness(config)
     contexts: list[OperatorContext] = [operator.context for operator in harness.chain.operators]
     assert contexts[0] is not contexts[1]

@@ -1,4 +1,5 @@
-"""Event times and watermarks: batches against one record at a time, disorder, idleness, punctuation, rows against columns."""
+"""Event times and watermarks: batches against one record at a time, disorder, idleness,
+punctuation, rows against columns."""
 
 from __future__ import annotations
 
@@ -21,7 +22,15 @@ from flinkpy.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from flinkpy.core.clock import ManualClock
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, ColumnBatch, Element, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.elements import (
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    ColumnBatch,
+    Element,
+    RowBatch,
+    Watermark,
+    WatermarkStatus,
+)
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.options.engine import AUTO_WATERMARK_INTERVAL
 from flinkpy.operators.event_time.watermarks import IdlenessTimer, TimestampsAndWatermarksOperator
@@ -43,7 +52,9 @@ class Stamping(ChainHarness):
 
     def columns(self, values: Sequence[int], stamps: Sequence[int] | None = None) -> None:
         data = pa.RecordBatch.from_pydict({"t": pa.array(values, pa.int64())})
-        self.chain.batch_inputs()[0](ColumnBatch(data, None if stamps is None else np.array(stamps, dtype=np.int64)))
+        self.chain.batch_inputs()[0](
+            ColumnBatch(data, None if stamps is None else np.array(stamps, dtype=np.int64))
+        )
 
     def tick(self, seconds: float = INTERVAL) -> None:
         self.timers.advance(seconds)
@@ -61,7 +72,11 @@ class Stamping(ChainHarness):
                 none: list[Any] = [None] * len(element)
                 flat += zip(element.values, element.timestamps or none)
             elif isinstance(element, ColumnBatch):
-                stamps: list[Any] = [None] * len(element) if element.timestamps is None else element.timestamps.tolist()
+                stamps: list[Any] = (
+                    [None] * len(element)
+                    if element.timestamps is None
+                    else element.timestamps.tolist()
+                )
                 flat += zip(element.data.column(0).to_pylist(), stamps)
             else:
                 flat.append(element)
@@ -69,7 +84,9 @@ class Stamping(ChainHarness):
 
     @property
     def marks(self) -> list[Any]:
-        return [element for element in self.elements if not isinstance(element, (RowBatch, ColumnBatch))]
+        return [
+            element for element in self.elements if not isinstance(element, (RowBatch, ColumnBatch))
+        ]
 
 
 def by_value(strategy: WatermarkStrategy) -> WatermarkStrategy:
@@ -77,10 +94,12 @@ def by_value(strategy: WatermarkStrategy) -> WatermarkStrategy:
 
 
 def bounded(milliseconds: int) -> WatermarkStrategy:
-    return by_value(WatermarkStrategy.for_bounded_out_of_orderness(timedelta(milliseconds=milliseconds)))
+    return by_value(
+        WatermarkStrategy.for_bounded_out_of_orderness(timedelta(milliseconds=milliseconds))
+    )
 
 
-# -- timestamps ------------------------------------------------------------------------------------------------------------------
+# -- timestamps ------------------------------------------------------------------------------------
 
 
 class Later(TimestampAssigner):
@@ -96,22 +115,35 @@ class Event:
 NEW_YEAR = 1_704_067_200_000
 
 
-@pytest.mark.parametrize(("assigner", "values", "before", "expected"), [
-    (lambda value: value * 10, [1, 2], None, [10, 20]),
-    (lambda value, stamp: stamp, [1, 2], None, [MIN_TIMESTAMP, MIN_TIMESTAMP]),
-    (lambda value, stamp: value + stamp, [1, 2], [100, 200], [101, 202]),
-    (lambda value, unit=1000: value * unit, [1, 2], [7, 7], [1000, 2000]),
-    (Later(), [1, 2], [100, 200], [101, 202]),
-    ("t", [{"t": 5}, {"t": 6}], None, [5, 6]),
-    ("at", [Event(datetime.datetime(2024, 1, 1)), Event(7)], None, [NEW_YEAR, 7]),
-    ("at", [Event(datetime.datetime(2024, 1, 1, 1, tzinfo=datetime.timezone(timedelta(hours=1))))], None, [NEW_YEAR]),
-    (lambda value: np.int64(value), [3], None, [3]),
-    (None, [1, 2], [8, 9], [8, 9]),
-    (None, [1, 2], None, None),
-], ids=range(11))
-def test_an_assigner_stamps_every_record(assigner: Any, values: list[Any], before: list[int] | None, expected: list[int] | None) -> None:
+@pytest.mark.parametrize(
+    ("assigner", "values", "before", "expected"),
+    [
+        (lambda value: value * 10, [1, 2], None, [10, 20]),
+        (lambda value, stamp: stamp, [1, 2], None, [MIN_TIMESTAMP, MIN_TIMESTAMP]),
+        (lambda value, stamp: value + stamp, [1, 2], [100, 200], [101, 202]),
+        (lambda value, unit=1000: value * unit, [1, 2], [7, 7], [1000, 2000]),
+        (Later(), [1, 2], [100, 200], [101, 202]),
+        ("t", [{"t": 5}, {"t": 6}], None, [5, 6]),
+        ("at", [Event(datetime.datetime(2024, 1, 1)), Event(7)], None, [NEW_YEAR, 7]),
+        (
+            "at",
+            [Event(datetime.datetime(2024, 1, 1, 1, tzinfo=datetime.timezone(timedelta(hours=1))))],
+            None,
+            [NEW_YEAR],
+        ),
+        (lambda value: np.int64(value), [3], None, [3]),
+        (None, [1, 2], [8, 9], [8, 9]),
+        (None, [1, 2], None, None),
+    ],
+    ids=range(11),
+)
+def test_an_assigner_stamps_every_record(
+    assigner: Any, values: list[Any], before: list[int] | None, expected: list[int] | None
+) -> None:
     strategy = WatermarkStrategy.no_watermarks()
-    stamping = Stamping(strategy if assigner is None else strategy.with_timestamp_assigner(assigner))
+    stamping = Stamping(
+        strategy if assigner is None else strategy.with_timestamp_assigner(assigner)
+    )
     stamping.push(values, before)
     [batch] = stamping.elements
     assert isinstance(batch, RowBatch)
@@ -119,15 +151,19 @@ def test_an_assigner_stamps_every_record(assigner: Any, values: list[Any], befor
     assert batch.timestamps is None or {type(stamp) for stamp in batch.timestamps} == {int}
 
 
-@pytest.mark.parametrize(("column", "expected"), [
-    (pa.array([1, -2], pa.int32()), [1, -2]),
-    (pa.array([1_500, -1], pa.timestamp("us")), [1, -1]),
-    (pa.array([1, -1], pa.timestamp("s", "Europe/Berlin")), [1000, -1000]),
-    (pa.array([5, 6], pa.timestamp("ms")), [5, 6]),
-    (pa.array([2_000_000, -1], pa.timestamp("ns")), [2, -1]),
-    (pa.array([1, 2], pa.date32()), [86_400_000, 172_800_000]),
-    (pa.array([86_400_000, 0], pa.date64()), [86_400_000, 0]),
-], ids=lambda each: str(getattr(each, "type", "")))
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([1, -2], pa.int32()), [1, -2]),
+        (pa.array([1_500, -1], pa.timestamp("us")), [1, -1]),
+        (pa.array([1, -1], pa.timestamp("s", "Europe/Berlin")), [1000, -1000]),
+        (pa.array([5, 6], pa.timestamp("ms")), [5, 6]),
+        (pa.array([2_000_000, -1], pa.timestamp("ns")), [2, -1]),
+        (pa.array([1, 2], pa.date32()), [86_400_000, 172_800_000]),
+        (pa.array([86_400_000, 0], pa.date64()), [86_400_000, 0]),
+    ],
+    ids=lambda each: str(getattr(each, "type", "")),
+)
 def test_a_column_of_any_kind_of_moment_stamps_its_batch(column: Any, expected: list[int]) -> None:
     stamping = Stamping(WatermarkStrategy.no_watermarks().with_timestamp_assigner("t"))
     stamping.chain.batch_inputs()[0](ColumnBatch(pa.RecordBatch.from_pydict({"t": column})))
@@ -140,7 +176,9 @@ def test_a_column_of_any_kind_of_moment_stamps_its_batch(column: Any, expected: 
 
 def test_columns_stay_columns_under_expressions_and_functions() -> None:
     for assigner in (col("t") * 10, lambda row: row.t * 10):
-        stamping = Stamping(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(assigner))
+        stamping = Stamping(
+            WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(assigner)
+        )
         stamping.columns([1, 2])
         stamping.tick()
         assert stamping.flat == [(1, 10), (2, 20), Watermark(19)]
@@ -157,7 +195,9 @@ def test_the_failing_record_is_named() -> None:
 
 
 def test_what_is_no_moment_is_refused_with_its_record() -> None:
-    stamping = Stamping(WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda value: value / 2))
+    stamping = Stamping(
+        WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda value: value / 2)
+    )
     with pytest.raises(UserCodeError, match=r"whole number of milliseconds.*gave 1\.5") as caught:
         stamping.push([3])
     assert caught.value.record == "3"
@@ -165,21 +205,27 @@ def test_what_is_no_moment_is_refused_with_its_record() -> None:
 
 def test_a_null_in_the_column_is_refused() -> None:
     stamping = Stamping(WatermarkStrategy.no_watermarks().with_timestamp_assigner("t"))
-    with pytest.raises(UserCodeError, match=r"1 of 2 records have no timestamp: col\('t'\) is null"):
+    with pytest.raises(
+        UserCodeError, match=r"1 of 2 records have no timestamp: col\('t'\) is null"
+    ):
         stamping.chain.batch_inputs()[0](ColumnBatch(pa.RecordBatch.from_pydict({"t": [1, None]})))
 
 
 def test_columns_that_cannot_be_moments_are_refused_while_the_program_is_built() -> None:
-    operator = TimestampsAndWatermarksOperator(WatermarkStrategy.no_watermarks().with_timestamp_assigner("name"))
+    operator = TimestampsAndWatermarksOperator(
+        WatermarkStrategy.no_watermarks().with_timestamp_assigner("name")
+    )
     with pytest.raises(ProgramError, match="is of type string"):
         operator.check(pa.schema({"name": pa.string()}), True)
     with pytest.raises(ProgramError, match="did you mean 'names'"):
         operator.check(pa.schema({"names": pa.int64()}), True)
     with pytest.raises(ProgramError, match="works on columns"):
-        TimestampsAndWatermarksOperator(WatermarkStrategy.no_watermarks().with_timestamp_assigner(col("t"))).check(None, False)
+        TimestampsAndWatermarksOperator(
+            WatermarkStrategy.no_watermarks().with_timestamp_assigner(col("t"))
+        ).check(None, False)
 
 
-# -- watermarks ------------------------------------------------------------------------------------------------------------------
+# -- watermarks ------------------------------------------------------------------------------------
 
 
 def test_the_watermark_follows_the_greatest_timestamp_less_the_bound_less_one() -> None:
@@ -191,7 +237,14 @@ def test_the_watermark_follows_the_greatest_timestamp_less_the_bound_less_one() 
     stamping.tick()
     stamping.push([101])
     stamping.tick()
-    assert stamping.flat == [(100, 100), (70, 70), Watermark(89), (99, 99), (101, 101), Watermark(90)]
+    assert stamping.flat == [
+        (100, 100),
+        (70, 70),
+        Watermark(89),
+        (99, 99),
+        (101, 101),
+        Watermark(90),
+    ]
 
 
 def test_without_records_there_is_no_watermark() -> None:
@@ -273,14 +326,28 @@ class OnEven(WatermarkGenerator):
 def test_a_punctuated_watermark_stands_behind_its_record_and_what_follows_may_be_late() -> None:
     stamping = Stamping(by_value(WatermarkStrategy.for_generator(OnEven)))
     stamping.push([3, 4, 1, 5, 2, 8])
-    assert stamping.flat == [(3, 3), (4, 4), Watermark(4), (1, 1), (5, 5), (2, 2), (8, 8), Watermark(8)]
-    assert [len(element) for element in stamping.elements if isinstance(element, RowBatch)] == [2, 4]
+    assert stamping.flat == [
+        (3, 3),
+        (4, 4),
+        Watermark(4),
+        (1, 1),
+        (5, 5),
+        (2, 2),
+        (8, 8),
+        Watermark(8),
+    ]
+    assert [len(element) for element in stamping.elements if isinstance(element, RowBatch)] == [
+        2,
+        4,
+    ]
 
 
 def test_a_batch_without_punctuation_passes_uncut() -> None:
     stamping = Stamping(WatermarkStrategy.for_generator(OnEven()))
     stamping.push([1, 3, 5], [1, 3, 5])
-    assert [element for element in stamping.elements if isinstance(element, RowBatch)] == [RowBatch([1, 3, 5], [1, 3, 5])]
+    assert [element for element in stamping.elements if isinstance(element, RowBatch)] == [
+        RowBatch([1, 3, 5], [1, 3, 5])
+    ]
 
 
 class EveryOther(WatermarkGenerator):
@@ -337,7 +404,7 @@ def test_what_is_no_generator_is_refused() -> None:
         Stamping(WatermarkStrategy.for_generator(lambda: 5))  # type: ignore[arg-type,return-value]
 
 
-# -- idleness --------------------------------------------------------------------------------------------------------------------
+# -- idleness --------------------------------------------------------------------------------------
 
 
 def test_a_silent_stream_becomes_idle_and_active_again_with_its_next_watermark() -> None:
@@ -357,7 +424,9 @@ def test_a_silent_stream_becomes_idle_and_active_again_with_its_next_watermark()
 
 
 def test_a_stream_that_never_had_a_record_becomes_idle_too() -> None:
-    stamping = Stamping(by_value(WatermarkStrategy.no_watermarks()).with_idleness(timedelta(seconds=1)))
+    stamping = Stamping(
+        by_value(WatermarkStrategy.no_watermarks()).with_idleness(timedelta(seconds=1))
+    )
     for _ in range(7):
         stamping.tick()
     assert stamping.marks == [IDLE]
@@ -395,9 +464,11 @@ def test_the_idleness_timer_is_its_definition(steps: list[int | None], timeout: 
         assert timer.is_idle() == expected
 
 
-# -- batches against one record at a time ------------------------------------------------------------------------------------------
+# -- batches against one record at a time ----------------------------------------------------------
 
-STEPS = st.lists(st.one_of(st.just("tick"), st.lists(st.integers(-50, 200), min_size=1, max_size=8)), max_size=12)
+STEPS = st.lists(
+    st.one_of(st.just("tick"), st.lists(st.integers(-50, 200), min_size=1, max_size=8)), max_size=12
+)
 STRATEGIES: dict[str, Callable[[], WatermarkStrategy]] = {
     "monotonous": lambda: bounded(0),
     "bounded": lambda: bounded(7),
@@ -417,7 +488,7 @@ def outcome(name: str, steps: list[Any], form: str) -> list[Any]:
         elif form == "columns":
             stamping.columns(step)
         else:
-            for part in ([step] if form == "batches" else [[value] for value in step]):
+            for part in [step] if form == "batches" else [[value] for value in step]:
                 stamping.push(part)
     stamping.chain.finish()
     return stamping.flat
@@ -435,8 +506,13 @@ def test_custom_generators_see_every_record_of_a_batch(name: str, steps: list[An
     assert outcome(name, steps, "batches") == outcome(name, steps, "records")
 
 
-@given(st.lists(st.lists(st.integers(0, 1000), min_size=1, max_size=6), max_size=12), st.integers(0, 50))
-def test_after_each_batch_the_watermark_is_the_greatest_so_far_less_bound_less_one(batches: list[list[int]], bound: int) -> None:
+@given(
+    st.lists(st.lists(st.integers(0, 1000), min_size=1, max_size=6), max_size=12),
+    st.integers(0, 50),
+)
+def test_after_each_batch_the_watermark_is_the_greatest_so_far_less_bound_less_one(
+    batches: list[list[int]], bound: int
+) -> None:
     stamping, seen = Stamping(bounded(bound)), []
     for batch in batches:
         stamping.push(batch)
@@ -445,16 +521,26 @@ def test_after_each_batch_the_watermark_is_the_greatest_so_far_less_bound_less_o
         assert stamping.operator.watermark == max(seen) - bound - 1
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 500), min_size=1, max_size=5)), max_size=20), st.integers(0, 40))
-def test_over_partitions_the_watermark_is_the_least_of_theirs(arrivals: list[tuple[int, list[int]]], bound: int) -> None:
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.lists(st.integers(0, 500), min_size=1, max_size=5)),
+        max_size=20,
+    ),
+    st.integers(0, 40),
+)
+def test_over_partitions_the_watermark_is_the_least_of_theirs(
+    arrivals: list[tuple[int, list[int]]], bound: int
+) -> None:
     """Three subtasks of a source, one valve behind them."""
     subtasks = [Stamping(bounded(bound)) for _ in range(3)]
-    valve, passed, seen = WatermarkValve(3), [0] * 3, [[MIN_TIMESTAMP + bound + 1] for _ in range(3)]
+    valve = WatermarkValve(3)
+    passed = [0] * 3
+    seen = [[MIN_TIMESTAMP + bound + 1] for _ in range(3)]
     for number, batch in arrivals:
         subtasks[number].push(batch)
         subtasks[number].tick()
         seen[number] += batch
-        for mark in subtasks[number].marks[passed[number]:]:
+        for mark in subtasks[number].marks[passed[number] :]:
             valve.watermark_from(number, mark)
         passed[number] = len(subtasks[number].marks)
         assert valve.watermark == min(max(stamps) - bound - 1 for stamps in seen)
@@ -462,7 +548,14 @@ def test_over_partitions_the_watermark_is_the_least_of_theirs(arrivals: list[tup
 
 def test_stamps_travel_through_a_chain_with_other_operators() -> None:
     operator = TimestampsAndWatermarksOperator(bounded(0))
-    harness = ChainHarness(linear(MapOperator(lambda x: x + 1), operator, MapOperator(lambda x: -x), MapOperator(lambda x: x * 2)))
+    harness = ChainHarness(
+        linear(
+            MapOperator(lambda x: x + 1),
+            operator,
+            MapOperator(lambda x: -x),
+            MapOperator(lambda x: x * 2),
+        )
+    )
     harness.push([1, 2])
     harness.timers.advance(INTERVAL)
     assert harness.writers[0].stamped == [(-4, 2), (-6, 3)]
@@ -496,5 +589,3 @@ def test_the_operator_says_where_it_stands() -> None:
     stamping.push([5])
     stamping.tick()
     assert repr(stamping.operator) == "<TimestampsAndWatermarksOperator at <WatermarkEmitter at 4>>"
-
-

@@ -7,7 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, OperatorId, ResourceId, ResultPartitionId
+from flinkpy.core.ids import (
+    AllocationId,
+    ExecutionAttemptId,
+    IntermediateDataSetId,
+    JobId,
+    JobVertexId,
+    OperatorId,
+    ResourceId,
+    ResultPartitionId,
+)
 from flinkpy.core.lifecycles import TASK
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.program.code import dumps
@@ -22,7 +31,13 @@ from flinkpy.graph.deployment import (
 )
 from flinkpy.graph.partitioning import FORWARD, Partitioning
 from flinkpy.network.shuffle import ShuffleService
-from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator, StreamOperator, TwoInputOperator
+from flinkpy.operators.base import (
+    InputStatus,
+    OneInputOperator,
+    SourceOperator,
+    StreamOperator,
+    TwoInputOperator,
+)
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.task import Task
@@ -48,8 +63,18 @@ class Journal:
 class JournalSource(Journal, SourceOperator):
     """Emits its batches, then ends, or goes on for ever without anything to give."""
 
-    def __init__(self, name: str, batches: Sequence[Sequence[Any]], *, endless: bool = False, fail_at: str = "") -> None:
-        self.name, self.batches, self.endless, self.fail_at = name, list(batches), endless, fail_at
+    def __init__(
+        self,
+        name: str,
+        batches: Sequence[Sequence[Any]],
+        *,
+        endless: bool = False,
+        fail_at: str = "",
+    ) -> None:
+        self.name = name
+        self.batches = list(batches)
+        self.endless = endless
+        self.fail_at = fail_at
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         super().setup(context, output)
@@ -166,7 +191,9 @@ class Reporter:
             self.states.append(state)
             self._changed.notify_all()
 
-    def operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
+    def operator_event(
+        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
+    ) -> None:
         with self._changed:
             self.events.append((attempt_id, operator_id, event))
             self._changed.notify_all()
@@ -178,26 +205,43 @@ class Reporter:
         return [state for state in self.states if TASK.is_terminal(state.state)]
 
     def error_of(self, attempt_id: ExecutionAttemptId) -> BaseException | None:
-        return next((state.error for state in self.states if state.attempt_id == attempt_id and state.error is not None), None)
+        return next(
+            (
+                state.error
+                for state in self.states
+                if state.attempt_id == attempt_id and state.error is not None
+            ),
+            None,
+        )
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
         with self._changed:
-            assert self._changed.wait_for(condition, timeout_s), f"still waiting; states {self.states}"
+            assert self._changed.wait_for(condition, timeout_s), (
+                f"still waiting; states {self.states}"
+            )
 
 
 def attempt(vertex: str, subtask: int = 0) -> ExecutionAttemptId:
     return ExecutionAttemptId(JobId("job"), JobVertexId(vertex), subtask, 0)
 
 
-def chain(*operators: StreamOperator, inputs: int = 0, outputs: Sequence[NetworkEdge] = ()) -> ChainConfig:
+def chain(
+    *operators: StreamOperator, inputs: int = 0, outputs: Sequence[NetworkEdge] = ()
+) -> ChainConfig:
     last = len(operators) - 1
-    return ChainConfig(tuple(
-        ChainedOperator(
-            OperatorId(f"{getattr(operator, 'name', i)}"), f"{getattr(operator, 'name', i)}", None, operator,
-            (ChainedEdge(i + 1),) if i < last else tuple(outputs),
-        )
-        for i, operator in enumerate(operators)
-    ), inputs)
+    return ChainConfig(
+        tuple(
+            ChainedOperator(
+                OperatorId(f"{getattr(operator, 'name', i)}"),
+                f"{getattr(operator, 'name', i)}",
+                None,
+                operator,
+                (ChainedEdge(i + 1),) if i < last else tuple(outputs),
+            )
+            for i, operator in enumerate(operators)
+        ),
+        inputs,
+    )
 
 
 def partition(vertex: str, subtask: int = 0) -> ResultPartitionId:
@@ -205,17 +249,37 @@ def partition(vertex: str, subtask: int = 0) -> ResultPartitionId:
 
 
 def descriptor(
-    vertex: str, *operators: StreamOperator, reads: Sequence[tuple[str, int]] = (), consumers: int = 0, partitioning: Partitioning = FORWARD,
-    subtask: int = 0, parallelism: int = 1, configuration: dict[str, Any] | None = None,
+    vertex: str,
+    *operators: StreamOperator,
+    reads: Sequence[tuple[str, int]] = (),
+    consumers: int = 0,
+    partitioning: Partitioning = FORWARD,
+    subtask: int = 0,
+    parallelism: int = 1,
+    configuration: dict[str, Any] | None = None,
 ) -> TaskDeploymentDescriptor:
-    """A subtask that reads subpartition ``subtask`` of single producers, each for an input, and writes one partition if it has consumers."""
+    """A subtask that reads subpartition ``subtask`` of single producers, each for an input, and
+    writes one partition if it has consumers."""
     outputs = (NetworkEdge(0, partitioning),) if consumers else ()
     config = chain(*operators, inputs=len({index for _, index in reads}), outputs=outputs)
     return TaskDeploymentDescriptor(
-        attempt(vertex, subtask), AllocationId("slot"), "job", vertex, parallelism, 128, dumps(config),
-        partitions=(ResultPartitionDescriptor(partition(vertex, subtask), 0, consumers),) if consumers else (),
+        attempt(vertex, subtask),
+        AllocationId("slot"),
+        "job",
+        vertex,
+        parallelism,
+        128,
+        dumps(config),
+        partitions=(ResultPartitionDescriptor(partition(vertex, subtask), 0, consumers),)
+        if consumers
+        else (),
         gates=tuple(
-            InputGateDescriptor(partition(producer).data_set_id, index, subtask, (ShuffleDescriptor(partition(producer), LOCATION),))
+            InputGateDescriptor(
+                partition(producer).data_set_id,
+                index,
+                subtask,
+                (ShuffleDescriptor(partition(producer), LOCATION),),
+            )
             for producer, index in reads
         ),
         configuration=configuration or {},
@@ -259,4 +323,3 @@ class LoopHarness:
 
 def barrier(checkpoint_id: int) -> CheckpointBarrier:
     return CheckpointBarrier(checkpoint_id, 0)
-

@@ -16,7 +16,9 @@ def barrier(checkpoint_id: int) -> CheckpointBarrier:
 
 
 def test_one_channel_needs_no_waiting() -> None:
-    assert BarrierAligner(1).barrier(0, barrier(1)) == AlignmentStep(unblock=(0,), forward=barrier(1))
+    assert BarrierAligner(1).barrier(0, barrier(1)) == AlignmentStep(
+        unblock=(0,), forward=barrier(1)
+    )
 
 
 def test_a_channel_waits_for_the_others() -> None:
@@ -45,9 +47,15 @@ def test_a_channel_that_ends_lets_the_others_go() -> None:
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(0, 2), st.randoms(use_true_random=False))
-def test_every_barrier_goes_out_once_behind_all_that_came_before_it(channels: int, count: int, ending: int, choose: random.Random) -> None:
-    """Channels hold records between barriers; only those not blocked may be read. Some end early, after their last barrier."""
-    queues = [[item for n in range(count) for item in (f"r{n}", barrier(n))] + ["tail", "end"] for _ in range(channels)]
+def test_every_barrier_goes_out_once_behind_all_that_came_before_it(
+    channels: int, count: int, ending: int, choose: random.Random
+) -> None:
+    """Channels hold records between barriers; only those not blocked may be read. Some end early,
+    after their last barrier."""
+    queues = [
+        [item for n in range(count) for item in (f"r{n}", barrier(n))] + ["tail", "end"]
+        for _ in range(channels)
+    ]
     for queue in queues[: min(ending, channels - 1)]:
         del queue[choose.randrange(0, len(queue) - 1) : -1]
     aligner = BarrierAligner(channels)
@@ -70,5 +78,9 @@ def test_every_barrier_goes_out_once_behind_all_that_came_before_it(channels: in
     assert barriers == list(range(count))
     for n in range(count):
         at = out.index(n)
-        assert all(item == f"r{n}" or int(str(item).strip("r")) <= n for item in out[:at] if item != "tail" and isinstance(item, str))
+        assert all(
+            item == f"r{n}" or int(str(item).strip("r")) <= n
+            for item in out[:at]
+            if item != "tail" and isinstance(item, str)
+        )
         assert f"r{n}" not in out[at:]

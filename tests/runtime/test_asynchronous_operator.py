@@ -1,4 +1,5 @@
-"""A task with an asynchronous operator: it holds its input back, sends what comes back at once, and ends when all has come back."""
+"""A task with an asynchronous operator: it holds its input back, sends what comes back at once, and
+ends when all has come back."""
 
 from __future__ import annotations
 
@@ -24,15 +25,25 @@ INFO = TaskInfo("job", "task", ATTEMPT, 1, 128)
 
 
 class World:
-    """A task of one gate, an asynchronous operator of capacity 1 and a map, over a writer that records."""
+    """A task of one gate, an asynchronous operator of capacity 1 and a map, over a writer that
+    records."""
 
     def __init__(self) -> None:
         self.gate, self.writer = ManualGate(1), RecordingWriter()
         self.reactor = ManualReactor(ManualClock())
         self.loops: list[HandLoop] = []
         operator = AsyncWaitOperator(AsyncFunctionDescriptor(never_called, 0, 1), self._create_loop)
-        config = StreamTaskConfig(INFO, linear(operator, MapOperator(lambda value: value * 10)), (0,))
-        self.task: Any = StreamTask(config, [self.writer], [self.gate], self.reactor, lambda: None, lambda operator, event: None)
+        config = StreamTaskConfig(
+            INFO, linear(operator, MapOperator(lambda value: value * 10)), (0,)
+        )
+        self.task: Any = StreamTask(
+            config,
+            [self.writer],
+            [self.gate],
+            self.reactor,
+            lambda: None,
+            lambda operator, event: None,
+        )
         self.task.restore()
 
     def _create_loop(self, name: str, invoke: Any, deliver: Any) -> HandLoop:
@@ -91,7 +102,13 @@ def test_the_task_ends_when_all_has_come_back(world: World) -> None:
         world.loop.answer(value)
     world.run()
     assert world.task.done
-    assert world.writer.elements == [RowBatch([10]), RowBatch([20]), Watermark(7), EndOfData(), EndOfPartition()]
+    assert world.writer.elements == [
+        RowBatch([10]),
+        RowBatch([20]),
+        Watermark(7),
+        EndOfData(),
+        EndOfPartition(),
+    ]
     assert world.loop.closed
     assert world.task.phases.count(Phase.FINISH) == 1
 

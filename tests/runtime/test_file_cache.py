@@ -30,9 +30,15 @@ def values(tmp_path: Path) -> dict[str, Any]:
     return {"io.tmp.dirs": str(tmp_path)}
 
 
-def test_jobs_and_names_share_one_file_until_the_last_job_has_left(values: dict[str, Any], tmp_path: Path) -> None:
+def test_jobs_and_names_share_one_file_until_the_last_job_has_left(
+    values: dict[str, Any], tmp_path: Path
+) -> None:
     cache = FileCache()
-    cache.join(ONE, [CachedFile("a", "model.bin", "1", MODEL), CachedFile("b", "model.bin", "1", MODEL)], values)
+    cache.join(
+        ONE,
+        [CachedFile("a", "model.bin", "1", MODEL), CachedFile("b", "model.bin", "1", MODEL)],
+        values,
+    )
     cache.join(TWO, [CachedFile("c", "model.bin", "1", MODEL)], values)
     [path] = {cache.path(ONE, "a"), cache.path(ONE, "b"), cache.path(TWO, "c")}
     assert (Path(path).read_text(), Path(path).name) == ("model", "model.bin")
@@ -48,8 +54,15 @@ def test_jobs_and_names_share_one_file_until_the_last_job_has_left(values: dict[
 
 def test_files_of_other_content_or_use_are_others(values: dict[str, Any]) -> None:
     cache = FileCache()
-    cache.join(ONE, [CachedFile("a", "f", "1", MODEL), CachedFile("b", "f", "2", FromBlocks(Pieces([], []))),
-                     CachedFile("c", "f", "1", MODEL, executable=True)], values)
+    cache.join(
+        ONE,
+        [
+            CachedFile("a", "f", "1", MODEL),
+            CachedFile("b", "f", "2", FromBlocks(Pieces([], []))),
+            CachedFile("c", "f", "1", MODEL, executable=True),
+        ],
+        values,
+    )
     paths = {name: Path(cache.path(ONE, name)) for name in "abc"}
     assert [path.read_text() for path in paths.values()] == ["model", "", "model"]
     assert [bool(path.stat().st_mode & 0o100) for path in paths.values()] == [False, False, True]
@@ -83,20 +96,27 @@ def test_a_function_waits_until_its_file_is_there(values: dict[str, Any]) -> Non
     cache.close()
 
 
-def test_what_could_not_be_brought_is_told_and_tried_again_for_the_next_attempt(values: dict[str, Any]) -> None:
+def test_what_could_not_be_brought_is_told_and_tried_again_for_the_next_attempt(
+    values: dict[str, Any],
+) -> None:
     cache, content = FileCache(), Slow(failures=1)
     content.may_come.set()
     file = CachedFile("a", "f", "1", content)
     cache.join(ONE, [file], values)
     for _ in range(2):  # two subtasks of one attempt
-        with pytest.raises(ResourceUnavailableError, match="the cached file 'a' cannot be brought to this worker: the store does not answer"):
+        with pytest.raises(
+            ResourceUnavailableError,
+            match="the cached file 'a' cannot be brought to this worker: the store does not answer",
+        ):
             cache.path(ONE, "a")
     cache.join(ONE, [file], values)
     assert Path(cache.path(ONE, "a")).read_text() == "late"
     cache.close()
 
 
-def test_a_file_that_comes_when_its_job_has_left_does_not_stay(values: dict[str, Any], tmp_path: Path) -> None:
+def test_a_file_that_comes_when_its_job_has_left_does_not_stay(
+    values: dict[str, Any], tmp_path: Path
+) -> None:
     cache, content = FileCache(), Slow()
     cache.join(ONE, [CachedFile("a", "f", "1", content)], values)
     [entry] = cache._entries.values()

@@ -35,8 +35,12 @@ class World:
         self.clock = ManualClock()
         self.reactor = ManualReactor(self.clock)
         self.writer = RecordingWriter()
-        config = StreamTaskConfig(INFO, linear(Silent(), MapOperator(str), inputs=0), configuration=configuration)
-        self.task: StreamTask = StreamTask(config, [self.writer], [], self.reactor, lambda: None, lambda operator, event: None)
+        config = StreamTaskConfig(
+            INFO, linear(Silent(), MapOperator(str), inputs=0), configuration=configuration
+        )
+        self.task: StreamTask = StreamTask(
+            config, [self.writer], [], self.reactor, lambda: None, lambda operator, event: None
+        )
         self.task.restore()
         self.step()
 
@@ -72,14 +76,21 @@ def start() -> Iterator[Callable[..., World]]:
         world.close()
 
 
-def test_markers_are_sent_at_the_interval_with_the_time_and_the_source(start: Callable[..., World]) -> None:
+def test_markers_are_sent_at_the_interval_with_the_time_and_the_source(
+    start: Callable[..., World],
+) -> None:
     world = start(metrics_latency_interval="10 ms")
     before = world.clock.time_ms()
     world.pass_ms(35)
     assert len(world.markers) == 3
-    assert [marker.marked_ms - before for marker in world.markers] == pytest.approx([10, 20, 30], abs=3)
+    assert [marker.marked_ms - before for marker in world.markers] == pytest.approx(
+        [10, 20, 30], abs=3
+    )
     assert {(marker.operator_id, marker.subtask_index) for marker in world.markers} == {("op0", 0)}
-    assert metrics_of(world.task.accumulators)[latency_identifier("op 1", 0, "op0")].value()["count"] == 3
+    assert (
+        metrics_of(world.task.accumulators)[latency_identifier("op 1", 0, "op0")].value()["count"]
+        == 3
+    )
 
 
 def test_without_the_option_there_are_none(start: Callable[..., World]) -> None:

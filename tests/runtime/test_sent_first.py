@@ -1,4 +1,5 @@
-"""What a task sends before any output of its own: what was in flight, and behind it a barrier where records go another way."""
+"""What a task sends before any output of its own: what was in flight, and behind it a barrier where
+records go another way."""
 
 from __future__ import annotations
 
@@ -45,16 +46,25 @@ def test_records_go_through_their_channel_again_or_where_their_partitioner_sends
     assert sent(first, 2) == [[(2, [1, 2])], [(None, [3])]]
 
 
-def test_where_records_go_another_way_a_barrier_follows_them_so_that_no_newer_one_overtakes() -> None:
+def test_where_records_go_another_way_a_barrier_follows_them_so_that_no_newer_one_overtakes() -> (
+    None
+):
     first = SentFirst(7, (InFlight(0, None, stored(1)), InFlight(1, 0, stored(2))), barred=(0,))
     assert sent(first, 2) == [[(None, [1]), ("all", CheckpointBarrier(7, 0))], [(0, [2])]]
 
 
 @pytest.mark.finding("bugs 1")
-def test_a_channel_that_was_idle_in_it_is_active_behind_it_because_the_task_begins_as_an_active_one() -> None:
+def test_a_channel_that_was_idle_in_it_is_active_behind_it_because_the_task_begins_as_an_active_one() -> (
+    None
+):
     idle, active = WatermarkStatus(idle=True), WatermarkStatus(idle=False)
-    first = SentFirst(7, (InFlight(0, 2, stored(1, then=(idle,))), InFlight(1, 0, stored(2, then=(idle, active)))))
-    assert sent(first, 2) == [[(2, [1]), (2, idle), ("all", active)], [(0, [2]), (0, idle), (0, active)]]
+    first = SentFirst(
+        7, (InFlight(0, 2, stored(1, then=(idle,))), InFlight(1, 0, stored(2, then=(idle, active))))
+    )
+    assert sent(first, 2) == [
+        [(2, [1]), (2, idle), ("all", active)],
+        [(0, [2]), (0, idle), (0, active)],
+    ]
 
 
 def test_records_that_this_program_cannot_read_are_refused_with_what_to_do() -> None:

@@ -1,4 +1,5 @@
-"""The slot loop: tasks in turn, timers, sockets, other threads; and nothing of one disturbs another."""
+"""The slot loop: tasks in turn, timers, sockets, other threads; and nothing of one disturbs
+another."""
 
 from __future__ import annotations
 
@@ -19,8 +20,13 @@ from flinkpy.runtime.loop.yield_policy import YieldPolicy
 class Counting:
     """A task with so many steps to do."""
 
-    def __init__(self, name: str, steps: int, log: list[str], fails: type[BaseException] | None = None) -> None:
-        self.name, self.left, self.log, self.fails = name, steps, log, fails
+    def __init__(
+        self, name: str, steps: int, log: list[str], fails: type[BaseException] | None = None
+    ) -> None:
+        self.name = name
+        self.left = steps
+        self.log = log
+        self.fails = fails
         self.scheduled = False
         self.crash: BaseException | None = None
 
@@ -81,7 +87,9 @@ def test_a_crashing_step_reaches_its_task_only(loop: SlotLoop, error: type[BaseE
     assert isinstance(broken.crash, error)
 
 
-def test_a_raising_callback_is_logged_and_the_loop_goes_on(loop: SlotLoop, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_raising_callback_is_logged_and_the_loop_goes_on(
+    loop: SlotLoop, caplog: pytest.LogCaptureFixture
+) -> None:
     seen: list[int] = []
 
     def broken() -> None:
@@ -94,7 +102,9 @@ def test_a_raising_callback_is_logged_and_the_loop_goes_on(loop: SlotLoop, caplo
     assert "in a callback" in caplog.text
 
 
-def test_timers_fire_in_order_once_they_are_due_and_not_when_cancelled(loop: SlotLoop, clock: ManualClock) -> None:
+def test_timers_fire_in_order_once_they_are_due_and_not_when_cancelled(
+    loop: SlotLoop, clock: ManualClock
+) -> None:
     seen: list[str] = []
     loop.call_later(2, lambda: seen.append("late"))
     loop.call_later(1, lambda: seen.append("early"))
@@ -227,12 +237,16 @@ def test_a_waiting_loop_is_woken_from_another_thread() -> None:
 
 
 def test_what_is_asked_of_a_loop_while_it_stops_is_done_too() -> None:
-    loop, began, go_on, done = SlotLoop("threaded"), threading.Event(), threading.Event(), threading.Event()
+    loop = SlotLoop("threaded")
+    began = threading.Event()
+    go_on = threading.Event()
+    done = threading.Event()
 
     def last() -> None:
         began.set()
         go_on.wait(5)
-        loop.call_soon_threadsafe(lambda: loop.call_soon_threadsafe(done.set))  # comes in the round in which the loop stops
+        # comes in the round in which the loop stops
+        loop.call_soon_threadsafe(lambda: loop.call_soon_threadsafe(done.set))
 
     loop.start()
     loop.call_soon_threadsafe(last)
@@ -307,7 +321,10 @@ class Looks:
 
     def __init__(self, poller: Poller) -> None:
         self._poller, self.count = poller, 0
-        self.register, self.modify, self.unregister, self.close = poller.register, poller.modify, poller.unregister, poller.close
+        self.register = poller.register
+        self.modify = poller.modify
+        self.unregister = poller.unregister
+        self.close = poller.close
 
     def poll(self, timeout: float) -> list[tuple[int, int]]:
         self.count += 1

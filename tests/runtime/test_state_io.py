@@ -47,6 +47,7 @@ def test_the_actions_of_a_lane_keep_their_order_and_never_overlap(files: StateIO
             inside.release()
             if number == 99:
                 over.set()
+
         return run
 
     for number in range(100):
@@ -56,7 +57,9 @@ def test_the_actions_of_a_lane_keep_their_order_and_never_overlap(files: StateIO
     assert order == list(range(100))
 
 
-def test_an_action_that_raises_is_logged_and_the_lane_goes_on(files: StateIO, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_action_that_raises_is_logged_and_the_lane_goes_on(
+    files: StateIO, caplog: pytest.LogCaptureFixture
+) -> None:
     lane, over = files.lane(), threading.Event()
     lane.run(lambda: [][0])
     lane.run(over.set)

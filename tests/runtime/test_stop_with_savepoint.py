@@ -1,4 +1,5 @@
-"""A task that stops with a savepoint: what it still gives out, and what it does when there is no savepoint after all."""
+"""A task that stops with a savepoint: what it still gives out, and what it does when there is no
+savepoint after all."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ from flinkpy.core.elements import (
     SnapshotType,
     Watermark,
 )
-from flinkpy.graph.checkpoint_messages import BeginCheckpoint, CheckpointAborted, CheckpointCompleted, SnapshotTaken, ToTask
+from flinkpy.graph.checkpoint_messages import (
+    BeginCheckpoint,
+    CheckpointAborted,
+    CheckpointCompleted,
+    SnapshotTaken,
+    ToTask,
+)
 from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.stream_task import Phase, StreamTask, StreamTaskConfig
@@ -57,16 +64,30 @@ class Counting(SourceOperator):
 
 
 class StoppingTask:
-    """A task of one operator, with a gate of two channels unless it is a source; a writer; and the messages it sends."""
+    """A task of one operator, with a gate of two channels unless it is a source; a writer; and the
+    messages it sends."""
 
     def __init__(self, operator: SourceOperator | OneInputOperator, stops: bool = False) -> None:
         is_source = isinstance(operator, SourceOperator)
         self.clock, self.sent = ManualClock(), list[Any]()
-        self.loop, self.writer, self.gate = SlotLoop("test", self.clock), RecordingWriter(), ManualGate(2)
+        self.loop = SlotLoop("test", self.clock)
+        self.writer = RecordingWriter()
+        self.gate = ManualGate(2)
         config = StreamTaskConfig(
-            INFO, linear(operator, inputs=0 if is_source else 1), () if is_source else (0,), has_checkpoints=True, stops=stops)
+            INFO,
+            linear(operator, inputs=0 if is_source else 1),
+            () if is_source else (0,),
+            has_checkpoints=True,
+            stops=stops,
+        )
         self.task: StreamTask = StreamTask(
-            config, [self.writer], [] if is_source else [self.gate], self.loop, lambda: None, lambda operator, event: self.sent.append(event))
+            config,
+            [self.writer],
+            [] if is_source else [self.gate],
+            self.loop,
+            lambda: None,
+            lambda operator, event: self.sent.append(event),
+        )
         self.task.restore()
 
     def tell(self, message: ToTask) -> None:
@@ -86,14 +107,19 @@ class StoppingTask:
 
     @property
     def out(self) -> list[Any]:
-        return [element.values if isinstance(element, RowBatch) else element for element in self.writer.elements]
+        return [
+            element.values if isinstance(element, RowBatch) else element
+            for element in self.writer.elements
+        ]
 
 
 @pytest.fixture
 def make() -> Iterator[Callable[..., StoppingTask]]:
     made = []
 
-    def make_task(operator: SourceOperator | OneInputOperator | None = None, stops: bool = False) -> StoppingTask:
+    def make_task(
+        operator: SourceOperator | OneInputOperator | None = None, stops: bool = False
+    ) -> StoppingTask:
         made.append(StoppingTask(operator or Passing(), stops))
         return made[-1]
 
@@ -122,7 +148,9 @@ def test_behind_the_barrier_nothing_is_given_out_and_no_timer_fires(make: Make) 
     assert [type(each) for each in stopping.sent] == [SnapshotTaken]
 
 
-def test_when_the_savepoint_is_complete_the_task_ends_and_its_operators_do_not_finish(make: Make) -> None:
+def test_when_the_savepoint_is_complete_the_task_ends_and_its_operators_do_not_finish(
+    make: Make,
+) -> None:
     stopping, barrier = suspended(make)
     stopping.tell(CheckpointCompleted(5))
     stopping.pass_time()
@@ -177,11 +205,17 @@ def test_a_source_gives_nothing_behind_the_barrier(make: Make) -> None:
     assert stopping.task.done
 
 
-def test_a_source_that_drains_ends_event_time_before_the_barrier_and_waits_for_the_savepoint(make: Make) -> None:
+def test_a_source_that_drains_ends_event_time_before_the_barrier_and_waits_for_the_savepoint(
+    make: Make,
+) -> None:
     stopping = make(Counting())
     stopping.settle(2)
     stopping.tell(BeginCheckpoint(5, 0, options(SnapshotType.TERMINATE)))
-    assert stopping.out[-3:] == [END, EndOfData(drain=True), CheckpointBarrier(5, 0, options(SnapshotType.TERMINATE))]
+    assert stopping.out[-3:] == [
+        END,
+        EndOfData(drain=True),
+        CheckpointBarrier(5, 0, options(SnapshotType.TERMINATE)),
+    ]
     stopping.settle()
     assert not stopping.task.done
     stopping.tell(CheckpointCompleted(5))
@@ -202,7 +236,9 @@ def test_a_task_that_drains_finishes_before_the_barrier(make: Make) -> None:
     assert stopping.task.done
 
 
-def test_a_source_that_was_drained_waits_for_the_next_try_when_the_savepoint_is_given_up(make: Make) -> None:
+def test_a_source_that_was_drained_waits_for_the_next_try_when_the_savepoint_is_given_up(
+    make: Make,
+) -> None:
     stopping = make(Counting())
     stopping.tell(BeginCheckpoint(5, 0, options(SnapshotType.TERMINATE)))
     stopping.tell(CheckpointAborted(5))
@@ -213,14 +249,18 @@ def test_a_source_that_was_drained_waits_for_the_next_try_when_the_savepoint_is_
     assert stopping.task.done
 
 
-def test_a_source_that_starts_from_the_savepoint_with_which_its_job_has_stopped_gives_nothing_and_ends(make: Make) -> None:
+def test_a_source_that_starts_from_the_savepoint_with_which_its_job_has_stopped_gives_nothing_and_ends(
+    make: Make,
+) -> None:
     starting = make(Counting(), stops=True)
     starting.settle()
     assert starting.out == [EndOfData(drain=False), EndOfPartition()]
     assert starting.task.done
 
 
-def test_a_task_that_starts_from_the_savepoint_with_which_its_job_has_stopped_runs_no_timer_and_ends_when_its_producers_have(make: Make) -> None:
+def test_a_task_that_starts_from_the_savepoint_with_which_its_job_has_stopped_runs_no_timer_and_ends_when_its_producers_have(
+    make: Make,
+) -> None:
     starting = make(stops=True)
     starting.pass_time()
     assert starting.out == [EndOfData(drain=False), EndOfPartition()]
@@ -240,7 +280,8 @@ def test_a_savepoint_that_stops_nothing_is_as_a_checkpoint(make: Make) -> None:
 
 
 class FinishesLater(SourceOperator):
-    """Ends at once, but is not done with its end before it ``may_end``, as an operator that waits for answers."""
+    """Ends at once, but is not done with its end before it ``may_end``, as an operator that waits
+    for answers."""
 
     may_end = False
 
@@ -264,7 +305,9 @@ def test_no_barrier_begins_while_the_operators_finish(make: Make) -> None:
     finishing = make(operator)
     finishing.settle()
     finishing.tell(BeginCheckpoint(5, 0, CheckpointOptions()))
-    assert finishing.out[-2:] == [END, ["the end"]], "its state is half that of before the end, half that of after"
+    assert finishing.out[-2:] == [END, ["the end"]], (
+        "its state is half that of before the end, half that of after"
+    )
     operator.may_end = True
     operator.on_available()
     finishing.settle()

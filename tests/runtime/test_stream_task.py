@@ -1,4 +1,5 @@
-"""The mailbox loop of a task over gates and writers that the test moves by hand: back-pressure, idleness, alignment, the end."""
+"""The mailbox loop of a task over gates and writers that the test moves by hand: back-pressure,
+idleness, alignment, the end."""
 
 from __future__ import annotations
 
@@ -73,9 +74,13 @@ class ManualGate:
     def unblock(self, channel: int) -> None:
         self.blocked.discard(channel)
 
-    def set_barrier_listener(self, on_barrier: Callable[[CheckpointBarrier | EndOfPartition], None]) -> None: ...
+    def set_barrier_listener(
+        self, on_barrier: Callable[[CheckpointBarrier | EndOfPartition], None]
+    ) -> None: ...
 
-    def overtake(self, channel: int, checkpoint_id: int) -> tuple[CheckpointBarrier | EndOfPartition, list[Element]] | None:
+    def overtake(
+        self, channel: int, checkpoint_id: int
+    ) -> tuple[CheckpointBarrier | EndOfPartition, list[Element]] | None:
         return None
 
     def record(self, channel: int, log: ElementLog | None) -> None: ...
@@ -109,8 +114,12 @@ class TaskHarness:
         self.gates = [ManualGate(2) for _ in range(gates)]
         self.writer = RecordingWriter()
         self.wakes = 0
-        config = StreamTaskConfig(INFO, linear(MapOperator(Slow(self.clock, seconds))), tuple(0 for _ in self.gates))
-        self.task: StreamTask = StreamTask(config, [self.writer], self.gates, self.loop, self._wake, lambda operator, event: None)
+        config = StreamTaskConfig(
+            INFO, linear(MapOperator(Slow(self.clock, seconds))), tuple(0 for _ in self.gates)
+        )
+        self.task: StreamTask = StreamTask(
+            config, [self.writer], self.gates, self.loop, self._wake, lambda operator, event: None
+        )
         self.task.restore()
 
     def _wake(self) -> None:
@@ -122,7 +131,10 @@ class TaskHarness:
 
     @property
     def out(self) -> list[Any]:
-        return [element.values if isinstance(element, RowBatch) else element for element in self.writer.elements]
+        return [
+            element.values if isinstance(element, RowBatch) else element
+            for element in self.writer.elements
+        ]
 
 
 @pytest.fixture
@@ -209,7 +221,9 @@ def test_watermarks_of_channels_are_combined_and_markers_pass(harness: TaskHarne
     assert harness.out == [marker, Watermark(5), Watermark(10)]
 
 
-def test_a_barrier_goes_out_behind_everything_that_came_before_it_in_any_channel(harness: TaskHarness) -> None:
+def test_a_barrier_goes_out_behind_everything_that_came_before_it_in_any_channel(
+    harness: TaskHarness,
+) -> None:
     gate, barrier = harness.gates[0], CheckpointBarrier(1, 0)
     gate.put(0, RowBatch(["a0"]), barrier, RowBatch(["a1"]))
     harness.settle()
@@ -234,7 +248,9 @@ def test_barriers_align_over_all_gates_of_a_union() -> None:
     harness.loop.stop()
 
 
-def test_the_end_waits_for_all_channels_then_for_the_writers_then_for_the_last_elements(harness: TaskHarness) -> None:
+def test_the_end_waits_for_all_channels_then_for_the_writers_then_for_the_last_elements(
+    harness: TaskHarness,
+) -> None:
     gate = harness.gates[0]
     gate.put(0, RowBatch([1]), EndOfData(), EndOfPartition())
     harness.settle()
@@ -254,7 +270,9 @@ def test_the_end_waits_for_all_channels_then_for_the_writers_then_for_the_last_e
     assert harness.loop.statistics().timers == 0
 
 
-def test_records_behind_the_end_of_the_data_are_a_bug_and_said_to_be_one(harness: TaskHarness) -> None:
+def test_records_behind_the_end_of_the_data_are_a_bug_and_said_to_be_one(
+    harness: TaskHarness,
+) -> None:
     harness.gates[0].put(0, EndOfData())
     harness.gates[0].put(1, EndOfData(), RowBatch([1]))
     with pytest.raises(EngineError, match="behind EndOfData"):
@@ -271,18 +289,25 @@ def test_a_step_is_bounded(harness: TaskHarness) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "at_a_time"), [(1.0, 1), (0.1, 1), (0.001, 16)])
-def test_a_slow_function_holds_the_slot_for_few_records_at_a_time(seconds: float, at_a_time: int) -> None:
+def test_a_slow_function_holds_the_slot_for_few_records_at_a_time(
+    seconds: float, at_a_time: int
+) -> None:
     harness = TaskHarness(seconds=seconds)
     harness.gates[0].put(1, Watermark(600))
     harness.gates[0].put(0, RowBatch(list(range(500)), list(range(500))), Watermark(600))
     longest, began, seen = 0.0, harness.clock.monotonic(), 0
     while harness.task.run_step():
         longest, began = max(longest, harness.clock.monotonic() - began), harness.clock.monotonic()
-        assert len(harness.writer.values) > seen or harness.writer.elements[-1] == Watermark(600)  # each step gives something
+        # each step gives something
+        assert len(harness.writer.values) > seen or harness.writer.elements[-1] == Watermark(600)
         seen = len(harness.writer.values)
     assert longest <= 2 * max(seconds, GOOD_S) + 1e-6
     parts = [element for element in harness.writer.elements if isinstance(element, RowBatch)]
-    assert [stamp for part in parts for stamp in part.timestamps or ()] == harness.writer.values == list(range(500))
+    assert (
+        [stamp for part in parts for stamp in part.timestamps or ()]
+        == harness.writer.values
+        == list(range(500))
+    )
     assert statistics.mode(map(len, parts)) == at_a_time
     assert harness.writer.elements[-1] == Watermark(600)
     harness.task.abort()
@@ -312,9 +337,13 @@ class Tap(SourceOperator):
 
 
 @pytest.mark.parametrize("empty_polls", [0, 1, 2, 100])
-def test_a_source_whose_records_become_many_never_makes_more_at_a_time_than_the_cache_holds(empty_polls: int) -> None:
+def test_a_source_whose_records_become_many_never_makes_more_at_a_time_than_the_cache_holds(
+    empty_polls: int,
+) -> None:
     writer, loop, tap = RecordingWriter(), SlotLoop("test", ManualClock()), Tap()
-    config = StreamTaskConfig(INFO, linear(tap, FlatMapOperator(lambda value: [value] * 10), inputs=0))
+    config = StreamTaskConfig(
+        INFO, linear(tap, FlatMapOperator(lambda value: [value] * 10), inputs=0)
+    )
     task = StreamTask(config, [writer], [], loop, lambda: None, lambda operator, event: None)
     task.restore()
     for _ in range(empty_polls):
@@ -334,7 +363,9 @@ def test_a_source_whose_records_become_many_never_makes_more_at_a_time_than_the_
 def test_a_source_of_which_only_the_first_record_becomes_many_goes_back_to_whole_batches() -> None:
     writer, loop, tap = RecordingWriter(), SlotLoop("test", ManualClock()), Tap()
     once = iter([200])
-    config = StreamTaskConfig(INFO, linear(tap, FlatMapOperator(lambda value: [value] * next(once, 1)), inputs=0))
+    config = StreamTaskConfig(
+        INFO, linear(tap, FlatMapOperator(lambda value: [value] * next(once, 1)), inputs=0)
+    )
     task = StreamTask(config, [writer], [], loop, lambda: None, lambda operator, event: None)
     task.restore()
     tap.running = True
@@ -359,10 +390,14 @@ def test_mail_goes_before_input_and_is_refused_after_the_end(harness: TaskHarnes
 
 
 @pytest.mark.finding("first-use 12")
-def test_timers_that_are_due_at_the_end_of_the_input_fire_before_it_and_later_ones_do_not(harness: TaskHarness) -> None:
+def test_timers_that_are_due_at_the_end_of_the_input_fire_before_it_and_later_ones_do_not(
+    harness: TaskHarness,
+) -> None:
     fired: list[tuple[str, list[Any]]] = []
     for seconds, name in ((3600, "late"), (0, "due")):
-        harness.task.timers.call_later(seconds, partial(lambda name: fired.append((name, harness.out)), name))
+        harness.task.timers.call_later(
+            seconds, partial(lambda name: fired.append((name, harness.out)), name)
+        )
     for channel in (0, 1):
         harness.gates[0].put(channel, EndOfData(drain=True))
     harness.settle()

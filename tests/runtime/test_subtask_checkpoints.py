@@ -1,4 +1,5 @@
-"""A task's part in checkpoints, where the task ends, or the checkpoint is aborted, while its state is being written."""
+"""A task's part in checkpoints, where the task ends, or the checkpoint is aborted, while its state
+is being written."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import CheckpointBarrier, CheckpointOptions, Element
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
-from flinkpy.graph.checkpoint_messages import BeginCheckpoint, CheckpointAborted, CheckpointMetrics, FromTask, SnapshotFailed, SnapshotTaken
+from flinkpy.graph.checkpoint_messages import (
+    BeginCheckpoint,
+    CheckpointAborted,
+    CheckpointMetrics,
+    FromTask,
+    SnapshotFailed,
+    SnapshotTaken,
+)
 from flinkpy.network.port import InputGate, RecordWriter
 from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, TaskTiming
@@ -39,7 +47,9 @@ class OneOperator:
     told: list[tuple[int, bool]] = field(default_factory=list)
     freezes: bool = True
 
-    def process_barrier(self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]) -> None:
+    def process_barrier(
+        self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]
+    ) -> None:
         then(barrier)
 
     def freeze_state(self, barrier: CheckpointBarrier) -> Mapping[OperatorId, FrozenState]:
@@ -72,10 +82,20 @@ class Setting:
     clock: ManualClock = field(default_factory=ManualClock)
 
     def __post_init__(self) -> None:
-        storage = FileCheckpointStorage("store://checkpoints", JOB, 0, stores=lambda location: self.files)
+        storage = FileCheckpointStorage(
+            "store://checkpoints", JOB, 0, stores=lambda location: self.files
+        )
         self.checkpoints = SubtaskCheckpoints(
-            TASK, self.operator, lambda: storage, self.io.append, self.said.append,
-            lambda barrier: self.checkpoints.pass_barrier(barrier), lambda: None, outputs=self.outputs, clock=self.clock)
+            TASK,
+            self.operator,
+            lambda: storage,
+            self.io.append,
+            self.said.append,
+            lambda barrier: self.checkpoints.pass_barrier(barrier),
+            lambda: None,
+            outputs=self.outputs,
+            clock=self.clock,
+        )
 
 
 @pytest.fixture
@@ -96,21 +116,30 @@ class Writer:
         return []
 
 
-@pytest.mark.parametrize(("holds_ends", "timeout_ms", "takes_part"), [(True, 0, True), (False, 0, False), (True, 100, False), (True, None, False)])
+@pytest.mark.parametrize(
+    ("holds_ends", "timeout_ms", "takes_part"),
+    [(True, 0, True), (False, 0, False), (True, 100, False), (True, None, False)],
+)
 def test_behind_the_end_of_its_output_a_task_takes_part_only_if_its_barrier_comes_before_the_end_everywhere(
-    holds_ends: bool, timeout_ms: int | None, takes_part: bool,
+    holds_ends: bool, timeout_ms: int | None, takes_part: bool
 ) -> None:
-    timing = TaskTiming(lambda: 10, lambda action: action(), lambda delay_s, action: ManualTimer(delay_s, action))
+    timing = TaskTiming(
+        lambda: 10, lambda action: action(), lambda delay_s, action: ManualTimer(delay_s, action)
+    )
     setting = Setting(outputs=OutputBarriers([cast(RecordWriter, Writer(holds_ends))], timing))
     setting.checkpoints.close()
-    setting.checkpoints.handle_message(BeginCheckpoint(1, 0, CheckpointOptions(alignment_timeout_ms=timeout_ms)))
+    setting.checkpoints.handle_message(
+        BeginCheckpoint(1, 0, CheckpointOptions(alignment_timeout_ms=timeout_ms))
+    )
     assert bool(setting.io) is takes_part
 
 
 def test_if_state_cannot_be_frozen_nothing_in_flight_is_gathered_any_more(setting: Setting) -> None:
     abandoned: list[bool] = []
     setting.operator.freezes = False
-    setting.checkpoints.pass_barrier(CheckpointBarrier(1, 0), ChannelRecording(1, True, lambda: abandoned.append(True)))
+    setting.checkpoints.pass_barrier(
+        CheckpointBarrier(1, 0), ChannelRecording(1, True, lambda: abandoned.append(True))
+    )
     assert abandoned == [True]
     assert [type(message) for message in setting.said] == [SnapshotFailed]
 
@@ -124,18 +153,25 @@ def test_what_is_written_is_told(setting: Setting) -> None:
 
 def test_how_long_each_step_took_is_told(setting: Setting) -> None:
     clock, operator = setting.clock, setting.operator
-    operator.before_freeze, operator.before_write = lambda: clock.advance(0.02), lambda: clock.advance(0.3)
+    operator.before_freeze = lambda: clock.advance(0.02)
+    operator.before_write = lambda: clock.advance(0.3)
     clock.advance(10)
     setting.checkpoints.pass_barrier(CheckpointBarrier(1, 9000), came_ms=9600)
     clock.advance(0.1)  # until the thread for files has time
     setting.io.pop()()
     [taken] = setting.said
     assert isinstance(taken, SnapshotTaken)
-    assert taken.metrics == CheckpointMetrics(start_delay_ms=600, alignment_ms=400, sync_ms=20, async_ms=400)
+    assert taken.metrics == CheckpointMetrics(
+        start_delay_ms=600, alignment_ms=400, sync_ms=20, async_ms=400
+    )
 
 
-def test_a_barrier_that_overtakes_is_told_and_clocks_of_other_machines_give_no_negative_times(setting: Setting) -> None:
-    setting.checkpoints.pass_barrier(CheckpointBarrier(1, 5000, CheckpointOptions(alignment_timeout_ms=0)))
+def test_a_barrier_that_overtakes_is_told_and_clocks_of_other_machines_give_no_negative_times(
+    setting: Setting,
+) -> None:
+    setting.checkpoints.pass_barrier(
+        CheckpointBarrier(1, 5000, CheckpointOptions(alignment_timeout_ms=0))
+    )
     setting.io.pop()()
     [taken] = setting.said
     assert isinstance(taken, SnapshotTaken)
@@ -162,10 +198,16 @@ class Gate:
 
 def test_the_first_barrier_of_a_checkpoint_begins_its_alignment() -> None:
     clock, passed = ManualClock(), list[tuple[int, int]]()
-    timing = TaskTiming(clock.time_ms, lambda action: action(), lambda delay_s, action: ManualTimer(delay_s, action))
+    timing = TaskTiming(
+        clock.time_ms, lambda action: action(), lambda delay_s, action: ManualTimer(delay_s, action)
+    )
     barriers = InputBarriers(
-        [cast(InputGate, Gate())], timing, lambda barrier, in_flight, came_ms: passed.append((barrier.checkpoint_id, came_ms)),
-        rest=lambda: None, may_overtake=lambda: True)
+        [cast(InputGate, Gate())],
+        timing,
+        lambda barrier, in_flight, came_ms: passed.append((barrier.checkpoint_id, came_ms)),
+        rest=lambda: None,
+        may_overtake=lambda: True,
+    )
     for checkpoint_id in (1, 2):
         for channel in (0, 1):
             clock.advance(1)
@@ -175,7 +217,9 @@ def test_the_first_barrier_of_a_checkpoint_begins_its_alignment() -> None:
 
 @pytest.mark.parametrize("happens", ["the task ends", "the checkpoint is aborted"])
 @pytest.mark.parametrize("when", ["before it is written", "while it is written"])
-def test_nothing_stays_of_what_is_written_in_vain(setting: Setting, happens: str, when: str) -> None:
+def test_nothing_stays_of_what_is_written_in_vain(
+    setting: Setting, happens: str, when: str
+) -> None:
     def end() -> None:
         if happens == "the task ends":
             setting.checkpoints.end()

@@ -1,4 +1,5 @@
-"""Tasks with a thread of their own: their turns, their moves, the order of what happens to them, and how they are interrupted."""
+"""Tasks with a thread of their own: their turns, their moves, the order of what happens to them,
+and how they are interrupted."""
 
 from __future__ import annotations
 
@@ -22,7 +23,14 @@ from tests.waiting import PATIENCE_S, eventually
 class Worker:
     """A task whose steps a test writes."""
 
-    def __init__(self, loop: SlotLoop, step: Callable[[], bool], *, has_thread: bool = True, moves: bool = False) -> None:
+    def __init__(
+        self,
+        loop: SlotLoop,
+        step: Callable[[], bool],
+        *,
+        has_thread: bool = True,
+        moves: bool = False,
+    ) -> None:
         self.scheduled = False
         self.home = TaskHome(loop, self, "worker")
         self.errors: list[BaseException] = []
@@ -58,7 +66,7 @@ def loop() -> Iterator[SlotLoop]:
     assert made.stop(PATIENCE_S)
 
 
-# -- the pace ----------------------------------------------------------------------------------------------------------------
+# -- the pace --------------------------------------------------------------------------------------
 
 
 def test_a_step_that_waits_for_most_of_its_time_is_not_waited_for() -> None:
@@ -107,7 +115,7 @@ def test_the_loop_waits_long_for_a_step_only_if_the_last_one_was_short() -> None
     assert (new, short, long, pace.patience_s) == (NOTABLE_S, LONG_S, NOTABLE_S, 0.0)
 
 
-# -- turns -------------------------------------------------------------------------------------------------------------------
+# -- turns -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.finding("newcomers 4")
@@ -146,6 +154,7 @@ def test_a_short_step_in_a_thread_of_its_own_has_its_turn_alone(loop: SlotLoop) 
             if not count[0]:
                 left.release()
             return count[0] > 0
+
         return act
 
     workers = [Worker(loop, step([200]), has_thread=number % 2 == 0) for number in range(4)]
@@ -189,10 +198,12 @@ def test_what_a_step_raises_the_task_takes(loop: SlotLoop, error: BaseException)
     eventually(lambda: worker.errors == [error])
 
 
-# -- moves -------------------------------------------------------------------------------------------------------------------
+# -- moves -----------------------------------------------------------------------------------------
 
 
-def test_a_task_with_short_steps_moves_to_the_loops_thread_and_one_with_a_long_step_out_of_it(loop: SlotLoop) -> None:
+def test_a_task_with_short_steps_moves_to_the_loops_thread_and_one_with_a_long_step_out_of_it(
+    loop: SlotLoop,
+) -> None:
     long, may_end, ends = threading.Event(), threading.Event(), threading.Event()
 
     def act() -> bool:
@@ -229,7 +240,9 @@ def test_a_task_that_does_not_move_keeps_its_thread(loop: SlotLoop) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_actions_keep_their_order_and_run_between_steps_in_the_tasks_thread_wherever_it_moves(loop: SlotLoop, seed: int) -> None:
+def test_actions_keep_their_order_and_run_between_steps_in_the_tasks_thread_wherever_it_moves(
+    loop: SlotLoop, seed: int
+) -> None:
     chance, inside, done = random.Random(seed), threading.Lock(), list[int]()
     left, wrong = [600], list[str]()
 
@@ -252,6 +265,7 @@ def test_actions_keep_their_order_and_run_between_steps_in_the_tasks_thread_wher
                 wrong.append("an action elsewhere")
             done.append(number)
             inside.release()
+
         return run
 
     before = sys.getswitchinterval()
@@ -290,7 +304,9 @@ def test_what_comes_for_a_task_that_has_left_runs_in_the_loops_thread(loop: Slot
     assert set(ran) == {loop.thread_id}
 
 
-def test_bound_callbacks_run_at_once_in_the_tasks_thread_and_soon_from_another_one(loop: SlotLoop) -> None:
+def test_bound_callbacks_run_at_once_in_the_tasks_thread_and_soon_from_another_one(
+    loop: SlotLoop,
+) -> None:
     called = list[tuple[str, int]]()
 
     def act() -> bool:
@@ -323,7 +339,7 @@ def test_timers_of_a_task_fire_in_its_thread_and_cancelled_ones_never(loop: Slot
     assert fired == [("fired", worker.home.own_thread_id)]
 
 
-# -- interruptions -----------------------------------------------------------------------------------------------------------
+# -- interruptions ---------------------------------------------------------------------------------
 
 
 def loops_for_ever(began: threading.Event, ended: list[str]) -> None:
@@ -366,7 +382,9 @@ def swallows(began: threading.Event, seen: list[BaseException]) -> None:
             seen.append(error)
 
 
-def test_a_function_that_swallows_the_interruption_is_interrupted_again_after_the_interval(loop: SlotLoop) -> None:
+def test_a_function_that_swallows_the_interruption_is_interrupted_again_after_the_interval(
+    loop: SlotLoop,
+) -> None:
     began, seen, asked = threading.Event(), list[BaseException](), [True]
 
     def act() -> bool:
@@ -391,7 +409,13 @@ def test_a_thread_in_the_engines_code_is_not_interrupted() -> None:
         over.wait(PATIENCE_S)
 
     assert isinstance(engine, FunctionType)
-    of_engine = FunctionType(engine.__code__, {**globals(), "__name__": "flinkpy.engine"}, "engine", None, engine.__closure__)
+    of_engine = FunctionType(
+        engine.__code__,
+        {**globals(), "__name__": "flinkpy.engine"},
+        "engine",
+        None,
+        engine.__closure__,
+    )
     thread = threading.Thread(target=of_engine)
     thread.start()
     assert ready.wait(PATIENCE_S)

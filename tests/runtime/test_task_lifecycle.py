@@ -1,4 +1,5 @@
-"""The order of a task's life, for a finished, a cancelled and a failed task; and that everything taken is given back."""
+"""The order of a task's life, for a finished, a cancelled and a failed task; and that everything
+taken is given back."""
 
 from __future__ import annotations
 
@@ -17,11 +18,29 @@ from flinkpy.metrics.live import opened
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.runtime.task import Task
-from tests.runtime.harness import JOURNAL, JournalOperator, JournalSource, JournalTwoInputs, LoopHarness, attempt, descriptor
+from tests.runtime.harness import (
+    JOURNAL,
+    JournalOperator,
+    JournalSource,
+    JournalTwoInputs,
+    LoopHarness,
+    attempt,
+    descriptor,
+)
 
 WELL = [
-    "CREATE_CHAIN", "SETUP", "CONNECT_INPUT", "INITIALIZE_STATE", "OPEN", "RUN",
-    "FINISH", "QUIESCE_TIMERS", "AWAIT_CHECKPOINT", "FLUSH_OUTPUTS", "CLOSE_OPERATORS", "CLEAN_UP",
+    "CREATE_CHAIN",
+    "SETUP",
+    "CONNECT_INPUT",
+    "INITIALIZE_STATE",
+    "OPEN",
+    "RUN",
+    "FINISH",
+    "QUIESCE_TIMERS",
+    "AWAIT_CHECKPOINT",
+    "FLUSH_OUTPUTS",
+    "CLOSE_OPERATORS",
+    "CLEAN_UP",
 ]
 
 
@@ -34,7 +53,13 @@ def harness() -> Iterator[LoopHarness]:
 
 def nothing_left(harness: LoopHarness) -> bool:
     shuffle, loop = harness.shuffle.statistics(), harness.loop.statistics()
-    return (shuffle.partitions, shuffle.gates, shuffle.segments_in_use, loop.timers, loop.ready) == (0, 0, 0, 0, 0)
+    return (
+        shuffle.partitions,
+        shuffle.gates,
+        shuffle.segments_in_use,
+        loop.timers,
+        loop.ready,
+    ) == (0, 0, 0, 0, 0)
 
 
 def phases(task: Task) -> list[str]:
@@ -44,23 +69,43 @@ def phases(task: Task) -> list[str]:
 
 @pytest.mark.finding("mechanisms F6")
 def test_a_finished_task_goes_through_all_phases_in_order(harness: LoopHarness) -> None:
-    [task] = harness.run(descriptor("v", JournalSource("a", [[1], [2]]), JournalOperator("b"), JournalOperator("c")))
+    [task] = harness.run(
+        descriptor("v", JournalSource("a", [[1], [2]]), JournalOperator("b"), JournalOperator("c"))
+    )
     assert phases(task) == WELL
     assert harness.reporter.of(attempt("v")) == ["DEPLOYING", "INITIALIZING", "RUNNING", "FINISHED"]
     assert JOURNAL == [
-        "c.setup", "b.setup", "a.setup",
-        "c.initialize_state", "b.initialize_state", "a.initialize_state",
-        "c.open", "b.open", "a.open",
-        "a.emit", "b.got 1", "c.got 1", "a.emit", "b.got 2", "c.got 2",
-        "b.watermark", "c.watermark",
-        "a.finish", "b.got last of a", "c.got last of a", "b.finish", "c.finish",
-        "a.close", "b.close", "c.close",
+        "c.setup",
+        "b.setup",
+        "a.setup",
+        "c.initialize_state",
+        "b.initialize_state",
+        "a.initialize_state",
+        "c.open",
+        "b.open",
+        "a.open",
+        "a.emit",
+        "b.got 1",
+        "c.got 1",
+        "a.emit",
+        "b.got 2",
+        "c.got 2",
+        "b.watermark",
+        "c.watermark",
+        "a.finish",
+        "b.got last of a",
+        "c.got last of a",
+        "b.finish",
+        "c.finish",
+        "a.close",
+        "b.close",
+        "c.close",
     ]
     assert nothing_left(harness)
 
 
 def test_consumers_hear_of_the_end_of_data_while_timers_still_run_and_of_the_partitions_end_when_outputs_are_flushed(
-    harness: LoopHarness, monkeypatch: pytest.MonkeyPatch,
+    harness: LoopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[tuple[str, str]] = []
     write = OperatorChain.write
@@ -78,11 +123,19 @@ def test_consumers_hear_of_the_end_of_data_while_timers_still_run_and_of_the_par
 
 
 def test_a_cancelled_task_jumps_to_the_end_and_finishes_nothing(harness: LoopHarness) -> None:
-    task = harness.submit(descriptor("v", JournalSource("a", [[1]], endless=True), JournalOperator("b")))
+    task = harness.submit(
+        descriptor("v", JournalSource("a", [[1]], endless=True), JournalOperator("b"))
+    )
     harness.run_until(lambda: "b.got 1" in JOURNAL)
     task.cancel()
     assert phases(task) == [*WELL[:6], "QUIESCE_TIMERS", "CLOSE_OPERATORS", "CLEAN_UP"]
-    assert harness.reporter.of(attempt("v")) == ["DEPLOYING", "INITIALIZING", "RUNNING", "CANCELING", "CANCELED"]
+    assert harness.reporter.of(attempt("v")) == [
+        "DEPLOYING",
+        "INITIALIZING",
+        "RUNNING",
+        "CANCELING",
+        "CANCELED",
+    ]
     assert JOURNAL[-2:] == ["a.close", "b.close"]
     assert not any("finish" in line for line in JOURNAL)
     task.cancel()
@@ -92,12 +145,18 @@ def test_a_cancelled_task_jumps_to_the_end_and_finishes_nothing(harness: LoopHar
 
 
 def test_a_failed_task_jumps_to_the_end_and_says_why(harness: LoopHarness) -> None:
-    [task] = harness.run(descriptor("v", JournalSource("a", [[1], [2]]), JournalOperator("b", fail_on=2)))
+    [task] = harness.run(
+        descriptor("v", JournalSource("a", [[1], [2]]), JournalOperator("b", fail_on=2))
+    )
     assert phases(task) == [*WELL[:6], "QUIESCE_TIMERS", "CLOSE_OPERATORS", "CLEAN_UP"]
     assert harness.reporter.of(attempt("v")) == ["DEPLOYING", "INITIALIZING", "RUNNING", "FAILED"]
     error = harness.reporter.error_of(attempt("v"))
     assert isinstance(error, UserCodeError)
-    assert (error.cause, error.operator, error.origin) == ("ValueError: cannot take 2", "b", "split 0, offset 7 or later")
+    assert (error.cause, error.operator, error.origin) == (
+        "ValueError: cannot take 2",
+        "b",
+        "split 0, offset 7 or later",
+    )
     assert isinstance(pickle.loads(pickle.dumps(error)), UserCodeError)
     assert JOURNAL[-2:] == ["a.close", "b.close"]
     assert nothing_left(harness)
@@ -112,7 +171,9 @@ def test_a_task_cancelled_before_its_first_step_never_comes_to_life(harness: Loo
 
 
 def test_a_failing_open_closes_what_was_set_up(harness: LoopHarness) -> None:
-    [task] = harness.run(descriptor("v", JournalSource("a", [], fail_at="open"), JournalOperator("b"), consumers=1))
+    [task] = harness.run(
+        descriptor("v", JournalSource("a", [], fail_at="open"), JournalOperator("b"), consumers=1)
+    )
     assert phases(task) == [*WELL[:5], "QUIESCE_TIMERS", "CLOSE_OPERATORS", "CLEAN_UP"]
     error = harness.reporter.error_of(attempt("v"))
     assert isinstance(error, UserCodeError)
@@ -121,8 +182,12 @@ def test_a_failing_open_closes_what_was_set_up(harness: LoopHarness) -> None:
     assert nothing_left(harness)
 
 
-def test_a_failing_close_fails_the_task_and_the_others_are_closed_all_the_same(harness: LoopHarness) -> None:
-    [task] = harness.run(descriptor("v", JournalSource("a", [], fail_at="close"), JournalOperator("b")))
+def test_a_failing_close_fails_the_task_and_the_others_are_closed_all_the_same(
+    harness: LoopHarness,
+) -> None:
+    [task] = harness.run(
+        descriptor("v", JournalSource("a", [], fail_at="close"), JournalOperator("b"))
+    )
     assert task.state is ExecutionState.FAILED
     assert JOURNAL[-2:] == ["a.close", "b.close"]
     assert JOURNAL.count("a.close") == 1
@@ -131,7 +196,9 @@ def test_a_failing_close_fails_the_task_and_the_others_are_closed_all_the_same(h
 
 def test_code_that_cannot_be_loaded_is_the_authors_to_mend(harness: LoopHarness) -> None:
     whole = descriptor("v", JournalSource("a", []))
-    broken = TaskDeploymentDescriptor(whole.attempt_id, whole.allocation_id, "job", "v", 1, 128, b"cno_such_module_here\nx\n.")
+    broken = TaskDeploymentDescriptor(
+        whole.attempt_id, whole.allocation_id, "job", "v", 1, 128, b"cno_such_module_here\nx\n."
+    )
     harness.run(broken)
     error = harness.reporter.error_of(attempt("v"))
     assert isinstance(error, ProgramError)
@@ -139,14 +206,23 @@ def test_code_that_cannot_be_loaded_is_the_authors_to_mend(harness: LoopHarness)
     assert harness.reporter.of(attempt("v")) == ["DEPLOYING", "FAILED"]
 
 
-def test_records_flow_from_task_to_task_and_each_ends_after_its_producers(harness: LoopHarness) -> None:
+def test_records_flow_from_task_to_task_and_each_ends_after_its_producers(
+    harness: LoopHarness,
+) -> None:
     producer = descriptor("p", JournalSource("a", [[1, 2], [3]]), consumers=1)
     middle = descriptor("m", MapOperator(lambda value: value), reads=[("p", 0)], consumers=1)
     last = descriptor("s", JournalOperator("z"), reads=[("m", 0)])
     tasks = harness.run(last, middle, producer)
-    assert [line for line in JOURNAL if "got" in line] == ["z.got 1", "z.got 2", "z.got 3", "z.got last of a"]
+    assert [line for line in JOURNAL if "got" in line] == [
+        "z.got 1",
+        "z.got 2",
+        "z.got 3",
+        "z.got last of a",
+    ]
     assert [phases(task) for task in tasks] == [WELL, WELL, WELL]
-    assert JOURNAL[-3:] == ["z.watermark", "z.finish", "z.close"] or JOURNAL.index("z.finish") > JOURNAL.index("z.got last of a")
+    assert JOURNAL[-3:] == ["z.watermark", "z.finish", "z.close"] or JOURNAL.index(
+        "z.finish"
+    ) > JOURNAL.index("z.got last of a")
     ended = [state.attempt_id.vertex_id for state in harness.reporter.terminal()]
     assert set(ended) == {"p", "m", "s"}
     harness.run_until(lambda: nothing_left(harness))
@@ -158,8 +234,17 @@ def test_two_inputs_end_one_after_the_other(harness: LoopHarness) -> None:
     join = descriptor("j", JournalTwoInputs("z"), reads=[("l", 0), ("r", 1)])
     harness.run(join, left, right)
     got = {line for line in JOURNAL if "got" in line}
-    assert got == {"z.got 1 on 1", "z.got 2 on 2", "z.got 3 on 2", "z.got last of a on 1", "z.got last of b on 2"}
-    assert {line for line in JOURNAL if "end of input" in line} == {"z.end of input 1", "z.end of input 2"}
+    assert got == {
+        "z.got 1 on 1",
+        "z.got 2 on 2",
+        "z.got 3 on 2",
+        "z.got last of a on 1",
+        "z.got last of b on 2",
+    }
+    assert {line for line in JOURNAL if "end of input" in line} == {
+        "z.end of input 1",
+        "z.end of input 2",
+    }
     assert JOURNAL.count("z.watermark") == 1
     harness.run_until(lambda: nothing_left(harness))
 
@@ -169,12 +254,19 @@ def test_a_union_reads_several_gates_into_one_input(harness: LoopHarness) -> Non
     two = descriptor("r", JournalSource("b", [[2]]), consumers=1)
     union = descriptor("u", JournalOperator("z"), reads=[("l", 0), ("r", 0)])
     harness.run(one, two, union)
-    assert {line for line in JOURNAL if line.startswith("z.got")} == {"z.got 1", "z.got 2", "z.got last of a", "z.got last of b"}
+    assert {line for line in JOURNAL if line.startswith("z.got")} == {
+        "z.got 1",
+        "z.got 2",
+        "z.got last of a",
+        "z.got last of b",
+    }
     assert JOURNAL.count("z.watermark") == 1
     assert JOURNAL.count("z.finish") == 1
 
 
-def test_a_failing_consumer_takes_its_gates_down_and_its_producer_hears_of_it(harness: LoopHarness) -> None:
+def test_a_failing_consumer_takes_its_gates_down_and_its_producer_hears_of_it(
+    harness: LoopHarness,
+) -> None:
     producer = harness.submit(descriptor("p", JournalSource("a", [[1]], endless=True), consumers=1))
     consumer = harness.submit(descriptor("s", JournalOperator("z", fail_on=1), reads=[("p", 0)]))
     harness.run_until(lambda: consumer.state is ExecutionState.FAILED)
@@ -193,7 +285,9 @@ def test_a_lost_producer_fails_its_consumer(harness: LoopHarness) -> None:
 
 
 def test_operator_events_come_as_mail_and_go_to_the_reporter(harness: LoopHarness) -> None:
-    task = harness.submit(descriptor("v", JournalSource("a", [], endless=True), JournalOperator("b")))
+    task = harness.submit(
+        descriptor("v", JournalSource("a", [], endless=True), JournalOperator("b"))
+    )
     task.deliver_operator_event(_operator(task, 0), "more")
     harness.run_until(lambda: "b.got more" in JOURNAL)
     assert harness.reporter.events == [(attempt("v"), _operator(task, 0), "answer to more")]
@@ -226,18 +320,29 @@ def slow(value: int) -> int:
 
 def test_metrics_tell_busy_idle_and_back_pressured_time_apart(harness: LoopHarness) -> None:
     clock = harness.loop.clock = CLOCK
-    idle = harness.submit(descriptor("i", JournalSource("a", [[1]], endless=True), MapOperator(slow), JournalOperator("z")))
-    held_back = harness.submit(descriptor("h", JournalSource("b", [[number] for number in range(500)]), consumers=1))
+    idle = harness.submit(
+        descriptor(
+            "i", JournalSource("a", [[1]], endless=True), MapOperator(slow), JournalOperator("z")
+        )
+    )
+    held_back = harness.submit(
+        descriptor("h", JournalSource("b", [[number] for number in range(500)]), consumers=1)
+    )
     harness.run_until(lambda: "z.got 1" in JOURNAL and not (idle.scheduled or held_back.scheduled))
     clock.advance(5)
     for task, expected in ((idle, (2000, 0, 5000)), (held_back, (0, 5000, 0))):
         metrics = task.metrics()
-        assert (metrics.busy_ms, metrics.back_pressured_ms, metrics.idle_ms, metrics.read_ms) == (*expected, int(clock.monotonic() * 1000))
+        assert (metrics.busy_ms, metrics.back_pressured_ms, metrics.idle_ms, metrics.read_ms) == (
+            *expected,
+            int(clock.monotonic() * 1000),
+        )
 
 
 def test_accumulators_of_a_running_task_are_told_as_they_were_read(harness: LoopHarness) -> None:
     clock = harness.loop.clock = ManualClock()
-    task = harness.submit(descriptor("i", JournalSource("a", [[1]], endless=True), JournalOperator("z")))
+    task = harness.submit(
+        descriptor("i", JournalSource("a", [[1]], endless=True), JournalOperator("z"))
+    )
     harness.run_until(lambda: "z.got 1" in JOURNAL)
     assert not task.read_accumulators()  # it has none
     assert task.stream_task is not None
@@ -254,7 +359,9 @@ def test_accumulators_of_a_running_task_are_told_as_they_were_read(harness: Loop
 
 
 def test_an_exit_in_user_code_fails_its_task_only(harness: LoopHarness) -> None:
-    other = harness.submit(descriptor("w", JournalSource("o", [[5]], endless=True), JournalOperator("p")))
+    other = harness.submit(
+        descriptor("w", JournalSource("o", [[5]], endless=True), JournalOperator("p"))
+    )
     [task] = [harness.submit(descriptor("v", JournalSource("a", [[1]]), MapOperator(exits)))]
     harness.run_until(lambda: task.state is ExecutionState.FAILED)
     harness.run_until(lambda: "p.got 5" in JOURNAL)
@@ -267,16 +374,29 @@ def test_an_exit_in_user_code_fails_its_task_only(harness: LoopHarness) -> None:
 
 
 @pytest.mark.finding("bugs 12")
-def test_an_exit_in_close_fails_the_task_and_the_others_are_closed_all_the_same(harness: LoopHarness) -> None:
-    harness.run(descriptor("v", JournalSource("a", [], fail_at="exit in close"), JournalOperator("b")))
-    assert "raised SystemExit: 3, which ends programs" in str(harness.reporter.error_of(attempt("v")))
+def test_an_exit_in_close_fails_the_task_and_the_others_are_closed_all_the_same(
+    harness: LoopHarness,
+) -> None:
+    harness.run(
+        descriptor("v", JournalSource("a", [], fail_at="exit in close"), JournalOperator("b"))
+    )
+    assert "raised SystemExit: 3, which ends programs" in str(
+        harness.reporter.error_of(attempt("v"))
+    )
     assert JOURNAL[-2:] == ["a.close", "b.close"]
     assert nothing_left(harness)
 
 
 @pytest.mark.finding("bugs 12")
 def test_an_exit_in_close_does_not_hide_why_the_task_failed(harness: LoopHarness) -> None:
-    harness.run(descriptor("v", JournalSource("a", [[2]], fail_at="exit in close"), JournalOperator("b", fail_on=2), consumers=1))
+    harness.run(
+        descriptor(
+            "v",
+            JournalSource("a", [[2]], fail_at="exit in close"),
+            JournalOperator("b", fail_on=2),
+            consumers=1,
+        )
+    )
     assert "cannot take 2" in str(harness.reporter.error_of(attempt("v")))
     assert JOURNAL[-2:] == ["a.close", "b.close"]
     assert nothing_left(harness)

@@ -1,4 +1,5 @@
-"""The runner as a TaskExecutor uses it: its thread, the real shuffle environment, states in order, everything given back."""
+"""The runner as a TaskExecutor uses it: its thread, the real shuffle environment, states in order,
+everything given back."""
 
 from __future__ import annotations
 
@@ -16,7 +17,16 @@ from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator, SinkOperator
 from flinkpy.runtime.runner_port import RunnerStatistics
 from flinkpy.runtime.task_runner import SlotTaskRunner
-from tests.runtime.harness import JOURNAL, RESOURCE, SECRET, JournalOperator, JournalSource, Reporter, attempt, descriptor
+from tests.runtime.harness import (
+    JOURNAL,
+    RESOURCE,
+    SECRET,
+    JournalOperator,
+    JournalSource,
+    Reporter,
+    attempt,
+    descriptor,
+)
 
 RUNNING = ["DEPLOYING", "INITIALIZING", "RUNNING"]
 NOTHING = RunnerStatistics(0, 0, 0, 0)
@@ -34,17 +44,24 @@ def runner() -> Iterator[SlotTaskRunner]:
 def test_a_job_of_two_tasks_runs_and_gives_everything_back(runner: SlotTaskRunner) -> None:
     reporter = Reporter()
     runner.submit(0, descriptor("s", JournalOperator("z"), reads=[("p", 0)]), reporter)
-    runner.submit(0, descriptor("p", JournalSource("a", [[n] for n in range(100)]), consumers=1), reporter)
+    runner.submit(
+        0, descriptor("p", JournalSource("a", [[n] for n in range(100)]), consumers=1), reporter
+    )
     reporter.wait_for(lambda: len(reporter.terminal()) == 2)
     assert reporter.of(attempt("p")) == reporter.of(attempt("s")) == [*RUNNING, "FINISHED"]
-    assert [line for line in JOURNAL if line.startswith("z.got")] == [*(f"z.got {n}" for n in range(100)), "z.got last of a"]
+    assert [line for line in JOURNAL if line.startswith("z.got")] == [
+        *(f"z.got {n}" for n in range(100)),
+        "z.got last of a",
+    ]
     runner.stop()
     assert runner.statistics() == NOTHING
 
 
 def test_a_running_source_is_cancelled_promptly(runner: SlotTaskRunner) -> None:
     reporter = Reporter()
-    runner.submit(0, descriptor("p", JournalSource("a", [[1]], endless=True), consumers=1), reporter)
+    runner.submit(
+        0, descriptor("p", JournalSource("a", [[1]], endless=True), consumers=1), reporter
+    )
     runner.submit(0, descriptor("s", JournalOperator("z"), reads=[("p", 0)]), reporter)
     reporter.wait_for(lambda: "RUNNING" in reporter.of(attempt("p")))
     runner.cancel(attempt("p"))
@@ -75,8 +92,13 @@ def test_a_stopped_runner_reports_what_it_is_given_as_failed(runner: SlotTaskRun
 
 
 def test_a_taken_data_port_is_said_at_once_and_nothing_stays_open(runner: SlotTaskRunner) -> None:
-    other = SlotTaskRunner(NetworkConfig(data_port=runner.data_address[1]), SECRET, ResourceId("other"))
-    with pytest.raises(ResourceUnavailableError, match=r"cannot be opened at 127\.0\.0\.1:\d+: Address already in use; see .*data\.port"):
+    other = SlotTaskRunner(
+        NetworkConfig(data_port=runner.data_address[1]), SECRET, ResourceId("other")
+    )
+    with pytest.raises(
+        ResourceUnavailableError,
+        match=r"cannot be opened at 127\.0\.0\.1:\d+: Address already in use; see .*data\.port",
+    ):
         other.start()
     other.stop()
 
@@ -91,7 +113,9 @@ def test_failing_from_outside_carries_the_error(runner: SlotTaskRunner) -> None:
 
 def test_operator_events_go_both_ways(runner: SlotTaskRunner) -> None:
     reporter = Reporter()
-    runner.submit(0, descriptor("p", JournalSource("a", [], endless=True), JournalOperator("b")), reporter)
+    runner.submit(
+        0, descriptor("p", JournalSource("a", [], endless=True), JournalOperator("b")), reporter
+    )
     runner.deliver_operator_event(attempt("p"), OperatorId("a"), "split")
     reporter.wait_for(lambda: bool(reporter.events))
     assert reporter.events == [(attempt("p"), "a", "answer to split")]
@@ -131,7 +155,11 @@ def test_a_blocking_source_has_its_own_thread_and_is_cancelled(runner: SlotTaskR
     CANCELLED.clear()
     ARRIVED.clear()
     reporter = Reporter()
-    runner.submit(0, descriptor("p", LegacySourceOperator(Blocking()), MapOperator(int), SinkOperator(note)), reporter)
+    runner.submit(
+        0,
+        descriptor("p", LegacySourceOperator(Blocking()), MapOperator(int), SinkOperator(note)),
+        reporter,
+    )
     assert ARRIVED.wait(10)
     assert list(range(10_000)) == SEEN
     [metrics] = runner.metrics()

@@ -58,11 +58,18 @@ def test_an_ended_channel_holds_nothing_back_and_the_last_one_says_nothing() -> 
     assert valve.ended(0) == []
 
 
-steps = st.lists(st.tuples(st.integers(0, 2), st.one_of(st.integers(0, 30), st.sampled_from(["idle", "active", "end"]))), max_size=40)
+steps = st.lists(
+    st.tuples(
+        st.integers(0, 2), st.one_of(st.integers(0, 30), st.sampled_from(["idle", "active", "end"]))
+    ),
+    max_size=40,
+)
 
 
 @given(steps)
-def test_the_output_never_goes_back_and_statuses_alternate(taken: list[tuple[int, int | str]]) -> None:
+def test_the_output_never_goes_back_and_statuses_alternate(
+    taken: list[tuple[int, int | str]],
+) -> None:
     valve = WatermarkValve(3)
     out: list[Watermark | WatermarkStatus] = []
     for channel, what in taken:
@@ -80,7 +87,9 @@ def test_the_output_never_goes_back_and_statuses_alternate(taken: list[tuple[int
 
 @pytest.mark.finding("bugs 1")
 @given(steps)
-def test_event_time_ends_with_that_of_the_last_channel_whoever_is_idle(taken: list[tuple[int, int | str]]) -> None:
+def test_event_time_ends_with_that_of_the_last_channel_whoever_is_idle(
+    taken: list[tuple[int, int | str]],
+) -> None:
     valve, out = WatermarkValve(3), list[Watermark | WatermarkStatus]()
     for channel, what in taken:
         if isinstance(what, int):
@@ -89,10 +98,14 @@ def test_event_time_ends_with_that_of_the_last_channel_whoever_is_idle(taken: li
             out += valve.status_from(channel, IDLE if what == "idle" else ACTIVE)
     assert Watermark(MAX_TIMESTAMP) not in out
     before = [valve.watermark_from(channel, Watermark(MAX_TIMESTAMP)) for channel in (0, 1)]
-    assert not any(Watermark(MAX_TIMESTAMP) in each for each in before), "the third may still have records"
+    assert not any(Watermark(MAX_TIMESTAMP) in each for each in before), (
+        "the third may still have records"
+    )
     end = valve.watermark_from(2, Watermark(MAX_TIMESTAMP))
     assert end[-1] == Watermark(MAX_TIMESTAMP)
-    statuses = [each for each in (*out, *before[0], *before[1], *end) if isinstance(each, WatermarkStatus)]
+    statuses = [
+        each for each in (*out, *before[0], *before[1], *end) if isinstance(each, WatermarkStatus)
+    ]
     assert not statuses or statuses[-1] == ACTIVE
 
 
@@ -100,9 +113,13 @@ class Definition:
     """What the valve means, by looking at every channel each time."""
 
     def __init__(self, channels: int) -> None:
-        self.marks, self.emitted, self.is_idle = [MIN_TIMESTAMP] * channels, MIN_TIMESTAMP, False
+        self.marks = [MIN_TIMESTAMP] * channels
+        self.emitted = MIN_TIMESTAMP
+        self.is_idle = False
         self.time_ended = False
-        self.idle, self.ended, self.aligned = set[int](), set[int](), set(range(channels))
+        self.idle = set[int]()
+        self.ended = set[int]()
+        self.aligned = set(range(channels))
 
     def take(self, channel: int, what: int | str) -> list[Watermark | WatermarkStatus]:
         if channel in self.ended or what == ("active" if channel not in self.idle else "idle"):
@@ -144,10 +161,15 @@ class Definition:
 
 
 @given(st.integers(1, 4), st.data())
-def test_it_gives_what_looking_at_every_channel_each_time_would(channels: int, data: st.DataObject) -> None:
+def test_it_gives_what_looking_at_every_channel_each_time_would(
+    channels: int, data: st.DataObject
+) -> None:
     valve, definition = WatermarkValve(channels), Definition(channels)
-    words, times = st.sampled_from(["idle", "active", "end"]), st.one_of(st.integers(0, 12), st.just(MAX_TIMESTAMP))
-    for channel, what in data.draw(st.lists(st.tuples(st.integers(0, channels - 1), st.one_of(times, words)), max_size=80)):
+    words = st.sampled_from(["idle", "active", "end"])
+    times = st.one_of(st.integers(0, 12), st.just(MAX_TIMESTAMP))
+    for channel, what in data.draw(
+        st.lists(st.tuples(st.integers(0, channels - 1), st.one_of(times, words)), max_size=80)
+    ):
         if what == "end":
             out = valve.ended(channel)
         elif isinstance(what, str):

@@ -8,7 +8,9 @@ class Machine:
     """How long the processor stays away, and how often it was given away."""
 
     def __init__(self, away_s: float) -> None:
-        self.clock, self.away_s, self.yields = ManualClock(), away_s, 0
+        self.clock = ManualClock()
+        self.away_s = away_s
+        self.yields = 0
         self.yield_policy = YieldPolicy(self.clock, self._yield)
 
     def _yield(self) -> None:

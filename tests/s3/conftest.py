@@ -18,6 +18,10 @@ def s3_host() -> Iterator[str]:
 
 @pytest.fixture
 def bucket(s3_host: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    for name, value in {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_EC2_METADATA_DISABLED": "true"}.items():
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
         monkeypatch.setenv(name, value)
     return new_bucket(s3_host)

@@ -26,7 +26,8 @@ _NUMBERS = count()
 
 @dataclass(frozen=True)
 class Bucket:
-    """``options`` say in a URL where the server is; ``with_keys`` is a URL that also says who asks, for processes with another environment."""
+    """``options`` say in a URL where the server is; ``with_keys`` is a URL that also says who asks,
+    for processes with another environment."""
 
     name: str
     host: str
@@ -45,19 +46,36 @@ class Bucket:
         """All objects below the folder, hidden ones too, by their path in the bucket."""
         from pyarrow import fs
 
-        system = fs.S3FileSystem(access_key=KEY, secret_key=SECRET, endpoint_override=self.host, scheme="http", region="us-east-1")
-        found = system.get_file_info(fs.FileSelector(f"{self.name}/{folder}".rstrip("/"), recursive=True, allow_not_found=True))
-        return {each.path.removeprefix(f"{self.name}/"): system.open_input_stream(each.path).read() for each in found if each.is_file}
+        system = fs.S3FileSystem(
+            access_key=KEY,
+            secret_key=SECRET,
+            endpoint_override=self.host,
+            scheme="http",
+            region="us-east-1",
+        )
+        found = system.get_file_info(
+            fs.FileSelector(
+                f"{self.name}/{folder}".rstrip("/"), recursive=True, allow_not_found=True
+            )
+        )
+        return {
+            each.path.removeprefix(f"{self.name}/"): system.open_input_stream(each.path).read()
+            for each in found
+            if each.is_file
+        }
 
 
 @contextmanager
 def running_s3() -> Iterator[str]:
     """Starts a server, and ends it. Gives its host and port; skips the test where there is none."""
-    program = shutil.which("moto_server", path=str(Path(sys.executable).parent)) or shutil.which("moto_server")
+    program = shutil.which("moto_server", path=str(Path(sys.executable).parent)) or shutil.which(
+        "moto_server"
+    )
     if program is None:
         pytest.skip("there is no S3 server on this machine: pip install 'moto[s3,server]'")
     with tempfile.TemporaryFile() as log:
-        # It takes a free port itself: one that was found free before may be taken, by the server of another worker, when this one has started.
+        # It takes a free port itself: one that was found free before may be taken, by the server of
+        # another worker, when this one has started.
         server = subprocess.Popen([program, "-H", "127.0.0.1", "-p", "0"], stdout=log, stderr=log)
         try:
             eventually(lambda: server.poll() is None and _address(log) is not None)
@@ -70,7 +88,9 @@ def running_s3() -> Iterator[str]:
 def new_bucket(host: str) -> Bucket:
     """A bucket that nobody else has."""
     made = Bucket(f"bucket-{next(_NUMBERS)}", host)
-    urllib.request.urlopen(urllib.request.Request(f"http://{host}/{made.name}", method="PUT")).close()
+    urllib.request.urlopen(
+        urllib.request.Request(f"http://{host}/{made.name}", method="PUT")
+    ).close()
     return made
 
 

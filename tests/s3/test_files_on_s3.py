@@ -1,4 +1,5 @@
-"""Files in a bucket of a server that speaks S3: read, written exactly once, and as the place of checkpoints."""
+"""Files in a bucket of a server that speaks S3: read, written exactly once, and as the place of
+checkpoints."""
 
 from __future__ import annotations
 
@@ -37,11 +38,20 @@ def put(bucket: Bucket, path: str, content: bytes) -> None:
 
 
 def test_files_patterns_and_folders_are_found(bucket: Bucket) -> None:
-    for path in ("in/a.txt", "in/b.txt", "in/deep/c d%.txt", "in/_temporary/d.txt", "in/.e.txt", "other.txt"):
+    for path in (
+        "in/a.txt",
+        "in/b.txt",
+        "in/deep/c d%.txt",
+        "in/_temporary/d.txt",
+        "in/.e.txt",
+        "other.txt",
+    ):
         put(bucket, path, f"{path}\n".encode())
 
     def names(path: str) -> list[str]:
-        return [file.path.removeprefix(f"s3://{bucket.name}/") for file in find_files(bucket.url(path))]
+        return [
+            file.path.removeprefix(f"s3://{bucket.name}/") for file in find_files(bucket.url(path))
+        ]
 
     assert names("in") == names("in/") == ["in/a.txt", "in/b.txt", "in/deep/c d%.txt"]
     assert names("in/*.txt") == ["in/a.txt", "in/b.txt"]
@@ -50,7 +60,9 @@ def test_files_patterns_and_folders_are_found(bucket: Bucket) -> None:
     assert names("in/[ab].txt") == ["in/a.txt", "in/b.txt"]
     assert names("other.txt") == ["other.txt"]
     assert read_all(TextFileSource(bucket.url("in/deep"))) == ["in/deep/c d%.txt"]
-    with pytest.raises(ProgramError, match=f"no such file or directory: s3://{bucket.name}/nothing$"):
+    with pytest.raises(
+        ProgramError, match=f"no such file or directory: s3://{bucket.name}/nothing$"
+    ):
         find_files(bucket.url("nothing"))
 
 
@@ -69,7 +81,9 @@ def test_columns_go_to_the_bucket_and_back(bucket: Bucket, format: str) -> None:
     env.from_arrow(TABLE).sink_to(FileSink(bucket.url("out"), format))
     env.execute("write")
     assert not [name for name in bucket.objects() if "/." in name]
-    read: Any = {"parquet": env.from_parquet, "csv": env.from_csv, "json": env.from_json_lines}[format]
+    read: Any = {"parquet": env.from_parquet, "csv": env.from_csv, "json": env.from_json_lines}[
+        format
+    ]
     assert read(bucket.url("out")).to_arrow().sort_by("n") == TABLE
 
 
@@ -79,10 +93,14 @@ def test_partitions_are_read_from_the_bucket(bucket: Bucket) -> None:
     env.from_arrow(TABLE).sink_to(FileSink(bucket.url("out"), "parquet", buckets=by_name))
     env.execute("write")
     assert {name.split("/")[1] for name in bucket.objects()} == {f"name=ø{n}" for n in range(7)}
-    assert sorted(row.n for row in env.from_parquet(bucket.url("out")).take(1000)) == list(range(500))
+    assert sorted(row.n for row in env.from_parquet(bucket.url("out")).take(1000)) == list(
+        range(500)
+    )
 
 
-def test_the_place_of_the_server_may_stand_in_the_environment(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_place_of_the_server_may_stand_in_the_environment(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(bucket, "a.txt", b"one\n")
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{bucket.host}")
     assert read_all(TextFileSource(f"s3://{bucket.name}/a.txt")) == ["one"]
@@ -99,17 +117,27 @@ def test_what_is_wrong_with_the_bucket_is_one_sentence_without_credentials(bucke
     assert "secret" not in str(raised.value)
 
 
-# -- exactly once --------------------------------------------------------------------------------------------------------------------------
+# -- exactly once ----------------------------------------------------------------------------------
 
 SINKS: dict[str, dict[str, Any]] = {
     "plain": {},
     "buckets": {"buckets": BucketAssigner.by_value(lambda value: f"b{value % 2}")},
-    "joined": {"compact": (FileCompactStrategy.builder().set_size_threshold(8).build(), FileCompactor.concat_file_compactor())},
+    "joined": {
+        "compact": (
+            FileCompactStrategy.builder().set_size_threshold(8).build(),
+            FileCompactor.concat_file_compactor(),
+        )
+    },
 }
 
 
 def seen(bucket: Bucket) -> list[int]:
-    return sorted(int(line) for name, content in bucket.objects().items() if not name.rpartition("/")[2].startswith(".") for line in content.split())
+    return sorted(
+        int(line)
+        for name, content in bucket.objects().items()
+        if not name.rpartition("/")[2].startswith(".")
+        for line in content.split()
+    )
 
 
 @pytest.mark.parametrize("kind", SINKS)
@@ -152,51 +180,96 @@ def test_a_commit_that_was_cut_off_behind_the_copy_is_done_again(bucket: Bucket)
 
 @pytest.mark.wide(but=("s3",))
 @pytest.mark.parametrize("at", ["s3", "disk"])
-def test_a_job_that_fails_and_goes_on_equals_one_that_does_not(bucket: Bucket, tmp_path: Path, at: str) -> None:
+def test_a_job_that_fails_and_goes_on_equals_one_that_does_not(
+    bucket: Bucket, tmp_path: Path, at: str
+) -> None:
     """Its results are in the bucket, and its checkpoints too or on the disk."""
     records: list[tuple[Any, int]] = [((number % 7, number), number * 10) for number in range(240)]
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     env.enable_checkpointing(10)
-    env.program.values.update({"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": 9,
-                               "restart-strategy.fixed-delay.delay": "1 ms"})
-    env.get_checkpoint_config().set_checkpoint_storage_dir(bucket.url("checkpoints") if at == "s3" else str(tmp_path / "checkpoints"))
+    env.program.values.update(
+        {
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": 9,
+            "restart-strategy.fixed-delay.delay": "1 ms",
+        }
+    )
+    env.get_checkpoint_config().set_checkpoint_storage_dir(
+        bucket.url("checkpoints") if at == "s3" else str(tmp_path / "checkpoints")
+    )
 
     def look(record: Any) -> Any:
-        if record == (150 % 7, 150) and any(name.startswith("checkpoints/") for name in bucket.objects()):
+        if record == (150 % 7, 150) and any(
+            name.startswith("checkpoints/") for name in bucket.objects()
+        ):
             (tmp_path / "seen").touch()
         return record
 
-    paced = env.from_source(PacedSource(records, 10, 1), WatermarkStrategy.for_monotonous_timestamps(), "paced")
-    sums = paced.map(look).map(failing_at(tmp_path / "failed", (61 % 7, 61), (150 % 7, 150))).key_by(lambda pair: pair[0]).sum(1)
-    sums.map(lambda pair: {"key": pair[0], "sum": pair[1]}).sink_to(FileSink(bucket.url("out"), "parquet"))
+    paced = env.from_source(
+        PacedSource(records, 10, 1), WatermarkStrategy.for_monotonous_timestamps(), "paced"
+    )
+    sums = (
+        paced.map(look)
+        .map(failing_at(tmp_path / "failed", (61 % 7, 61), (150 % 7, 150)))
+        .key_by(lambda pair: pair[0])
+        .sum(1)
+    )
+    sums.map(lambda pair: {"key": pair[0], "sum": pair[1]}).sink_to(
+        FileSink(bucket.url("out"), "parquet")
+    )
     env.execute("sums")
     assert failures(tmp_path / "failed") == 2
     read = env.from_parquet(bucket.url("out")).take(10_000)
-    assert sorted((row.key, row.sum) for row in read) == sorted((key, sum(range(key, last + 1, 7))) for (key, last), _ in records)
+    assert sorted((row.key, row.sum) for row in read) == sorted(
+        (key, sum(range(key, last + 1, 7))) for (key, last), _ in records
+    )
     assert (tmp_path / "seen").exists() == (at == "s3")
 
 
-# -- what stores and servers are like ----------------------------------------------------------------------------------------------------
+# -- what stores and servers are like --------------------------------------------------------------
 
 
 @pytest.mark.wide
-def test_a_server_that_does_not_answer_is_named_with_the_option_that_says_where_it_is(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_is_named_with_the_option_that_says_where_it_is(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     port = free_port()
-    with pytest.raises(ProgramError, match=rf"look at s3://lake/in: no server answers at 127.0.0.1:{port}; check endpoint_override= and scheme="):
+    with pytest.raises(
+        ProgramError,
+        match=(
+            rf"look at s3://lake/in: no server answers at 127.0.0.1:{port}; check "
+            r"endpoint_override= and scheme="
+        ),
+    ):
         find_files(f"s3://lake/in?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
     storage = storage_of("s3://lake/?region=us-east-1")
-    with pytest.raises(StoreError, match=rf"s3://lake/out/a: no server answers at http://127.0.0.1:{port}; check the variable AWS_ENDPOINT_URL"):
+    with pytest.raises(
+        StoreError,
+        match=(
+            rf"s3://lake/out/a: no server answers at http://127.0.0.1:{port}; check the variable "
+            r"AWS_ENDPOINT_URL"
+        ),
+    ):
         storage.create("/out/a")
-    with pytest.raises(StoreError, match="cannot give a written part its name s3://lake/out/a: no server answers at"):
+    with pytest.raises(
+        StoreError,
+        match="cannot give a written part its name s3://lake/out/a: no server answers at",
+    ):
         storage.publish("/out/.a", "/out/a")
 
 
 def test_markers_of_folders_are_no_files(bucket: Bucket) -> None:
     put(bucket, "in/a.txt", b"one\n")
-    urllib.request.urlopen(urllib.request.Request(f"http://{bucket.host}/{bucket.name}/in/deep/", data=b"", method="PUT")).close()
+    urllib.request.urlopen(
+        urllib.request.Request(
+            f"http://{bucket.host}/{bucket.name}/in/deep/", data=b"", method="PUT"
+        )
+    ).close()
     for path in ("in", "in/", "in/*", "in/**", ""):
-        assert [file.path for file in find_files(bucket.url(path))] == [f"s3://{bucket.name}/in/a.txt"]
+        assert [file.path for file in find_files(bucket.url(path))] == [
+            f"s3://{bucket.name}/in/a.txt"
+        ]
     store, within = split_location(bucket.url("in"))
     assert list(storage_of(store).below(within)) == ["/in/a.txt"]

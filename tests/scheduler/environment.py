@@ -1,4 +1,5 @@
-"""The world around a scheduler, in miniature: it hands out slots, runs tasks, and loses both when told to. Checks every command it gets."""
+"""The world around a scheduler, in miniature: it hands out slots, runs tasks, and loses both when
+told to. Checks every command it gets."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class RunningTask:
 
 @dataclass
 class World:
-    """Drives a scheduler. ``step`` methods are events of the world; ``commands`` keeps everything the scheduler asked for."""
+    """Drives a scheduler. ``step`` methods are events of the world; ``commands`` keeps everything
+    the scheduler asked for."""
 
     scheduler: Scheduler
     executors: int = 3
@@ -76,13 +78,17 @@ class World:
     @staticmethod
     def of(job_graph: JobGraph, config: SchedulerConfig | None = None) -> World:
         settings = CheckpointSettings() if config is None else config.checkpoints
-        return World(Scheduler(job_graph, config, IdFactory(7)), checkpoints=CheckpointLedger(settings))
+        return World(
+            Scheduler(job_graph, config, IdFactory(7)), checkpoints=CheckpointLedger(settings)
+        )
 
     def send(self, event: Event) -> list[Command]:
         """Gives the scheduler an event, carries its commands out, and checks everything."""
         commands = self.scheduler.handle(event, self.now)
         for command in commands:
-            ends = isinstance(command, (ReleaseSlot, DiscardCheckpoint, DiscardSharedFiles, SnapshotEnded))
+            ends = isinstance(
+                command, (ReleaseSlot, DiscardCheckpoint, DiscardSharedFiles, SnapshotEnded)
+            )
             assert ends or not self._is_over(), f"{command} after the end"
             self._carry_out(command)
         self.scheduler.check_invariants()
@@ -90,13 +96,16 @@ class World:
         self.commands += commands
         return commands
 
-    # -- what can happen -------------------------------------------------------------------------------------------------------
+    # -- what can happen ---------------------------------------------------------------------------
 
     def grant(self, request_id: SlotRequestId) -> list[Command]:
         del self.requests[request_id]
         self.granted += 1
         allocation_id = AllocationId(f"slot{self.granted}")
-        location = TaskManagerLocation(ResourceId(f"tm{self.granted % self.executors}"), f"tm{self.granted % self.executors}/taskexecutor")
+        location = TaskManagerLocation(
+            ResourceId(f"tm{self.granted % self.executors}"),
+            f"tm{self.granted % self.executors}/taskexecutor",
+        )
         self.slots[allocation_id] = location
         return self.send(SlotAssigned(request_id, allocation_id, location))
 
@@ -109,19 +118,31 @@ class World:
         task.state = S.CANCELED if task.cancelled else NEXT[task.state]
         return self._report(task)
 
-    def fail(self, attempt_id: ExecutionAttemptId, error: BaseException | None = None) -> list[Command]:
+    def fail(
+        self, attempt_id: ExecutionAttemptId, error: BaseException | None = None
+    ) -> list[Command]:
         task = self.tasks[attempt_id]
         task.state = S.FAILED
         return self._report(task, error or Boom(f"{attempt_id} failed"))
 
-    def lose(self, allocation_id: AllocationId, error: BaseException | None = None) -> list[Command]:
+    def lose(
+        self, allocation_id: AllocationId, error: BaseException | None = None
+    ) -> list[Command]:
         del self.slots[allocation_id]
-        for attempt_id in [each for each, task in self.tasks.items() if task.descriptor.allocation_id == allocation_id]:
+        for attempt_id in [
+            each
+            for each, task in self.tasks.items()
+            if task.descriptor.allocation_id == allocation_id
+        ]:
             del self.tasks[attempt_id]
             self.ended[attempt_id] = S.FAILED
-        return self.send(SlotLost(allocation_id, error or TaskExecutorLostError("the TaskExecutor died")))
+        return self.send(
+            SlotLost(allocation_id, error or TaskExecutorLostError("the TaskExecutor died"))
+        )
 
-    def restore(self, checkpoint: CompletedCheckpoint, claim: bool = False, is_own: bool = False) -> list[Command]:
+    def restore(
+        self, checkpoint: CompletedCheckpoint, claim: bool = False, is_own: bool = False
+    ) -> list[Command]:
         """The job is to begin with that checkpoint."""
         self.checkpoints.restore(checkpoint, claim, is_own)
         return self.send(RestoreFrom(checkpoint, claim=claim, is_own=is_own))
@@ -150,7 +171,7 @@ class World:
                 return self.scheduler.state
         raise AssertionError(f"{self.scheduler} does not come to an end")
 
-    # -- shorthands --------------------------------------------------------------------------------------------------------------
+    # -- shorthands --------------------------------------------------------------------------------
 
     def grant_all(self) -> None:
         while self.requests:
@@ -158,7 +179,9 @@ class World:
 
     def attempt(self, name: str, subtask: int) -> ExecutionAttemptId:
         """The running attempt of that subtask."""
-        return next(each for each in self.tasks if (each.vertex_id, each.subtask_index) == (name, subtask))
+        return next(
+            each for each in self.tasks if (each.vertex_id, each.subtask_index) == (name, subtask)
+        )
 
     def run_to(self, state: ExecutionState, name: str | None = None) -> None:
         """Brings every task (of that vertex) to the state."""
@@ -172,7 +195,11 @@ class World:
         return {short(attempt_id) for attempt_id in self.tasks}
 
     def _is_over(self) -> bool:
-        return bool(self.states) and self.states[-1] in (JobState.FINISHED, JobState.CANCELED, JobState.FAILED)
+        return bool(self.states) and self.states[-1] in (
+            JobState.FINISHED,
+            JobState.CANCELED,
+            JobState.FAILED,
+        )
 
     def _report(self, task: RunningTask, error: BaseException | None = None) -> list[Command]:
         attempt_id = task.descriptor.attempt_id
@@ -181,7 +208,7 @@ class World:
             self.ended[attempt_id] = task.state
         return self.send(TaskStateChanged(attempt_id, task.state, error))
 
-    # -- carrying commands out -------------------------------------------------------------------------------------------------
+    # -- carrying commands out ---------------------------------------------------------------------
 
     def _carry_out(self, command: Command) -> None:
         if isinstance(command, RequestSlot):
@@ -190,7 +217,9 @@ class World:
         elif isinstance(command, CancelSlotRequest):
             del self.requests[command.request_id]
         elif isinstance(command, ReleaseSlot):
-            assert command.allocation_id not in {task.descriptor.allocation_id for task in self.tasks.values()}, "released under a running task"
+            assert command.allocation_id not in {
+                task.descriptor.allocation_id for task in self.tasks.values()
+            }, "released under a running task"
             del self.slots[command.allocation_id]
         elif isinstance(command, DeployTasks):
             for descriptor in command.descriptors:
@@ -220,14 +249,24 @@ class World:
 
     def _deploy(self, location: TaskManagerLocation, descriptor: TaskDeploymentDescriptor) -> None:
         attempt = descriptor.attempt_id
-        assert self.slots[descriptor.allocation_id] == location, "deployed to a slot it does not have"
+        assert self.slots[descriptor.allocation_id] == location, (
+            "deployed to a slot it does not have"
+        )
         assert attempt.vertex not in {each.vertex for each in self.tasks}, "deployed twice"
         assert attempt not in self.ended, "an attempt is deployed once"
-        neighbours = [each for each, task in self.tasks.items() if task.descriptor.allocation_id == descriptor.allocation_id]
-        assert attempt.vertex_id not in {each.vertex_id for each in neighbours}, "two subtasks of one vertex in one slot"
+        neighbours = [
+            each
+            for each, task in self.tasks.items()
+            if task.descriptor.allocation_id == descriptor.allocation_id
+        ]
+        assert attempt.vertex_id not in {each.vertex_id for each in neighbours}, (
+            "two subtasks of one vertex in one slot"
+        )
         for gate in descriptor.gates:
             for producer in gate.producers:
-                self._check_producer(gate.partition_type.is_blocking, producer.partition_id.producer, attempt)
+                self._check_producer(
+                    gate.partition_type.is_blocking, producer.partition_id.producer, attempt
+                )
         self.checkpoints.check_restore(descriptor)
         self.tasks[attempt] = RunningTask(descriptor, location)
 
@@ -236,11 +275,21 @@ class World:
 
     def _barrier_sources(self) -> set[ExecutionAttemptId]:
         """The tasks that no other one would send a barrier to."""
-        return {each for each, task in self.tasks.items()
-                if not any(producer.partition_id.producer in self.tasks for gate in task.descriptor.gates for producer in gate.producers)}
+        return {
+            each
+            for each, task in self.tasks.items()
+            if not any(
+                producer.partition_id.producer in self.tasks
+                for gate in task.descriptor.gates
+                for producer in gate.producers
+            )
+        }
 
-    def _check_producer(self, blocking: bool, producer: ExecutionAttemptId, consumer: ExecutionAttemptId) -> None:
-        current, reader = self.scheduler.graph.current(producer), self.scheduler.graph.current(consumer)
+    def _check_producer(
+        self, blocking: bool, producer: ExecutionAttemptId, consumer: ExecutionAttemptId
+    ) -> None:
+        current = self.scheduler.graph.current(producer)
+        reader = self.scheduler.graph.current(consumer)
         assert current is not None, "reads from an attempt of the past"
         assert reader is not None
         if blocking and current.vertex.region is not reader.vertex.region:

@@ -1,5 +1,5 @@
-"""Whatever happens to a job, it ends, and gives everything back. Invariants are checked after every event, and what becomes of checkpoints by a
-ledger."""
+"""Whatever happens to a job, it ends, and gives everything back. Invariants are checked after every
+event, and what becomes of checkpoints by a ledger."""
 
 from __future__ import annotations
 
@@ -41,24 +41,52 @@ KINDS = list(SchedulingStrategyKind)
 
 
 @st.composite
-def jobs(draw: st.DrawFn, kinds: Sequence[ResultPartitionType] = tuple(ResultPartitionType)) -> JobGraph:
+def jobs(
+    draw: st.DrawFn, kinds: Sequence[ResultPartitionType] = tuple(ResultPartitionType)
+) -> JobGraph:
     """Up to four vertices in a row or in branches, of any widths, edges and sharing groups."""
-    names = "ABCD"[:draw(st.integers(1, 4))]
+    names = "ABCD"[: draw(st.integers(1, 4))]
     parallelism = {name: draw(st.integers(1, 3)) for name in names}
     edges = []
     for position, consumer in enumerate(names):
-        producers = draw(st.sets(st.sampled_from(names[:position]), max_size=2)) if position else set()
-        edges += [(producer, consumer, draw(st.sampled_from(DistributionPattern)), draw(st.sampled_from(kinds)))
-                  for producer in sorted(producers)]
-    return job(parallelism, *edges, groups={name: draw(st.sampled_from(["default", "other"])) for name in names})
+        producers = (
+            draw(st.sets(st.sampled_from(names[:position]), max_size=2)) if position else set()
+        )
+        edges += [
+            (
+                producer,
+                consumer,
+                draw(st.sampled_from(DistributionPattern)),
+                draw(st.sampled_from(kinds)),
+            )
+            for producer in sorted(producers)
+        ]
+    return job(
+        parallelism,
+        *edges,
+        groups={name: draw(st.sampled_from(["default", "other"])) for name in names},
+    )
 
 
 checkpoint_settings = st.builds(
-    CheckpointSettings, interval_s=st.just(10.0), min_pause_s=st.sampled_from([0.0, 3.0]), timeout_s=st.sampled_from([5.0, 600.0]),
-    max_concurrent=st.integers(1, 3), tolerable_failures=st.integers(0, 2), retention=st.sampled_from(CheckpointRetention),
-    retained=st.integers(1, 3), incremental=st.booleans())
-configs = st.builds(SchedulerConfig, strategy=st.sampled_from(KINDS), restart=st.sampled_from(["none", "fixed-delay", "exponential-delay"]),
-                    attempts=st.integers(0, 3), exp_attempts=st.integers(0, 3), checkpoints=checkpoint_settings)
+    CheckpointSettings,
+    interval_s=st.just(10.0),
+    min_pause_s=st.sampled_from([0.0, 3.0]),
+    timeout_s=st.sampled_from([5.0, 600.0]),
+    max_concurrent=st.integers(1, 3),
+    tolerable_failures=st.integers(0, 2),
+    retention=st.sampled_from(CheckpointRetention),
+    retained=st.integers(1, 3),
+    incremental=st.booleans(),
+)
+configs = st.builds(
+    SchedulerConfig,
+    strategy=st.sampled_from(KINDS),
+    restart=st.sampled_from(["none", "fixed-delay", "exponential-delay"]),
+    attempts=st.integers(0, 3),
+    exp_attempts=st.integers(0, 3),
+    checkpoints=checkpoint_settings,
+)
 
 
 def _old_news(world: World, data: st.DataObject) -> Event:
@@ -69,16 +97,29 @@ def _old_news(world: World, data: st.DataObject) -> Event:
 
 def _happen(world: World, data: st.DataObject) -> None:
     """One thing that can happen now, good or bad; good ones are more likely."""
-    requests, tasks, slots, timers = list(world.requests), list(world.tasks), list(world.slots), list(world.timers)
-    possible = ["grant", "grant", "grant", "refuse"] * bool(requests) + (["progress"] * 6 + ["fail", "missing", "reject"]) * bool(tasks)
-    possible += ["lose"] * bool(slots) + ["fire"] * 3 * bool(timers) + ["old news"] * bool(world.ended) + ["slot twice", "cancel", "fail job"]
+    requests = list(world.requests)
+    tasks = list(world.tasks)
+    slots = list(world.slots)
+    timers = list(world.timers)
+    possible = ["grant", "grant", "grant", "refuse"] * bool(requests) + (
+        ["progress"] * 6 + ["fail", "missing", "reject"]
+    ) * bool(tasks)
+    possible += (
+        ["lose"] * bool(slots)
+        + ["fire"] * 3 * bool(timers)
+        + ["old news"] * bool(world.ended)
+        + ["slot twice", "cancel", "fail job"]
+    )
     what = data.draw(st.sampled_from(possible))
     if what in ("grant", "refuse"):
         (world.grant if what == "grant" else world.refuse)(data.draw(st.sampled_from(requests)))
     elif what == "progress":
         world.progress(data.draw(st.sampled_from(tasks)))
     elif what in ("fail", "missing"):
-        world.fail(data.draw(st.sampled_from(tasks)), PartitionNotFoundError("gone") if what == "missing" else None)
+        world.fail(
+            data.draw(st.sampled_from(tasks)),
+            PartitionNotFoundError("gone") if what == "missing" else None,
+        )
     elif what == "reject":
         attempt_id = data.draw(st.sampled_from(tasks))
         world.ended[attempt_id] = ExecutionState.FAILED
@@ -87,7 +128,8 @@ def _happen(world: World, data: st.DataObject) -> None:
     elif what == "lose":
         place, error = world.slots[data.draw(st.sampled_from(slots))], TaskExecutorLostError("died")
         for allocation_id in [each for each in slots if world.slots[each] == place]:
-            if allocation_id in world.slots:  # else the scheduler gave it back as soon as it heard of the first
+            # else the scheduler gave it back as soon as it heard of the first
+            if allocation_id in world.slots:
                 world.lose(allocation_id, error)
     elif what == "fire":
         world.fire(data.draw(st.sampled_from(timers)))
@@ -103,21 +145,29 @@ def _happen(world: World, data: st.DataObject) -> None:
 
 
 def _happen_to_checkpoints(world: World, data: st.DataObject) -> None:
-    """Something about checkpoints arrives, or does not: mostly in order, but also late, twice, or never."""
+    """Something about checkpoints arrives, or does not: mostly in order, but also late, twice, or
+    never."""
     ledger = world.checkpoints
     if data.draw(st.integers(0, 15)) == 0:
-        kind, number = data.draw(st.sampled_from(SnapshotType)), len(ledger.asked) + len(ledger.answered)
+        kind = data.draw(st.sampled_from(SnapshotType))
+        number = len(ledger.asked) + len(ledger.answered)
         target = f"savepoints/{number}" if kind.is_savepoint else None
         world.answer(SnapshotRequested(f"request {number}", CheckpointOptions(kind, target)))
-    possible = ["due"] * 2 * (CheckpointSchedule.DUE in world.timers) + ["expire"] * (CheckpointCoordinator.TIMEOUT in world.timers)
-    possible += (["answer"] * 8 + ["other answer", "lose", "decline", "store fails"]) * bool(ledger.answers) + ["again"] * bool(ledger.past)
+    possible = ["due"] * 2 * (CheckpointSchedule.DUE in world.timers) + ["expire"] * (
+        CheckpointCoordinator.TIMEOUT in world.timers
+    )
+    possible += (["answer"] * 8 + ["other answer", "lose", "decline", "store fails"]) * bool(
+        ledger.answers
+    ) + ["again"] * bool(ledger.past)
     what = data.draw(st.sampled_from(possible)) if possible else "nothing"
     if what in ("due", "expire"):
         world.fire(CheckpointSchedule.DUE if what == "due" else CheckpointCoordinator.TIMEOUT)
     elif what == "answer":
         world.answer(ledger.answers[0])
     elif what in ("other answer", "again"):
-        world.answer(data.draw(st.sampled_from(ledger.answers if what == "other answer" else ledger.past)))
+        world.answer(
+            data.draw(st.sampled_from(ledger.answers if what == "other answer" else ledger.past))
+        )
     elif what == "lose":
         answer = data.draw(st.sampled_from(ledger.answers))
         if not isinstance(answer, CheckpointDiscarded):
@@ -131,10 +181,24 @@ def _happen_to_checkpoints(world: World, data: st.DataObject) -> None:
             world.answer(CheckpointStoreFailed(answer.checkpoint_id, Boom("disk full")))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example])
-@given(jobs([ResultPartitionType.PIPELINED]), configs, st.sampled_from(["anew", "restored", "claimed"]), st.integers(0, 60), st.data())
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.large_base_example,
+    ],
+)
+@given(
+    jobs([ResultPartitionType.PIPELINED]),
+    configs,
+    st.sampled_from(["anew", "restored", "claimed"]),
+    st.integers(0, 60),
+    st.data(),
+)
 def test_checkpoints_end_well_whatever_happens(
-    job_graph: JobGraph, config: SchedulerConfig, begins: str, steps: int, data: st.DataObject,
+    job_graph: JobGraph, config: SchedulerConfig, begins: str, steps: int, data: st.DataObject
 ) -> None:
     world = World.of(job_graph, config)
     if begins != "anew":
@@ -153,13 +217,26 @@ def test_checkpoints_end_well_whatever_happens(
     assert world.scheduler.checkpoints.pending == {}
     report, ledger = world.scheduler.report().checkpoints, world.checkpoints
     assert report.completed + report.failed == len(ledger.participants)
-    assert (report.completed, report.in_progress) == (len(ledger.complete) - (begins == "claimed"), 0)
+    assert (report.completed, report.in_progress) == (
+        len(ledger.complete) - (begins == "claimed"),
+        0,
+    )
     assert ledger.asked == {}, "somebody is not answered"
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example])
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.large_base_example,
+    ],
+)
 @given(jobs(), configs, st.integers(0, 40), st.data())
-def test_a_job_always_ends_and_gives_all_its_slots_back(job_graph: JobGraph, config: SchedulerConfig, steps: int, data: st.DataObject) -> None:
+def test_a_job_always_ends_and_gives_all_its_slots_back(
+    job_graph: JobGraph, config: SchedulerConfig, steps: int, data: st.DataObject
+) -> None:
     world = World.of(job_graph, config)
     world.send(StartScheduling())
     for _ in range(steps):
@@ -176,7 +253,9 @@ def test_a_job_always_ends_and_gives_all_its_slots_back(job_graph: JobGraph, con
 @pytest.mark.parametrize("kind", KINDS)
 @given(jobs(), st.data())
 @settings(max_examples=50, deadline=None)
-def test_without_faults_every_subtask_runs_exactly_once(kind: SchedulingStrategyKind, job_graph: JobGraph, data: st.DataObject) -> None:
+def test_without_faults_every_subtask_runs_exactly_once(
+    kind: SchedulingStrategyKind, job_graph: JobGraph, data: st.DataObject
+) -> None:
     world = World.of(job_graph, SchedulerConfig(strategy=kind))
     world.send(StartScheduling())
     while world.requests or world.tasks:
@@ -187,5 +266,7 @@ def test_without_faults_every_subtask_runs_exactly_once(kind: SchedulingStrategy
             world.progress(list(world.tasks)[chosen - len(world.requests)])
 
     assert world.states == [JobState.CREATED, JobState.RUNNING, JobState.FINISHED]
-    assert sorted(world.ended) == sorted(vertex.execution.attempt_id for vertex in world.scheduler.graph.vertices)
+    assert sorted(world.ended) == sorted(
+        vertex.execution.attempt_id for vertex in world.scheduler.graph.vertices
+    )
     assert {attempt.attempt for attempt in world.ended} == {0}

@@ -29,9 +29,14 @@ def test_attempts_that_have_ended_are_told_the_newest_first_behind_the_current_o
         world.fail(world.attempt("A", 0))
         restart(world)
     source, sink = world.scheduler.report().attempts
-    assert [(each.attempt_id.attempt, each.state, each.failure.rpartition(" ")[2]) for each in source] == [
-        (2, S.RUNNING, ""), (1, S.FAILED, "failed"), (0, S.FAILED, "failed")]
-    assert [(each.attempt_id.attempt, each.state, each.failure) for each in sink] == [(2, S.RUNNING, ""), (1, S.CANCELED, ""), (0, S.CANCELED, "")]
+    assert [
+        (each.attempt_id.attempt, each.state, each.failure.rpartition(" ")[2]) for each in source
+    ] == [(2, S.RUNNING, ""), (1, S.FAILED, "failed"), (0, S.FAILED, "failed")]
+    assert [(each.attempt_id.attempt, each.state, each.failure) for each in sink] == [
+        (2, S.RUNNING, ""),
+        (1, S.CANCELED, ""),
+        (0, S.CANCELED, ""),
+    ]
     assert all(each.entered[each.state] >= each.entered[S.DEPLOYING] for each in source)
 
 
@@ -56,7 +61,10 @@ def test_a_failure_tells_which_attempt_failed_and_where() -> None:
 
 def told(world: World) -> list[tuple[str, list[str]]]:
     """Of each failure the subtask, and those that failed in the same restart."""
-    return [(each.subtask, [other.subtask for other in each.concurrent]) for each in world.scheduler.details().failures]
+    return [
+        (each.subtask, [other.subtask for other in each.concurrent])
+        for each in world.scheduler.details().failures
+    ]
 
 
 def test_a_task_that_fails_while_it_is_cancelled_has_failed_in_the_same_restart() -> None:
@@ -110,4 +118,6 @@ def test_only_so_many_concurrent_failures_are_kept() -> None:
             world.fail(world.attempt(name, subtask))
     [failure] = world.scheduler.details().failures
     assert len(failure.concurrent) == 16
-    assert all(isinstance(each, FailureRecord) and not each.concurrent for each in failure.concurrent)
+    assert all(
+        isinstance(each, FailureRecord) and not each.concurrent for each in failure.concurrent
+    )

@@ -14,19 +14,28 @@ from tests.scheduler.test_scheduler import RESTARTS, started
 
 def released(commands: list[Command]) -> list[str]:
     """The attempts whose results go, as ``A0#0``."""
-    return sorted(f"{attempt.vertex_id}{attempt.subtask_index}#{attempt.attempt}"
-                  for command in commands if isinstance(command, ReleaseResults) for attempt in command.attempt_ids)
+    return sorted(
+        f"{attempt.vertex_id}{attempt.subtask_index}#{attempt.attempt}"
+        for command in commands
+        if isinstance(command, ReleaseResults)
+        for attempt in command.attempt_ids
+    )
 
 
 def current(world: World, name: str, subtask: int = 0) -> ExecutionAttemptId:
     """The current attempt of that subtask, ended or not."""
-    return next(vertex.execution.attempt_id for vertex in world.scheduler.graph.vertices
-                if (vertex.job_vertex.vertex.id, vertex.index) == (name, subtask))
+    return next(
+        vertex.execution.attempt_id
+        for vertex in world.scheduler.graph.vertices
+        if (vertex.job_vertex.vertex.id, vertex.index) == (name, subtask)
+    )
 
 
 def stages() -> JobGraph:
     """A to B to C, blocking, one subtask each."""
-    return job({"A": 1, "B": 1, "C": 1}, ("A", "B", ALL_TO_ALL, BLOCKING), ("B", "C", ALL_TO_ALL, BLOCKING))
+    return job(
+        {"A": 1, "B": 1, "C": 1}, ("A", "B", ALL_TO_ALL, BLOCKING), ("B", "C", ALL_TO_ALL, BLOCKING)
+    )
 
 
 def test_results_are_released_when_their_last_consumer_has_finished() -> None:
@@ -44,7 +53,13 @@ def test_results_are_released_when_their_last_consumer_has_finished() -> None:
 
 
 def test_a_producer_read_by_two_keeps_its_results_for_the_second() -> None:
-    world = started(job({"A": 1, "B": 1, "C": 1}, ("A", "B", ALL_TO_ALL, BLOCKING), ("A", "C", POINTWISE, BLOCKING)))
+    world = started(
+        job(
+            {"A": 1, "B": 1, "C": 1},
+            ("A", "B", ALL_TO_ALL, BLOCKING),
+            ("A", "C", POINTWISE, BLOCKING),
+        )
+    )
     world.run_to(S.FINISHED, "A")
     world.grant_all()
     world.run_to(S.FINISHED, "B")
@@ -82,7 +97,9 @@ def test_a_consumer_that_fails_alone_finds_the_results_still_there() -> None:
 def test_a_job_whose_exchanges_all_block_runs_in_parts_and_others_do_not() -> None:
     assert Scheduler(batch(2)).runs_in_parts
     assert not Scheduler(pipeline(2)).runs_in_parts
-    assert not Scheduler(batch(2), SchedulerConfig(strategy=SchedulingStrategyKind.EAGER)).runs_in_parts
+    assert not Scheduler(
+        batch(2), SchedulerConfig(strategy=SchedulingStrategyKind.EAGER)
+    ).runs_in_parts
 
 
 def test_vertices_of_one_place_joined_by_a_blocking_exchange_start_together() -> None:

@@ -1,4 +1,5 @@
-"""What is told of a job's checkpoints: how many, the latest few, and how their subtasks took part."""
+"""What is told of a job's checkpoints: how many, the latest few, and how their subtasks took
+part."""
 
 from __future__ import annotations
 
@@ -23,22 +24,38 @@ def test_a_checkpoint_under_way_tells_who_has_acknowledged() -> None:
     world = running(pipeline(2))
     world.now = 2.0
     world.fire(DUE)
-    awaited = [each for each in world.checkpoints.answers if isinstance(each, CheckpointAcknowledged)]
+    awaited = [
+        each for each in world.checkpoints.answers if isinstance(each, CheckpointAcknowledged)
+    ]
     world.now += 1.5
     world.answer(awaited[0])
     [checkpoint] = report(world).history
-    assert (checkpoint.state, checkpoint.triggered_ms, checkpoint.subtasks, checkpoint.duration_ms) == (CheckpointState.PENDING, 1_012_000, 4, 1500)
-    assert [(vertex.subtasks, [each.index for each in vertex.acknowledged]) for vertex in checkpoint.vertices] == [((0, 1), [0]), ((0, 1), [])]
+    assert (
+        checkpoint.state,
+        checkpoint.triggered_ms,
+        checkpoint.subtasks,
+        checkpoint.duration_ms,
+    ) == (CheckpointState.PENDING, 1_012_000, 4, 1500)
+    assert [
+        (vertex.subtasks, [each.index for each in vertex.acknowledged])
+        for vertex in checkpoint.vertices
+    ] == [((0, 1), [0]), ((0, 1), [])]
     assert report(world).in_progress == 1
 
 
-def test_a_complete_checkpoint_tells_its_sizes_with_those_of_the_enumerators_and_what_its_tasks_measured() -> None:
+def test_a_complete_checkpoint_tells_its_sizes_with_those_of_the_enumerators_and_what_its_tasks_measured() -> (
+    None
+):
     world = running(pipeline(1))
     world.fire(DUE)
     metrics = CheckpointMetrics(start_delay_ms=3, sync_ms=5)
     for answer in list(world.checkpoints.answers):
         if isinstance(answer, CheckpointAcknowledged):
-            world.send(CheckpointAcknowledged(answer.attempt_id, answer.checkpoint_id, answer.snapshot, metrics))
+            world.send(
+                CheckpointAcknowledged(
+                    answer.attempt_id, answer.checkpoint_id, answer.snapshot, metrics
+                )
+            )
             world.checkpoints.answers.remove(answer)
     acknowledge(world)
     found = report(world)
@@ -61,7 +78,10 @@ def test_one_that_fails_says_why_and_those_whose_files_are_gone_are_discarded() 
     assert found.latest_failed is not None
     assert "no room" in found.latest_failed.failure
     assert [(each.checkpoint_id, each.state.name, each.is_discarded) for each in found.history] == [
-        (3, "ABORTED", False), (2, "COMPLETED", False), (1, "COMPLETED", True)]
+        (3, "ABORTED", False),
+        (2, "COMPLETED", False),
+        (1, "COMPLETED", True),
+    ]
 
 
 def test_what_was_restored_is_counted_and_told() -> None:
@@ -73,7 +93,11 @@ def test_what_was_restored_is_counted_and_told() -> None:
     restart(world)
     found = report(world)
     assert found.latest_restored is not None
-    assert (found.restored, found.latest_restored.checkpoint_id, found.latest_restored.is_savepoint) == (1, 1, False)
+    assert (
+        found.restored,
+        found.latest_restored.checkpoint_id,
+        found.latest_restored.is_savepoint,
+    ) == (1, 1, False)
 
 
 def test_only_the_latest_are_told_and_all_are_counted() -> None:
@@ -89,7 +113,9 @@ def test_only_the_latest_are_told_and_all_are_counted() -> None:
 
 
 @given(st.lists(st.integers(0, 10**12), max_size=50))
-def test_numbers_that_come_one_by_one_are_summarized_as_those_that_are_there_at_once(numbers: list[int]) -> None:
+def test_numbers_that_come_one_by_one_are_summarized_as_those_that_are_there_at_once(
+    numbers: list[int],
+) -> None:
     running_stats = RunningStats()
     for number in numbers:
         running_stats.add(number)

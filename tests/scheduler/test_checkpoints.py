@@ -10,8 +10,18 @@ import pytest
 from flinkpy.core.errors import CheckpointError, ConfigurationError, SavepointRestoreError
 from flinkpy.core.ids import JobVertexId, OperatorId
 from flinkpy.core.lifecycles import ExecutionState, JobState
-from flinkpy.core.options.checkpointing import CheckpointMode, CheckpointRetention, CheckpointSettings
-from flinkpy.graph.checkpoints import CompletedCheckpoint, DataSetState, OperatorCheckpoint, OperatorSubtaskState, SubtaskSnapshot
+from flinkpy.core.options.checkpointing import (
+    CheckpointMode,
+    CheckpointRetention,
+    CheckpointSettings,
+)
+from flinkpy.graph.checkpoints import (
+    CompletedCheckpoint,
+    DataSetState,
+    OperatorCheckpoint,
+    OperatorSubtaskState,
+    SubtaskSnapshot,
+)
 from flinkpy.graph.job_graph import JobGraph, OperatorInfo
 from flinkpy.scheduler.checkpointing.state_assignment import task_restore
 from flinkpy.scheduler.protocol import (
@@ -44,24 +54,46 @@ DUE, PAUSE, TIMEOUT = "checkpoint-due", "checkpoint-pause", "checkpoint-timeout"
 
 
 def told(commands: list[Command]) -> list[str]:
-    """The commands about checkpoints in short: ``trigger 1: A0#0``, ``store 1``, ``complete 1: A0#0 B0#0``."""
+    """The commands about checkpoints in short: ``trigger 1: A0#0``, ``store 1``, ``complete 1: A0#0
+    B0#0``."""
     lines = []
     for command in commands:
-        if isinstance(command, (TriggerCheckpoint, NotifyCheckpointComplete, NotifyCheckpointAborted)):
-            verb = {TriggerCheckpoint: "trigger", NotifyCheckpointComplete: "complete", NotifyCheckpointAborted: "aborted"}[type(command)]
-            lines.append(f"{verb} {command.checkpoint_id}: " + " ".join(map(short, command.attempts)))
+        if isinstance(
+            command, (TriggerCheckpoint, NotifyCheckpointComplete, NotifyCheckpointAborted)
+        ):
+            verb = {
+                TriggerCheckpoint: "trigger",
+                NotifyCheckpointComplete: "complete",
+                NotifyCheckpointAborted: "aborted",
+            }[type(command)]
+            lines.append(
+                f"{verb} {command.checkpoint_id}: " + " ".join(map(short, command.attempts))
+            )
         elif isinstance(command, (StoreCheckpoint, DiscardCheckpoint)):
-            lines.append(f"{'store' if isinstance(command, StoreCheckpoint) else 'discard'} {command.checkpoint.checkpoint_id}")
+            lines.append(
+                f"{'store' if isinstance(command, StoreCheckpoint) else 'discard'} "
+                f"{command.checkpoint.checkpoint_id}"
+            )
         elif isinstance(command, SetTimer) and command.timer_id.startswith("checkpoint"):
             lines.append(f"{command.timer_id} {command.delay_s}")
     return lines
 
 
 def settings(**values: Any) -> SchedulerConfig:
-    return SchedulerConfig(restart="fixed-delay", attempts=5, delay_s=5.0, checkpoints=CheckpointSettings(**{"interval_s": 10.0, **values}))
+    return SchedulerConfig(
+        restart="fixed-delay",
+        attempts=5,
+        delay_s=5.0,
+        checkpoints=CheckpointSettings(**{"interval_s": 10.0, **values}),
+    )
 
 
-def running(job_graph: JobGraph, config: SchedulerConfig | None = None, *, restored: CompletedCheckpoint | None = None) -> World:
+def running(
+    job_graph: JobGraph,
+    config: SchedulerConfig | None = None,
+    *,
+    restored: CompletedCheckpoint | None = None,
+) -> World:
     """A job all of whose tasks run."""
     world = World.of(job_graph, config or settings())
     if restored is not None:
@@ -92,29 +124,46 @@ def restart(world: World) -> list[Command]:
 
 def restored(world: World) -> set[int | None]:
     """The checkpoints that the last deployments start from, one for each task."""
-    return {None if descriptor.restore is None else descriptor.restore.checkpoint_id for command in world.commands if isinstance(command, DeployTasks)
-            for descriptor in command.descriptors if descriptor.attempt_id in world.tasks}
+    return {
+        None if descriptor.restore is None else descriptor.restore.checkpoint_id
+        for command in world.commands
+        if isinstance(command, DeployTasks)
+        for descriptor in command.descriptors
+        if descriptor.attempt_id in world.tasks
+    }
 
 
-# -- the way of a checkpoint -----------------------------------------------------------------------------------------------------
+# -- the way of a checkpoint -----------------------------------------------------------------------
 
 
 def test_without_an_interval_there_are_no_checkpoints() -> None:
-    assert not [line for line in told(running(pipeline(1), SchedulerConfig()).commands) if "checkpoint" in line]
+    assert not [
+        line
+        for line in told(running(pipeline(1), SchedulerConfig()).commands)
+        if "checkpoint" in line
+    ]
 
 
-def test_a_checkpoint_is_triggered_at_the_sources_acknowledged_by_all_stored_and_then_complete() -> None:
+def test_a_checkpoint_is_triggered_at_the_sources_acknowledged_by_all_stored_and_then_complete() -> (
+    None
+):
     world = running(pipeline(2))
     world.now = 2.0
     commands = world.fire(DUE)
-    assert told(commands) == ["checkpoint-timeout 600.0", "trigger 1: A0#0 A1#0", "checkpoint-due 10.0"]
+    assert told(commands) == [
+        "checkpoint-timeout 600.0",
+        "trigger 1: A0#0 A1#0",
+        "checkpoint-due 10.0",
+    ]
     trigger = next(command for command in commands if isinstance(command, TriggerCheckpoint))
     assert (trigger.timestamp_ms, trigger.coordinators) == (1_012_000, (OperatorId("a"),))
     enumerator, *acknowledgements = world.checkpoints.answers
     assert [told(world.answer(each)) for each in acknowledgements] == [[], [], [], []]
     assert told(world.answer(enumerator)) == ["store 1"]
     world.now += 0.5
-    assert told(world.answer(CheckpointStored(1, "dir/chk-1"))) == ["complete 1: A0#0 A1#0 B0#0 B1#0"]
+    assert told(world.answer(CheckpointStored(1, "dir/chk-1"))) == [
+        "complete 1: A0#0 A1#0 B0#0 B1#0"
+    ]
     report = world.scheduler.report()
     latest = report.checkpoints.latest_complete
     assert latest is not None
@@ -127,8 +176,16 @@ def test_a_checkpoint_has_the_states_by_operator_and_subtask() -> None:
     world.fire(DUE)
     acknowledge(world)
     operator = world.checkpoints.stores[1].operators[OperatorId("a")]
-    assert operator == OperatorCheckpoint("A", 2, 128, {
-        index: saved(world.attempt("A", index), 1).snapshot.operators[OperatorId("a")] for index in range(2)}, handle("chk-1/a"))
+    assert operator == OperatorCheckpoint(
+        "A",
+        2,
+        128,
+        {
+            index: saved(world.attempt("A", index), 1).snapshot.operators[OperatorId("a")]
+            for index in range(2)
+        },
+        handle("chk-1/a"),
+    )
 
 
 def test_a_task_without_state_leaves_none_behind() -> None:
@@ -137,7 +194,11 @@ def test_a_task_without_state_leaves_none_behind() -> None:
     first = replace(saved(world.attempt("A", 0), 1), snapshot=SubtaskSnapshot())
     world.send(CoordinatorSnapshot(1, {}))
     world.send(first)
-    [store] = [each for each in world.scheduler.handle(replace(first, attempt_id=world.attempt("B", 0)), 0.0) if isinstance(each, StoreCheckpoint)]
+    [store] = [
+        each
+        for each in world.scheduler.handle(replace(first, attempt_id=world.attempt("B", 0)), 0.0)
+        if isinstance(each, StoreCheckpoint)
+    ]
     assert store.checkpoint.operators == {}
 
 
@@ -153,14 +214,19 @@ def test_a_checkpoint_that_is_due_waits_until_the_last_task_runs() -> None:
 
 def test_no_more_checkpoints_are_under_way_than_may_be() -> None:
     world = running(pipeline(1), settings(max_concurrent=2))
-    assert [line for _ in range(3) for line in told(world.fire(DUE)) if "trigger" in line] == ["trigger 1: A0#0", "trigger 2: A0#0"]
+    assert [line for _ in range(3) for line in told(world.fire(DUE)) if "trigger" in line] == [
+        "trigger 1: A0#0",
+        "trigger 2: A0#0",
+    ]
     assert "trigger 3: A0#0" in told(acknowledge_one(world, 1))
 
 
 def acknowledge_one(world: World, number: int) -> list[Command]:
     """All answers for that checkpoint arrive."""
     commands: list[Command] = []
-    while answers := [each for each in world.checkpoints.answers if getattr(each, "checkpoint_id", 0) == number]:
+    while answers := [
+        each for each in world.checkpoints.answers if getattr(each, "checkpoint_id", 0) == number
+    ]:
         commands = world.answer(answers[0])
     return commands
 
@@ -178,7 +244,11 @@ def test_a_later_checkpoint_that_is_complete_first_ends_the_earlier_one() -> Non
     world.fire(DUE)
     world.answer(world.checkpoints.answers[0])
     world.fire(DUE)
-    assert told(acknowledge_one(world, 2)) == ["aborted 1: A0#0 B0#0", "discard 1", "complete 2: A0#0 B0#0"]
+    assert told(acknowledge_one(world, 2)) == [
+        "aborted 1: A0#0 B0#0",
+        "discard 1",
+        "complete 2: A0#0 B0#0",
+    ]
     assert world.scheduler.state is J.RUNNING
 
 
@@ -194,7 +264,11 @@ def test_the_newest_few_complete_checkpoints_are_kept() -> None:
 def test_what_was_not_asked_of_the_store_is_not_complete() -> None:
     world = running(pipeline(1))
     world.fire(DUE)
-    for event in (CheckpointStored(1), CheckpointStoreFailed(2, Boom("disk full")), CheckpointStored(2)):
+    for event in (
+        CheckpointStored(1),
+        CheckpointStoreFailed(2, Boom("disk full")),
+        CheckpointStored(2),
+    ):
         assert told(world.scheduler.handle(event, world.now)) == []
 
 
@@ -204,18 +278,26 @@ def test_an_acknowledgement_that_nobody_waits_for_is_ignored(again: str) -> None
     world.fire(DUE)
     said = saved(world.attempt("A", 0), 1)
     world.answer(said)
-    strange = {"twice": said, "of another attempt": replace(said, attempt_id=said.attempt_id._replace(attempt=3)),
-               "of no checkpoint": replace(said, checkpoint_id=9)}[again]
+    strange = {
+        "twice": said,
+        "of another attempt": replace(said, attempt_id=said.attempt_id._replace(attempt=3)),
+        "of no checkpoint": replace(said, checkpoint_id=9),
+    }[again]
     assert told(world.scheduler.handle(strange, world.now)) == []
     assert told(acknowledge(world)) == ["complete 1: A0#0 B0#0"]
 
 
 def test_a_job_with_blocking_results_takes_none_and_neither_does_one_in_batch() -> None:
     assert told(running(batch(1)).commands) == []
-    assert CheckpointSettings.of({"execution.checkpointing.interval": "1 s", "execution.runtime-mode": "BATCH"}).interval_s is None
+    assert (
+        CheckpointSettings.of(
+            {"execution.checkpointing.interval": "1 s", "execution.runtime-mode": "BATCH"}
+        ).interval_s
+        is None
+    )
 
 
-# -- tasks that have finished ----------------------------------------------------------------------------------------------------
+# -- tasks that have finished ----------------------------------------------------------------------
 
 
 def test_barriers_begin_where_all_producers_have_finished_and_what_finished_is_recorded() -> None:
@@ -223,7 +305,9 @@ def test_barriers_begin_where_all_producers_have_finished_and_what_finished_is_r
     world.progress(world.attempt("A", 0))
     assert "trigger 1: A1#0 B0#0" in told(world.fire(DUE))
     acknowledge(world)
-    assert {name: operator.finished for name, operator in world.checkpoints.stores[1].operators.items()} == {"a": {0}, "b": set()}
+    assert {
+        name: operator.finished for name, operator in world.checkpoints.stores[1].operators.items()
+    } == {"a": {0}, "b": set()}
 
 
 def test_a_vertex_that_had_finished_altogether_ends_at_once_when_it_is_restored() -> None:
@@ -233,7 +317,10 @@ def test_a_vertex_that_had_finished_altogether_ends_at_once_when_it_is_restored(
     acknowledge(world)
     world.fail(world.attempt("B", 0))
     restart(world)
-    assert {name: world.tasks[world.attempt(name, 0)].descriptor.restore.finished for name in "AB"} == {"A": True, "B": False}  # type: ignore[union-attr]
+    assert {
+        name: world.tasks[world.attempt(name, 0)].descriptor.restore.finished  # type: ignore[union-attr]
+        for name in "AB"
+    } == {"A": True, "B": False}
 
 
 def test_a_vertex_that_had_finished_in_part_runs_again_as_a_whole() -> None:
@@ -243,16 +330,30 @@ def test_a_vertex_that_had_finished_in_part_runs_again_as_a_whole() -> None:
     acknowledge(world)
     world.send(FailJob(Boom("everything")))
     restart(world)
-    restores = [task.descriptor.restore for task in world.tasks.values() if task.descriptor.restore is not None]
+    restores = [
+        task.descriptor.restore
+        for task in world.tasks.values()
+        if task.descriptor.restore is not None
+    ]
     assert [restore.finished for restore in restores] == [False] * 4
 
 
 def test_a_task_ends_at_once_only_if_all_its_operators_had_finished() -> None:
-    done, more = (OperatorCheckpoint(name, 1, 128, finished=finished) for name, finished in (("A", frozenset({0})), ("B", frozenset[int]())))
-    graph, operators = pipeline(1), (OperatorInfo(OperatorId("a"), "A"), OperatorInfo(OperatorId("b"), "B"))
+    done, more = (
+        OperatorCheckpoint(name, 1, 128, finished=finished)
+        for name, finished in (("A", frozenset({0})), ("B", frozenset[int]()))
+    )
+    graph = pipeline(1)
+    operators = (OperatorInfo(OperatorId("a"), "A"), OperatorInfo(OperatorId("b"), "B"))
     vertex = replace(graph.vertices[0], operators=operators)
-    finished = [task_restore(CompletedCheckpoint(1, 0, dict(zip("ab", states, strict=False))), vertex, graph).finished  # type: ignore[arg-type]
-                for states in ((done, done), (done, more), (done,), ())]
+    finished = [
+        task_restore(
+            CompletedCheckpoint(1, 0, dict(zip("ab", states, strict=False))),  # type: ignore[arg-type]
+            vertex,
+            graph,
+        ).finished
+        for states in ((done, done), (done, more), (done,), ())
+    ]
     assert finished == [True, False, False, False]
 
 
@@ -266,11 +367,18 @@ def test_what_is_still_being_stored_when_the_job_ends_is_discarded() -> None:
     assert world.scheduler.state is J.FINISHED
 
 
-def test_a_task_that_finishes_without_acknowledging_ends_the_checkpoint_and_the_next_one_follows_at_once() -> None:
+def test_a_task_that_finishes_without_acknowledging_ends_the_checkpoint_and_the_next_one_follows_at_once() -> (
+    None
+):
     world = running(pipeline(2))
     world.fire(DUE)
     assert told(world.progress(world.attempt("A", 0))) == [
-        "aborted 1: A1#0 B0#0 B1#0", "discard 1", "checkpoint-timeout 600.0", "trigger 2: A1#0", "checkpoint-due 10.0"]
+        "aborted 1: A1#0 B0#0 B1#0",
+        "discard 1",
+        "checkpoint-timeout 600.0",
+        "trigger 2: A1#0",
+        "checkpoint-due 10.0",
+    ]
     assert world.scheduler.state is J.RUNNING
 
 
@@ -281,26 +389,35 @@ def test_nothing_is_triggered_when_everything_has_finished() -> None:
     assert told(world.fire(DUE)) == []
 
 
-# -- checkpoints that fail -------------------------------------------------------------------------------------------------------
+# -- checkpoints that fail -------------------------------------------------------------------------
 
 
 def decline(world: World) -> list[Command]:
-    return world.answer(CheckpointDeclined(world.attempt("A", 0), max(world.checkpoints.participants), "not now"))
+    return world.answer(
+        CheckpointDeclined(world.attempt("A", 0), max(world.checkpoints.participants), "not now")
+    )
 
 
 def fail_store(world: World) -> list[Command]:
     while not isinstance(world.checkpoints.answers[0], CheckpointStored):
         world.answer(world.checkpoints.answers[0])
-    return world.answer(CheckpointStoreFailed(max(world.checkpoints.participants), Boom("disk full")))
+    return world.answer(
+        CheckpointStoreFailed(max(world.checkpoints.participants), Boom("disk full"))
+    )
 
 
 def expire(world: World) -> list[Command]:
     return world.fire(TIMEOUT)
 
 
-@pytest.mark.parametrize(("fails", "why"), [
-    (decline, "checkpoint 4: A (1/1) declined it: not now"), (fail_store, "could not be stored: disk full"),
-    (expire, "not complete within 600.0 s")])
+@pytest.mark.parametrize(
+    ("fails", "why"),
+    [
+        (decline, "checkpoint 4: A (1/1) declined it: not now"),
+        (fail_store, "could not be stored: disk full"),
+        (expire, "not complete within 600.0 s"),
+    ],
+)
 def test_more_failures_in_a_row_than_are_tolerable_restart_the_job(fails: Any, why: str) -> None:
     world = running(pipeline(1), settings(tolerable_failures=1))
     for ends in (fails, acknowledge, fails):  # one that is complete makes the count begin anew
@@ -346,7 +463,7 @@ def test_what_is_acknowledged_after_the_end_of_a_checkpoint_is_discarded_once() 
     assert late == [[], ["discard 1"], [], ["discard 1"], []]
 
 
-# -- failover --------------------------------------------------------------------------------------------------------------------
+# -- failover --------------------------------------------------------------------------------------
 
 
 def test_a_restart_begins_with_the_newest_complete_checkpoint() -> None:
@@ -360,7 +477,10 @@ def test_a_restart_begins_with_the_newest_complete_checkpoint() -> None:
     assert restored(world) == {2}
     task = world.tasks[world.attempt("B", 1)].descriptor
     assert task.restore is not None
-    assert [state.keyed for state in task.restore.operators[OperatorId("b")].subtasks] == [None, handle("chk-2/B1#0")]
+    assert [state.keyed for state in task.restore.operators[OperatorId("b")].subtasks] == [
+        None,
+        handle("chk-2/B1#0"),
+    ]
 
 
 def test_the_next_restart_begins_with_the_next_checkpoint() -> None:
@@ -382,7 +502,11 @@ def test_tasks_hear_where_their_checkpoint_is() -> None:
     world.answer(CheckpointStored(1, "dir/chk-1"))
     world.fail(world.attempt("A", 0))
     restart(world)
-    assert {task.descriptor.restore.location for task in world.tasks.values() if task.descriptor.restore is not None} == {"dir/chk-1"}
+    assert {
+        task.descriptor.restore.location
+        for task in world.tasks.values()
+        if task.descriptor.restore is not None
+    } == {"dir/chk-1"}
 
 
 def test_before_the_first_checkpoint_is_complete_a_job_restarts_from_its_beginning() -> None:
@@ -417,7 +541,8 @@ def is_cancelled(world: World) -> None:
 
 
 def test_a_failover_waits_until_a_checkpoint_that_was_being_stored_is_gone() -> None:
-    """Otherwise a JobManager that takes over starts from it, and tasks may have cleared away what their sinks had prepared for it."""
+    """Otherwise a JobManager that takes over starts from it, and tasks may have cleared away what
+    their sinks had prepared for it."""
     world = running(pipeline(1))
     being_stored(world)
     world.fail(world.attempt("A", 0))
@@ -466,7 +591,11 @@ def test_where_one_strand_restarts_its_readers_are_reset_and_the_enumerator_is_n
     acknowledge(world)
     world.fail(world.attempt("B", 1))
     [reset] = [command for command in restart(world) if isinstance(command, ResetCoordinators)]
-    assert ({short(each) for each in reset.attempts}, reset.checkpoint_id, reset.states) == ({"A1#0", "B1#0"}, 1, {})
+    assert ({short(each) for each in reset.attempts}, reset.checkpoint_id, reset.states) == (
+        {"A1#0", "B1#0"},
+        1,
+        {},
+    )
     assert world.running == {"A0#0", "B0#0", "A1#1", "B1#1"}
 
 
@@ -479,14 +608,18 @@ def test_a_failed_enumerator_goes_back_to_the_checkpoint() -> None:
     assert reset.states == {"a": handle("chk-1/a")}
 
 
-# -- starting from a checkpoint --------------------------------------------------------------------------------------------------
+# -- starting from a checkpoint --------------------------------------------------------------------
 
 
 def test_a_job_starts_from_a_checkpoint_and_goes_on_counting_and_leaves_it_alone() -> None:
     graph = pipeline(1)
     world = running(graph, restored=earlier_checkpoint(graph, 7))
     [reset] = [command for command in world.commands if isinstance(command, ResetCoordinators)]
-    assert (reset.attempts, reset.checkpoint_id, reset.states) == ((), 7, {"a": handle("earlier/A-enumerator")})
+    assert (reset.attempts, reset.checkpoint_id, reset.states) == (
+        (),
+        7,
+        {"a": handle("earlier/A-enumerator")},
+    )
     assert restored(world) == {7}
     assert "trigger 8: A0#0" in told(world.fire(DUE))
     assert told(acknowledge(world)) == ["complete 8: A0#0 B0#0"]
@@ -503,8 +636,13 @@ def test_a_checkpoint_that_the_job_claims_is_released_like_its_own() -> None:
     assert told(acknowledge(world)) == ["discard 7", "complete 8: A0#0 B0#0"]
 
 
-@pytest.mark.parametrize(("generation", "restored_id", "first"), [(1, None, 2001), (3, None, 4001), (1, 7, 2001), (1, 2500, 4001), (2, 1004, 4001)])
-def test_a_job_master_that_took_the_job_over_uses_no_number_again(generation: int, restored_id: int | None, first: int) -> None:
+@pytest.mark.parametrize(
+    ("generation", "restored_id", "first"),
+    [(1, None, 2001), (3, None, 4001), (1, 7, 2001), (1, 2500, 4001), (2, 1004, 4001)],
+)
+def test_a_job_master_that_took_the_job_over_uses_no_number_again(
+    generation: int, restored_id: int | None, first: int
+) -> None:
     graph = pipeline(1)
     world = World.of(graph, replace(settings(), generation=generation))
     if restored_id is not None:
@@ -516,7 +654,9 @@ def test_a_job_master_that_took_the_job_over_uses_no_number_again(generation: in
 
 
 @pytest.mark.parametrize(("allowed", "state"), [(False, J.FAILED), (True, J.RUNNING)])
-def test_state_of_operators_that_are_gone_is_refused_unless_that_is_allowed(allowed: bool, state: JobState) -> None:
+def test_state_of_operators_that_are_gone_is_refused_unless_that_is_allowed(
+    allowed: bool, state: JobState
+) -> None:
     checkpoint = earlier_checkpoint(job({"A": 1, "X": 1}, ("A", "X", POINTWISE, PIPELINED)))
     world = World.of(pipeline(1), settings())
     world.checkpoints = CheckpointLedger(world.checkpoints.settings, checkpoint)
@@ -528,12 +668,27 @@ def test_state_of_operators_that_are_gone_is_refused_unless_that_is_allowed(allo
         assert "operators that the job does not have: 'X'" in str(world.error)
 
 
-@pytest.mark.parametrize(("before", "now", "state"), [
-    ("string", "number", J.FAILED), ("string", "string", J.RUNNING), (None, "number", J.RUNNING), ("string", None, J.RUNNING)])
-def test_state_by_key_is_refused_where_the_type_of_keys_has_changed(before: str | None, now: str | None, state: JobState) -> None:
+@pytest.mark.parametrize(
+    ("before", "now", "state"),
+    [
+        ("string", "number", J.FAILED),
+        ("string", "string", J.RUNNING),
+        (None, "number", J.RUNNING),
+        ("string", None, J.RUNNING),
+    ],
+)
+def test_state_by_key_is_refused_where_the_type_of_keys_has_changed(
+    before: str | None, now: str | None, state: JobState
+) -> None:
     graph = pipeline(1)
     checkpoint, b = earlier_checkpoint(graph), OperatorId("b")
-    checkpoint = replace(checkpoint, operators={**checkpoint.operators, b: replace(checkpoint.operators[b], key_kind=before, uid="sums")})
+    checkpoint = replace(
+        checkpoint,
+        operators={
+            **checkpoint.operators,
+            b: replace(checkpoint.operators[b], key_kind=before, uid="sums"),
+        },
+    )
     for vertex in graph.vertices:
         vertex.operators = tuple(replace(each, key_kind=now) for each in vertex.operators)
     world = World.of(graph, settings())
@@ -547,7 +702,10 @@ def test_state_by_key_is_refused_where_the_type_of_keys_has_changed(before: str 
 
 def test_state_by_key_is_refused_where_the_max_parallelism_has_changed() -> None:
     checkpoint = earlier_checkpoint(pipeline(1))
-    operators = {**checkpoint.operators, OperatorId("b"): replace(checkpoint.operators[OperatorId("b")], max_parallelism=64)}
+    operators = {
+        **checkpoint.operators,
+        OperatorId("b"): replace(checkpoint.operators[OperatorId("b")], max_parallelism=64),
+    }
     world = World.of(pipeline(1), settings())
     world.send(RestoreFrom(replace(checkpoint, operators=operators)))
     assert world.scheduler.state is J.FAILED
@@ -555,10 +713,18 @@ def test_state_by_key_is_refused_where_the_max_parallelism_has_changed() -> None
 
 
 @pytest.mark.finding("gaps G7")
-@pytest.mark.parametrize(("saved", "parallelism", "state"), [(64, 2, J.RUNNING), (512, 2, J.RUNNING), (2, 2, J.RUNNING), (1, 2, J.FAILED)])
-def test_a_max_parallelism_that_the_program_leaves_open_is_that_of_the_checkpoint(saved: int, parallelism: int, state: JobState) -> None:
+@pytest.mark.parametrize(
+    ("saved", "parallelism", "state"),
+    [(64, 2, J.RUNNING), (512, 2, J.RUNNING), (2, 2, J.RUNNING), (1, 2, J.FAILED)],
+)
+def test_a_max_parallelism_that_the_program_leaves_open_is_that_of_the_checkpoint(
+    saved: int, parallelism: int, state: JobState
+) -> None:
     checkpoint = earlier_checkpoint(pipeline(parallelism))
-    operators = {**checkpoint.operators, OperatorId("b"): replace(checkpoint.operators[OperatorId("b")], max_parallelism=saved)}
+    operators = {
+        **checkpoint.operators,
+        OperatorId("b"): replace(checkpoint.operators[OperatorId("b")], max_parallelism=saved),
+    }
     graph = pipeline(parallelism)
     for vertex in graph.vertices:
         vertex.max_parallelism_is_set = False
@@ -575,8 +741,11 @@ def test_a_max_parallelism_that_the_program_leaves_open_is_that_of_the_checkpoin
     world.grant_all()
     world.run_to(S.RUNNING)
     (sender, *_), (receiver, *_) = (
-        [task.descriptor for task in world.tasks.values() if task.descriptor.task_name == name] for name in ("A", "B"))
-    assert (receiver.max_parallelism, sender.partitions[0].key_groups) == (saved, saved)  # both must know where a key is
+        [task.descriptor for task in world.tasks.values() if task.descriptor.task_name == name]
+        for name in ("A", "B")
+    )
+    # both must know where a key is
+    assert (receiver.max_parallelism, sender.partitions[0].key_groups) == (saved, saved)
 
 
 def test_state_that_has_no_keys_does_not_depend_on_the_max_parallelism() -> None:
@@ -587,7 +756,9 @@ def test_state_that_has_no_keys_does_not_depend_on_the_max_parallelism() -> None
 
 @pytest.mark.finding("faults 9")
 @pytest.mark.parametrize("parallelism", [2, 3])
-def test_the_first_checkpoint_aligns_if_records_in_flight_go_another_way_than_they_were_on(parallelism: int) -> None:
+def test_the_first_checkpoint_aligns_if_records_in_flight_go_another_way_than_they_were_on(
+    parallelism: int,
+) -> None:
     graph = pipeline(parallelism)
     [edge] = graph.vertex(JobVertexId("B")).inputs
     in_flight = DataSetState(2, 2, edge.consumer, edge.input_index, edge.ship_strategy, ())
@@ -595,7 +766,9 @@ def test_the_first_checkpoint_aligns_if_records_in_flight_go_another_way_than_th
     world = running(graph, settings(alignment_timeout_ms=0), restored=earlier)
 
     def timeout_of_next() -> int | None:
-        [trigger] = [command for command in world.fire(DUE) if isinstance(command, TriggerCheckpoint)]
+        [trigger] = [
+            command for command in world.fire(DUE) if isinstance(command, TriggerCheckpoint)
+        ]
         acknowledge(world)
         return trigger.options.alignment_timeout_ms
 
@@ -603,16 +776,32 @@ def test_the_first_checkpoint_aligns_if_records_in_flight_go_another_way_than_th
     assert timeout_of_next() == 0
 
 
-# -- the end ---------------------------------------------------------------------------------------------------------------------
+# -- the end ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("retention", "end", "kept"), [
-    (retention, end, (retention, end) in {("RETAIN_ON_CANCELLATION", J.CANCELED), ("RETAIN_ON_CANCELLATION", J.FAILED),
-                                          ("DELETE_ON_CANCELLATION", J.FAILED)})
-    for retention in CheckpointRetention.__members__ for end in (J.FINISHED, J.CANCELED, J.FAILED)
-])
-def test_what_outlives_the_job_depends_on_how_it_ends(retention: str, end: JobState, kept: bool) -> None:
-    world = running(pipeline(1), replace(settings(retention=CheckpointRetention[retention]), attempts=0))
+@pytest.mark.parametrize(
+    ("retention", "end", "kept"),
+    [
+        (
+            retention,
+            end,
+            (retention, end)
+            in {
+                ("RETAIN_ON_CANCELLATION", J.CANCELED),
+                ("RETAIN_ON_CANCELLATION", J.FAILED),
+                ("DELETE_ON_CANCELLATION", J.FAILED),
+            },
+        )
+        for retention in CheckpointRetention.__members__
+        for end in (J.FINISHED, J.CANCELED, J.FAILED)
+    ],
+)
+def test_what_outlives_the_job_depends_on_how_it_ends(
+    retention: str, end: JobState, kept: bool
+) -> None:
+    world = running(
+        pipeline(1), replace(settings(retention=CheckpointRetention[retention]), attempts=0)
+    )
     world.fire(DUE)
     acknowledge(world)
     if end is J.CANCELED:
@@ -625,20 +814,39 @@ def test_what_outlives_the_job_depends_on_how_it_ends(retention: str, end: JobSt
     assert (handle("chk-1/A0#0").path in world.checkpoints.discarded) is not kept
 
 
-# -- settings --------------------------------------------------------------------------------------------------------------------
+# -- settings --------------------------------------------------------------------------------------
 
 
 def test_the_configuration_says_when_checkpoints_are_taken() -> None:
-    read = CheckpointSettings.of({
-        "execution.checkpointing.interval": "5 s", "execution.checkpointing.timeout": "1 min", "execution.checkpointing.mode": "at-least-once",
-        "execution.checkpointing.max-concurrent-checkpoints": "3", "execution.checkpointing.tolerable-failed-checkpoints": 2,
-        "state.checkpoints.num-retained": 4, "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"})
-    assert read == CheckpointSettings(5.0, 0.0, 60.0, 3, 2, CheckpointMode.AT_LEAST_ONCE, CheckpointRetention.RETAIN_ON_CANCELLATION, 4)
+    read = CheckpointSettings.of(
+        {
+            "execution.checkpointing.interval": "5 s",
+            "execution.checkpointing.timeout": "1 min",
+            "execution.checkpointing.mode": "at-least-once",
+            "execution.checkpointing.max-concurrent-checkpoints": "3",
+            "execution.checkpointing.tolerable-failed-checkpoints": 2,
+            "state.checkpoints.num-retained": 4,
+            "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        }
+    )
+    assert read == CheckpointSettings(
+        5.0,
+        0.0,
+        60.0,
+        3,
+        2,
+        CheckpointMode.AT_LEAST_ONCE,
+        CheckpointRetention.RETAIN_ON_CANCELLATION,
+        4,
+    )
     assert CheckpointSettings.of({}) == CheckpointSettings()
 
 
 def test_with_a_pause_between_them_checkpoints_come_one_at_a_time() -> None:
-    both = {"execution.checkpointing.min-pause": "1 s", "execution.checkpointing.max-concurrent-checkpoints": 3}
+    both = {
+        "execution.checkpointing.min-pause": "1 s",
+        "execution.checkpointing.max-concurrent-checkpoints": 3,
+    }
     assert CheckpointSettings.of(both).max_concurrent == 1
 
 
@@ -650,8 +858,12 @@ def test_at_least_one_is_kept_and_may_be_under_way(key: str) -> None:
 
 @pytest.mark.finding("gaps G10")
 @pytest.mark.parametrize("mode", list(CheckpointMode))
-def test_barriers_of_a_job_that_wants_each_record_at_least_once_make_no_channel_wait(mode: CheckpointMode) -> None:
+def test_barriers_of_a_job_that_wants_each_record_at_least_once_make_no_channel_wait(
+    mode: CheckpointMode,
+) -> None:
     config = settings()
-    world = running(pipeline(1), replace(config, checkpoints=replace(config.checkpoints, mode=mode)))
+    world = running(
+        pipeline(1), replace(config, checkpoints=replace(config.checkpoints, mode=mode))
+    )
     (trigger,) = [command for command in world.fire(DUE) if isinstance(command, TriggerCheckpoint)]
     assert trigger.options.is_tracked == (mode is CheckpointMode.AT_LEAST_ONCE)

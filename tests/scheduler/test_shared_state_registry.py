@@ -1,4 +1,5 @@
-"""Whatever order checkpoints begin, arrive and end in: none that lives ever lacks a file, and nothing stays after the end."""
+"""Whatever order checkpoints begin, arrive and end in: none that lives ever lacks a file, and
+nothing stays after the end."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.core.options.checkpointing import CheckpointRetention, CheckpointSettings
-from flinkpy.graph.checkpoints import SHARED, CompletedCheckpoint, KeyedPieces, OperatorCheckpoint, OperatorSubtaskState, StateHandle
+from flinkpy.graph.checkpoints import (
+    SHARED,
+    CompletedCheckpoint,
+    KeyedPieces,
+    OperatorCheckpoint,
+    OperatorSubtaskState,
+    StateHandle,
+)
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
 from flinkpy.scheduler.checkpointing.shared_state_registry import SharedStateRegistry
 from flinkpy.scheduler.protocol import Command, DiscardSharedFiles, RestoreFrom
@@ -19,12 +27,23 @@ SUBTASKS = 2
 
 
 def pieces_of(files: set[str]) -> OperatorSubtaskState:
-    return OperatorSubtaskState(pieces=KeyedPieces("rocksdb", {name: StateHandle(1, 0, path=SHARED + name) for name in files}))
+    return OperatorSubtaskState(
+        pieces=KeyedPieces(
+            "rocksdb", {name: StateHandle(1, 0, path=SHARED + name) for name in files}
+        )
+    )
 
 
-def checkpoint_of(checkpoint_id: int, states: dict[int, set[str]], location: str | None = None) -> CompletedCheckpoint:
+def checkpoint_of(
+    checkpoint_id: int, states: dict[int, set[str]], location: str | None = None
+) -> CompletedCheckpoint:
     subtasks = {index: pieces_of(files) for index, files in states.items()}
-    return CompletedCheckpoint(checkpoint_id, 0, {OperatorId("a"): OperatorCheckpoint("A", SUBTASKS, 128, subtasks)}, location)
+    return CompletedCheckpoint(
+        checkpoint_id,
+        0,
+        {OperatorId("a"): OperatorCheckpoint("A", SUBTASKS, 128, subtasks)},
+        location,
+    )
 
 
 def test_a_file_goes_with_the_last_checkpoint_that_uses_it() -> None:
@@ -62,7 +81,9 @@ def test_files_of_a_claimed_checkpoint_are_deleted_where_they_are() -> None:
 
 
 @pytest.mark.parametrize(("incremental", "base"), [(True, 3), (False, None)])
-def test_a_checkpoint_builds_on_the_newest_of_the_job_if_they_are_incremental(incremental: bool, base: int | None) -> None:
+def test_a_checkpoint_builds_on_the_newest_of_the_job_if_they_are_incremental(
+    incremental: bool, base: int | None
+) -> None:
     store = CompletedCheckpointStore(CheckpointSettings(incremental=incremental), [])
     assert store.base_id is None
     store.restore(RestoreFrom(checkpoint_of(2, {})))
@@ -73,30 +94,48 @@ def test_a_checkpoint_builds_on_the_newest_of_the_job_if_they_are_incremental(in
 
 @pytest.mark.parametrize("retention", CheckpointRetention)
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELED])
-def test_a_claimed_checkpoint_stays_when_the_job_ends_before_it_has_one_of_its_own(state: JobState, retention: CheckpointRetention) -> None:
+def test_a_claimed_checkpoint_stays_when_the_job_ends_before_it_has_one_of_its_own(
+    state: JobState, retention: CheckpointRetention
+) -> None:
     commands: list[Command] = []
-    store = CompletedCheckpointStore(CheckpointSettings(incremental=True, retention=retention), commands)
+    store = CompletedCheckpointStore(
+        CheckpointSettings(incremental=True, retention=retention), commands
+    )
     store.restore(RestoreFrom(checkpoint_of(2, {0: {"2-a"}}, "other/chk-2"), claim=True))
     store.shared.build_on(3, 2)
     store.job_ends(state)
     assert commands == []
     assert store.shared.release(3) == []
     store.shared.use(3, {"2-a", "3-a"})  # a task was late to acknowledge
-    assert store.shared.release(3) == [DiscardSharedFiles(("3-a",))], "the claimed checkpoint would lack a file"
+    assert store.shared.release(3) == [DiscardSharedFiles(("3-a",))], (
+        "the claimed checkpoint would lack a file"
+    )
 
 
 class Job(RuleBasedStateMachine):
-    """Two subtasks, their files, and the store of complete checkpoints. ``files`` are on the disk."""
+    """Two subtasks, their files, and the store of complete checkpoints. ``files`` are on the
+    disk."""
 
-    @initialize(retained=st.integers(1, 3), retention=st.sampled_from(CheckpointRetention), claim=st.none() | st.booleans(),
-                end=st.sampled_from([JobState.FINISHED, JobState.CANCELED, JobState.FAILED]))
-    def begin(self, retained: int, retention: CheckpointRetention, claim: bool | None, end: JobState) -> None:
+    @initialize(
+        retained=st.integers(1, 3),
+        retention=st.sampled_from(CheckpointRetention),
+        claim=st.none() | st.booleans(),
+        end=st.sampled_from([JobState.FINISHED, JobState.CANCELED, JobState.FAILED]),
+    )
+    def begin(
+        self, retained: int, retention: CheckpointRetention, claim: bool | None, end: JobState
+    ) -> None:
         self.end, self.has_claimed = end, bool(claim)
         self.commands: list[Command] = []
-        self.store = CompletedCheckpointStore(CheckpointSettings(retained=retained, retention=retention, incremental=True), self.commands)
-        self.files: set[tuple[str | None, str]] = set()  # the claimed checkpoint's location, or None, and the name
+        self.store = CompletedCheckpointStore(
+            CheckpointSettings(retained=retained, retention=retention, incremental=True),
+            self.commands,
+        )
+        # the claimed checkpoint's location, or None, and the name
+        self.files: set[tuple[str | None, str]] = set()
         self.states: dict[int, dict[int, set[str]]] = {}  # what each subtask saved, by checkpoint
-        self.pending: dict[int, tuple[int | None, set[int]]] = {}  # the base, and who has not acknowledged yet
+        # the base, and who has not acknowledged yet
+        self.pending: dict[int, tuple[int | None, set[int]]] = {}
         self.late: list[tuple[int, int, set[str]]] = []
         self.foreign: set[tuple[str | None, str]] = set()  # that the job must not touch
         self.number = 0
@@ -115,7 +154,7 @@ class Job(RuleBasedStateMachine):
                 self.files -= {(command.location, name) for name in command.files}
         self.commands.clear()
 
-    # -- what happens --------------------------------------------------------------------------------------------------------
+    # -- what happens ------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.pending) < 3)
     @rule()
@@ -130,7 +169,9 @@ class Job(RuleBasedStateMachine):
     @precondition(lambda self: any(awaited for _, awaited in self.pending.values()))
     @rule(data=st.data())
     def acknowledge(self, data: st.DataObject) -> None:
-        number = data.draw(st.sampled_from([each for each, (_, awaited) in self.pending.items() if awaited]))
+        number = data.draw(
+            st.sampled_from([each for each, (_, awaited) in self.pending.items() if awaited])
+        )
         base, awaited = self.pending[number]
         subtask = data.draw(st.sampled_from(sorted(awaited)))
         awaited.discard(subtask)
@@ -142,14 +183,18 @@ class Job(RuleBasedStateMachine):
         """A new file or two, and any of those that the base has."""
         before = sorted(self.states[base].get(subtask, ())) if base is not None else []
         kept = data.draw(st.sets(st.sampled_from(before))) if before else set()
-        new = {f"{number}-{subtask}{letter}" for letter in data.draw(st.sets(st.sampled_from("ab")))}
+        new = {
+            f"{number}-{subtask}{letter}" for letter in data.draw(st.sets(st.sampled_from("ab")))
+        }
         self.files |= {(None, name) for name in new}
         return kept | new
 
     @precondition(lambda self: any(not awaited for _, awaited in self.pending.values()))
     @rule(data=st.data())
     def complete(self, data: st.DataObject) -> None:
-        number = data.draw(st.sampled_from([each for each, (_, awaited) in self.pending.items() if not awaited]))
+        number = data.draw(
+            st.sampled_from([each for each, (_, awaited) in self.pending.items() if not awaited])
+        )
         del self.pending[number]
         for earlier in [each for each in self.pending if each < number]:
             self.abort_one(earlier)
@@ -161,7 +206,9 @@ class Job(RuleBasedStateMachine):
     def abort(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from(sorted(self.pending)))
         base, awaited = self.pending[number]
-        self.late += [(number, subtask, self.saved(data, number, base, subtask)) for subtask in awaited]
+        self.late += [
+            (number, subtask, self.saved(data, number, base, subtask)) for subtask in awaited
+        ]
         self.abort_one(number)
 
     def abort_one(self, number: int) -> None:
@@ -177,18 +224,25 @@ class Job(RuleBasedStateMachine):
         self.store.shared.use(number, files)
         self.abort_one(number)
 
-    # -- what must hold ------------------------------------------------------------------------------------------------------
+    # -- what must hold ----------------------------------------------------------------------------
 
     def needed(self) -> set[str]:
         kept = [checkpoint.checkpoint_id for checkpoint in self.store.own]
-        return {name for number in kept + list(self.pending) for files in self.states[number].values() for name in files}
+        return {
+            name
+            for number in kept + list(self.pending)
+            for files in self.states[number].values()
+            for name in files
+        }
 
     @invariant()
     def no_checkpoint_lacks_a_file(self) -> None:
         on_disk = {name for _, name in self.files}
         assert self.needed() <= on_disk
         bases = {base for base, _ in self.pending.values() if base is not None}
-        assert {name for base in bases for files in self.states[base].values() for name in files} <= on_disk
+        assert {
+            name for base in bases for files in self.states[base].values() for name in files
+        } <= on_disk
         assert self.foreign <= self.files
 
     def teardown(self) -> None:
@@ -197,14 +251,22 @@ class Job(RuleBasedStateMachine):
         for number in list(self.pending):
             self.abort_one(number)
         newest = self.store.own[-1] if self.store.own else None
-        if self.has_claimed and newest is not None and newest.checkpoint_id == 0 and self.end is not JobState.FINISHED:
-            self.foreign = {("other/chk-0", name) for name in newest.shared_files()}  # it is not the job's after all
+        if (
+            self.has_claimed
+            and newest is not None
+            and newest.checkpoint_id == 0
+            and self.end is not JobState.FINISHED
+        ):
+            # it is not the job's after all
+            self.foreign = {("other/chk-0", name) for name in newest.shared_files()}
         self.store.job_ends(self.end)
         self.carry_out()
         for number, _, files in self.late:  # the job has ended
             self.store.shared.use(number, files)
             self.abort_one(number)
-        assert {name for _, name in self.files - self.foreign} == self.needed(), "files that nobody needs are left over, or one is missing"
+        assert {name for _, name in self.files - self.foreign} == self.needed(), (
+            "files that nobody needs are left over, or one is missing"
+        )
         assert self.foreign <= self.files
         assert self.store.shared.files == self.needed()
 

@@ -1,9 +1,10 @@
-"""Real programs in the simulated cluster: TaskExecutors and masters crash, or are taken for dead and work on; functions
-fail; messages and bytes are lost, late and cut; storage fails and hangs; jobs go on with another parallelism. What the
-sinks commit is what the undisturbed run commits, exactly; nothing is left; and a seed replays identically.
+"""Real programs in the simulated cluster: TaskExecutors and masters crash, or are taken for dead
+and work on; functions fail; messages and bytes are lost, late and cut; storage fails and hangs;
+jobs go on with another parallelism. What the sinks commit is what the undisturbed run commits,
+exactly; nothing is left; and a seed replays identically.
 
-One seed again, with every event printed: ``python -m flinkpy.testing.simulation --programs --seed 123 --trace``.
-More seeds: ``python -m flinkpy.testing.simulation --programs --seeds 0:2000 -j 2``.
+One seed again, with every event printed: ``python -m flinkpy.testing.simulation --programs --seed
+123 --trace``. More seeds: ``python -m flinkpy.testing.simulation --programs --seeds 0:2000 -j 2``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from flinkpy.core.elements import SnapshotType
 from flinkpy.core.errors import EngineError
 from flinkpy.testing.simulation.programs import program_run
 from flinkpy.testing.simulation.programs.outside_world import OutsideWorld
-from flinkpy.testing.simulation.programs.program_run import ProgramRun, expected_of, run_program_seed
+from flinkpy.testing.simulation.programs.program_run import (
+    ProgramRun,
+    expected_of,
+    run_program_seed,
+)
 from flinkpy.testing.simulation.programs.program_scenario import ProgramScenario
 from flinkpy.testing.simulation.programs.programs import PROGRAMS
 from flinkpy.testing.simulation.seeded_run import SimulationFailure
@@ -30,7 +35,9 @@ SHARD = 20
 
 # Files of a process that crashed are closed by nobody: of a real one, the system closes them.
 pytestmark = [
-    pytest.mark.slow, pytest.mark.usefixtures("quiet_engine"), pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.slow,
+    pytest.mark.usefixtures("quiet_engine"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 
@@ -41,7 +48,9 @@ def test_a_seed_that_once_found_a_bug_plays_to_its_end(seed: int) -> None:
 
 @pytest.mark.wide(but=("60]",))
 @pytest.mark.parametrize("first", range(0, PROGRAM_SEEDS, SHARD))
-def test_what_is_committed_is_what_the_undisturbed_run_commits_and_nothing_leaks(first: int) -> None:
+def test_what_is_committed_is_what_the_undisturbed_run_commits_and_nothing_leaks(
+    first: int,
+) -> None:
     for seed in range(first, first + SHARD):
         run_program_seed(seed)
 
@@ -54,10 +63,21 @@ def test_a_program_replays_identically(seed: int) -> None:
 @pytest.mark.wide
 @pytest.mark.parametrize("seed", [13, 46])
 def test_a_program_replays_identically_in_another_process(seed: int) -> None:
-    """The hashes of texts differ there, and so does the order of sets of them. One of them has databases and a savepoint."""
-    command = [sys.executable, "-m", "flinkpy.testing.simulation", "--programs", "--seed", str(seed)]
+    """The hashes of texts differ there, and so does the order of sets of them. One of them has
+    databases and a savepoint."""
+    command = [
+        sys.executable,
+        "-m",
+        "flinkpy.testing.simulation",
+        "--programs",
+        "--seed",
+        str(seed),
+    ]
     environments = [{**os.environ, "PYTHONHASHSEED": hash_seed} for hash_seed in ("1", "2")]
-    told = {subprocess.run(command, env=each, capture_output=True, text=True, check=True).stdout for each in environments}
+    told = {
+        subprocess.run(command, env=each, capture_output=True, text=True, check=True).stdout
+        for each in environments
+    }
     assert len(told) == 1
     assert repr(run_program_seed(seed)) in told.pop()
 
@@ -80,7 +100,11 @@ def test_the_seeds_see_what_they_are_for() -> None:
 def test_the_seeds_see_savepoints_of_every_kind_and_incremental_checkpoints() -> None:
     scenarios = [ProgramScenario.of(seed, tuple(PROGRAMS)) for seed in range(45, 60)]
     reports = [run_program_seed(scenario.seed) for scenario in scenarios]
-    taken = {scenario.savepoint.asked.kind for scenario, report in zip(scenarios, reports) if scenario.savepoint and report.savepoints}
+    taken = {
+        scenario.savepoint.asked.kind
+        for scenario, report in zip(scenarios, reports)
+        if scenario.savepoint and report.savepoints
+    }
     assert taken == {SnapshotType.SAVEPOINT, SnapshotType.SUSPEND, SnapshotType.TERMINATE}
     assert sum(report.shared_files for report in reports) > 100
 
@@ -93,13 +117,18 @@ def test_a_program_commits_the_same_with_any_parallelism(name: str) -> None:
         assert Counter(map(repr, expected_of(name, 3))) == expected
 
 
-def test_whatever_a_run_raises_is_told_with_how_to_see_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_a_run_raises_is_told_with_how_to_see_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def raise_bug(run: ProgramRun) -> None:
         raise KeyError("a bug")
 
     monkeypatch.setattr(ProgramRun, "run", raise_bug)
     monkeypatch.setattr(program_run, "expected_of", lambda program, parallelism: ())
-    with pytest.raises(SimulationFailure, match=r"seed 5 \(timers\): 'a bug'\n.* --programs timers --seed 5 --trace"):
+    with pytest.raises(
+        SimulationFailure,
+        match=r"seed 5 \(timers\): 'a bug'\n.* --programs timers --seed 5 --trace",
+    ):
         run_program_seed(5, ("timers",))
 
 

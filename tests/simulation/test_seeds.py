@@ -1,9 +1,10 @@
-"""At least 500 seeds: every job ends, nothing leaks, invariants hold after every event, and a seed replays identically.
-Two of five seeds have jobs with checkpoints: what their sinks commit is committed once. In three of twenty, users take savepoints and stop jobs with
-them, and other jobs go on from there: what both commit together is committed once.
+"""At least 500 seeds: every job ends, nothing leaks, invariants hold after every event, and a seed
+replays identically. Two of five seeds have jobs with checkpoints: what their sinks commit is
+committed once. In three of twenty, users take savepoints and stop jobs with them, and other jobs go
+on from there: what both commit together is committed once.
 
-One seed again, with every event printed: ``python -m flinkpy.testing.simulation --seed 123 --trace``.
-"""
+One seed again, with every event printed: ``python -m flinkpy.testing.simulation --seed 123
+--trace``."""
 
 from __future__ import annotations
 

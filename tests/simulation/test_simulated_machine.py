@@ -1,5 +1,6 @@
-"""The simulated machine keeps the promises of a real one: bytes of a connection arrive once and in order, whatever is cut or late; a lost connection,
-a dead process and a half-open connection end as they do between machines; a loop of a dead process does nothing more."""
+"""The simulated machine keeps the promises of a real one: bytes of a connection arrive once and in
+order, whatever is cut or late; a lost connection, a dead process and a half-open connection end as
+they do between machines; a loop of a dead process does nothing more."""
 
 from __future__ import annotations
 
@@ -17,13 +18,17 @@ from flinkpy.testing.simulation.machine.simulated_machine import SimulatedFileTh
 
 
 class Pair:
-    """A connection from ``a`` to ``b``, each with a loop. ``got`` is what ``b`` has read, with the error or the end that came behind it."""
+    """A connection from ``a`` to ``b``, each with a loop. ``got`` is what ``b`` has read, with the
+    error or the end that came behind it."""
 
     def __init__(self, seed: int, faults: DataFaults) -> None:
         self.network = SimulatedNetwork(seed)
         self.data = DataNetwork(self.network, faults)
         self.a, self.b = self.network.service("a"), self.network.service("b")
-        self.loops = {process.process: SimulatedLoop(process.process, process, faults) for process in (self.a, self.b)}
+        self.loops = {
+            process.process: SimulatedLoop(process.process, process, faults)
+            for process in (self.a, self.b)
+        }
         for loop in self.loops.values():
             loop.start()
         self.got = bytearray()
@@ -54,7 +59,7 @@ class Pair:
 
         def go_on() -> None:
             nonlocal left
-            left = left[self.there.send(bytes(left)):]
+            left = left[self.there.send(bytes(left)) :]
             if not left:
                 self.loops["a"].remove_writer(self.there)
 
@@ -92,7 +97,9 @@ def test_a_lost_connection_is_lost_at_both_ends() -> None:
 
 
 @pytest.mark.parametrize("half_open", [0.0, 1.0])
-def test_the_death_of_a_process_is_told_by_its_system_or_found_by_the_keepalive(half_open: float) -> None:
+def test_the_death_of_a_process_is_told_by_its_system_or_found_by_the_keepalive(
+    half_open: float,
+) -> None:
     pair = Pair(3, DataFaults(half_open=half_open, keepalive_s=7.0))
     pair.network.crash("a")
     pair.data.process_gone(pair.a)
@@ -112,14 +119,18 @@ def test_nobody_listens_where_a_process_has_died() -> None:
     assert isinstance(transport.connect_error(stream), ConnectionRefusedError)
 
 
-def work_of(kind: str, process: SimulatedRpcService) -> tuple[Callable[[Callable[[], None]], object], Callable[[], object]]:
+def work_of(
+    kind: str, process: SimulatedRpcService
+) -> tuple[Callable[[Callable[[], None]], object], Callable[[], object]]:
     """How to have something done there, and how to stop that."""
     if kind == "files":
         files = SimulatedFileThread(process, DataFaults(), lambda: 0)
         return files.run, files.stop
     loop = SimulatedLoop("loop", process, DataFaults())
     loop.start()
-    return (loop.call_soon if kind == "calls" else lambda action: loop.call_later(1.0, action)), loop.stop
+    return (
+        loop.call_soon if kind == "calls" else lambda action: loop.call_later(1.0, action)
+    ), loop.stop
 
 
 @pytest.mark.parametrize("kind", ["files", "calls", "timers"])

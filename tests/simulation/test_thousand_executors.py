@@ -1,4 +1,5 @@
-"""A big cluster: 1,000 TaskExecutors of 10 slots, and a job of 10,000 subtasks that takes all of them."""
+"""A big cluster: 1,000 TaskExecutors of 10 slots, and a job of 10,000 subtasks that takes all of
+them."""
 
 from __future__ import annotations
 
@@ -21,18 +22,25 @@ REAL_SECONDS = 20.0
 
 
 def wide_job(vertices: int) -> JobGraph:
-    """Connected all to all, each vertex in a sharing group of its own, so that every subtask needs a slot."""
+    """Connected all to all, each vertex in a sharing group of its own, so that every subtask needs
+    a slot."""
     builder = JobBuilder(JobId("wide"))
     last: JobVertex | None = None
     for number in range(vertices):
         inputs = [(last, DistributionPattern.ALL_TO_ALL)] if last is not None else []
-        last = builder.vertex(SUBTASKS // vertices, inputs, TaskBehaviour(run_s=5.0), group=f"group-{number}")
+        last = builder.vertex(
+            SUBTASKS // vertices, inputs, TaskBehaviour(run_s=5.0), group=f"group-{number}"
+        )
     return builder.build()
 
 
 @pytest.mark.parametrize("vertices", [10, 2])
-def test_ten_thousand_subtasks_are_scheduled_in_time_and_give_everything_back(vertices: int) -> None:
-    cluster = SimulatedCluster(slot_config=SlotConfig(10, idle_timeout=timedelta(seconds=30)), max_slots=SUBTASKS)
+def test_ten_thousand_subtasks_are_scheduled_in_time_and_give_everything_back(
+    vertices: int,
+) -> None:
+    cluster = SimulatedCluster(
+        slot_config=SlotConfig(10, idle_timeout=timedelta(seconds=30)), max_slots=SUBTASKS
+    )
     client = cluster.result(cluster.client())
     job = wide_job(vertices)
     began = SYSTEM_CLOCK.monotonic()

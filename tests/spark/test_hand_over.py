@@ -1,4 +1,5 @@
-"""A stream reads what Spark has computed while Spark computes the rest; and what becomes of it where Spark fails or is stopped."""
+"""A stream reads what Spark has computed while Spark computes the rest; and what becomes of it
+where Spark fails or is stopped."""
 
 from __future__ import annotations
 
@@ -15,11 +16,17 @@ from flinkpy.core.errors import JobExecutionError
 from tests.spark.test_round_trip import environment
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.spark, pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.ray,
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore"),
+]
 
 
 def gated(spark: Any, gate: Path, partitions: int = 3) -> Any:
-    """The numbers from 0 on, a thousand in each partition; the last partition is not there before the gate is."""
+    """The numbers from 0 on, a thousand in each partition; the last partition is not there before
+    the gate is."""
 
     def through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import threading
@@ -41,14 +48,19 @@ def gated(spark: Any, gate: Path, partitions: int = 3) -> Any:
     return spark.range(0, partitions * 1000, 1, partitions).mapInArrow(through, "id bigint")
 
 
-SHUT = r"the DataFrame could not be handed over: ValueError: the gate is shut; is it right by itself, df\.show\(\), and are Spark and Ray still"
+SHUT = (
+    r"the DataFrame could not be handed over: ValueError: the gate is shut; is it right by "
+    r"itself, df\.show\(\), and are Spark and Ray still"
+)
 
 
 def kept_by_spark(spark: Any) -> int:
     return len(spark.sparkContext._jsc.getPersistentRDDs())
 
 
-def test_the_first_records_are_read_before_spark_has_computed_the_last_partition(spark: Any, tmp_path: Path) -> None:
+def test_the_first_records_are_read_before_spark_has_computed_the_last_partition(
+    spark: Any, tmp_path: Path
+) -> None:
     stream = environment().from_spark(gated(spark, tmp_path / "gate"))
     with closing(stream.execute_and_collect()) as results:
         first = next(results).id
@@ -56,7 +68,9 @@ def test_the_first_records_are_read_before_spark_has_computed_the_last_partition
         assert sorted([first, *(row.id for row in results)]) == list(range(3000))
 
 
-def test_a_stream_that_runs_while_spark_computes_runs_again_when_all_is_there(spark: Any, tmp_path: Path) -> None:
+def test_a_stream_that_runs_while_spark_computes_runs_again_when_all_is_there(
+    spark: Any, tmp_path: Path
+) -> None:
     stream = environment().from_spark(gated(spark, tmp_path / "gate"))
     with closing(stream.execute_and_collect()) as results:  # is ended early
         assert next(results).id < 2000
@@ -65,15 +79,23 @@ def test_a_stream_that_runs_while_spark_computes_runs_again_when_all_is_there(sp
     assert stream.to_arrow().num_rows == 3000
 
 
-def test_several_frames_of_which_none_is_there_yet_go_into_one_job(spark: Any, tmp_path: Path) -> None:
+def test_several_frames_of_which_none_is_there_yet_go_into_one_job(
+    spark: Any, tmp_path: Path
+) -> None:
     (tmp_path / "gate").touch()
     env = environment()
-    streams = [env.from_spark(gated(spark, tmp_path / "gate", partitions)) for partitions in (1, 2, 3)]
-    assert sorted(streams[0].union(*streams[1:]).to_arrow().column("id").to_pylist()) == sorted([*range(1000), *range(2000), *range(3000)])
+    streams = [
+        env.from_spark(gated(spark, tmp_path / "gate", partitions)) for partitions in (1, 2, 3)
+    ]
+    assert sorted(streams[0].union(*streams[1:]).to_arrow().column("id").to_pylist()) == sorted(
+        [*range(1000), *range(2000), *range(3000)]
+    )
 
 
 @pytest.mark.parametrize("executed", ["before", "afterwards"])
-def test_a_job_of_a_frame_that_spark_cannot_compute_ends_with_spark_s_reason(spark: Any, tmp_path: Path, executed: str) -> None:
+def test_a_job_of_a_frame_that_spark_cannot_compute_ends_with_spark_s_reason(
+    spark: Any, tmp_path: Path, executed: str
+) -> None:
     kept = kept_by_spark(spark)
     env = environment().enable_checkpointing(100)  # restarts by default
     stream = env.from_spark(gated(spark, tmp_path / "gate"))
@@ -91,7 +113,11 @@ def test_a_job_of_a_frame_that_spark_cannot_compute_ends_with_spark_s_reason(spa
 
 
 def test_an_error_of_spark_s_own_functions_is_named_too(spark: Any) -> None:
-    stream = environment().from_spark(spark.range(0, 10, 1, 2).selectExpr("assert_true(id < 9, 'nine is too many') as checked", "id"))
+    stream = environment().from_spark(
+        spark.range(0, 10, 1, 2).selectExpr(
+            "assert_true(id < 9, 'nine is too many') as checked", "id"
+        )
+    )
     with pytest.raises(JobExecutionError, match=r"could not be handed over: .*nine is too many"):
         stream.to_arrow()
 
@@ -112,14 +138,19 @@ def test_a_frame_with_a_shuffle_and_one_that_spark_has_cached_come(spark: Any) -
     cached = spark.range(0, 1000, 1, 2).cache()
     try:
         grouped = cached.selectExpr("id % 10 as k").groupBy("k").count()
-        assert sorted(environment().from_spark(grouped).to_arrow().to_pylist(), key=str) == [{"k": k, "count": 100} for k in range(10)]
+        assert sorted(environment().from_spark(grouped).to_arrow().to_pylist(), key=str) == [
+            {"k": k, "count": 100} for k in range(10)
+        ]
         assert environment().from_spark(cached).to_arrow().num_rows == 1000
     finally:
         cached.unpersist()
 
 
 def test_only_the_records_asked_for_are_taken(spark: Any) -> None:
-    assert len(environment().from_spark(spark.range(0, 100_000, 1, 4)).execute_and_collect(limit=5)) == 5
+    assert (
+        len(environment().from_spark(spark.range(0, 100_000, 1, 4)).execute_and_collect(limit=5))
+        == 5
+    )
 
 
 def runs(spark: Any, execute: Callable[[Any], None]) -> None:

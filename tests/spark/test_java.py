@@ -23,17 +23,32 @@ def packaged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_packaged", lambda: None)
 
 
-@pytest.mark.parametrize(("said", "version"), [
-    ('openjdk version "17.0.9" 2023-10-17', 17), ('java version "1.8.0_381"', 8), ('openjdk version "21" 2023-09-19', 21),
-    ('openjdk version "11.0.2" 2019-01-15', 11), ('openjdk version "22-ea" 2024', 22), ("bash: java: not found", None), ("", None)])
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ('openjdk version "17.0.9" 2023-10-17', 17),
+        ('java version "1.8.0_381"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('openjdk version "11.0.2" 2019-01-15', 11),
+        ('openjdk version "22-ea" 2024', 22),
+        ("bash: java: not found", None),
+        ("", None),
+    ],
+)
 def test_the_feature_version_is_read_from_what_java_prints(said: str, version: int | None) -> None:
     assert java.parse_version(said) == version
 
 
-def test_java_home_comes_before_the_path_and_the_path_before_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_comes_before_the_path_and_the_path_before_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home, on_path, package = tmp_path / "home", tmp_path / "path", tmp_path / "package"
     fake_java(home, "17.0.1"), fake_java(on_path, "11.0.1")
-    monkeypatch.setattr(java, "_packaged", lambda: fake_java(package, "17.0.9") if not package.exists() else package / "bin" / "java")
+    monkeypatch.setattr(
+        java,
+        "_packaged",
+        lambda: fake_java(package, "17.0.9") if not package.exists() else package / "bin" / "java",
+    )
     assert java.java_home({"JAVA_HOME": str(home), "PATH": str(on_path / "bin")}) == home
     assert java.java_home({"PATH": str(on_path / "bin")}) == on_path
     assert java.java_home({"PATH": ""}) == package
@@ -50,7 +65,9 @@ def test_a_java_home_without_a_java_is_no_java(tmp_path: Path) -> None:
     assert java.java_home({"JAVA_HOME": str(tmp_path), "PATH": ""}) is None
 
 
-def test_the_java_found_goes_to_the_front_of_this_process_s_path_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_java_found_goes_to_the_front_of_this_process_s_path_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_java(tmp_path, "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", "/nowhere")
@@ -60,10 +77,15 @@ def test_the_java_found_goes_to_the_front_of_this_process_s_path_once(tmp_path: 
     assert os.environ["PATH"] == f"{tmp_path}/bin{os.pathsep}/nowhere"
 
 
-def test_without_a_fitting_java_the_error_tells_what_was_seen_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_fitting_java_the_error_tells_what_was_seen_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(ResourceUnavailableError, match=r"there is no Java on this machine\. Spark needs Java 8, 11 or 17: `pip install"):
+    with pytest.raises(
+        ResourceUnavailableError,
+        match=r"there is no Java on this machine\. Spark needs Java 8, 11 or 17: `pip install",
+    ):
         java.use_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     command = fake_java(tmp_path, "21.0.1")
@@ -71,7 +93,9 @@ def test_without_a_fitting_java_the_error_tells_what_was_seen_and_what_to_do(tmp
         java.use_java()
 
 
-def test_a_java_is_linked_beside_the_interpreter_and_a_wrong_link_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_is_linked_beside_the_interpreter_and_a_wrong_link_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_java(tmp_path / "good", "17.0.1"), fake_java(tmp_path / "new", "21.0.1")
     folder = tmp_path / "environment"
     folder.mkdir()

@@ -12,7 +12,12 @@ from tests.kafka.broker import Broker
 from tests.kafka.test_kafka_to_s3 import filled, wanted
 from tests.s3.server import Bucket
 
-pytestmark = [pytest.mark.spark, pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.ray,
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore"),
+]
 
 
 def test_spark_sums_up_every_order_once(spark: Any, broker: Broker, bucket: Bucket) -> None:
@@ -23,4 +28,6 @@ def test_spark_sums_up_every_order_once(spark: Any, broker: Broker, bucket: Buck
         orders[day, shop] += 1
         cents[day, shop] += price
     found = sales(lake_in_spark(spark, lake)).collect()
-    assert [(row.day, row.shop, row.orders, row.cents) for row in found] == [(*place, orders[place], cents[place]) for place in sorted(orders)]
+    assert [(row.day, row.shop, row.orders, row.cents) for row in found] == [
+        (*place, orders[place], cents[place]) for place in sorted(orders)
+    ]

@@ -1,4 +1,5 @@
-"""Ten million rows there and back, through an object store that holds a third of them at a time, in workers of bounded memory."""
+"""Ten million rows there and back, through an object store that holds a third of them at a time, in
+workers of bounded memory."""
 
 from __future__ import annotations
 
@@ -12,18 +13,30 @@ import pytest
 from tests.spark.test_round_trip import environment
 from tests.spark_session import OBJECT_STORE_BYTES
 
-pytestmark = [pytest.mark.spark, pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.ray,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore"),
+]
 
 ROWS = 10_000_000
-COLUMNS = ("id", "cast(id % 1000 as int) as key", "id * 0.5 as price", "timestamp_millis(1356998400000 + id * 10) as at",
-           "concat('customer ', id % 5000) as name")
+COLUMNS = (
+    "id",
+    "cast(id % 1000 as int) as key",
+    "id * 0.5 as price",
+    "timestamp_millis(1356998400000 + id * 10) as at",
+    "concat('customer ', id % 5000) as name",
+)
 WORKER_MB = 450  # of its own memory, the store's not counted: an idle one has 120
 EXECUTOR_MB = 1900  # a heap of 1 GB, and what Java needs beside it
 
 
 @contextmanager
 def most_memory() -> Iterator[dict[str, int]]:
-    """The most that any Ray worker and any Java process of this test's cluster had for itself (MB), and the object store."""
+    """The most that any Ray worker and any Java process of this test's cluster had for itself (MB),
+    and the object store."""
     import psutil
     import ray
 
@@ -35,7 +48,13 @@ def most_memory() -> Iterator[dict[str, int]]:
             for process in psutil.Process().children(recursive=True):
                 try:
                     name = " ".join(process.cmdline()[:1])
-                    kind = "worker" if name.startswith("ray::") else "java" if name.endswith("java") else None
+                    kind = (
+                        "worker"
+                        if name.startswith("ray::")
+                        else "java"
+                        if name.endswith("java")
+                        else None
+                    )
                     if kind is not None:
                         memory = process.memory_info()
                         most[kind] = max(most[kind], (memory.rss - memory.shared) >> 20)
@@ -57,7 +76,15 @@ def test_ten_million_rows_go_there_and_back_in_bounded_memory(spark: Any) -> Non
     frame = spark.range(0, ROWS, 1, 40).selectExpr(*COLUMNS)
     with most_memory() as most:
         back = environment().from_spark(frame).to_spark(spark)
-        wanted = ("count(id)", "sum(id)", "sum(key)", "sum(price)", "max(at)", "sum(length(name))", "bit_xor(xxhash64(id, key, price, at, name))")
+        wanted = (
+            "count(id)",
+            "sum(id)",
+            "sum(key)",
+            "sum(price)",
+            "max(at)",
+            "sum(length(name))",
+            "bit_xor(xxhash64(id, key, price, at, name))",
+        )
         assert back.selectExpr(*wanted).collect() == frame.selectExpr(*wanted).collect()
     print(f"most memory, in MB: {most}")
     assert 0 < most["worker"] < WORKER_MB, most

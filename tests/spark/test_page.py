@@ -30,7 +30,9 @@ def test_the_frames_on_the_page_about_ray_give_what_it_says(tmp_path: Path) -> N
 @pytest.mark.ray
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", range(len(blocks(ROOT / "docs" / "spark.md"))))
-def test_the_programs_on_the_page_about_spark_give_what_it_says(number: int, tmp_path: Path) -> None:
+def test_the_programs_on_the_page_about_spark_give_what_it_says(
+    number: int, tmp_path: Path
+) -> None:
     pytest.importorskip("pyspark", reason="needs flinkpy[spark]")
     pytest.importorskip("raydp", reason="needs flinkpy[spark]")
     code, text = blocks(ROOT / "docs" / "spark.md")[number]

@@ -1,4 +1,5 @@
-"""The contract of state holds for every backend: modules that use ``each_backend`` run once with each."""
+"""The contract of state holds for every backend: modules that use ``each_backend`` run once with
+each."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ from flinkpy.state.ttl.config import StateTtlConfig
 
 MAX_PARALLELISM = 128
 KINDS = ("hashmap", "rocksdb")
-_IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # opening a database waits for the disk, twenty times as long
+# opening a database waits for the disk, twenty times as long
+_IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 _AT_ONCE = 24  # backends open at the same time; a test that makes more has done with the first ones
 
 at_hand = ["hashmap"]  # which kind the tests run with: see conftest.py
@@ -52,7 +53,11 @@ class Mean:
 
 
 def backend(
-    clock: ManualClock | None = None, groups: range = range(MAX_PARALLELISM), *, max_parallelism: int = MAX_PARALLELISM, kind: str | None = None,
+    clock: ManualClock | None = None,
+    groups: range = range(MAX_PARALLELISM),
+    *,
+    max_parallelism: int = MAX_PARALLELISM,
+    kind: str | None = None,
 ) -> TableBackend:
     """A backend; nobody needs to close it."""
     clock = clock or ManualClock()
@@ -101,8 +106,13 @@ def seconds(count: float) -> StateTtlConfig.Builder:
 def contents(of: TableBackend, made: dict[str, Any]) -> dict[Any, dict[str, Any]]:
     """What all states hold, read through the states."""
     found: dict[Any, dict[str, Any]] = {}
-    readers: dict[str, Callable[[Any], Any]] = {"value": lambda s: s.value(), "list": lambda s: s.get(), "map": lambda s: dict(s.items()),
-               "reducing": lambda s: s.get(), "aggregating": lambda s: s.get()}
+    readers: dict[str, Callable[[Any], Any]] = {
+        "value": lambda s: s.value(),
+        "list": lambda s: s.get(),
+        "map": lambda s: dict(s.items()),
+        "reducing": lambda s: s.get(),
+        "aggregating": lambda s: s.get(),
+    }
     for name, state in made.items():
         for key in of.keys(name):
             of.current.key = key

@@ -43,7 +43,9 @@ def extended(one: list[int], other: list[int]) -> list[int]:
 
 
 KINDS = ["value", "list", "map", "reducing", "aggregating", "engine"]
-STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 3), st.integers(0, 9)), max_size=30)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(KINDS), st.integers(0, 3), st.integers(0, 9)), max_size=30
+)
 
 
 class States:
@@ -51,11 +53,17 @@ class States:
 
     def __init__(self, made: TableBackend) -> None:
         self.backend = made
-        self.value: Any = self.backend.state(ValueStateDescriptor("value", Types.PICKLED_BYTE_ARRAY()))
+        self.value: Any = self.backend.state(
+            ValueStateDescriptor("value", Types.PICKLED_BYTE_ARRAY())
+        )
         self.list: Any = self.backend.state(ListStateDescriptor("list", Types.LONG()))
         self.map: Any = self.backend.state(MapStateDescriptor("map", Types.LONG(), Types.LONG()))
-        self.reducing: Any = self.backend.state(ReducingStateDescriptor("reducing", extended, Types.PICKLED_BYTE_ARRAY()))
-        self.aggregating: Any = self.backend.state(AggregatingStateDescriptor("aggregating", Gather(), Types.PICKLED_BYTE_ARRAY()))
+        self.reducing: Any = self.backend.state(
+            ReducingStateDescriptor("reducing", extended, Types.PICKLED_BYTE_ARRAY())
+        )
+        self.aggregating: Any = self.backend.state(
+            AggregatingStateDescriptor("aggregating", Gather(), Types.PICKLED_BYTE_ARRAY())
+        )
         self.engine = self.backend.engine_values("_engine")
 
     def step(self, kind: str, key: int, value: int) -> None:

@@ -1,5 +1,6 @@
-"""What a heap backend writes is what it held at the freeze, however much happens while it is written; and nobody who reads and writes its states can
-see that they are frozen. The specification is plain dicts, and deep copies of them."""
+"""What a heap backend writes is what it held at the freeze, however much happens while it is
+written; and nobody who reads and writes its states can see that they are frozen. The specification
+is plain dicts, and deep copies of them."""
 
 from __future__ import annotations
 
@@ -29,9 +30,25 @@ from tests.state.test_freezing import Gather, extended
 
 KEYS = st.sampled_from([0, 1, True, "a", ("a", NAN)])
 NUMBERS = st.integers(0, 3)
-ACTIONS = st.sampled_from([
-    "end batch", "value update", "value clear", "list add", "list clear", "map put", "map remove", "map clear", "reducing add", "reducing clear",
-    "aggregating add", "aggregating clear", f"{RUNNING_RESULT} list", f"{RUNNING_RESULT} pair", "_engine change"])
+ACTIONS = st.sampled_from(
+    [
+        "end batch",
+        "value update",
+        "value clear",
+        "list add",
+        "list clear",
+        "map put",
+        "map remove",
+        "map clear",
+        "reducing add",
+        "reducing clear",
+        "aggregating add",
+        "aggregating clear",
+        f"{RUNNING_RESULT} list",
+        f"{RUNNING_RESULT} pair",
+        "_engine change",
+    ]
+)
 STEPS = st.lists(st.tuples(ACTIONS, KEYS, NUMBERS), min_size=4, max_size=12)
 FOREVER = seconds(10**6)
 AT_ONCE, MOST = Layers.at_once, Layers.most
@@ -40,8 +57,12 @@ AT_ONCE, MOST = Layers.at_once, Layers.most
 def descriptors(expires: bool) -> list[StateDescriptor]:
     pickled = Types.PICKLED_BYTE_ARRAY()
     made: list[StateDescriptor] = [
-        ValueStateDescriptor("value", pickled), ListStateDescriptor("list", pickled), MapStateDescriptor("map", Types.LONG(), pickled),
-        ReducingStateDescriptor("reducing", extended, pickled), AggregatingStateDescriptor("aggregating", Gather(), pickled)]
+        ValueStateDescriptor("value", pickled),
+        ListStateDescriptor("list", pickled),
+        MapStateDescriptor("map", Types.LONG(), pickled),
+        ReducingStateDescriptor("reducing", extended, pickled),
+        AggregatingStateDescriptor("aggregating", Gather(), pickled),
+    ]
     if expires:
         for each in made:
             each.enable_time_to_live(FOREVER.cleanup_incrementally(2, False).build())
@@ -51,12 +72,27 @@ def descriptors(expires: bool) -> list[StateDescriptor]:
 class Frozen(RuleBasedStateMachine):
     """``held``: what the backend should hold, by state and key."""
 
-    @initialize(copied_at_once=st.sampled_from([0, 2, 1 << 15]), moved_at_once=st.sampled_from([1, 2, 256]), most=st.sampled_from([2, 3, 8]),
-                expires=st.booleans(), steps=STEPS)
-    def begin(self, copied_at_once: int, moved_at_once: int, most: int, expires: bool, steps: list[tuple[str, Any, int]]) -> None:
+    @initialize(
+        copied_at_once=st.sampled_from([0, 2, 1 << 15]),
+        moved_at_once=st.sampled_from([1, 2, 256]),
+        most=st.sampled_from([2, 3, 8]),
+        expires=st.booleans(),
+        steps=STEPS,
+    )
+    def begin(
+        self,
+        copied_at_once: int,
+        moved_at_once: int,
+        most: int,
+        expires: bool,
+        steps: list[tuple[str, Any, int]],
+    ) -> None:
         Layers.at_once, Layers.most = moved_at_once, most
         self.copied_at_once, self.expires = copied_at_once, expires
-        self.held: dict[str, dict[Any, Any]] = {each.name: {} for each in descriptors(False)} | {RUNNING_RESULT: {}, "_engine": {}}
+        self.held: dict[str, dict[Any, Any]] = {each.name: {} for each in descriptors(False)} | {
+            RUNNING_RESULT: {},
+            "_engine": {},
+        }
         self.frozen: list[tuple[Any, Any]] = []
         self.written: list[tuple[bytes, Any]] = []
         self.backend, self.states = self.made()
@@ -69,14 +105,18 @@ class Frozen(RuleBasedStateMachine):
         backend = HeapKeyedStateBackend(128, range(128), ManualClock(), self.copied_at_once)
         if snapshot is not None:
             backend.restore(snapshot)
-        states: dict[str, Any] = {each.name: backend.state(each) for each in descriptors(self.expires)}
-        return backend, states | {name: backend.engine_values(name) for name in (RUNNING_RESULT, "_engine")}
+        states: dict[str, Any] = {
+            each.name: backend.state(each) for each in descriptors(self.expires)
+        }
+        return backend, states | {
+            name: backend.engine_values(name) for name in (RUNNING_RESULT, "_engine")
+        }
 
     def at(self, key: Any) -> Any:
         self.backend.current.key = key = canonical_key(key)
         return key
 
-    # -- what the program does -------------------------------------------------------------------------------------------------
+    # -- what the program does ---------------------------------------------------------------------
 
     @rule(steps=STEPS)
     def go_on(self, steps: list[tuple[str, Any, int]]) -> None:
@@ -130,7 +170,7 @@ class Frozen(RuleBasedStateMachine):
             entries.clear()
         self.backend.forget_all()
 
-    # -- what checkpoints do -----------------------------------------------------------------------------------------------------
+    # -- what checkpoints do -----------------------------------------------------------------------
 
     @precondition(lambda self: len(self.frozen) < 5)
     @rule()
@@ -165,10 +205,13 @@ class Frozen(RuleBasedStateMachine):
         self.backend, self.states = self.made(written)
         self.frozen = []
         found = contents((self.backend, self.states))
-        self.held = {name: {key: copy.deepcopy(held[name][key]) for key in dict.fromkeys(self.keys_of(name))} for name in held}
+        self.held = {
+            name: {key: copy.deepcopy(held[name][key]) for key in dict.fromkeys(self.keys_of(name))}
+            for name in held
+        }
         assert found == shown(self.held)
 
-    # -- what holds ----------------------------------------------------------------------------------------------------------------
+    # -- what holds --------------------------------------------------------------------------------
 
     def keys_of(self, name: str) -> list[Any]:
         return list(self.backend.keys(name))
@@ -205,7 +248,9 @@ def contents(made: tuple[HeapKeyedStateBackend, dict[str, Any]]) -> dict[str, di
 
 
 def shown(held: dict[str, dict[Any, Any]]) -> dict[str, dict[str, Any]]:
-    return {name: {repr(key): value for key, value in entries.items()} for name, entries in held.items()}
+    return {
+        name: {repr(key): value for key, value in entries.items()} for name, entries in held.items()
+    }
 
 
 TestFrozen = Frozen.TestCase

@@ -1,4 +1,5 @@
-"""RocksDB state saved by files: each checkpoint gives back what was frozen, whatever parallelism and backend it is restored with."""
+"""RocksDB state saved by files: each checkpoint gives back what was frozen, whatever parallelism
+and backend it is restored with."""
 
 from __future__ import annotations
 
@@ -28,7 +29,16 @@ from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
 from flinkpy.state.saved_state import FrozenInPieces, SavedState
 from flinkpy.state.table_backend import TableBackend
 from flinkpy.testing.simulation.simulated_file_store import SimulatedFileStore
-from tests.state.helpers import _IN_MEMORY, MAX_PARALLELISM, backend, close_all, contents, descriptors, seconds, states
+from tests.state.helpers import (
+    _IN_MEMORY,
+    MAX_PARALLELISM,
+    backend,
+    close_all,
+    contents,
+    descriptors,
+    seconds,
+    states,
+)
 
 pytest.importorskip("rocksdict")
 
@@ -40,7 +50,9 @@ def closed_in_the_end() -> Iterator[None]:
 
 
 def incremental(groups: range = range(MAX_PARALLELISM)) -> RocksDBKeyedStateBackend:
-    return RocksDBKeyedStateBackend(MAX_PARALLELISM, groups, ManualClock(), RocksDBConfig(_IN_MEMORY, incremental=True))
+    return RocksDBKeyedStateBackend(
+        MAX_PARALLELISM, groups, ManualClock(), RocksDBConfig(_IN_MEMORY, incremental=True)
+    )
 
 
 @dataclass
@@ -57,7 +69,9 @@ class Checkpoints:
 
     def __init__(self) -> None:
         store = SimulatedFileStore()
-        self.storage = FileCheckpointStorage("/checkpoints", JobId("job"), threshold=0, stores=lambda _: store)
+        self.storage = FileCheckpointStorage(
+            "/checkpoints", JobId("job"), threshold=0, stores=lambda _: store
+        )
         self.number = 0
 
     def save(self, *backends: TableBackend, bases: Sequence[Saved] = ()) -> list[Saved]:
@@ -67,7 +81,12 @@ class Checkpoints:
             frozen = each.freeze(in_pieces=True)
             assert isinstance(frozen, FrozenInPieces)
             with self.storage.state_writer(self.number, f"0a-{subtask}", 0) as writer:
-                found.append(Saved(*frozen.write_pieces(bases[subtask].pieces if bases else None, writer), self.number))
+                found.append(
+                    Saved(
+                        *frozen.write_pieces(bases[subtask].pieces if bases else None, writer),
+                        self.number,
+                    )
+                )
         return found
 
     def reader(self, checkpoint_id: int) -> StateReader:
@@ -75,10 +94,27 @@ class Checkpoints:
 
     def share(self, saved: Sequence[Saved], groups: range, kind: str = "rocksdb") -> SavedState:
         rest = saved[0].rest
-        values = {"state.backend.type": kind, "state.backend.rocksdb.localdir": _IN_MEMORY, "execution.checkpointing.incremental": True}
-        return with_pieces(SavedState(rest), [each.pieces for each in saved], self.reader(saved[0].checkpoint_id), MAX_PARALLELISM, groups, values)
+        values = {
+            "state.backend.type": kind,
+            "state.backend.rocksdb.localdir": _IN_MEMORY,
+            "execution.checkpointing.incremental": True,
+        }
+        return with_pieces(
+            SavedState(rest),
+            [each.pieces for each in saved],
+            self.reader(saved[0].checkpoint_id),
+            MAX_PARALLELISM,
+            groups,
+            values,
+        )
 
-    def restore(self, saved: Sequence[Saved], into: TableBackend, groups: range = range(MAX_PARALLELISM), kind: str = "rocksdb") -> TableBackend:
+    def restore(
+        self,
+        saved: Sequence[Saved],
+        into: TableBackend,
+        groups: range = range(MAX_PARALLELISM),
+        kind: str = "rocksdb",
+    ) -> TableBackend:
         share = self.share(saved, groups, kind)
         if share.pieces is not None:
             into.restore_pieces(share.pieces)
@@ -93,7 +129,14 @@ def checkpoints() -> Checkpoints:
 
 
 KEYS = st.sampled_from([1, 2, True, 1.5, "a", ("a", 1), None, float("nan"), -0.0])
-STEPS = st.lists(st.tuples(st.sampled_from(["value", "list", "map", "reducing", "aggregating", "clear"]), KEYS, st.integers(0, 9)), max_size=20)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["value", "list", "map", "reducing", "aggregating", "clear"]),
+        KEYS,
+        st.integers(0, 9),
+    ),
+    max_size=20,
+)
 
 
 def play(into: TableBackend, made: dict[str, Any], steps: Sequence[tuple[str, Any, int]]) -> None:
@@ -111,14 +154,30 @@ def play(into: TableBackend, made: dict[str, Any], steps: Sequence[tuple[str, An
 
 def held(by: TableBackend, made: dict[str, Any]) -> list[str]:
     """What the states hold, as text: with NaN, and with keys of the type that they came with."""
-    return sorted(repr((key, {name: sorted(value.items()) if isinstance(value, dict) else value for name, value in each.items()}))
-                  for key, each in contents(by, made).items())
+    return sorted(
+        repr(
+            (
+                key,
+                {
+                    name: sorted(value.items()) if isinstance(value, dict) else value
+                    for name, value in each.items()
+                },
+            )
+        )
+        for key, each in contents(by, made).items()
+    )
 
 
 @example(rounds=[[("list", 1, 0), ("list", True, 0)]], after=[], restores="hashmap")
 @settings(max_examples=40, deadline=None)
-@given(rounds=st.lists(STEPS, min_size=1, max_size=4), after=STEPS, restores=st.sampled_from(["rocksdb", "hashmap"]))
-def test_each_of_several_checkpoints_gives_back_what_was_frozen(rounds: list[Any], after: Any, restores: str) -> None:
+@given(
+    rounds=st.lists(STEPS, min_size=1, max_size=4),
+    after=STEPS,
+    restores=st.sampled_from(["rocksdb", "hashmap"]),
+)
+def test_each_of_several_checkpoints_gives_back_what_was_frozen(
+    rounds: list[Any], after: Any, restores: str
+) -> None:
     checkpoints = Checkpoints()
     subject, plain = incremental(), backend(kind="hashmap")
     made, wanted = states(subject), states(plain)
@@ -129,7 +188,9 @@ def test_each_of_several_checkpoints_gives_back_what_was_frozen(rounds: list[Any
         saved = checkpoints.save(subject, bases=saved)
     expected = held(plain, wanted)
     play(subject, made, after)
-    again = checkpoints.restore(saved, incremental() if restores == "rocksdb" else backend(kind="hashmap"), kind=restores)
+    again = checkpoints.restore(
+        saved, incremental() if restores == "rocksdb" else backend(kind="hashmap"), kind=restores
+    )
     found = states(again)
     assert held(again, found) == expected
     play(again, found, after)  # and it goes on as the other would have
@@ -142,27 +203,43 @@ def test_each_of_several_checkpoints_gives_back_what_was_frozen(rounds: list[Any
 @pytest.mark.wide(but=("128", "rocksdb-2-1"))
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3), (3, 2), (4, 4), (1, 5)])
 @pytest.mark.parametrize("kind", ["rocksdb", "hashmap"])
-def test_state_moves_by_key_groups_with_another_parallelism(before: int, after: int, kind: str, checkpoints: Checkpoints) -> None:
+def test_state_moves_by_key_groups_with_another_parallelism(
+    before: int, after: int, kind: str, checkpoints: Checkpoints
+) -> None:
     keys, wanted = [*range(300), *map(str, range(50)), None, 0.5], dict[Any, Any]()
-    backends = [incremental(key_group_range(subtask, MAX_PARALLELISM, before)) for subtask in range(before)]
+    backends = [
+        incremental(key_group_range(subtask, MAX_PARALLELISM, before)) for subtask in range(before)
+    ]
     for subtask, subject in enumerate(backends):
-        order = ["list", "map", "value"] if subtask % 2 else ["value", "list", "map"]  # so that states have other numbers in each
+        # so that states have other numbers in each
+        order = ["list", "map", "value"] if subtask % 2 else ["value", "list", "map"]
         made = {name: subject.state(descriptors()[name]) for name in order}
         for key in keys:
             if key_group(key, MAX_PARALLELISM) in key_group_range(subtask, MAX_PARALLELISM, before):
-                play(subject, made, [("value", key, 7), ("list", key, 1), ("list", key, 2), ("map", key, 3)])
+                play(
+                    subject,
+                    made,
+                    [("value", key, 7), ("list", key, 1), ("list", key, 2), ("map", key, 3)],
+                )
                 wanted[key] = {"value": 7, "list": [1, 2], "map": {"3": 3}}
     saved = checkpoints.save(*backends)
     found: dict[Any, Any] = {}
     for subtask in range(after):
         groups = key_group_range(subtask, MAX_PARALLELISM, after)
-        owners = [saved[each] for each in range(before) if meet(key_group_range(each, MAX_PARALLELISM, before), groups)]
-        new: TableBackend = incremental(groups) if kind == "rocksdb" else backend(groups=groups, kind="hashmap")
+        owners = [
+            saved[each]
+            for each in range(before)
+            if meet(key_group_range(each, MAX_PARALLELISM, before), groups)
+        ]
+        new: TableBackend = (
+            incremental(groups) if kind == "rocksdb" else backend(groups=groups, kind="hashmap")
+        )
         checkpoints.restore(owners, new, groups, kind)
         made = {name: new.state(descriptors()[name]) for name in ("value", "list", "map")}
         for key in new.keys("list"):
             assert key_group(key, MAX_PARALLELISM) in groups
-            play(new, made, [("list", key, 5)])  # behind the others, whichever database its numbers came from
+            # behind the others, whichever database its numbers came from
+            play(new, made, [("list", key, 5)])
         found |= contents(new, made)
         new.freeze()  # no key is a stray
     assert found == {key: {**each, "list": [1, 2, 5]} for key, each in wanted.items()}
@@ -181,21 +258,30 @@ def fill(subject: TableBackend, keys: Iterator[int] | range, value: int) -> None
         state.update(value)
 
 
-def test_files_of_the_checkpoint_that_it_builds_on_are_not_written_again(checkpoints: Checkpoints) -> None:
+def test_files_of_the_checkpoint_that_it_builds_on_are_not_written_again(
+    checkpoints: Checkpoints,
+) -> None:
     subject = incremental()
     fill(subject, range(20_000), 1)
     first = checkpoints.save(subject)
     fill(subject, range(0, 20_000, 100), 2)
     second, anew = checkpoints.save(subject, bases=first), checkpoints.save(subject)
-    files = [{name for name in saved.pieces.pieces if name.endswith(".sst")} for (saved,) in (first, second, anew)]
+    files = [
+        {name for name in saved.pieces.pieces if name.endswith(".sst")}
+        for (saved,) in (first, second, anew)
+    ]
     assert files[0] < files[1] == files[2]
     assert all(second[0].pieces.pieces[name] is first[0].pieces.pieces[name] for name in files[0])
-    assert not {each.shared_file for each in anew[0].pieces.pieces.values()} & {each.shared_file for each in first[0].pieces.pieces.values()} - {None}
+    assert not {each.shared_file for each in anew[0].pieces.pieces.values()} & {
+        each.shared_file for each in first[0].pieces.pieces.values()
+    } - {None}
     new = sum(second[0].pieces.pieces[name].length for name in files[1] - files[0])
     assert new < 0.03 * sum(first[0].pieces.pieces[name].length for name in files[0])
 
 
-def test_a_backend_that_was_restored_builds_on_what_it_was_restored_from(checkpoints: Checkpoints) -> None:
+def test_a_backend_that_was_restored_builds_on_what_it_was_restored_from(
+    checkpoints: Checkpoints,
+) -> None:
     subject = incremental()
     fill(subject, range(5_000), 1)
     first = checkpoints.save(subject)
@@ -213,7 +299,9 @@ def test_a_backend_that_was_restored_builds_on_what_it_was_restored_from(checkpo
     assert not checkpoints.share(first, range(64)).pieces.is_as_saved  # type: ignore[union-attr]
 
 
-def test_a_database_goes_on_without_the_option_and_saves_as_a_whole_then(checkpoints: Checkpoints) -> None:
+def test_a_database_goes_on_without_the_option_and_saves_as_a_whole_then(
+    checkpoints: Checkpoints,
+) -> None:
     subject, saved = incremental(), list[Saved]()
     for value in range(20):  # so that RocksDB merges files by size
         fill(subject, range(value, 3_000, 3), value)
@@ -228,13 +316,24 @@ def test_a_database_goes_on_without_the_option_and_saves_as_a_whole_then(checkpo
     held_again: Any = again.state(ValueStateDescriptor("value", Types.LONG()))
     for key in range(3_000):
         plain.current.key = again.current.key = key
-        wanted = 77 if key < 1_000 else max(value for value in range(20) if key >= value and (key - value) % 3 == 0)
+        wanted = (
+            77
+            if key < 1_000
+            else max(value for value in range(20) if key >= value and (key - value) % 3 == 0)
+        )
         assert (state.value(), held_again.value()) == (wanted, wanted)
 
 
-def test_the_files_are_written_after_the_backend_was_closed_and_nothing_stays_on_the_disk(checkpoints: Checkpoints, tmp_path: Path) -> None:
+def test_the_files_are_written_after_the_backend_was_closed_and_nothing_stays_on_the_disk(
+    checkpoints: Checkpoints, tmp_path: Path
+) -> None:
     local = tmp_path / "local"
-    subject = RocksDBKeyedStateBackend(MAX_PARALLELISM, range(MAX_PARALLELISM), ManualClock(), RocksDBConfig(str(local), incremental=True))
+    subject = RocksDBKeyedStateBackend(
+        MAX_PARALLELISM,
+        range(MAX_PARALLELISM),
+        ManualClock(),
+        RocksDBConfig(str(local), incremental=True),
+    )
     fill(subject, range(100), 1)
     written, whole, dropped = (subject.freeze(in_pieces=True) for _ in range(3))
     subject.close()
@@ -250,11 +349,15 @@ def test_the_files_are_written_after_the_backend_was_closed_and_nothing_stays_on
 
 def test_expiring_values_go_on_as_old_as_they_were(checkpoints: Checkpoints) -> None:
     clock = ManualClock()
-    subject = RocksDBKeyedStateBackend(MAX_PARALLELISM, range(MAX_PARALLELISM), clock, RocksDBConfig(_IN_MEMORY, incremental=True))
+    subject = RocksDBKeyedStateBackend(
+        MAX_PARALLELISM, range(MAX_PARALLELISM), clock, RocksDBConfig(_IN_MEMORY, incremental=True)
+    )
     made = states(subject, seconds(10).build())
     play(subject, made, [("value", 1, 7), ("list", 1, 1)])
     saved = checkpoints.save(subject)
-    again = RocksDBKeyedStateBackend(MAX_PARALLELISM, range(MAX_PARALLELISM), clock, RocksDBConfig(_IN_MEMORY, incremental=True))
+    again = RocksDBKeyedStateBackend(
+        MAX_PARALLELISM, range(MAX_PARALLELISM), clock, RocksDBConfig(_IN_MEMORY, incremental=True)
+    )
     checkpoints.restore(saved, again)
     found = states(again, seconds(10).build())
     again.current.key = 1
@@ -277,7 +380,9 @@ class Local:
         return self.number
 
 
-def test_classes_that_exist_only_in_the_program_travel_with_the_files(checkpoints: Checkpoints) -> None:
+def test_classes_that_exist_only_in_the_program_travel_with_the_files(
+    checkpoints: Checkpoints,
+) -> None:
     hidden: Any = type("Hidden", (), {"__module__": "__main__"})
     subject = incremental()
     state: Any = subject.state(ValueStateDescriptor("value", Types.PICKLED_BYTE_ARRAY()))
@@ -285,14 +390,16 @@ def test_classes_that_exist_only_in_the_program_travel_with_the_files(checkpoint
     value.number = 5
     state.update(value)
     frozen: Any = subject.freeze(in_pieces=True)
-    assert [data[:1] for data in frozen._contents.definitions.values()] == [b"\x80"]  # the class itself, pickled
+    # the class itself, pickled
+    assert [data[:1] for data in frozen._contents.definitions.values()] == [b"\x80"]
     saved = checkpoints.save(subject)
     again = checkpoints.restore(saved, incremental())
     restored: Any = again.state(ValueStateDescriptor("value", Types.PICKLED_BYTE_ARRAY()))
     again.current.key = 1
     assert restored.value().number == 5
     (later,) = checkpoints.save(again)
-    assert later.pieces.pieces["contents"].length >= saved[0].pieces.pieces["contents"].length  # the old pickles still need it
+    # the old pickles still need it
+    assert later.pieces.pieces["contents"].length >= saved[0].pieces.pieces["contents"].length
 
 
 @dataclass(frozen=True)
@@ -300,13 +407,27 @@ class Holder:
     held: Any
 
 
-@pytest.mark.parametrize("key", [Local(1), ("a", Local(1)), frozenset([Local(1), 2]), Holder((1, Local(1)))], ids=["alone", "tuple", "set", "class"])
-def test_a_database_with_keys_whose_bytes_differ_between_processes_is_saved_by_key_groups(key: Any, checkpoints: Checkpoints) -> None:
+@pytest.mark.parametrize(
+    "key",
+    [Local(1), ("a", Local(1)), frozenset([Local(1), 2]), Holder((1, Local(1)))],
+    ids=["alone", "tuple", "set", "class"],
+)
+def test_a_database_with_keys_whose_bytes_differ_between_processes_is_saved_by_key_groups(
+    key: Any, checkpoints: Checkpoints
+) -> None:
     subject, other = incremental(), incremental()
     state: Any = subject.state(MapStateDescriptor("map", Types.PICKLED_BYTE_ARRAY(), Types.INT()))
     subject.current.key = 1
     state.put(key, 7)
-    play(other, states(other), [("value", ("plain", 1.5, frozenset([2.5])), 7), ("map", Holder(2), 1), ("list", Holder(2), 1)])
+    play(
+        other,
+        states(other),
+        [
+            ("value", ("plain", 1.5, frozenset([2.5])), 7),
+            ("map", Holder(2), 1),
+            ("list", Holder(2), 1),
+        ],
+    )
     frozen = subject.freeze(in_pieces=True)
     assert isinstance(frozen, FrozenGroups)
     with checkpoints.storage.state_writer(1, "0a-0", 0) as writer:
@@ -320,7 +441,8 @@ def test_a_database_with_keys_whose_bytes_differ_between_processes_is_saved_by_k
     again.current.key = 1
     assert found.get(key) == 7
     assert isinstance(again.freeze(in_pieces=True), FrozenGroups)
-    assert isinstance(other.freeze(in_pieces=True), FrozenDatabase)  # whatever other databases of the process hold
+    # whatever other databases of the process hold
+    assert isinstance(other.freeze(in_pieces=True), FrozenDatabase)
 
 
 def test_without_the_option_and_for_savepoints_state_is_saved_as_a_whole() -> None:
@@ -340,9 +462,23 @@ def test_pieces_that_cannot_be_restored_are_refused(checkpoints: Checkpoints) ->
     with pytest.raises(EngineError, match="HeapKeyedStateBackend has no pieces"):
         backend(kind="hashmap").restore_pieces(share.pieces)  # type: ignore[arg-type]
     with pytest.raises(CheckpointDamagedError, match="pieces of the form 'clay'"):
-        with_pieces(SavedState(), [KeyedPieces("clay", {})], checkpoints.reader(1), MAX_PARALLELISM, range(MAX_PARALLELISM), {})
+        with_pieces(
+            SavedState(),
+            [KeyedPieces("clay", {})],
+            checkpoints.reader(1),
+            MAX_PARALLELISM,
+            range(MAX_PARALLELISM),
+            {},
+        )
     with pytest.raises(CheckpointDamagedError, match="table of contents"):
-        with_pieces(SavedState(), [KeyedPieces(FORM, {})], checkpoints.reader(1), MAX_PARALLELISM, range(MAX_PARALLELISM), {})
+        with_pieces(
+            SavedState(),
+            [KeyedPieces(FORM, {})],
+            checkpoints.reader(1),
+            MAX_PARALLELISM,
+            range(MAX_PARALLELISM),
+            {},
+        )
     with pytest.raises(ProgramError, match="saved with max parallelism 128, the program has 64"):
         with_pieces(SavedState(), [saved[0].pieces], checkpoints.reader(1), 64, range(64), {})
 

@@ -1,4 +1,5 @@
-"""What is said of a checkpoint: its operators, states and entries, without the program's classes, and what is damaged in it."""
+"""What is said of a checkpoint: its operators, states and entries, without the program's classes,
+and what is damaged in it."""
 
 from __future__ import annotations
 
@@ -29,30 +30,60 @@ def test_each_operator_and_state_is_listed_with_its_entries(tmp_path: Path) -> N
     location = usual(tmp_path).location
     assert location is not None
     contents = contents_of(location)
-    assert (contents.job_id, contents.checkpoint_id, contents.timestamp_ms) == (JOB, 7, 1_700_000_000_000)
+    assert (contents.job_id, contents.checkpoint_id, contents.timestamp_ms) == (
+        JOB,
+        7,
+        1_700_000_000_000,
+    )
     counts, source = contents.operators
-    assert (counts.id, counts.name, counts.parallelism, counts.max_parallelism, counts.finished) == (COUNTS, "counts", 2, 128, [])
+    assert (
+        counts.id,
+        counts.name,
+        counts.parallelism,
+        counts.max_parallelism,
+        counts.finished,
+    ) == (COUNTS, "counts", 2, 128, [])
     assert [described(state) for state in counts.states] == [
-        ("value", "value state", "Types.INT()", 50, "keys"), ("list", "list state", "Types.LIST(Types.INT())", 50, "keys"),
-        ("map", "map state", "Types.MAP(Types.STRING(), Types.INT())", 50, "keys"), ("reducing", "reducing state", "Types.INT()", 50, "keys"),
-        ("aggregating", "aggregating state", "Types.DOUBLE()", 50, "keys")]
+        ("value", "value state", "Types.INT()", 50, "keys"),
+        ("list", "list state", "Types.LIST(Types.INT())", 50, "keys"),
+        ("map", "map state", "Types.MAP(Types.STRING(), Types.INT())", 50, "keys"),
+        ("reducing", "reducing state", "Types.INT()", 50, "keys"),
+        ("aggregating", "aggregating state", "Types.DOUBLE()", 50, "keys"),
+    ]
     assert (source.id, source.parallelism) == (SOURCE, 3)
     assert [described(state) for state in source.states] == [
         ("offsets", "operator list state", "Types.LIST(Types.LONG())", 6, "elements"),
         ("owners", "operator union list state", "Types.LIST(Types.STRING())", 3, "elements"),
-        ("rules", "operator broadcast state", "Types.MAP(Types.STRING(), Types.DOUBLE())", 2, "entries")]
+        (
+            "rules",
+            "operator broadcast state",
+            "Types.MAP(Types.STRING(), Types.DOUBLE())",
+            2,
+            "entries",
+        ),
+    ]
     assert contents.size == counts.size + source.size > 0
     assert contents.damaged == []
 
 
 def test_the_first_entries_are_shown_of_all_states_or_of_one(tmp_path: Path) -> None:
     location = str(usual(tmp_path).location)
-    shown_of = {state.name: state.first for operator in contents_of(location, show=2).operators for state in operator.states}
+    shown_of = {
+        state.name: state.first
+        for operator in contents_of(location, show=2).operators
+        for state in operator.states
+    }
     assert {name: len(first) for name, first in shown_of.items()} == dict.fromkeys(shown_of, 2)
     assert shown_of["rules"] == ["'limit': 1.5", "'floor': -0.0"]
-    only = {state.name: len(state.first) for operator in contents_of(location, 2, "map").operators for state in operator.states}
+    only = {
+        state.name: len(state.first)
+        for operator in contents_of(location, 2, "map").operators
+        for state in operator.states
+    }
     assert only == {**dict.fromkeys(shown_of, 0), "map": 2}
-    with pytest.raises(ProgramError, match=r"no operator of .* has a state 'maps': 'counts' has 'value', 'list'"):
+    with pytest.raises(
+        ProgramError, match=r"no operator of .* has a state 'maps': 'counts' has 'value', 'list'"
+    ):
         contents_of(location, 2, "maps")
 
 
@@ -118,13 +149,18 @@ class Slotted:
 
 @pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps])
 def test_values_of_the_programs_classes_are_shown_by_name_and_not_made(dumps: Any) -> None:
-    for value, text in ((Reading("roof", 1.5), "Reading(sensor='roof', degrees=1.5)"), (Pair(1, 2), "Pair(1, 2)"),
-                        (Shelf([4, 5]), "Shelf(4, 5)"), (Slotted(), "Slotted(width=3)"),
-                        ({Reading("a", 2.0): 1}, "{Reading(sensor='a', degrees=2.0): 1}")):
+    for value, text in (
+        (Reading("roof", 1.5), "Reading(sensor='roof', degrees=1.5)"),
+        (Pair(1, 2), "Pair(1, 2)"),
+        (Shelf([4, 5]), "Shelf(4, 5)"),
+        (Slotted(), "Slotted(width=3)"),
+        ({Reading("a", 2.0): 1}, "{Reading(sensor='a', degrees=2.0): 1}"),
+    ):
         loaded = load_leniently(dumps(value))
         assert repr(loaded) == text
         assert not isinstance(loaded, (Reading, Pair, Shelf, Slotted))
-        assert repr(load_leniently(pickle.dumps(loaded))) == text  # it is pickled again, to tell its size
+        # it is pickled again, to tell its size
+        assert repr(load_leniently(pickle.dumps(loaded))) == text
     assert "Colour" in repr(load_leniently(dumps(Colour.RED)))
     assert load_leniently(dumps(OrderedDict(a=1))) == {"a": 1}
     row = Row(a=1)

@@ -1,4 +1,5 @@
-"""State in memory saved by key groups: a checkpoint writes those that have changed, and gives back all that was frozen."""
+"""State in memory saved by key groups: a checkpoint writes those that have changed, and gives back
+all that was frozen."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ from flinkpy.core.errors import ResourceUnavailableError
 from flinkpy.core.ids import JobId
 from flinkpy.core.keys import canonical_key, key_group, key_group_range
 from flinkpy.graph.checkpoints import OperatorSubtaskState
-from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage, MemoryCheckpointStorage
+from flinkpy.state.checkpoints.checkpoint_storage import (
+    FileCheckpointStorage,
+    MemoryCheckpointStorage,
+)
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
@@ -30,7 +34,9 @@ ALL = range(MAX_PARALLELISM)
 PICKLED = Types.PICKLED_BYTE_ARRAY()
 
 
-def incremental(groups: range = ALL, max_parallelism: int = MAX_PARALLELISM) -> HeapKeyedStateBackend:
+def incremental(
+    groups: range = ALL, max_parallelism: int = MAX_PARALLELISM
+) -> HeapKeyedStateBackend:
     return HeapKeyedStateBackend(max_parallelism, groups, ManualClock(), incremental=True)
 
 
@@ -39,10 +45,14 @@ class Checkpoints:
 
     def __init__(self, threshold: int = 0) -> None:
         self.store = SimulatedFileStore()
-        self.storage = FileCheckpointStorage("/checkpoints", JobId("job"), threshold, stores=lambda _: self.store)
+        self.storage = FileCheckpointStorage(
+            "/checkpoints", JobId("job"), threshold, stores=lambda _: self.store
+        )
         self.number = 0
 
-    def save(self, *backends: HeapKeyedStateBackend, bases: Sequence[OperatorSubtaskState] = ()) -> list[OperatorSubtaskState]:
+    def save(
+        self, *backends: HeapKeyedStateBackend, bases: Sequence[OperatorSubtaskState] = ()
+    ) -> list[OperatorSubtaskState]:
         self.number += 1
         found = []
         for subtask, each in enumerate(backends):
@@ -57,7 +67,9 @@ class Checkpoints:
     def reader(self) -> StateReader:
         return self.storage.reader(f"{self.storage.job_dir}/chk-{self.number}")
 
-    def share(self, saved: Sequence[OperatorSubtaskState], parallelism: int = 1, subtask: int = 0) -> bytes:
+    def share(
+        self, saved: Sequence[OperatorSubtaskState], parallelism: int = 1, subtask: int = 0
+    ) -> bytes:
         read = [SavedState(read_keyed(each, self.reader(), MAX_PARALLELISM, ALL)) for each in saved]
         keyed = share_of(read, MAX_PARALLELISM, parallelism, subtask).keyed
         assert keyed is not None
@@ -71,7 +83,11 @@ def files(saved: OperatorSubtaskState) -> set[str]:
 def written(saved: OperatorSubtaskState, before: OperatorSubtaskState | None = None) -> int:
     """Bytes of pieces that the checkpoint before does not have."""
     assert saved.pieces is not None
-    known = set(before.pieces.pieces.values()) if before is not None and before.pieces is not None else set()
+    known = (
+        set(before.pieces.pieces.values())
+        if before is not None and before.pieces is not None
+        else set()
+    )
     return sum(handle.length for handle in saved.pieces.pieces.values() if handle not in known)
 
 
@@ -86,11 +102,20 @@ def in_groups(groups: Sequence[int], count: int) -> list[int]:
     return [key for key in range(20_000) if key_group(key, MAX_PARALLELISM) in groups][:count]
 
 
-# -- any state ---------------------------------------------------------------------------------------------------------------
+# -- any state -------------------------------------------------------------------------------------
 
 KEYS = COMPARABLE_KEYS
-VALUES = st.integers(0, 3) | st.lists(st.integers(0, 3), max_size=2) | st.sampled_from([float("nan"), -0.0, "a", {"b": [1]}])
-STEPS = st.lists(st.tuples(st.sampled_from(["value", "list", "clear", "engine", "change", "batch"]), KEYS, VALUES), max_size=8)
+VALUES = (
+    st.integers(0, 3)
+    | st.lists(st.integers(0, 3), max_size=2)
+    | st.sampled_from([float("nan"), -0.0, "a", {"b": [1]}])
+)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["value", "list", "clear", "engine", "change", "batch"]), KEYS, VALUES
+    ),
+    max_size=8,
+)
 
 
 class Subject:
@@ -120,11 +145,19 @@ class Subject:
 
 
 @settings(max_examples=60, deadline=None)
-@given(rounds=st.lists(STEPS, min_size=1, max_size=5), skipped=st.sets(st.integers(0, 4)), threshold=st.sampled_from([0, 200, 1 << 20]),
-       at_once=st.sampled_from([0, 1 << 15]))
-def test_what_is_restored_of_increments_is_what_is_restored_of_all(rounds: list[Any], skipped: set[int], threshold: int, at_once: int) -> None:
+@given(
+    rounds=st.lists(STEPS, min_size=1, max_size=5),
+    skipped=st.sets(st.integers(0, 4)),
+    threshold=st.sampled_from([0, 200, 1 << 20]),
+    at_once=st.sampled_from([0, 1 << 15]),
+)
+def test_what_is_restored_of_increments_is_what_is_restored_of_all(
+    rounds: list[Any], skipped: set[int], threshold: int, at_once: int
+) -> None:
     checkpoints = Checkpoints(threshold)
-    subject = Subject(HeapKeyedStateBackend(MAX_PARALLELISM, ALL, ManualClock(), at_once, incremental=True))
+    subject = Subject(
+        HeapKeyedStateBackend(MAX_PARALLELISM, ALL, ManualClock(), at_once, incremental=True)
+    )
     base: list[OperatorSubtaskState] = []
     for number, steps in enumerate(rounds):
         subject.play(steps)
@@ -137,25 +170,37 @@ def test_what_is_restored_of_increments_is_what_is_restored_of_all(rounds: list[
 
 def entries(keyed: bytes) -> Any:
     opened = KeyedSnapshot.from_bytes(keyed)
-    return opened.states, [(number, {name: shown(pairs) for name, pairs in sorted(group.items())}) for number, group in opened.entries().groups]
+    return opened.states, [
+        (number, {name: shown(pairs) for name, pairs in sorted(group.items())})
+        for number, group in opened.entries().groups
+    ]
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3), (3, 2), (1, 5)])
 @pytest.mark.parametrize("max_parallelism", [MAX_PARALLELISM, 1000])
-def test_state_moves_by_key_groups_with_another_parallelism(before: int, after: int, max_parallelism: int) -> None:
+def test_state_moves_by_key_groups_with_another_parallelism(
+    before: int, after: int, max_parallelism: int
+) -> None:
     checkpoints, keys = Checkpoints(), range(500)
     ranges = [key_group_range(subtask, max_parallelism, before) for subtask in range(before)]
     backends = [incremental(groups, max_parallelism) for groups in ranges]
     first: list[OperatorSubtaskState] = []
     for value in range(2):
         for backend, groups in zip(backends, ranges):
-            put(backend, [key for key in keys[:: 1 + value] if key_group(key, max_parallelism) in groups], value)
+            put(
+                backend,
+                [key for key in keys[:: 1 + value] if key_group(key, max_parallelism) in groups],
+                value,
+            )
         first = saved = checkpoints.save(*backends, bases=first)
     assert all(len(each.pieces.pieces) <= 128 for each in saved if each.pieces is not None)
     found: dict[int, int] = {}
     for subtask in range(after):
         groups = key_group_range(subtask, max_parallelism, after)
-        read = [SavedState(read_keyed(each, checkpoints.reader(), max_parallelism, groups)) for each in saved]
+        read = [
+            SavedState(read_keyed(each, checkpoints.reader(), max_parallelism, groups))
+            for each in saved
+        ]
         again = incremental(groups, max_parallelism)
         keyed = share_of(read, max_parallelism, after, subtask).keyed
         assert keyed is not None
@@ -167,7 +212,7 @@ def test_state_moves_by_key_groups_with_another_parallelism(before: int, after: 
     assert found == {key: int(key % 2 == 0) for key in keys}
 
 
-# -- what is written ---------------------------------------------------------------------------------------------------------
+# -- what is written -------------------------------------------------------------------------------
 
 
 def test_only_key_groups_that_have_changed_are_written() -> None:
@@ -180,12 +225,16 @@ def test_only_key_groups_that_have_changed_are_written() -> None:
     (second,) = checkpoints.save(subject, bases=[first])
     assert second.pieces is not None
     assert first.pieces is not None
-    assert {name.partition("-")[0] for name in second.pieces.pieces.keys() - first.pieces.pieces.keys()} == {"3", "77"}
+    assert {
+        name.partition("-")[0] for name in second.pieces.pieces.keys() - first.pieces.pieces.keys()
+    } == {"3", "77"}
     assert written(second, first) < 0.02 * written(first)
     assert len(files(second)) == 2
 
 
-def test_a_group_is_written_again_if_a_value_was_changed_in_place_or_all_its_keys_are_gone() -> None:
+def test_a_group_is_written_again_if_a_value_was_changed_in_place_or_all_its_keys_are_gone() -> (
+    None
+):
     checkpoints, subject = Checkpoints(), incremental()
     engine = subject.engine_values("_engine")
     (one,), (two,) = in_groups([5], 1), in_groups([6], 1)
@@ -257,7 +306,12 @@ def test_savepoints_and_jobs_without_the_option_save_the_whole() -> None:
     assert not isinstance(plain.freeze(in_pieces=True), FrozenInPieces)
     assert not isinstance(subject.freeze(), FrozenInPieces)
     frozen = [subject.freeze(in_pieces=True) for _ in range(3)]
-    assert frozen[0].write() == b"".join(frozen[1].chunks()) == frozen[2].entries().to_bytes() == plain.freeze().write()
+    assert (
+        frozen[0].write()
+        == b"".join(frozen[1].chunks())
+        == frozen[2].entries().to_bytes()
+        == plain.freeze().write()
+    )
 
 
 def test_in_the_jobmanagers_memory_all_pieces_together_have_to_fit() -> None:

@@ -34,7 +34,9 @@ class Kept:
             self.copied.append(value)
             return copy(value)
 
-        self.layers = Layers("kept", self.base, self.rebound.append, None if copy is None else counted, 0)
+        self.layers = Layers(
+            "kept", self.base, self.rebound.append, None if copy is None else counted, 0
+        )
 
     @property
     def entries(self) -> dict[Any, Any]:
@@ -51,7 +53,11 @@ def test_a_freeze_copies_nothing_and_one_entry_is_copied_at_its_first_touch() ->
     assert kept.copied == []
     for _ in range(2):
         kept.entries.get("a").append(3)  # type: ignore[union-attr]
-    assert (dict(frozen), kept.entries["a"], kept.copied) == ({"a": [1], "b": [2]}, [1, 3, 3], [[1]])
+    assert (dict(frozen), kept.entries["a"], kept.copied) == (
+        {"a": [1], "b": [2]},
+        [1, 3, 3],
+        [[1]],
+    )
 
 
 def test_when_nobody_has_what_was_frozen_the_dict_itself_is_the_state_again() -> None:
@@ -75,13 +81,20 @@ def test_values_of_known_keys_move_while_the_view_that_includes_them_is_needed()
     second = kept.layers.freeze()
     kept.entries["a"] = 4
     kept.settle()
-    assert (kept.base, dict(first), dict(second)) == ({"a": 1}, {"a": 1}, {"a": 2, "b": 3})  # the first one needs the base as it was
+    # the first one needs the base as it was
+    assert (kept.base, dict(first), dict(second)) == ({"a": 1}, {"a": 1}, {"a": 2, "b": 3})
     del first
     kept.settle()
-    assert (kept.base, dict(second), kept.entries.copy()) == ({"a": 2}, {"a": 2, "b": 3}, {"a": 4, "b": 3})
+    assert (kept.base, dict(second), kept.entries.copy()) == (
+        {"a": 2},
+        {"a": 2, "b": 3},
+        {"a": 4, "b": 3},
+    )
 
 
-def test_further_freezes_at_the_same_time_copy_nothing_until_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_further_freezes_at_the_same_time_copy_nothing_until_they_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Layers, "most", 3)
     kept, frozen = Kept(a=1), []
     for number in range(2, 6):
@@ -93,11 +106,23 @@ def test_further_freezes_at_the_same_time_copy_nothing_until_they_are_too_many(m
         wanted["a"] = number
         assert list(each.items()) == list(wanted.items())
         wanted[f"new {number + 1}"] = number + 1
-    assert list(kept.entries.items()) == [("a", 5), ("new 2", 2), ("new 3", 3), ("new 4", 4), ("new 5", 5)]
+    assert list(kept.entries.items()) == [
+        ("a", 5),
+        ("new 2", 2),
+        ("new 3", 3),
+        ("new 4", 4),
+        ("new 5", 5),
+    ]
     frozen.clear()
     kept.settle()
     assert kept.entries is kept.base
-    assert list(kept.base.items()) == [("a", 5), ("new 2", 2), ("new 3", 3), ("new 4", 4), ("new 5", 5)]
+    assert list(kept.base.items()) == [
+        ("a", 5),
+        ("new 2", 2),
+        ("new 3", 3),
+        ("new 4", 4),
+        ("new 5", 5),
+    ]
 
 
 def test_a_freeze_in_the_middle_of_a_move_moves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +131,9 @@ def test_a_freeze_in_the_middle_of_a_move_moves_nothing(monkeypatch: pytest.Monk
     kept.base |= dict.fromkeys(range(20), 0)
     for batches in range(20):  # so that a freeze comes after each step of a move
         del kept.entries[batches]
-        kept.entries.update(dict.fromkeys(range(batches + 1, 20), batches), **{f"new {batches}": batches})
+        kept.entries.update(
+            dict.fromkeys(range(batches + 1, 20), batches), **{f"new {batches}": batches}
+        )
         frozen = kept.layers.freeze()
         held = list(frozen.items())
         kept.entries[batches] = "again"
@@ -127,7 +154,9 @@ def test_a_freeze_in_the_middle_of_a_move_moves_nothing(monkeypatch: pytest.Monk
             assert list(kept.entries.items()) == [*held, (batches, "again")]
 
 
-def test_what_is_walked_through_while_it_moves_stays_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_walked_through_while_it_moves_stays_what_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Layers, "at_once", 2)
     kept = Kept()
     kept.base |= dict.fromkeys(range(10), 0)
@@ -140,15 +169,19 @@ def test_what_is_walked_through_while_it_moves_stays_what_it_was(monkeypatch: py
     walks = [iter(second.items()), iter(third.items())]
     found = [[next(walk)] for walk in walks]
     kept.settle()
-    assert set(kept.base.values()) == {1}  # the first of two overlays has moved; the second one is not in what was frozen before it
-    assert (third.lower.lower, second.lower.touched) == (None, 10)  # who began with the first one may still be in it
+    # the first of two overlays has moved; the second one is not in what was frozen before it
+    assert set(kept.base.values()) == {1}
+    # who began with the first one may still be in it
+    assert (third.lower.lower, second.lower.touched) == (None, 10)
     for walk, of in zip(walks, found):
         of += walk
     assert [dict(of) for of in found] == [dict.fromkeys(range(10), 1), dict.fromkeys(range(10), 2)]
 
 
 @pytest.mark.parametrize("is_removed", [True, False])
-def test_the_base_has_the_keys_that_it_had_while_anybody_may_walk_through_it(is_removed: bool) -> None:
+def test_the_base_has_the_keys_that_it_had_while_anybody_may_walk_through_it(
+    is_removed: bool,
+) -> None:
     kept = Kept(a=1, b=2, c=3)
     kept.layers.freeze()
     if is_removed:
@@ -182,7 +215,9 @@ def test_all_moves_to_its_place_although_each_batch_touches_the_same_keys(freeze
 
 
 @pytest.mark.parametrize("freezes", [1, 2])  # with the second one the overlay moves in steps
-def test_a_key_that_was_removed_and_comes_again_has_its_new_form_and_stands_last(freezes: int) -> None:
+def test_a_key_that_was_removed_and_comes_again_has_its_new_form_and_stands_last(
+    freezes: int,
+) -> None:
     kept = Kept()
     kept.base |= {1: "a", 2: "b"}
     frozen = [kept.layers.freeze()]
@@ -213,7 +248,13 @@ def test_cleared_state_leaves_what_was_frozen_alone() -> None:
 def test_an_overlay_reads_as_the_dict_that_it_stands_for() -> None:
     over: Any = Overlay({"a": 1, "b": 2}, None, None)
     over["c"] = 3
-    assert [over.pop("a"), over.pop("a", 7), "a" in over, len(over), bool(over)] == [1, 7, False, 2, True]
+    assert [over.pop("a"), over.pop("a", 7), "a" in over, len(over), bool(over)] == [
+        1,
+        7,
+        False,
+        2,
+        True,
+    ]
     assert (over.keys(), over.values(), over.items()) == (["b", "c"], [2, 3], [("b", 2), ("c", 3)])
     assert [over.setdefault("b", 9), over.setdefault("d", 4), over.get("a")] == [2, 4, None]
     for missing in (over.__getitem__, over.__delitem__, over.pop):
@@ -243,9 +284,13 @@ class Lock:
 
 
 @pytest.mark.parametrize("copied_at_once", [0, 1 << 10])
-def test_a_value_that_cannot_be_copied_fails_the_checkpoint_and_not_the_program(copied_at_once: int) -> None:
+def test_a_value_that_cannot_be_copied_fails_the_checkpoint_and_not_the_program(
+    copied_at_once: int,
+) -> None:
     backend = HeapKeyedStateBackend(128, range(128), ManualClock(), copied_at_once)
-    state: Any = backend.state(AggregatingStateDescriptor("locks", Lock(), Types.PICKLED_BYTE_ARRAY()))
+    state: Any = backend.state(
+        AggregatingStateDescriptor("locks", Lock(), Types.PICKLED_BYTE_ARRAY())
+    )
     backend.current.key = "door"
     state.add(1)
 
@@ -274,8 +319,14 @@ def test_an_array_is_what_it_was_although_it_is_written_before_and_while_it_is_r
     assert not freezing  # nobody has to be told any more
 
 
-@pytest.mark.parametrize("after", [{5: 7}, dict.fromkeys(range(5000), 1), {-0x61C8864680B583EB: 1}], ids=["a write", "growth", "the mark"])
-def test_a_table_of_numbers_is_what_it_was(monkeypatch: pytest.MonkeyPatch, after: dict[int, int]) -> None:
+@pytest.mark.parametrize(
+    "after",
+    [{5: 7}, dict.fromkeys(range(5000), 1), {-0x61C8864680B583EB: 1}],
+    ids=["a write", "growth", "the mark"],
+)
+def test_a_table_of_numbers_is_what_it_was(
+    monkeypatch: pytest.MonkeyPatch, after: dict[int, int]
+) -> None:
     monkeypatch.setattr(NumberTable, "copied_at_once", 0)
     table = NumberTable(int)
     table.store({key: key for key in range(50)})

@@ -21,7 +21,11 @@ from flinkpy.state.heap.number_table import NumberTable
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 FIRST_MARK = NumberTable(int)._mark
 KEYS = st.one_of(
-    st.integers(-20, 20), st.integers(LEAST, MOST), st.sampled_from([LEAST, MOST, 0, -1, FIRST_MARK]), st.integers(0, 60).map(lambda n: n << 50))
+    st.integers(-20, 20),
+    st.integers(LEAST, MOST),
+    st.sampled_from([LEAST, MOST, 0, -1, FIRST_MARK]),
+    st.integers(0, 60).map(lambda n: n << 50),
+)
 NUMBERS = {int: st.integers(LEAST, MOST), float: st.floats()}
 WORD = 1 << 64
 UNSPREAD = pow(number_table._SPREAD, -1, WORD)  # its multiples all hash to the first place
@@ -34,7 +38,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bits(kind: type, number: Any) -> bytes:
-    """Two numbers are the same if all their bits are: also not-a-numbers, and zeros of either sign."""
+    """Two numbers are the same if all their bits are: also not-a-numbers, and zeros of either
+    sign."""
     return struct.pack("<q" if kind is int else "<d", number)
 
 
@@ -43,7 +48,9 @@ def steps(kind: type) -> st.SearchStrategy[list[Any]]:
     return st.lists(st.tuples(st.sampled_from(["store", "view", "put"]), pairs), max_size=12)
 
 
-def apply(table: NumberTable, model: dict[int, Any], call: str, pairs: list[tuple[int, Any]]) -> None:
+def apply(
+    table: NumberTable, model: dict[int, Any], call: str, pairs: list[tuple[int, Any]]
+) -> None:
     if call == "store":
         table.store(dict(pairs))
     elif call == "put":
@@ -55,7 +62,10 @@ def apply(table: NumberTable, model: dict[int, Any], call: str, pairs: list[tupl
             held = view.states[place]
             assert (held is ABSENT) == (key not in model)
             if key in model:
-                assert (type(held), bits(table.kind, held)) == (table.kind, bits(table.kind, model[key]))
+                assert (type(held), bits(table.kind, held)) == (
+                    table.kind,
+                    bits(table.kind, model[key]),
+                )
             view.states[place] = model[key] = number
         table.commit(view)
     model.update(pairs)
@@ -73,21 +83,39 @@ def test_it_is_a_dict(kind: type, few: int, data: st.DataObject) -> None:
             assert len(table) == len(model)
         found = list(table.items())
         assert {type(each) for pair in found for each in pair} <= {int, kind}
-        assert sorted((key, bits(kind, number)) for key, number in found) == sorted((key, bits(kind, number)) for key, number in model.items())
-        assert all(bits(kind, table.get(key)) == bits(kind, number) for key, number in model.items())
+        assert sorted((key, bits(kind, number)) for key, number in found) == sorted(
+            (key, bits(kind, number)) for key, number in model.items()
+        )
+        assert all(
+            bits(kind, table.get(key)) == bits(kind, number) for key, number in model.items()
+        )
         assert table.get(12345) is ABSENT or 12345 in model
 
 
-@given(keys=st.sets(KEYS, max_size=80), max_parallelism=st.sampled_from([1, 7, 128, 1 << 15]), key_at=st.sampled_from([0, 1]))
+@given(
+    keys=st.sets(KEYS, max_size=80),
+    max_parallelism=st.sampled_from([1, 7, 128, 1 << 15]),
+    key_at=st.sampled_from([0, 1]),
+)
 @example(keys=set(), max_parallelism=128, key_at=0)
-def test_its_entries_by_group_are_in_the_group_of_their_key(keys: set[int], max_parallelism: int, key_at: int) -> None:
+def test_its_entries_by_group_are_in_the_group_of_their_key(
+    keys: set[int], max_parallelism: int, key_at: int
+) -> None:
     table = NumberTable(int)
     table.store(dict.fromkeys(keys, 5))
     by_group = table.freeze().by_group(max_parallelism, key_at, Turns())
     found = {group: by_group.entries(group, Turns()) for group in by_group.groups}
-    assert all(key_group(key, max_parallelism) == group and pairs for group, pairs in found.items() for key, _ in pairs)
-    assert sorted(itertools.chain.from_iterable(found.values())) == sorted((key, (5, key) if key_at else (key, 5)) for key in keys)
-    assert max_parallelism > 128 or all(by_group.entries(group, Turns()) == [] for group in set(range(max_parallelism)) - set(found))
+    assert all(
+        key_group(key, max_parallelism) == group and pairs
+        for group, pairs in found.items()
+        for key, _ in pairs
+    )
+    assert sorted(itertools.chain.from_iterable(found.values())) == sorted(
+        (key, (5, key) if key_at else (key, 5)) for key in keys
+    )
+    assert max_parallelism > 128 or all(
+        by_group.entries(group, Turns()) == [] for group in set(range(max_parallelism)) - set(found)
+    )
 
 
 def colliding(count: int) -> Iterator[int]:
@@ -123,7 +151,10 @@ def test_it_grows_by_doubling_and_is_never_fuller_than_its_load(kind: type) -> N
 def test_a_table_of_several_parts_grows_in_place(step: int) -> None:
     table, model = NumberTable(int), dict[int, int]()
     for start in range(0, 20_000, 250):
-        entries = {(number * number + 31 * number) * step % (1 << 62) - (1 << 61): number for number in range(start, start + 250)}
+        entries = {
+            (number * number + 31 * number) * step % (1 << 62) - (1 << 61): number
+            for number in range(start, start + 250)
+        }
         table.store(entries)
         model.update(entries)
         if start % 2_000 == 0:
@@ -133,7 +164,9 @@ def test_a_table_of_several_parts_grows_in_place(step: int) -> None:
     assert len(table) == len(model)
 
 
-@pytest.mark.parametrize("entries", [{1: 1, 1 << 63: 2}, {1: 1, 2: 1 << 63}, {1: 1, 2: -(1 << 63) - 1}])
+@pytest.mark.parametrize(
+    "entries", [{1: 1, 1 << 63: 2}, {1: 1, 2: 1 << 63}, {1: 1, 2: -(1 << 63) - 1}]
+)
 def test_what_does_not_fit_is_refused_and_nothing_done(entries: dict[int, int]) -> None:
     table = NumberTable(int)
     table.store({1: 5})

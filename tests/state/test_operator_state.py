@@ -1,4 +1,5 @@
-"""Operator state: what lists and broadcast state give, and that a rescaled operator has the state of one that was not."""
+"""Operator state: what lists and broadcast state give, and that a rescaled operator has the state
+of one that was not."""
 
 from __future__ import annotations
 
@@ -28,7 +29,11 @@ PARTS = ListStateDescriptor("parts", Types.INT())
 MORE = ListStateDescriptor("more", Types.INT())
 ALL = ListStateDescriptor("all", Types.INT())
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
-SUBTASKS = st.lists(st.tuples(st.lists(st.integers(0, 9), max_size=7), st.lists(st.integers(0, 9), max_size=3)), min_size=1, max_size=6)
+SUBTASKS = st.lists(
+    st.tuples(st.lists(st.integers(0, 9), max_size=7), st.lists(st.integers(0, 9), max_size=3)),
+    min_size=1,
+    max_size=6,
+)
 
 
 class Connection:
@@ -60,9 +65,13 @@ def saved(backend: OperatorStateBackend) -> bytes:
     return snapshot
 
 
-@given(SUBTASKS, st.dictionaries(st.text(max_size=2), st.integers(), max_size=4), st.lists(st.integers(1, 7), min_size=1, max_size=3))
+@given(
+    SUBTASKS,
+    st.dictionaries(st.text(max_size=2), st.integers(), max_size=4),
+    st.lists(st.integers(1, 7), min_size=1, max_size=3),
+)
 def test_what_was_rescaled_any_number_of_times_is_what_was_there(
-    subtasks: list[tuple[list[int], list[int]]], rules: dict[str, int], parallelisms: list[int],
+    subtasks: list[tuple[list[int], list[int]]], rules: dict[str, int], parallelisms: list[int]
 ) -> None:
     snapshots = [saved(filled(parts, everything, rules)) for parts, everything in subtasks]
     unions = [each for _, everything in subtasks for each in everything]
@@ -71,12 +80,18 @@ def test_what_was_rescaled_any_number_of_times_is_what_was_there(
         backends = [restored(snapshot) for snapshot in snapshots]
         assert len(backends) == parallelism
         shares = [backend.get_list_state(PARTS).get() for backend in backends]
-        assert Counter(each for share in shares for each in share) == Counter(each for parts, _ in subtasks for each in parts)
+        assert Counter(each for share in shares for each in share) == Counter(
+            each for parts, _ in subtasks for each in parts
+        )
         more = Counter(each for backend in backends for each in backend.get_list_state(MORE).get())
         assert more == Counter(each for parts, _ in subtasks for each in parts[:2])
-        assert all(backend.get_broadcast_state(RULES).items() == list(rules.items()) for backend in backends)
+        assert all(
+            backend.get_broadcast_state(RULES).items() == list(rules.items())
+            for backend in backends
+        )
         assert all(backend.get_union_list_state(ALL).get() == unions for backend in backends)
-        # A union list grows with every restore unless the function takes only its own part, as this one does.
+        # A union list grows with every restore unless the function takes only its own part, as this
+        # one does.
         for subtask, backend in enumerate(backends):
             backend.get_union_list_state(ALL).update(unions[subtask::parallelism])
         snapshots = [saved(backend) for backend in backends]
@@ -84,13 +99,20 @@ def test_what_was_rescaled_any_number_of_times_is_what_was_there(
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=9), min_size=1, max_size=6), st.integers(1, 7))
-def test_shares_of_a_list_are_equal_and_keep_the_order(lists: list[list[int]], parallelism: int) -> None:
+def test_shares_of_a_list_are_equal_and_keep_the_order(
+    lists: list[list[int]], parallelism: int
+) -> None:
     before = [saved(filled(parts, [], {})) for parts in lists]
-    shares = [restored(each).get_list_state(PARTS).get() for each in redistribute_operator_state(before, parallelism)]
+    shares = [
+        restored(each).get_list_state(PARTS).get()
+        for each in redistribute_operator_state(before, parallelism)
+    ]
     if parallelism == len(lists):
         assert shares == lists  # nothing moves
     else:
-        assert [each for share in shares for each in share] == [each for parts in lists for each in parts]
+        assert [each for share in shares for each in share] == [
+            each for parts in lists for each in parts
+        ]
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
@@ -98,7 +120,9 @@ def test_the_larger_shares_of_the_next_state_begin_where_those_of_the_last_ended
     backend = OperatorStateBackend()
     for name in "abc":
         backend.get_list_state(ListStateDescriptor(name, Types.INT())).update([1])
-    shares = [restored(each).statistics.sizes for each in redistribute_operator_state([saved(backend)], 3)]
+    shares = [
+        restored(each).statistics.sizes for each in redistribute_operator_state([saved(backend)], 3)
+    ]
     assert [sum(sizes.values()) for sizes in shares] == [1, 1, 1]
 
 
@@ -134,7 +158,13 @@ def test_broadcast_state_is_a_mapping() -> None:
     del rules["c"]
     rules.remove("never there")
     again = backend.get_broadcast_state(RULES)
-    assert (again["a"], "b" in again, again.contains("c"), list(again), list(again.values())) == (1, True, False, ["a", "b"], [1, 2])
+    assert (again["a"], "b" in again, again.contains("c"), list(again), list(again.values())) == (
+        1,
+        True,
+        False,
+        ["a", "b"],
+        [1, 2],
+    )
     again.clear()
     assert rules.is_empty()
 
@@ -148,21 +178,37 @@ def test_an_entry_under_not_a_number_is_found_again_after_a_restore() -> None:
     assert limits.values() == [2]
 
 
-@pytest.mark.parametrize("write", [
-    lambda state: state.put("a", 1), lambda state: state.put_all({}), lambda state: state.remove("a"), lambda state: state.clear(),
-    lambda state: state.__setitem__("a", 1), lambda state: state.__delitem__("a"),
-])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda state: state.put("a", 1),
+        lambda state: state.put_all({}),
+        lambda state: state.remove("a"),
+        lambda state: state.clear(),
+        lambda state: state.__setitem__("a", 1),
+        lambda state: state.__delitem__("a"),
+    ],
+)
 def test_the_read_only_view_refuses_to_be_written(write: Any) -> None:
-    with pytest.raises(ProgramError, match="'rules' is read-only here: it is written in process_broadcast_element"):
+    with pytest.raises(
+        ProgramError, match="'rules' is read-only here: it is written in process_broadcast_element"
+    ):
         write(HeapReadOnlyBroadcastState("rules", {"a": 1}))
 
 
 def test_one_name_is_one_state_before_and_after_a_restore() -> None:
     backend = filled([1], [2], {})
-    with pytest.raises(ProgramError, match=r"'parts' is a list state of .*, and cannot be a union list state"):
+    with pytest.raises(
+        ProgramError, match=r"'parts' is a list state of .*, and cannot be a union list state"
+    ):
         backend.get_union_list_state(PARTS)
-    with pytest.raises(ProgramError, match=r"'parts' was saved as a list state of .*, and cannot be a broadcast state"):
-        restored(saved(backend)).get_broadcast_state(MapStateDescriptor("parts", Types.STRING(), Types.INT()))
+    with pytest.raises(
+        ProgramError,
+        match=r"'parts' was saved as a list state of .*, and cannot be a broadcast state",
+    ):
+        restored(saved(backend)).get_broadcast_state(
+            MapStateDescriptor("parts", Types.STRING(), Types.INT())
+        )
     with pytest.raises(ProgramError, match="'parts' was saved as"):
         restored(saved(backend)).get_list_state(ListStateDescriptor("parts", Types.STRING()))
     wrong: Any = ValueStateDescriptor("value")
@@ -191,7 +237,9 @@ def test_state_nobody_asks_for_any_more_is_saved_again() -> None:
     assert saved(restored(once)) == once
 
 
-def test_an_operator_without_operator_state_saves_nothing_and_one_with_a_function_saves_that_it_was_there() -> None:
+def test_an_operator_without_operator_state_saves_nothing_and_one_with_a_function_saves_that_it_was_there() -> (
+    None
+):
     backend = OperatorStateBackend()
     assert backend.snapshot(1, 0) is None
     seen: list[tuple[int, int]] = []
@@ -205,14 +253,24 @@ def test_classes_that_exist_only_in_the_program_can_be_kept() -> None:
     exec("class Local:\n    number = 3", namespace)
     backend = OperatorStateBackend()
     backend.get_list_state(ListStateDescriptor("objects")).add(namespace["Local"]())
-    assert restored(saved(backend)).get_list_state(ListStateDescriptor("objects")).get()[0].number == 3
+    assert (
+        restored(saved(backend)).get_list_state(ListStateDescriptor("objects")).get()[0].number == 3
+    )
     backend.get_list_state(ListStateDescriptor("objects")).update([Connection()])
     with pytest.raises(ProgramError, match="objects"):
         backend.snapshot(1, 0)
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: data[:9] + b"\xc1" + data[10:], lambda data: b"XXX" + data[3:],
-                                    lambda data: data[:3] + b"\x09" + data[4:], lambda data: b""])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:-1],
+        lambda data: data[:9] + b"\xc1" + data[10:],
+        lambda data: b"XXX" + data[3:],
+        lambda data: data[:3] + b"\x09" + data[4:],
+        lambda data: b"",
+    ],
+)
 def test_damaged_state_is_refused(damage: Any) -> None:
     with pytest.raises(ProgramError):
         OperatorSnapshot.from_bytes(damage(saved(filled([1], [], {}))))
@@ -221,7 +279,9 @@ def test_damaged_state_is_refused(damage: Any) -> None:
 def test_subtasks_that_disagree_are_refused() -> None:
     other = OperatorStateBackend()
     other.get_union_list_state(PARTS)
-    with pytest.raises(ProgramError, match=r"'parts' is a list state of .* in one subtask and a union list state"):
+    with pytest.raises(
+        ProgramError, match=r"'parts' is a list state of .* in one subtask and a union list state"
+    ):
         redistribute_operator_state([saved(filled([], [], {})), saved(other)], 2)
     with pytest.raises(ProgramError, match="no operator state"):
         redistribute_operator_state([], 1)
@@ -229,7 +289,7 @@ def test_subtasks_that_disagree_are_refused() -> None:
         redistribute_operator_state([saved(other)], 0)
 
 
-# -- both kinds of state in one snapshot ---------------------------------------------------------------------------------
+# -- both kinds of state in one snapshot -----------------------------------------------------------
 
 
 def keyed(keys: dict[str, int], subtask: int, parallelism: int) -> HeapKeyedStateBackend:
@@ -242,12 +302,17 @@ def keyed(keys: dict[str, int], subtask: int, parallelism: int) -> HeapKeyedStat
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_both_kinds_are_redistributed_together(parallelism: int) -> None:
-    both = SavedState(keyed_bytes(keyed({"a": 1, "b": 2, "c": 3, "d": 4}, 0, 1)), saved(filled([1, 2, 3], [9], {"r": 5})))
+    both = SavedState(
+        keyed_bytes(keyed({"a": 1, "b": 2, "c": 3, "d": 4}, 0, 1)),
+        saved(filled([1, 2, 3], [9], {"r": 5})),
+    )
     after = redistribute_all([both], 16, parallelism)
     found = {}
     for subtask, parts in enumerate(after):
         assert parts.keyed is not None
-        backend = HeapKeyedStateBackend(16, key_group_range(subtask, 16, parallelism), ManualClock(0))
+        backend = HeapKeyedStateBackend(
+            16, key_group_range(subtask, 16, parallelism), ManualClock(0)
+        )
         backend.restore(parts.keyed)
         values = backend.state(ValueStateDescriptor("value", Types.INT()))
         for key in backend.keys("value"):
@@ -255,11 +320,19 @@ def test_both_kinds_are_redistributed_together(parallelism: int) -> None:
             found[key] = values.value()  # type: ignore[attr-defined]
     assert found == {"a": 1, "b": 2, "c": 3, "d": 4}
     backends = [restored(parts.operator) for parts in after]
-    assert sorted(each for backend in backends for each in backend.get_list_state(PARTS).get()) == [1, 2, 3]
+    assert sorted(each for backend in backends for each in backend.get_list_state(PARTS).get()) == [
+        1,
+        2,
+        3,
+    ]
     assert all(backend.get_broadcast_state(RULES).get("r") == 5 for backend in backends)
 
 
 def test_subtasks_without_state_count_when_lists_are_shared_out() -> None:
-    first, second, third = redistribute_all([SavedState(), SavedState(None, saved(filled([1, 2], [], {}))), SavedState()], 16, 3)
-    assert [restored(each.operator).get_list_state(PARTS).get() for each in (first, second, third)] == [[], [1, 2], []]
+    first, second, third = redistribute_all(
+        [SavedState(), SavedState(None, saved(filled([1, 2], [], {}))), SavedState()], 16, 3
+    )
+    assert [
+        restored(each.operator).get_list_state(PARTS).get() for each in (first, second, third)
+    ] == [[], [1, 2], []]
     assert redistribute_all([SavedState(), SavedState()], 16, 3) == [SavedState()] * 3

@@ -37,11 +37,15 @@ def folders(within: Path) -> list[str]:
 
 
 def test_a_folder_is_there_while_its_backend_is_open(tmp_path: Path) -> None:
-    backend = RocksDBKeyedStateBackend(128, range(128), ManualClock(), RocksDBConfig(str(tmp_path / "new")))
+    backend = RocksDBKeyedStateBackend(
+        128, range(128), ManualClock(), RocksDBConfig(str(tmp_path / "new"))
+    )
     state: Any = backend.state(ValueStateDescriptor("v"))
     backend.current.key = "a"
     state.update(1)
-    assert [str(tmp_path / "new" / name) for name in folders(tmp_path / "new")] == [backend.directory]
+    assert [str(tmp_path / "new" / name) for name in folders(tmp_path / "new")] == [
+        backend.directory
+    ]
     backend.close()
     assert folders(tmp_path / "new") == []
 
@@ -67,7 +71,9 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
         OwnFolder(os.fspath(tmp_path / "file"))
 
 
-def test_what_is_asked_for_again_and_again_stays_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_asked_for_again_and_again_stays_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rocksdb_slots, "CACHED_SLOTS", 20)
     backend = RocksDBKeyedStateBackend(128, range(128), ManualClock(), RocksDBConfig(str(tmp_path)))
     counts: Any = backend.engine_values("_counts")
@@ -97,7 +103,11 @@ def test_rocksdb_s_log_stays_small_however_many_checkpoints_there_are(tmp_path: 
         for number in range(50):  # each adds some 7,500 bytes
             store.write([(b"key", b"%d" % number)])
             store.frozen_files().remove()
-        logs = [file.stat().st_size for file in Path(store.directory, "db").iterdir() if file.name.startswith("LOG")]
+        logs = [
+            file.stat().st_size
+            for file in Path(store.directory, "db").iterdir()
+            if file.name.startswith("LOG")
+        ]
     finally:
         store.close()
     assert sum(logs) < 300_000
@@ -116,7 +126,13 @@ env.execute("few")
 
 @pytest.mark.finding("faults 8")
 def test_rocksdb_with_too_few_file_handles_ends_the_job_and_says_what_to_raise() -> None:
-    ended = subprocess.run([sys.executable, "-c", FEW_HANDLES], capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", FEW_HANDLES],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert ended.returncode == 1
     assert "RocksDB has too few file handles: this process may open 90 files" in ended.stderr
     assert "ulimit -n" in ended.stderr
@@ -124,7 +140,9 @@ def test_rocksdb_with_too_few_file_handles_ends_the_job_and_says_what_to_raise()
 
 
 @pytest.mark.finding("faults 8")
-def test_a_database_takes_a_share_of_the_handles_and_gives_its_own_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_takes_a_share_of_the_handles_and_gives_its_own_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert [most_open_files(handles) for handles in (90, 1024, 1 << 20)] == [20, 60, -1]
     monkeypatch.setattr(database, "file_handles", lambda: OTHERS + LEAST)
     monkeypatch.setattr(file_handles, "_open", 0)

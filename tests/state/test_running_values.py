@@ -1,4 +1,5 @@
-"""RunningValues is a dict whatever comes, in memory and through snapshots; whether it is a table shows in nothing but time."""
+"""RunningValues is a dict whatever comes, in memory and through snapshots; whether it is a table
+shows in nothing but time."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ class Whole(int):
 
 PLAIN_KEYS = st.integers(-8, 8) | st.integers(-(1 << 63), (1 << 63) - 1)
 ODD_KEYS = st.sampled_from([True, 1.0, 1 << 63, -(1 << 63) - 1, "a", None, ("a", 1), Whole(3), 2.5])
-PLAIN_VALUES = {int: st.integers(-9, 9) | st.integers(-(1 << 63), (1 << 63) - 1), float: st.floats(allow_nan=False)}
+PLAIN_VALUES = {
+    int: st.integers(-9, 9) | st.integers(-(1 << 63), (1 << 63) - 1),
+    float: st.floats(allow_nan=False),
+}
 ODD_VALUES = st.sampled_from([True, 1 << 63, -(1 << 70), "x", None, Whole(4), 5, 5.5, (1, 2), -0.0])
 
 
@@ -47,7 +51,9 @@ def is_table(values: RunningValues) -> bool:
 
 def exactly(pairs: Any) -> list[str]:
     """With the types, and the sign of zero."""
-    return sorted(f"{key!r} {type(key).__name__} {value!r} {type(value).__name__}" for key, value in pairs)
+    return sorted(
+        f"{key!r} {type(key).__name__} {value!r} {type(value).__name__}" for key, value in pairs
+    )
 
 
 def paired(entries: dict[Any, Any]) -> dict[Any, Any]:
@@ -59,15 +65,37 @@ def batches(kind: type) -> st.SearchStrategy[list[Any]]:
     """Mostly what fits into a table, so that there is one to leave."""
     plain = st.lists(st.tuples(PLAIN_KEYS, PLAIN_VALUES[kind]), max_size=8)
     odd = st.tuples(PLAIN_KEYS | ODD_KEYS, PLAIN_VALUES[kind] | ODD_VALUES).map(lambda pair: [pair])
-    entries = st.tuples(PLAIN_KEYS | ODD_KEYS, st.tuples(PLAIN_KEYS | ODD_KEYS, PLAIN_VALUES[kind]) | ODD_VALUES).map(lambda pair: [pair])
-    calls = st.sampled_from(["batch", "batch", "batch", "update", "set", "get", "delete", "in", "iterate", "setdefault", "pop"])
-    given: st.SearchStrategy[Any] = st.tuples(calls, plain) | st.tuples(calls, plain) | st.tuples(calls, odd)
+    entries = st.tuples(
+        PLAIN_KEYS | ODD_KEYS, st.tuples(PLAIN_KEYS | ODD_KEYS, PLAIN_VALUES[kind]) | ODD_VALUES
+    ).map(lambda pair: [pair])
+    calls = st.sampled_from(
+        [
+            "batch",
+            "batch",
+            "batch",
+            "update",
+            "set",
+            "get",
+            "delete",
+            "in",
+            "iterate",
+            "setdefault",
+            "pop",
+        ]
+    )
+    given: st.SearchStrategy[Any] = (
+        st.tuples(calls, plain) | st.tuples(calls, plain) | st.tuples(calls, odd)
+    )
     pairs = given.map(lambda call: (call[0], [(key, (key, value)) for key, value in call[1]]))
-    return st.lists(pairs | pairs | pairs | st.tuples(st.just("set"), entries) | st.just(("clear", [])), max_size=16)
+    return st.lists(
+        pairs | pairs | pairs | st.tuples(st.just("set"), entries) | st.just(("clear", [])),
+        max_size=16,
+    )
 
 
 def run_batch(values: RunningValues, pairs: list[Any], done: int) -> None:
-    """What an operator does that fails after ``done`` records: with a dict nothing else than writing to it."""
+    """What an operator does that fails after ``done`` records: with a dict nothing else than
+    writing to it."""
     states = values.plain()
     if states is None:
         view = values.view_batch([key for key, _ in pairs])
@@ -85,7 +113,12 @@ def step(values: Any, call: str, pairs: list[Any]) -> Any:
     if call == "update":
         return values.update(pairs)
     if call == "iterate":
-        return exactly(values.items()), exactly((1, each) for each in values.values()), exactly((each, 1) for each in values), len(values)
+        return (
+            exactly(values.items()),
+            exactly((1, each) for each in values.values()),
+            exactly((each, 1) for each in values),
+            len(values),
+        )
     results = []
     for key, value in pairs:
         if call == "set":
@@ -122,13 +155,26 @@ def test_it_is_a_dict(kind: type, data: st.DataObject) -> None:
     assert values == model
 
 
-@pytest.mark.parametrize(("entries", "table"), [
-    ({n: n for n in range(4)}, True), ({n: n / 2 for n in range(4)}, True), ({n: n for n in range(3)}, False),
-    ({**{n: n for n in range(4)}, True: 2}, True), ({True: 1, **{n: n for n in range(4)}}, False), ({n: n > 1 for n in range(4)}, False),
-    ({n: n or 0.5 for n in range(4)}, False), ({n << 62: n for n in range(4)}, False), ({n: n << 62 for n in range(4)}, False),
-    ({Whole(n): n for n in range(4)}, False), ({n: Whole(n) for n in range(4)}, False), ({str(n): n for n in range(4)}, False),
-])
-def test_it_becomes_a_table_when_it_has_many_keys_and_all_fit(entries: dict[Any, Any], table: bool) -> None:
+@pytest.mark.parametrize(
+    ("entries", "table"),
+    [
+        ({n: n for n in range(4)}, True),
+        ({n: n / 2 for n in range(4)}, True),
+        ({n: n for n in range(3)}, False),
+        ({**{n: n for n in range(4)}, True: 2}, True),
+        ({True: 1, **{n: n for n in range(4)}}, False),
+        ({n: n > 1 for n in range(4)}, False),
+        ({n: n or 0.5 for n in range(4)}, False),
+        ({n << 62: n for n in range(4)}, False),
+        ({n: n << 62 for n in range(4)}, False),
+        ({Whole(n): n for n in range(4)}, False),
+        ({n: Whole(n) for n in range(4)}, False),
+        ({str(n): n for n in range(4)}, False),
+    ],
+)
+def test_it_becomes_a_table_when_it_has_many_keys_and_all_fit(
+    entries: dict[Any, Any], table: bool
+) -> None:
     values = RunningValues()
     values.update(paired(entries))
     assert is_table(values) == table
@@ -139,8 +185,21 @@ def test_it_becomes_a_table_when_it_has_many_keys_and_all_fit(entries: dict[Any,
     assert is_table(values)  # emptied, it may be a table again
 
 
-@pytest.mark.parametrize(("key", "value"), [
-    (True, 1), (7.0, 1), (1 << 63, 1), ("a", 1), (Whole(2), 1), (2, True), (2, 1.0), (2, 1 << 63), (2, Whole(1)), (2, None)])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (True, 1),
+        (7.0, 1),
+        (1 << 63, 1),
+        ("a", 1),
+        (Whole(2), 1),
+        (2, True),
+        (2, 1.0),
+        (2, 1 << 63),
+        (2, Whole(1)),
+        (2, None),
+    ],
+)
 def test_what_does_not_fit_makes_it_a_dict_for_good(key: Any, value: Any) -> None:
     values, model = RunningValues(), {n: (n, n) for n in range(9)}
     values.update(model)
@@ -165,7 +224,11 @@ def test_as_a_dict_nothing_is_copied() -> None:
 def test_a_batch_that_failed_leaves_what_was_done_and_no_more() -> None:
     values = RunningValues()
     values.update({n: (n, n) for n in range(9)})
-    run_batch(values, [(key, (key, value)) for key, value in [(1, 5), (77, 7), (1, 6), (2, 8), (78, 9)]], 3)
+    run_batch(
+        values,
+        [(key, (key, value)) for key, value in [(1, 5), (77, 7), (1, 6), (2, 8), (78, 9)]],
+        3,
+    )
     assert is_table(values)
     assert dict(values) == paired({**{n: n for n in range(9)}, 1: 6, 77: 7})
     assert values.get(78, ABSENT) is ABSENT
@@ -175,11 +238,17 @@ def groups_of(subtask: int, parallelism: int) -> range:
     return key_group_range(subtask, 16, parallelism)
 
 
-@pytest.mark.parametrize("kinds", [("hashmap", "hashmap"), ("hashmap", "rocksdb"), ("rocksdb", "hashmap")])
-@given(entries=st.dictionaries(PLAIN_KEYS, st.integers(-9, 9), max_size=30), odd=st.booleans(), parallelism=st.integers(1, 3))
+@pytest.mark.parametrize(
+    "kinds", [("hashmap", "hashmap"), ("hashmap", "rocksdb"), ("rocksdb", "hashmap")]
+)
+@given(
+    entries=st.dictionaries(PLAIN_KEYS, st.integers(-9, 9), max_size=30),
+    odd=st.booleans(),
+    parallelism=st.integers(1, 3),
+)
 @example(entries={n: n for n in range(20)}, odd=False, parallelism=2)
 def test_it_goes_through_snapshots_to_either_backend_at_any_parallelism(
-    kinds: tuple[str, str], entries: dict[Any, Any], odd: bool, parallelism: int,
+    kinds: tuple[str, str], entries: dict[Any, Any], odd: bool, parallelism: int
 ) -> None:
     if "rocksdb" in kinds:
         pytest.importorskip("rocksdict")
@@ -194,7 +263,9 @@ def test_it_goes_through_snapshots_to_either_backend_at_any_parallelism(
             after = backend(max_parallelism=16, groups=groups_of(subtask, count), kind=kinds[1])
             after.restore(redistribute(saved, groups_of(subtask, count)))
             values = after.engine_values(RUNNING_RESULT)
-            assert all(channel_of_key_group(key_group(key, 16), 16, count) == subtask for key in values)
+            assert all(
+                channel_of_key_group(key_group(key, 16), 16, count) == subtask for key in values
+            )
             found.update(values.items())
             others.update(after.engine_values("_another"))
             shares.append(keyed_bytes(after))

@@ -20,14 +20,22 @@ from tests.state.helpers import MAX_PARALLELISM, backend, contents, seconds, sta
 
 pytestmark = pytest.mark.usefixtures("each_backend")
 
-KEYS = st.one_of(st.text(max_size=3), st.integers(-50, 50), st.tuples(st.integers(0, 9), st.text(max_size=1)))
+KEYS = st.one_of(
+    st.text(max_size=3), st.integers(-50, 50), st.tuples(st.integers(0, 9), st.text(max_size=1))
+)
 VALUES = st.one_of(st.integers(0, 100), st.lists(st.integers(0, 9), min_size=1, max_size=2))
 
 
 @pytest.mark.parametrize("expiring", [False, True])
 @settings(max_examples=20)
-@given(filled=st.dictionaries(KEYS, st.integers(0, 100), max_size=30), before=st.integers(1, 7), after=st.integers(1, 7))
-def test_state_saved_at_one_parallelism_is_the_same_restored_at_another(expiring: bool, filled: dict[Any, int], before: int, after: int) -> None:
+@given(
+    filled=st.dictionaries(KEYS, st.integers(0, 100), max_size=30),
+    before=st.integers(1, 7),
+    after=st.integers(1, 7),
+)
+def test_state_saved_at_one_parallelism_is_the_same_restored_at_another(
+    expiring: bool, filled: dict[Any, int], before: int, after: int
+) -> None:
     clock = ManualClock(5)
     config = seconds(60).build() if expiring else None
     expected: dict[Any, Any] = {}
@@ -36,7 +44,10 @@ def test_state_saved_at_one_parallelism_is_the_same_restored_at_another(expiring
         heap = backend(clock, key_group_range(subtask, MAX_PARALLELISM, before))
         made = states(heap, config)
         for key, number in filled.items():
-            if channel_of_key_group(key_group(key, MAX_PARALLELISM), MAX_PARALLELISM, before) == subtask:
+            if (
+                channel_of_key_group(key_group(key, MAX_PARALLELISM), MAX_PARALLELISM, before)
+                == subtask
+            ):
                 heap.current.key = key
                 made["value"].update([number])
                 made["list"].update([number, number + 1])
@@ -71,7 +82,9 @@ def test_a_restore_takes_only_the_groups_of_its_subtask() -> None:
     data = saved(**{f"k{number}": number for number in range(100)})
     heap = backend(groups=range(64))
     heap.restore(data)
-    assert sorted(heap.keys("v")) == sorted(f"k{number}" for number in range(100) if key_group(f"k{number}", MAX_PARALLELISM) < 64)
+    assert sorted(heap.keys("v")) == sorted(
+        f"k{number}" for number in range(100) if key_group(f"k{number}", MAX_PARALLELISM) < 64
+    )
 
 
 def test_restored_state_that_nobody_asks_for_is_saved_again() -> None:
@@ -88,7 +101,9 @@ def test_restored_state_that_nobody_asks_for_is_saved_again() -> None:
 def test_a_descriptor_that_does_not_fit_what_was_saved_is_refused_with_both() -> None:
     heap = backend()
     heap.restore(saved(a=1))
-    with pytest.raises(ProgramError, match="'v' was saved as a value state of None, and cannot be a list state of"):
+    with pytest.raises(
+        ProgramError, match="'v' was saved as a value state of None, and cannot be a list state of"
+    ):
         heap.state(ListStateDescriptor("v", Types.INT()))
     expiring = ValueStateDescriptor("v")
     expiring.enable_time_to_live(seconds(1).build())
@@ -107,8 +122,12 @@ def test_the_max_parallelism_cannot_change() -> None:
 def test_what_is_no_snapshot_or_not_whole_is_refused() -> None:
     data = saved(a=1)
     for damaged, message in (
-        (b"", "no keyed state"), (b"something else", "no keyed state"), (data[:3] + b"\x09" + data[4:], "version 9"),
-        (data[:-1], "cut short"), (data + b"x", "cut short"), (data[:4] + b"\xff" * 8 + data[12:], "header|cut short"),
+        (b"", "no keyed state"),
+        (b"something else", "no keyed state"),
+        (data[:3] + b"\x09" + data[4:], "version 9"),
+        (data[:-1], "cut short"),
+        (data + b"x", "cut short"),
+        (data[:4] + b"\xff" * 8 + data[12:], "header|cut short"),
     ):
         with pytest.raises(ProgramError, match=message):
             KeyedSnapshot.from_bytes(damaged)
@@ -143,7 +162,8 @@ def test_values_of_classes_that_exist_only_in_the_program_are_saved_too() -> Non
 def test_what_cannot_be_saved_names_the_state() -> None:
     def keep_and_save() -> bytes:
         heap = backend()
-        heap.engine_values("_generators")["k"] = (number for number in range(3))  # refused here, or when it is saved
+        # refused here, or when it is saved
+        heap.engine_values("_generators")["k"] = (number for number in range(3))
         return keyed_bytes(heap)
 
     with pytest.raises(ProgramError, match=r"the state of '_generators' cannot be (sent|saved)"):

@@ -25,19 +25,34 @@ pytestmark = pytest.mark.usefixtures("each_backend")
 KEYS = st.sampled_from(["a", "b", 1, ("t", 2), None])
 NUMBERS = st.integers(-9, 9)
 FIELDS = st.sampled_from(["x", "y", "z"])
-STEPS = st.lists(st.one_of(
-    st.tuples(KEYS, st.just("value"), st.just("update"), st.one_of(NUMBERS, st.none())),
-    st.tuples(KEYS, st.just("list"), st.sampled_from(["add"]), NUMBERS),
-    st.tuples(KEYS, st.just("list"), st.sampled_from(["update", "add_all"]), st.lists(NUMBERS, max_size=3)),
-    st.tuples(KEYS, st.just("map"), st.just("put"), st.tuples(FIELDS, NUMBERS)),
-    st.tuples(KEYS, st.just("map"), st.just("put_all"), st.dictionaries(FIELDS, NUMBERS)),
-    st.tuples(KEYS, st.just("map"), st.just("remove"), FIELDS),
-    st.tuples(KEYS, st.sampled_from(["reducing", "aggregating"]), st.just("add"), NUMBERS),
-    st.tuples(KEYS, st.sampled_from(["value", "list", "map", "reducing", "aggregating"]), st.just("clear"), st.none()),
-), max_size=60)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(KEYS, st.just("value"), st.just("update"), st.one_of(NUMBERS, st.none())),
+        st.tuples(KEYS, st.just("list"), st.sampled_from(["add"]), NUMBERS),
+        st.tuples(
+            KEYS,
+            st.just("list"),
+            st.sampled_from(["update", "add_all"]),
+            st.lists(NUMBERS, max_size=3),
+        ),
+        st.tuples(KEYS, st.just("map"), st.just("put"), st.tuples(FIELDS, NUMBERS)),
+        st.tuples(KEYS, st.just("map"), st.just("put_all"), st.dictionaries(FIELDS, NUMBERS)),
+        st.tuples(KEYS, st.just("map"), st.just("remove"), FIELDS),
+        st.tuples(KEYS, st.sampled_from(["reducing", "aggregating"]), st.just("add"), NUMBERS),
+        st.tuples(
+            KEYS,
+            st.sampled_from(["value", "list", "map", "reducing", "aggregating"]),
+            st.just("clear"),
+            st.none(),
+        ),
+    ),
+    max_size=60,
+)
 
 
-def apply_to_model(model: dict[tuple[Any, str], Any], key: Any, kind: str, call: str, argument: Any) -> None:
+def apply_to_model(
+    model: dict[tuple[Any, str], Any], key: Any, kind: str, call: str, argument: Any
+) -> None:
     """The same step on plain lists and dicts; reducing and aggregating keep all their values."""
     at = key, kind
     if call == "clear" or (call == "update" and not argument and argument != 0):
@@ -71,7 +86,10 @@ def test_states_are_dicts_per_key(expiring: bool, steps: list[tuple[Any, str, st
             assert list(made["list"]) == model.get((other, "list"), [])
             mapping = model.get((other, "map"), {})
             assert dict(made["map"].items()) == mapping
-            assert (sorted(made["map"].keys()), sorted(made["map"].values())) == (sorted(mapping), sorted(mapping.values()))
+            assert (sorted(made["map"].keys()), sorted(made["map"].values())) == (
+                sorted(mapping),
+                sorted(mapping.values()),
+            )
             assert made["map"].is_empty() == (not mapping)
             assert [("x" in made["map"], made["map"]["x"])] == [("x" in mapping, mapping.get("x"))]
             added = model.get((other, "reducing"))
@@ -79,7 +97,9 @@ def test_states_are_dicts_per_key(expiring: bool, steps: list[tuple[Any, str, st
             added = model.get((other, "aggregating"))
             assert made["aggregating"].get() == (sum(added) / len(added) if added else None)
     for kind in made:
-        assert len(list(heap.keys(kind))) == sum(1 for (_, each), value in model.items() if each == kind and (value or value == 0))
+        assert len(list(heap.keys(kind))) == sum(
+            1 for (_, each), value in model.items() if each == kind and (value or value == 0)
+        )
 
 
 def test_a_map_reads_like_a_mapping() -> None:
@@ -102,7 +122,10 @@ def test_what_the_user_changes_later_is_not_in_the_state(expiring: bool) -> None
     heap = backend()
     config = seconds(60).build()
     given: list[Any] = [
-        ValueStateDescriptor("v"), ListStateDescriptor("l"), MapStateDescriptor("m"), ReducingStateDescriptor("r", lambda a, b: [*a, *b]),
+        ValueStateDescriptor("v"),
+        ListStateDescriptor("l"),
+        MapStateDescriptor("m"),
+        ReducingStateDescriptor("r", lambda a, b: [*a, *b]),
     ]
     for descriptor in given if expiring else ():
         descriptor.enable_time_to_live(config)
@@ -114,11 +137,23 @@ def test_what_the_user_changes_later_is_not_in_the_state(expiring: bool) -> None
     mapped.put("k", mine)
     reducing.add(mine)
     mine[1].append("changed")
-    for got in (value.value(), listed.get()[0], mapped.get("k"), mapped.values()[0], mapped.items()[0][1], reducing.get()):
+    for got in (
+        value.value(),
+        listed.get()[0],
+        mapped.get("k"),
+        mapped.values()[0],
+        mapped.items()[0][1],
+        reducing.get(),
+    ):
         assert got == [1, [2]]
         got[1].append("changed too")
     listed.get().append("changed as well")
-    assert (value.value(), listed.get(), mapped.get("k"), reducing.get()) == ([1, [2]], [[1, [2]]], [1, [2]], [1, [2]])
+    assert (value.value(), listed.get(), mapped.get("k"), reducing.get()) == (
+        [1, [2]],
+        [[1, [2]]],
+        [1, [2]],
+        [1, [2]],
+    )
     reducing.add(mine)
     mine[1].append("again")
     assert reducing.get() == [1, [2], 1, [2, "changed"]]
@@ -139,7 +174,9 @@ class Gather(Mean):
 
 
 @pytest.mark.parametrize("expiring", [False, True])
-def test_an_accumulator_that_holds_its_values_and_is_its_own_result_stays_private(expiring: bool) -> None:
+def test_an_accumulator_that_holds_its_values_and_is_its_own_result_stays_private(
+    expiring: bool,
+) -> None:
     heap = backend()
     descriptor = AggregatingStateDescriptor("all", Gather())
     if expiring:
@@ -171,7 +208,13 @@ def test_one_name_is_one_state() -> None:
     heap = backend()
     first = heap.state(ValueStateDescriptor("n", Types.INT()))
     assert heap.state(ValueStateDescriptor("n", Types.INT())) is first
-    with pytest.raises(ProgramError, match=r"'n' is a value state of Types.INT\(\), and cannot be a value state of Types.STRING\(\) too"):
+    with pytest.raises(
+        ProgramError,
+        match=(
+            r"'n' is a value state of Types.INT\(\), and cannot be a value state of "
+            r"Types.STRING\(\) too"
+        ),
+    ):
         heap.state(ValueStateDescriptor("n", Types.STRING()))
     with pytest.raises(ProgramError, match="cannot be a list state"):
         heap.state(ListStateDescriptor("n", Types.INT()))
@@ -186,20 +229,35 @@ NUMBER: Any = 3
 NAME: Any = "INT"
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: ValueStateDescriptor("", Types.INT()), "needs a name"),
-    (lambda: ValueStateDescriptor("_mine", Types.INT()), "engine's"),
-    (lambda: ValueStateDescriptor("n", INT), "use one of Types"),
-    (lambda: ListStateDescriptor("n", NAME), "use one of Types"),
-    (lambda: MapStateDescriptor("n", Types.INT(), INT), "use one of Types"),
-    (lambda: ReducingStateDescriptor("n", NUMBER, Types.INT()), "a ReduceFunction or a function of two values"),
-    (lambda: AggregatingStateDescriptor("n", cast(Any, Mean), Types.INT()), "an AggregateFunction object"),
-    (lambda: AggregatingStateDescriptor("n", cast(Any, len), Types.INT()), "an AggregateFunction object"),
-    (lambda: ValueStateDescriptor("n").enable_time_to_live(cast(Any, seconds(1))), "end the builder with build"),
-    (lambda: seconds(0).build(), "longer than nothing"),
-    (lambda: seconds(1).set_ttl(NUMBER).build(), "is a Duration"),
-    (lambda: seconds(1).cleanup_incrementally(0, False), "1 or more entries"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ValueStateDescriptor("", Types.INT()), "needs a name"),
+        (lambda: ValueStateDescriptor("_mine", Types.INT()), "engine's"),
+        (lambda: ValueStateDescriptor("n", INT), "use one of Types"),
+        (lambda: ListStateDescriptor("n", NAME), "use one of Types"),
+        (lambda: MapStateDescriptor("n", Types.INT(), INT), "use one of Types"),
+        (
+            lambda: ReducingStateDescriptor("n", NUMBER, Types.INT()),
+            "a ReduceFunction or a function of two values",
+        ),
+        (
+            lambda: AggregatingStateDescriptor("n", cast(Any, Mean), Types.INT()),
+            "an AggregateFunction object",
+        ),
+        (
+            lambda: AggregatingStateDescriptor("n", cast(Any, len), Types.INT()),
+            "an AggregateFunction object",
+        ),
+        (
+            lambda: ValueStateDescriptor("n").enable_time_to_live(cast(Any, seconds(1))),
+            "end the builder with build",
+        ),
+        (lambda: seconds(0).build(), "longer than nothing"),
+        (lambda: seconds(1).set_ttl(NUMBER).build(), "is a Duration"),
+        (lambda: seconds(1).cleanup_incrementally(0, False), "1 or more entries"),
+    ],
+)
 def test_mistaken_descriptors_are_refused_with_what_to_change(make: Any, message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         make()
@@ -213,7 +271,10 @@ def test_a_backend_says_what_it_holds() -> None:
         made["value"].update(number)
     assert heap.statistics.keys["value"] == 3
     assert heap.statistics.groups == range(64, 128)
-    assert repr(heap) == f"<{type(heap).__name__} of key groups 64-127: value: 3, list: 0, map: 0, reducing: 0, aggregating: 0>"
+    assert repr(heap) == (
+        f"<{type(heap).__name__} of key groups 64-127: value: 3, list: 0, map: 0, reducing: "
+        "0, aggregating: 0>"
+    )
     heap.close()
     assert heap.statistics.keys == {}
 
@@ -227,5 +288,7 @@ def test_a_value_that_cannot_be_saved_is_told_with_the_type_that_is_at_fault() -
         state.update([threading.Lock()])  # is refused by the heap, which copies it
         made.freeze().write()
 
-    with pytest.raises((TypeError, ProgramError), match=r"cannot be (kept in state|saved): .*_thread\.lock"):
+    with pytest.raises(
+        (TypeError, ProgramError), match=r"cannot be (kept in state|saved): .*_thread\.lock"
+    ):
         keep_and_save()

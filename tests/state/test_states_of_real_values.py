@@ -1,4 +1,5 @@
-"""State of all kinds, on both backends, over values as real data has them: against plain dicts that keep copies."""
+"""State of all kinds, on both backends, over values as real data has them: against plain dicts that
+keep copies."""
 
 from __future__ import annotations
 
@@ -31,25 +32,54 @@ from tests.values import ATOMS, COMPARABLE_KEYS, TWINS, Decimal, key_of, may_mee
 
 pytest.importorskip("rocksdict")
 
-STREAM_KEYS = st.sampled_from([1, 1.0, True, float("nan"), -float("nan"), None, "a", ("a", float("nan")), (1, None)])
+STREAM_KEYS = st.sampled_from(
+    [1, 1.0, True, float("nan"), -float("nan"), None, "a", ("a", float("nan")), (1, None)]
+)
 MAP_KEYS = TWINS.filter(lambda key: may_meet([key, Decimal(0)])) | COMPARABLE_KEYS
 NESTED = st.recursive(
-    ATOMS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=1), inner, max_size=2) | st.tuples(inner, inner),
-    max_leaves=4)
+    ATOMS,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.text(max_size=1), inner, max_size=2)
+        | st.tuples(inner, inner)
+    ),
+    max_leaves=4,
+)
 VALUES = NESTED.filter(lambda value: value is not None)
 REBORN = (None, "backend", "reborn", None)
-STEPS = st.lists(st.one_of(
-    st.tuples(STREAM_KEYS, st.just("value"), st.just("update"), NESTED),
-    st.tuples(STREAM_KEYS, st.just("list"), st.just("add"), VALUES),
-    st.tuples(STREAM_KEYS, st.just("list"), st.sampled_from(["update", "add_all"]), st.lists(VALUES, max_size=2)),
-    st.tuples(STREAM_KEYS, st.just("map"), st.just("put"), st.tuples(MAP_KEYS, NESTED)),
-    st.tuples(STREAM_KEYS, st.just("map"), st.just("put_all"), st.lists(st.tuples(MAP_KEYS, NESTED), max_size=2)),
-    st.tuples(STREAM_KEYS, st.just("map"), st.sampled_from(["get", "contains", "remove"]), MAP_KEYS),
-    st.tuples(STREAM_KEYS, st.sampled_from(["reducing", "aggregating"]), st.just("add"), VALUES),
-    st.tuples(STREAM_KEYS, st.sampled_from(["value", "list", "map", "reducing", "aggregating"]), st.sampled_from(["read", "read", "clear"]),
-              st.none()),
-    st.just(REBORN),
-), max_size=25)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(STREAM_KEYS, st.just("value"), st.just("update"), NESTED),
+        st.tuples(STREAM_KEYS, st.just("list"), st.just("add"), VALUES),
+        st.tuples(
+            STREAM_KEYS,
+            st.just("list"),
+            st.sampled_from(["update", "add_all"]),
+            st.lists(VALUES, max_size=2),
+        ),
+        st.tuples(STREAM_KEYS, st.just("map"), st.just("put"), st.tuples(MAP_KEYS, NESTED)),
+        st.tuples(
+            STREAM_KEYS,
+            st.just("map"),
+            st.just("put_all"),
+            st.lists(st.tuples(MAP_KEYS, NESTED), max_size=2),
+        ),
+        st.tuples(
+            STREAM_KEYS, st.just("map"), st.sampled_from(["get", "contains", "remove"]), MAP_KEYS
+        ),
+        st.tuples(
+            STREAM_KEYS, st.sampled_from(["reducing", "aggregating"]), st.just("add"), VALUES
+        ),
+        st.tuples(
+            STREAM_KEYS,
+            st.sampled_from(["value", "list", "map", "reducing", "aggregating"]),
+            st.sampled_from(["read", "read", "clear"]),
+            st.none(),
+        ),
+        st.just(REBORN),
+    ),
+    max_size=25,
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -85,7 +115,8 @@ def both(one: Any, other: Any) -> list[Any]:
 
 def states_of(of: Any, expires: bool) -> dict[str, Any]:
     made: list[StateDescriptor] = [
-        ValueStateDescriptor("value"), ListStateDescriptor("list", Types.PICKLED_BYTE_ARRAY()),
+        ValueStateDescriptor("value"),
+        ListStateDescriptor("list", Types.PICKLED_BYTE_ARRAY()),
         MapStateDescriptor("map", Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY()),
         ReducingStateDescriptor("reducing", both, Types.PICKLED_BYTE_ARRAY()),
         AggregatingStateDescriptor("aggregating", Gathered(), Types.PICKLED_BYTE_ARRAY()),
@@ -96,7 +127,8 @@ def states_of(of: Any, expires: bool) -> dict[str, Any]:
 
 
 class Model:
-    """What every state holds, by the key's meaning; a map by the meaning of its keys, which shows the first form of each."""
+    """What every state holds, by the key's meaning; a map by the meaning of its keys, which shows
+    the first form of each."""
 
     def __init__(self) -> None:
         self.held: dict[Any, Any] = {}
@@ -111,7 +143,9 @@ class Model:
         elif kind == "value":
             self.held[at] = argument
         elif kind == "list":
-            self.held[at] = ([] if call == "update" else found or []) + ([argument] if call == "add" else argument)
+            self.held[at] = ([] if call == "update" else found or []) + (
+                [argument] if call == "add" else argument
+            )
         elif kind == "reducing":
             self.held[at] = argument if at not in self.held else both(found, argument)
         elif kind == "aggregating":
@@ -123,15 +157,29 @@ class Model:
     def call_map(self, at: Any, call: str, argument: Any) -> Any:
         held = self.held.setdefault(at, {})
         if call in ("get", "contains", "remove"):
-            found = held.pop(key_of(argument), None) if call == "remove" else held.get(key_of(argument))
-            return found is not None if call == "contains" else found[1] if call == "get" and found is not None else None
+            found = (
+                held.pop(key_of(argument), None) if call == "remove" else held.get(key_of(argument))
+            )
+            return (
+                found is not None
+                if call == "contains"
+                else found[1]
+                if call == "get" and found is not None
+                else None
+            )
         for key, value in [argument] if call == "put" else argument:
             held[key_of(key)] = held.get(key_of(key), (canonical_key(key),))[0], value
         return None
 
     def read(self, at: Any, kind: str) -> Any:
         found = self.held.get(at)
-        return sorted(map(repr, map(shown, (found or {}).values()))) if kind == "map" else (found or []) if kind == "list" else found
+        return (
+            sorted(map(repr, map(shown, (found or {}).values())))
+            if kind == "map"
+            else (found or [])
+            if kind == "list"
+            else found
+        )
 
 
 def called(state: Any, kind: str, call: str, argument: Any) -> Any:
@@ -139,7 +187,9 @@ def called(state: Any, kind: str, call: str, argument: Any) -> Any:
         if kind == "map":
             return sorted(map(repr, map(shown, state.items())))
         return state.value() if kind == "value" else state.get()
-    return getattr(state, call)(*(() if call == "clear" else argument if call == "put" else (argument,)))
+    return getattr(state, call)(
+        *(() if call == "clear" else argument if call == "put" else (argument,))
+    )
 
 
 def change(value: Any) -> None:
@@ -159,10 +209,29 @@ def change(value: Any) -> None:
 @pytest.mark.parametrize("cached", [1, 1000])
 @settings(max_examples=40)
 @given(steps=STEPS)
-@example(steps=[(math.nan, "map", "put", (2.0, None)), REBORN, REBORN, (math.nan, "map", "put", (0, None)), REBORN, (-math.nan, "map", "read", None)])
-@example(steps=[(math.nan, "list", "add", 1), (math.nan, "list", "add", 2), REBORN, REBORN, (math.nan, "list", "read", None)])
+@example(
+    steps=[
+        (math.nan, "map", "put", (2.0, None)),
+        REBORN,
+        REBORN,
+        (math.nan, "map", "put", (0, None)),
+        REBORN,
+        (-math.nan, "map", "read", None),
+    ]
+)
+@example(
+    steps=[
+        (math.nan, "list", "add", 1),
+        (math.nan, "list", "add", 2),
+        REBORN,
+        REBORN,
+        (math.nan, "list", "read", None),
+    ]
+)
 @example(steps=[(None, "map", "put", (math.nan, [])), REBORN, (None, "map", "get", math.nan)])
-def test_state_means_the_same_on_both_backends_whatever_the_values_and_whoever_changes_them(cached: int, expires: bool, steps: list[Any]) -> None:
+def test_state_means_the_same_on_both_backends_whatever_the_values_and_whoever_changes_them(
+    cached: int, expires: bool, steps: list[Any]
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rocksdb_slots, "CACHED_SLOTS", cached)
         clock, model = ManualClock(), Model()
@@ -207,4 +276,9 @@ def test_put_all_of_broadcast_state_takes_a_dict_or_pairs() -> None:
     state = HeapBroadcastState({})
     state.put_all([("a", 1), (float("nan"), 2)])
     state.put_all({"b": 3, float("nan"): 4})
-    assert (state.get("a"), state.get("b"), state.get(float("nan")), len(state.keys())) == (1, 3, 4, 3)
+    assert (state.get("a"), state.get("b"), state.get(float("nan")), len(state.keys())) == (
+        1,
+        3,
+        4,
+        3,
+    )

@@ -1,4 +1,5 @@
-"""How often state that expires looks at the clock and at its entries: as seldom as its rules allow."""
+"""How often state that expires looks at the clock and at its entries: as seldom as its rules
+allow."""
 
 from __future__ import annotations
 
@@ -108,7 +109,9 @@ class Busy(KeyedProcessFunction):
         for _ in range(10):
             self.seen.update((self.seen.value() or 0) + 1)
         yield self.seen.value()
-        ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() + 2000)
+        ctx.timer_service().register_processing_time_timer(
+            ctx.timer_service().current_processing_time() + 2000
+        )
 
     def on_timer(self, timestamp: int, ctx: Any) -> Any:
         yield self.seen.value()

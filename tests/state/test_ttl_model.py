@@ -1,4 +1,5 @@
-"""States with a time to live against dicts that remember when everything was touched last, over random calls, waits and restores."""
+"""States with a time to live against dicts that remember when everything was touched last, over
+random calls, waits and restores."""
 
 from __future__ import annotations
 
@@ -19,22 +20,37 @@ LIFE = 5
 KEYS = st.sampled_from(["a", "b", ("c", 1)])
 FIELDS = st.sampled_from("xyz")
 NUMBERS = st.integers(-9, 9)
-STEPS = st.lists(st.one_of(
-    st.tuples(KEYS, st.just("value"), st.just("update"), NUMBERS),
-    st.tuples(KEYS, st.just("list"), st.just("add"), NUMBERS),
-    st.tuples(KEYS, st.just("list"), st.sampled_from(["update", "add_all"]), st.lists(NUMBERS, max_size=3)),
-    st.tuples(KEYS, st.just("map"), st.just("put"), st.tuples(FIELDS, NUMBERS)),
-    st.tuples(KEYS, st.just("map"), st.sampled_from(["remove", "contains", "get"]), FIELDS),
-    st.tuples(KEYS, st.sampled_from(["reducing", "aggregating"]), st.just("add"), NUMBERS),
-    st.tuples(KEYS, st.sampled_from(["value", "list", "map", "reducing", "aggregating"]), st.sampled_from(["read", "read", "clear"]), st.none()),
-    st.tuples(st.none(), st.just("wait"), st.none(), st.integers(1, 4)),
-    st.tuples(st.none(), st.just("wait"), st.none(), st.integers(1, 4)),
-    st.tuples(st.none(), st.just("restore"), st.none(), st.none()),
-), min_size=10, max_size=60)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(KEYS, st.just("value"), st.just("update"), NUMBERS),
+        st.tuples(KEYS, st.just("list"), st.just("add"), NUMBERS),
+        st.tuples(
+            KEYS,
+            st.just("list"),
+            st.sampled_from(["update", "add_all"]),
+            st.lists(NUMBERS, max_size=3),
+        ),
+        st.tuples(KEYS, st.just("map"), st.just("put"), st.tuples(FIELDS, NUMBERS)),
+        st.tuples(KEYS, st.just("map"), st.sampled_from(["remove", "contains", "get"]), FIELDS),
+        st.tuples(KEYS, st.sampled_from(["reducing", "aggregating"]), st.just("add"), NUMBERS),
+        st.tuples(
+            KEYS,
+            st.sampled_from(["value", "list", "map", "reducing", "aggregating"]),
+            st.sampled_from(["read", "read", "clear"]),
+            st.none(),
+        ),
+        st.tuples(st.none(), st.just("wait"), st.none(), st.integers(1, 4)),
+        st.tuples(st.none(), st.just("wait"), st.none(), st.integers(1, 4)),
+        st.tuples(st.none(), st.just("restore"), st.none(), st.none()),
+    ),
+    min_size=10,
+    max_size=60,
+)
 
 
 class Model:
-    """(key, kind) -> what is there, each part as [part, when it was touched]. A value is one part, as is what reducing and aggregating have."""
+    """(key, kind) -> what is there, each part as [part, when it was touched]. A value is one part,
+    as is what reducing and aggregating have."""
 
     def __init__(self, on_read: bool) -> None:
         self.on_read, self.now = on_read, 0
@@ -89,13 +105,18 @@ class Model:
             return values
         if not values:
             return None
-        return {"value": lambda v: v, "reducing": sum, "aggregating": lambda v: sum(v) / len(v)}[kind](values[0])
+        return {"value": lambda v: v, "reducing": sum, "aggregating": lambda v: sum(v) / len(v)}[
+            kind
+        ](values[0])
 
 
 def call(state: Any, kind: str, name: str, argument: Any) -> Any:
     if name == "read":
         read: dict[str, Callable[[], Any]] = {
-            "value": lambda: state.value(), "list": lambda: list(state.get() or ()), "map": lambda: dict(state.items())}
+            "value": lambda: state.value(),
+            "list": lambda: list(state.get() or ()),
+            "map": lambda: dict(state.items()),
+        }
         return read[kind]() if kind in read else state.get()
     if name == "clear":
         return state.clear()
@@ -105,7 +126,9 @@ def call(state: Any, kind: str, name: str, argument: Any) -> Any:
 @pytest.mark.parametrize("on_read", [False, True])
 @settings(max_examples=20)
 @given(in_background=st.booleans(), steps=STEPS)
-def test_what_is_read_is_what_was_touched_within_its_life(on_read: bool, in_background: bool, steps: list[Any]) -> None:
+def test_what_is_read_is_what_was_touched_within_its_life(
+    on_read: bool, in_background: bool, steps: list[Any]
+) -> None:
     builder = seconds(LIFE)
     if on_read:
         builder.update_ttl_on_read_and_write()
@@ -137,6 +160,11 @@ def test_a_life_longer_than_time_itself_does_not_end(kind: str) -> None:
     of = backend(clock)
     state = states(of, seconds(10**10).build())[kind]  # 300 years
     of.current.key = "k"
-    call(state, kind, "put" if kind == "map" else "update" if kind == "value" else "add", ("x", 1) if kind == "map" else 1)
+    call(
+        state,
+        kind,
+        "put" if kind == "map" else "update" if kind == "value" else "add",
+        ("x", 1) if kind == "map" else 1,
+    )
     clock.advance(10**9)
     assert call(state, kind, "read", None) in (1, [1], {"x": 1})

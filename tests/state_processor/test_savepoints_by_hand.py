@@ -1,4 +1,5 @@
-"""Savepoints read and written without a job: what was made of history is what a job goes on from."""
+"""Savepoints read and written without a job: what was made of history is what a job goes on
+from."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ import pytest
 
 from flinkpy.common import Row, Types
 from flinkpy.core.errors import JobExecutionError, ProgramError
-from flinkpy.datastream import BroadcastProcessFunction, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from flinkpy.datastream import (
+    BroadcastProcessFunction,
+    KeyedProcessFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
 from flinkpy.datastream.functions import CheckpointedFunction, MapFunction
 from flinkpy.datastream.state import (
     ListStateDescriptor,
@@ -36,13 +42,20 @@ TOTAL = ValueStateDescriptor("total", Types.LONG())
 PAGES = ListStateDescriptor("pages", Types.STRING())
 COUNTS = MapStateDescriptor("counts", Types.STRING(), Types.LONG())
 LARGEST = ReducingStateDescriptor("largest", max, Types.LONG())
-HISTORY = [(user, page, number) for number, (user, page) in enumerate([("ann", "home"), ("bob", "help"), ("ann", "help"), ("cleo", "home")] * 25)]
+HISTORY = [
+    (user, page, number)
+    for number, (user, page) in enumerate(
+        [("ann", "home"), ("bob", "help"), ("ann", "help"), ("cleo", "home")] * 25
+    )
+]
 
 
 class FromHistory(KeyedStateBootstrapFunction):
     def open(self, runtime_context: Any) -> None:
-        self.total, self.pages = runtime_context.get_state(TOTAL), runtime_context.get_list_state(PAGES)
-        self.counts, self.largest = runtime_context.get_map_state(COUNTS), runtime_context.get_reducing_state(LARGEST)
+        self.total = runtime_context.get_state(TOTAL)
+        self.pages = runtime_context.get_list_state(PAGES)
+        self.counts = runtime_context.get_map_state(COUNTS)
+        self.largest = runtime_context.get_reducing_state(LARGEST)
 
     def process_element(self, value: Any, ctx: Any) -> None:
         _, page, amount = value
@@ -56,17 +69,27 @@ class FromHistory(KeyedStateBootstrapFunction):
 
 
 class GoesOn(KeyedProcessFunction):
-    """Counts on from what history left, and tells all of it at the end and at the timers of history."""
+    """Counts on from what history left, and tells all of it at the end and at the timers of
+    history."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.total, self.pages = runtime_context.get_state(TOTAL), runtime_context.get_list_state(PAGES)
-        self.counts, self.largest = runtime_context.get_map_state(COUNTS), runtime_context.get_reducing_state(LARGEST)
+        self.total = runtime_context.get_state(TOTAL)
+        self.pages = runtime_context.get_list_state(PAGES)
+        self.counts = runtime_context.get_map_state(COUNTS)
+        self.largest = runtime_context.get_reducing_state(LARGEST)
 
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
         self.total.update((self.total.value() or 0) + value[2])
         self.counts.put(value[1], (self.counts.get(value[1]) or 0) + 1)
         self.largest.add(value[2])
-        yield "record", value[0], self.total.value(), list(self.pages.get()), sorted(self.counts.items()), self.largest.get()
+        yield (
+            "record",
+            value[0],
+            self.total.value(),
+            list(self.pages.get()),
+            sorted(self.counts.items()),
+            self.largest.get(),
+        )
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
         yield "timer", ctx.get_current_key(), timestamp
@@ -76,7 +99,9 @@ def environment(parallelism: int, savepoint: str, **options: Any) -> StreamExecu
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(parallelism)
     env.set_max_parallelism(64)
-    env.program.values.update({"execution.state-recovery.path": savepoint, "restart-strategy.type": "none", **options})
+    env.program.values.update(
+        {"execution.state-recovery.path": savepoint, "restart-strategy.type": "none", **options}
+    )
     return env
 
 
@@ -85,36 +110,79 @@ def totals() -> dict[str, tuple[int, list[tuple[str, int]]]]:
     for user in ("ann", "bob", "cleo"):
         of_user = [(page, number) for each, page, number in HISTORY if each == user]
         pages = [page for page, _ in of_user]
-        found[user] = sum(number for _, number in of_user), sorted((page, pages.count(page)) for page in set(pages))
+        found[user] = (
+            sum(number for _, number in of_user),
+            sorted((page, pages.count(page)) for page in set(pages)),
+        )
     return found
 
 
 @pytest.mark.parametrize("form", SavepointFormatType)
-@pytest.mark.parametrize(("parallelism", "backend", "parts"), [(1, "hashmap", 3), (3, "rocksdb", 1)])
+@pytest.mark.parametrize(
+    ("parallelism", "backend", "parts"), [(1, "hashmap", 3), (3, "rocksdb", 1)]
+)
 def test_a_job_goes_on_from_state_that_was_made_of_history(
-    form: SavepointFormatType, parallelism: int, backend: str, parts: int, tmp_path: Path,
+    form: SavepointFormatType, parallelism: int, backend: str, parts: int, tmp_path: Path
 ) -> None:
     state = OperatorTransformation.bootstrap_with(HISTORY).key_by(0).transform(FromHistory())
-    location = SavepointWriter.new_savepoint(64, parts).with_operator("visits", state).write(str(tmp_path / "savepoint"), form)
+    location = (
+        SavepointWriter.new_savepoint(64, parts)
+        .with_operator("visits", state)
+        .write(str(tmp_path / "savepoint"), form)
+    )
     env = environment(parallelism, location, **{"state.backend.type": backend})
     new = env.from_collection([("ann", "home", 1000), ("bob", "news", 2000), ("dora", "home", 3)])
-    with new.key_by(lambda value: value[0]).process(GoesOn()).uid("visits").execute_and_collect() as results:
+    with (
+        new.key_by(lambda value: value[0])
+        .process(GoesOn())
+        .uid("visits")
+        .execute_and_collect() as results
+    ):
         found = sorted(results)
     was = totals()
     ann, bob = (dict(was[user][1]) for user in ("ann", "bob"))
-    assert found == sorted([
-        ("record", "ann", was["ann"][0] + 1000, ["home", "help"], sorted({**ann, "home": ann["home"] + 1}.items()), 1000),
-        ("record", "bob", was["bob"][0] + 2000, ["help"], sorted({**bob, "news": 1}.items()), 2000),
-        ("record", "dora", 3, [], [("home", 1)], 3),
-        *(("timer", user, 5000) for user in was)])
+    assert found == sorted(
+        [
+            (
+                "record",
+                "ann",
+                was["ann"][0] + 1000,
+                ["home", "help"],
+                sorted({**ann, "home": ann["home"] + 1}.items()),
+                1000,
+            ),
+            (
+                "record",
+                "bob",
+                was["bob"][0] + 2000,
+                ["help"],
+                sorted({**bob, "news": 1}.items()),
+                2000,
+            ),
+            ("record", "dora", 3, [], [("home", 1)], 3),
+            *(("timer", user, 5000) for user in was),
+        ]
+    )
 
 
 def test_a_job_with_another_max_parallelism_is_refused(tmp_path: Path) -> None:
     state = OperatorTransformation.bootstrap_with(HISTORY).key_by(0).transform(FromHistory())
-    location = SavepointWriter.new_savepoint(128).with_operator("visits", state).write(str(tmp_path / "savepoint"))
+    location = (
+        SavepointWriter.new_savepoint(128)
+        .with_operator("visits", state)
+        .write(str(tmp_path / "savepoint"))
+    )
     env = environment(1, location)
-    stream = env.from_collection([("ann", "home", 1)]).key_by(lambda value: value[0]).process(GoesOn()).uid("visits")
-    with pytest.raises(JobExecutionError, match="max parallelism"), stream.execute_and_collect() as results:
+    stream = (
+        env.from_collection([("ann", "home", 1)])
+        .key_by(lambda value: value[0])
+        .process(GoesOn())
+        .uid("visits")
+    )
+    with (
+        pytest.raises(JobExecutionError, match="max parallelism"),
+        stream.execute_and_collect() as results,
+    ):
         list(results)
 
 
@@ -126,12 +194,23 @@ class OfRows(KeyedStateBootstrapFunction):
         self.total.update((self.total.value() or 0) + value["n"])
 
 
-@pytest.mark.parametrize("data", [
-    pa.table({"k": ["a", "b", "a"], "n": [1, 2, 3]}), pa.table({"k": ["a", "b", "a"], "n": [1, 2, 3]}).to_batches()[0],
-    pd.DataFrame({"k": ["a", "b", "a"], "n": [1, 2, 3]}), [Row(k="a", n=1), Row(k="b", n=2), Row(k="a", n=3)]], ids=lambda data: type(data).__name__)
+@pytest.mark.parametrize(
+    "data",
+    [
+        pa.table({"k": ["a", "b", "a"], "n": [1, 2, 3]}),
+        pa.table({"k": ["a", "b", "a"], "n": [1, 2, 3]}).to_batches()[0],
+        pd.DataFrame({"k": ["a", "b", "a"], "n": [1, 2, 3]}),
+        [Row(k="a", n=1), Row(k="b", n=2), Row(k="a", n=3)],
+    ],
+    ids=lambda data: type(data).__name__,
+)
 def test_state_is_made_of_arrow_pandas_and_rows(data: Any, tmp_path: Path) -> None:
     state = OperatorTransformation.bootstrap_with(data).key_by("k").transform(OfRows())
-    location = SavepointWriter.new_savepoint().with_operator("sums", state).write(str(tmp_path / "savepoint"))
+    location = (
+        SavepointWriter.new_savepoint()
+        .with_operator("sums", state)
+        .write(str(tmp_path / "savepoint"))
+    )
     read = SavepointReader.read(location).read_keyed_state("sums", "total")
     assert sorted(read) == [("a", 4), ("b", 2)]
     table = read.to_arrow()
@@ -143,15 +222,24 @@ def test_state_is_made_of_arrow_pandas_and_rows(data: Any, tmp_path: Path) -> No
 def test_state_is_made_of_a_spark_dataframe(spark: Any, tmp_path: Path) -> None:
     frame = spark.createDataFrame([("a", 1), ("b", 2), ("a", 3)], "k string, n long")
     state = OperatorTransformation.bootstrap_with(frame).key_by("k").transform(OfRows())
-    location = SavepointWriter.new_savepoint().with_operator("sums", state).write(str(tmp_path / "savepoint"))
-    assert sorted(SavepointReader.read(location).read_keyed_state("sums", "total")) == [("a", 4), ("b", 2)]
+    location = (
+        SavepointWriter.new_savepoint()
+        .with_operator("sums", state)
+        .write(str(tmp_path / "savepoint"))
+    )
+    assert sorted(SavepointReader.read(location).read_keyed_state("sums", "total")) == [
+        ("a", 4),
+        ("b", 2),
+    ]
     shown = spark.read.parquet(f"{location}/*.total.*.parquet").select("key", "value").collect()
     assert sorted(map(tuple, shown)) == [("a", 4), ("b", 2)]
 
 
 class Limits(StateBootstrapFunction):
     def initialize_state(self, store: Any) -> None:
-        self.limits = store.get_broadcast_state(MapStateDescriptor("limits", Types.STRING(), Types.LONG()))
+        self.limits = store.get_broadcast_state(
+            MapStateDescriptor("limits", Types.STRING(), Types.LONG())
+        )
         self.names = store.get_union_list_state(ListStateDescriptor("names", Types.STRING()))
         self.each = store.get_list_state(ListStateDescriptor("each", Types.LONG()))
 
@@ -163,7 +251,9 @@ class Limits(StateBootstrapFunction):
 
 class Within(BroadcastProcessFunction):
     def process_element(self, value: tuple[str, int], ctx: Any) -> Iterable[Any]:
-        limit = ctx.get_broadcast_state(MapStateDescriptor("limits", Types.STRING(), Types.LONG())).get(value[0])
+        limit = ctx.get_broadcast_state(
+            MapStateDescriptor("limits", Types.STRING(), Types.LONG())
+        ).get(value[0])
         yield value[0], value[1] <= limit
 
     def process_broadcast_element(self, value: Any, ctx: Any) -> Iterable[Any]:
@@ -173,7 +263,9 @@ class Within(BroadcastProcessFunction):
 class Known(MapFunction, CheckpointedFunction):
     def initialize_state(self, context: Any) -> None:
         store = context.get_operator_state_store()
-        self.names = sorted(store.get_union_list_state(ListStateDescriptor("names", Types.STRING())).get())
+        self.names = sorted(
+            store.get_union_list_state(ListStateDescriptor("names", Types.STRING())).get()
+        )
 
     def map(self, value: Any) -> Any:
         return self.names
@@ -184,18 +276,35 @@ class Known(MapFunction, CheckpointedFunction):
 @pytest.mark.parametrize("form", SavepointFormatType)
 def test_operator_state_is_made_and_read(form: SavepointFormatType, tmp_path: Path) -> None:
     state = OperatorTransformation.bootstrap_with([("a", 5), ("b", 7)]).transform(Limits())
-    location = (SavepointWriter.new_savepoint(64, 2).with_operator("limits", state).with_operator("known", state)
-                .write(str(tmp_path / "savepoint"), form))
+    location = (
+        SavepointWriter.new_savepoint(64, 2)
+        .with_operator("limits", state)
+        .with_operator("known", state)
+        .write(str(tmp_path / "savepoint"), form)
+    )
     reader = SavepointReader.read(location)
     assert dict(reader.read_broadcast_state("limits", "limits")) == {"a": 5, "b": 7}
     assert list(reader.read_union_state("limits", "names")) == ["a", "b"]
     assert reader.read_list_state("limits", "each").to_arrow().to_pydict() == {"value": [5, 7]}
-    with pytest.raises(ProgramError, match=r"has no list state 'names'; it has 'limits' \(broadcast state\), 'names' \(union list state\)"):
+    with pytest.raises(
+        ProgramError,
+        match=(
+            r"has no list state 'names'; it has 'limits' \(broadcast state\), 'names' \(union "
+            r"list state\)"
+        ),
+    ):
         reader.read_list_state("limits", "names")
     only_one = {"execution.state-recovery.ignore-unclaimed-state": True}
     env = environment(2, location, **only_one)
-    told = env.from_collection([("x", 1)]).broadcast(MapStateDescriptor("limits", Types.STRING(), Types.LONG()))
-    checked = env.from_collection([("a", 5), ("b", 8), ("a", 6)]).connect(told).process(Within()).uid("limits")
+    told = env.from_collection([("x", 1)]).broadcast(
+        MapStateDescriptor("limits", Types.STRING(), Types.LONG())
+    )
+    checked = (
+        env.from_collection([("a", 5), ("b", 8), ("a", 6)])
+        .connect(told)
+        .process(Within())
+        .uid("limits")
+    )
     with checked.execute_and_collect() as results:
         assert sorted(results) == [("a", False), ("a", True), ("b", False)]
     env = environment(2, location, **only_one)
@@ -224,54 +333,108 @@ def test_states_of_a_jobs_savepoint_are_read(form: str) -> None:
 def test_several_states_are_read_together_with_the_timers_of_their_key() -> None:
     class All(KeyedStateReaderFunction):
         def open(self, runtime_context: Any) -> None:
-            self.total = runtime_context.get_reducing_state(ReducingStateDescriptor("total", lambda a, b: a + b, Types.LONG()))
-            self.digits = runtime_context.get_map_state(MapStateDescriptor("digits", Types.STRING(), Types.LONG()))
+            self.total = runtime_context.get_reducing_state(
+                ReducingStateDescriptor("total", lambda a, b: a + b, Types.LONG())
+            )
+            self.digits = runtime_context.get_map_state(
+                MapStateDescriptor("digits", Types.STRING(), Types.LONG())
+            )
 
         def read_key(self, key: Any, ctx: Any) -> Iterable[Any]:
-            yield key, self.total.get(), sum(self.digits.values()), ctx.registered_event_time_timers(), ctx.registered_processing_time_timers()
+            yield (
+                key,
+                self.total.get(),
+                sum(self.digits.values()),
+                ctx.registered_event_time_timers(),
+                ctx.registered_processing_time_timers(),
+            )
 
-    found = {key: rest for key, *rest in SavepointReader.read(str(KEPT / "0.1.0" / "canonical")).read_keyed_state("states", All())}
+    found = {
+        key: rest
+        for key, *rest in SavepointReader.read(str(KEPT / "0.1.0" / "canonical")).read_keyed_state(
+            "states", All()
+        )
+    }
     assert sorted(found) == list("abcde")
     assert {count for _, count, _, _ in found.values()} == {12}
-    assert all(set(timers) <= {12000, 12001} and timers and not none for _, _, timers, none in found.values())
+    assert all(
+        set(timers) <= {12000, 12001} and timers and not none
+        for _, _, timers, none in found.values()
+    )
 
 
 @pytest.mark.parametrize("form", SavepointFormatType)
-def test_a_savepoint_is_changed_operator_by_operator(form: SavepointFormatType, tmp_path: Path) -> None:
+def test_a_savepoint_is_changed_operator_by_operator(
+    form: SavepointFormatType, tmp_path: Path
+) -> None:
     one = OperatorTransformation.bootstrap_with(HISTORY).key_by(0).transform(FromHistory())
-    first = SavepointWriter.new_savepoint(64).with_operator("visits", one).with_operator("more", one).write(str(tmp_path / "first"), form)
+    first = (
+        SavepointWriter.new_savepoint(64)
+        .with_operator("visits", one)
+        .with_operator("more", one)
+        .write(str(tmp_path / "first"), form)
+    )
     other = OperatorTransformation.bootstrap_with([Row(k="x", n=9)]).key_by("k").transform(OfRows())
-    second = (SavepointWriter.from_existing_savepoint(first).remove_operator("more").change_operator_identifier("visits", "calls")
-              .with_operator("visits", other).write(str(tmp_path / "second"), form))
+    second = (
+        SavepointWriter.from_existing_savepoint(first)
+        .remove_operator("more")
+        .change_operator_identifier("visits", "calls")
+        .with_operator("visits", other)
+        .write(str(tmp_path / "second"), form)
+    )
     reader = SavepointReader.read(second)
-    assert dict(reader.read_keyed_state("calls", "total")) == {user: total for user, (total, _) in totals().items()}
+    assert dict(reader.read_keyed_state("calls", "total")) == {
+        user: total for user, (total, _) in totals().items()
+    }
     assert dict(reader.read_keyed_state("visits", "total")) == {"x": 9}
-    with pytest.raises(ProgramError, match="has no state of an operator with the uid 'more'; it has that of 'visits'"):
+    with pytest.raises(
+        ProgramError,
+        match="has no state of an operator with the uid 'more'; it has that of 'visits'",
+    ):
         reader.read_keyed_state("more", "total")
-    assert sorted(SavepointReader.read(first).read_keyed_state("more", "total"))  # the first one stays as it was
+    # the first one stays as it was
+    assert sorted(SavepointReader.read(first).read_keyed_state("more", "total"))
 
 
 def test_a_jobs_savepoint_is_changed_and_the_job_goes_on(tmp_path: Path) -> None:
-    """Only one state of the job's operators is exchanged; the others are copied, in whichever form they are."""
+    """Only one state of the job's operators is exchanged; the others are copied, in whichever form
+    they are."""
     for form in ("native", "canonical"):
         kept = SavepointWriter.from_existing_savepoint(str(KEPT / "0.1.0" / form))
         location = kept.change_operator_identifier("sums", "renamed").write(str(tmp_path / form))
-        before, after = SavepointReader.read(str(KEPT / "0.1.0" / form)), SavepointReader.read(location)
-        assert sorted(after.read_keyed_state("renamed", "_running result")) == sorted(before.read_keyed_state("sums", "_running result"))
-        assert sorted(after.read_keyed_state("states", "total")) == sorted(before.read_keyed_state("states", "total"))
+        before = SavepointReader.read(str(KEPT / "0.1.0" / form))
+        after = SavepointReader.read(location)
+        assert sorted(after.read_keyed_state("renamed", "_running result")) == sorted(
+            before.read_keyed_state("sums", "_running result")
+        )
+        assert sorted(after.read_keyed_state("states", "total")) == sorted(
+            before.read_keyed_state("states", "total")
+        )
 
 
 def test_mistakes_are_refused_before_anything_is_written(tmp_path: Path) -> None:
     state = OperatorTransformation.bootstrap_with(HISTORY).key_by(0).transform(FromHistory())
     writer = SavepointWriter.new_savepoint().with_operator("visits", state)
     for call, message in (
-        (lambda: writer.with_operator("visits", state), r"already: call remove_operator\('visits'\) before"),
+        (
+            lambda: writer.with_operator("visits", state),
+            r"already: call remove_operator\('visits'\) before",
+        ),
         (lambda: writer.remove_operator("others"), "has no state of the operator 'others'"),
         (lambda: writer.change_operator_identifier("visits", "visits"), "already: remove it first"),
         (lambda: writer.with_operator("x", FromHistory()), "takes what transform"),  # type: ignore[arg-type]
-        (lambda: OperatorTransformation.bootstrap_with([1]).transform(FromHistory()), "takes a StateBootstrapFunction"),  # type: ignore[arg-type]
-        (lambda: OperatorTransformation.bootstrap_with([1]).key_by(0).transform(Limits()), "takes a KeyedStateBootstrapFunction"),  # type: ignore[arg-type]
-        (lambda: OperatorTransformation.bootstrap_with([1]).key_by(), "takes a function, or the names"),
+        (
+            lambda: OperatorTransformation.bootstrap_with([1]).transform(FromHistory()),  # type: ignore[arg-type]
+            "takes a StateBootstrapFunction",
+        ),
+        (
+            lambda: OperatorTransformation.bootstrap_with([1]).key_by(0).transform(Limits()),  # type: ignore[arg-type]
+            "takes a KeyedStateBootstrapFunction",
+        ),
+        (
+            lambda: OperatorTransformation.bootstrap_with([1]).key_by(),
+            "takes a function, or the names",
+        ),
         (lambda: SavepointWriter.new_savepoint(4, 5), "cannot be"),
         (lambda: OperatorIdentifier.for_uid_hash("visits"), "32 hexadecimal digits"),
         (lambda: SavepointReader.read(str(tmp_path)), "is no checkpoint"),
@@ -284,8 +447,12 @@ def test_mistakes_are_refused_before_anything_is_written(tmp_path: Path) -> None
         writer.write(str(tmp_path / "full"))
     no_records = OperatorTransformation.bootstrap_with(7).key_by(0).transform(FromHistory())
     with pytest.raises(ProgramError, match="state is made of records"):
-        SavepointWriter.new_savepoint().with_operator("visits", no_records).write(str(tmp_path / "new"))
-    series = OperatorTransformation.bootstrap_with(pd.Series([1])).key_by(0).transform(FromHistory())
+        SavepointWriter.new_savepoint().with_operator("visits", no_records).write(
+            str(tmp_path / "new")
+        )
+    series = (
+        OperatorTransformation.bootstrap_with(pd.Series([1])).key_by(0).transform(FromHistory())
+    )
     with pytest.raises(ProgramError, match="this is a Series: give a DataFrame"):
         SavepointWriter.new_savepoint().with_operator("visits", series).write(str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()
@@ -297,12 +464,14 @@ def test_a_failing_function_leaves_no_savepoint(tmp_path: Path) -> None:
             raise ValueError("a record that does not fit")
 
     state = OperatorTransformation.bootstrap_with([Row(k="a", n=1)]).key_by("k")
-    writer = SavepointWriter.new_savepoint().with_operator("first", state.transform(OfRows())).with_operator("second", state.transform(Fails()))
+    writer = (
+        SavepointWriter.new_savepoint()
+        .with_operator("first", state.transform(OfRows()))
+        .with_operator("second", state.transform(Fails()))
+    )
     with pytest.raises(ValueError, match="does not fit"):
         writer.write(str(tmp_path / "savepoint"))
     assert not (tmp_path / "savepoint").exists()
-
-
 
 
 def test_what_a_function_opened_is_closed(tmp_path: Path) -> None:
@@ -326,17 +495,25 @@ def test_what_a_function_opened_is_closed(tmp_path: Path) -> None:
 
     state = OperatorTransformation.bootstrap_with([Row(k="a", n=1)]).key_by("k").transform(Holds())
     limits = OperatorTransformation.bootstrap_with([]).transform(HoldsLimits())
-    SavepointWriter.new_savepoint(64, 3).with_operator("sums", state).with_operator("limits", limits).write(str(tmp_path / "savepoint"))
+    SavepointWriter.new_savepoint(64, 3).with_operator("sums", state).with_operator(
+        "limits", limits
+    ).write(str(tmp_path / "savepoint"))
     assert left_open == set()
 
 
-def test_of_states_with_files_of_their_own_only_those_of_the_one_that_is_read_are_opened(tmp_path: Path) -> None:
+def test_of_states_with_files_of_their_own_only_those_of_the_one_that_is_read_are_opened(
+    tmp_path: Path,
+) -> None:
     state = OperatorTransformation.bootstrap_with(HISTORY).key_by(0).transform(FromHistory())
-    SavepointWriter.new_savepoint(64, 2).with_operator("visits", state).write(str(tmp_path / "savepoint"))
+    SavepointWriter.new_savepoint(64, 2).with_operator("visits", state).write(
+        str(tmp_path / "savepoint")
+    )
     for file in (tmp_path / "savepoint").glob("*.parquet"):
         if ".total." not in file.name:
             file.unlink()
     read = SavepointReader.read(str(tmp_path / "savepoint"))
-    assert dict(read.read_keyed_state("visits", "total")) == {user: total for user, (total, _) in totals().items()}
+    assert dict(read.read_keyed_state("visits", "total")) == {
+        user: total for user, (total, _) in totals().items()
+    }
     with pytest.raises(ProgramError, match=r"has no keyed state 'others'; it has .*'pages'"):
         read.read_keyed_state("visits", "others")

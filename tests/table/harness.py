@@ -29,8 +29,16 @@ class Gathered(Output):
 
 def context_of(name: str = "test") -> OperatorContext:
     attempt = ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), 0, 0)
-    return OperatorContext(OperatorId("operator"), name, None, TaskInfo("job", name, attempt, 1, 128), ManualClock(), None,  # type: ignore[arg-type]
-                           lambda action: action(), lambda event: None)
+    return OperatorContext(
+        OperatorId("operator"),
+        name,
+        None,
+        TaskInfo("job", name, attempt, 1, 128),
+        ManualClock(),
+        None,  # type: ignore[arg-type]
+        lambda action: action(),
+        lambda event: None,
+    )
 
 
 def run(operator: OneInputOperator, batches: list[Any]) -> list[Batch]:

@@ -10,8 +10,15 @@ from flinkpy.columns.kernels.kernel_table import KERNELS
 from flinkpy.table.expressions import col
 
 CASTS = {"to_date", "to_time", "to_timestamp"}  # shown as what they are
-PROPERTIES = [name for kind in Expression.__mro__ for name, member in vars(kind).items() if isinstance(member, property)
-              and member.fget is not None and member.fget.__name__ == name and member.fget.__annotations__["return"] in ("Expression", "E")]
+PROPERTIES = [
+    name
+    for kind in Expression.__mro__
+    for name, member in vars(kind).items()
+    if isinstance(member, property)
+    and member.fget is not None
+    and member.fget.__name__ == name
+    and member.fget.__annotations__["return"] in ("Expression", "E")
+]
 
 
 def test_every_function_has_a_kernel_and_a_meaning_for_a_row() -> None:

@@ -1,4 +1,5 @@
-"""Powers, NaN, and rounding to any number of places mean the same for columns and rows, and what they mean in Python."""
+"""Powers, NaN, and rounding to any number of places mean the same for columns and rows, and what
+they mean in Python."""
 
 from __future__ import annotations
 
@@ -17,8 +18,35 @@ from flinkpy.columns.rowwise import evaluate
 from flinkpy.core.errors import ProgramError
 from flinkpy.table.expressions import col, lit
 
-FLOATS = st.floats() | st.sampled_from([0.0, -0.0, 1.5, 2.5, -2.5, 1e300, -1e308, 1.7e308, 5e-324, 4e15 + 0.5])
-PLACES = st.sampled_from([-400, -309, -308, -300, -20, -19, -18, -2, 0, 1, 2, 9, 10, 11, 15, 19, 20, 292, 300, 308, 309, 400])
+FLOATS = st.floats() | st.sampled_from(
+    [0.0, -0.0, 1.5, 2.5, -2.5, 1e300, -1e308, 1.7e308, 5e-324, 4e15 + 0.5]
+)
+PLACES = st.sampled_from(
+    [
+        -400,
+        -309,
+        -308,
+        -300,
+        -20,
+        -19,
+        -18,
+        -2,
+        0,
+        1,
+        2,
+        9,
+        10,
+        11,
+        15,
+        19,
+        20,
+        292,
+        300,
+        308,
+        309,
+        400,
+    ]
+)
 DECIMALS = st.decimals("-999.99", "999.99", places=2)
 
 
@@ -32,8 +60,12 @@ def outcome(compute: Any) -> str:
 def both(expression: Expression, **values: tuple[Any, Any]) -> tuple[str, str]:
     """The value of one row, from the row and from a column, or that it was refused."""
     row = {name: value for name, (value, _) in values.items()}
-    batch = pa.RecordBatch.from_pydict({name: pa.array([value], kind) for name, (value, kind) in values.items()})
-    by_column = outcome(lambda: compile_expression(expression, batch.schema).evaluate(batch)[0].as_py())
+    batch = pa.RecordBatch.from_pydict(
+        {name: pa.array([value], kind) for name, (value, kind) in values.items()}
+    )
+    by_column = outcome(
+        lambda: compile_expression(expression, batch.schema).evaluate(batch)[0].as_py()
+    )
     return outcome(lambda: evaluate(expression, row)), by_column
 
 
@@ -42,7 +74,9 @@ def both(expression: Expression, **values: tuple[Any, Any]) -> tuple[str, str]:
 @example(-1e308, 3)
 @example(-8, 1 / 3)
 @example(0, -1)
-def test_a_power_is_the_float_that_it_is_in_python_or_an_infinity_or_nan(base: float, exponent: float) -> None:
+def test_a_power_is_the_float_that_it_is_in_python_or_an_infinity_or_nan(
+    base: float, exponent: float
+) -> None:
     kinds = [pa.float64() if isinstance(each, float) else pa.int64() for each in (base, exponent)]
     rows, columns = both(col("a") ** col("b"), a=(base, kinds[0]), b=(exponent, kinds[1]))
     assert rows == columns
@@ -81,7 +115,10 @@ def test_a_float_is_rounded_to_any_number_of_places(value: float, places: int) -
         assert columns == (repr(value) if not math.isfinite(value) else repr(round(value, places)))
 
 
-@given(st.integers(-(2**63), 2**63 - 1) | st.sampled_from([5 * 10**18, 5 * 10**18 - 1, -5 * 10**18]), PLACES)
+@given(
+    st.integers(-(2**63), 2**63 - 1) | st.sampled_from([5 * 10**18, 5 * 10**18 - 1, -5 * 10**18]),
+    PLACES,
+)
 def test_an_integer_is_rounded_to_any_number_of_places(value: int, places: int) -> None:
     rows, columns = both(col("a").round(places), a=(value, pa.int64()))
     assert rows == columns
@@ -99,7 +136,19 @@ def test_pythons_round_says_what_to_write() -> None:
         round(col("a"), 1)
 
 
-@pytest.mark.parametrize("expression", [col("t") + 1, 1 + col("t"), col("t") - 1, col("t") + col("t"), col("t") + "1", lit(5) - col("t")])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        col("t") + 1,
+        1 + col("t"),
+        col("t") - 1,
+        col("t") + col("t"),
+        col("t") + "1",
+        lit(5) - col("t"),
+    ],
+)
 def test_a_moment_and_a_number_say_how_an_interval_is_written(expression: Expression) -> None:
-    with pytest.raises(ProgramError, match=r"takes an interval, such as lit\(1\).day or col\(\"n\"\).hours"):
+    with pytest.raises(
+        ProgramError, match=r"takes an interval, such as lit\(1\).day or col\(\"n\"\).hours"
+    ):
         compile_expression(expression, pa.schema([("t", pa.timestamp("us"))]))

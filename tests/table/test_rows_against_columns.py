@@ -1,4 +1,5 @@
-"""The built-in aggregates give the same over rows and over columns: running and in windows, in batches of any size, at any parallelism."""
+"""The built-in aggregates give the same over rows and over columns: running and in windows, in
+batches of any size, at any parallelism."""
 
 from __future__ import annotations
 
@@ -22,18 +23,36 @@ from flinkpy.table.expressions import col
 from flinkpy.testing import embedded_environment
 from tests.values import shown
 
-WHOLE = st.none() | st.integers(-3, 3) | st.sampled_from([2**53 + 1, 2**53, -(2**53) - 1, 2**58 + 1])  # sums of a few stay within 64 bits
-FLOATS = st.none() | st.sampled_from([math.nan, -math.nan, 0.0, -0.0, math.inf, -math.inf, 1.0, 2.0**53, -2.5, 0.1]) | st.floats()
+# sums of a few stay within 64 bits
+WHOLE = (
+    st.none() | st.integers(-3, 3) | st.sampled_from([2**53 + 1, 2**53, -(2**53) - 1, 2**58 + 1])
+)
+FLOATS = (
+    st.none()
+    | st.sampled_from(
+        [math.nan, -math.nan, 0.0, -0.0, math.inf, -math.inf, 1.0, 2.0**53, -2.5, 0.1]
+    )
+    | st.floats()
+)
 
 
 def records(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """(key, value, time, number): every record is another."""
-    return st.lists(st.tuples(st.sampled_from("ab"), values, st.integers(0, 30)), min_size=1, max_size=9).map(
-        lambda drawn: [(*record, number) for number, record in enumerate(drawn)])
+    return st.lists(
+        st.tuples(st.sampled_from("ab"), values, st.integers(0, 30)), min_size=1, max_size=9
+    ).map(lambda drawn: [(*record, number) for number, record in enumerate(drawn)])
 
 
-RECORDS = st.tuples(st.just(pa.int64()), records(WHOLE)) | st.tuples(st.just(pa.float64()), records(FLOATS))
-MIXED: Any = (pa.float64(), [("a", value, 1, number) for number, value in enumerate([None, 0.0, -0.0, math.nan, 1.0, -math.inf])])
+RECORDS = st.tuples(st.just(pa.int64()), records(WHOLE)) | st.tuples(
+    st.just(pa.float64()), records(FLOATS)
+)
+MIXED: Any = (
+    pa.float64(),
+    [
+        ("a", value, 1, number)
+        for number, value in enumerate([None, 0.0, -0.0, math.nan, 1.0, -math.inf])
+    ],
+)
 NO_VALUES: Any = (pa.float64(), [("a", None, 1, 0), ("a", math.nan, 1, 1), ("b", None, 2, 2)])
 
 
@@ -42,7 +61,8 @@ class OfRecord(TimestampAssigner):
         return int(value[2])
 
 
-LAST = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100))  # no window ends before its records are there
+# no window ends before its records are there
+LAST = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100))
 WINDOWS = TumblingEventTimeWindows.of(Time.milliseconds(10))
 
 
@@ -56,18 +76,29 @@ def by_key(results: Any) -> dict[Any, list[Any]]:
 
 def of_rows(kind: Any, drawn: list[Any], parallelism: int, windowed: bool) -> Any:
     env = embedded_environment(parallelism=parallelism)
-    stream = env.from_collection(drawn).assign_timestamps_and_watermarks(LAST.with_timestamp_assigner(OfRecord())).set_parallelism(1)
+    stream = (
+        env.from_collection(drawn)
+        .assign_timestamps_and_watermarks(LAST.with_timestamp_assigner(OfRecord()))
+        .set_parallelism(1)
+    )
     keyed: Any = stream.key_by(lambda record: record[0])
     return by_key(kind(keyed.window(WINDOWS) if windowed else keyed).execute_and_collect())
 
 
-def of_columns(kind: Any, column: Any, drawn: list[Any], parallelism: int, windowed: bool, size: int) -> Any:
+def of_columns(
+    kind: Any, column: Any, drawn: list[Any], parallelism: int, windowed: bool, size: int
+) -> Any:
     names, types = ("k", "v", "at", "number"), (pa.string(), column, pa.int64(), pa.int64())
     table = pa.table([pa.array(values, each) for values, each in zip(zip(*drawn), types)], names)
     env = embedded_environment(parallelism=parallelism)
-    stream = env.from_source(ArrowSource(table, size), LAST.with_timestamp_assigner("at"), "Arrow").set_parallelism(1)
+    stream = env.from_source(
+        ArrowSource(table, size), LAST.with_timestamp_assigner("at"), "Arrow"
+    ).set_parallelism(1)
     keyed: Any = stream.key_by("k")
-    return by_key(tuple(row) for row in kind(keyed.window(WINDOWS) if windowed else keyed).execute_and_collect())
+    return by_key(
+        tuple(row)
+        for row in kind(keyed.window(WINDOWS) if windowed else keyed).execute_and_collect()
+    )
 
 
 def called(name: str, position: int | str) -> Callable[[Any], Any]:
@@ -81,9 +112,12 @@ def called(name: str, position: int | str) -> Callable[[Any], Any]:
 @example(MIXED, 9, 2)
 @example(NO_VALUES, 3, 1)
 @settings(max_examples=15)
-def test_an_aggregate_of_a_column_is_that_of_the_field(kind: str, windowed: bool, drawn: Any, size: int, parallelism: int) -> None:
+def test_an_aggregate_of_a_column_is_that_of_the_field(
+    kind: str, windowed: bool, drawn: Any, size: int, parallelism: int
+) -> None:
     column, taken = drawn
-    rows, columns = of_rows(called(kind, 1), taken, parallelism, windowed), of_columns(called(kind, "v"), column, taken, parallelism, windowed, size)
+    rows = of_rows(called(kind, 1), taken, parallelism, windowed)
+    columns = of_columns(called(kind, "v"), column, taken, parallelism, windowed, size)
     assert columns == rows
 
 
@@ -98,7 +132,11 @@ class MeanAndCount(AggregateFunction):
 
     def get_result(self, accumulator: Any) -> Any:
         key, values = accumulator
-        return key, functools.reduce(operator.add, values) / len(values) if values else None, len(values)
+        return (
+            key,
+            functools.reduce(operator.add, values) / len(values) if values else None,
+            len(values),
+        )
 
     def merge(self, one: Any, other: Any) -> Any:
         return one[0], one[1] + other[1]
@@ -108,8 +146,19 @@ class MeanAndCount(AggregateFunction):
 @example(MIXED, 3, 2)
 @example(NO_VALUES, 3, 1)
 @settings(max_examples=20)
-def test_means_and_counts_of_windows_over_columns_are_those_of_a_plain_function_over_rows(drawn: Any, size: int, parallelism: int) -> None:
+def test_means_and_counts_of_windows_over_columns_are_those_of_a_plain_function_over_rows(
+    drawn: Any, size: int, parallelism: int
+) -> None:
     column, taken = drawn
     calls = col("v").avg.alias("mean"), col("v").count.alias("n")
-    columns = of_columns(lambda windows: windows.aggregate(*calls).select(col("k"), col("mean"), col("n")), column, taken, parallelism, True, size)
-    assert columns == of_rows(lambda windows: windows.aggregate(MeanAndCount()), taken, parallelism, True)
+    columns = of_columns(
+        lambda windows: windows.aggregate(*calls).select(col("k"), col("mean"), col("n")),
+        column,
+        taken,
+        parallelism,
+        True,
+        size,
+    )
+    assert columns == of_rows(
+        lambda windows: windows.aggregate(MeanAndCount()), taken, parallelism, True
+    )

@@ -32,7 +32,15 @@ NUMBERS = st.none() | st.integers(-2, 2) | st.just(2**53 + 1)
 FLOATS = st.none() | st.sampled_from([0.0, -0.0, float("nan"), 1.5])
 TEXTS = st.none() | st.sampled_from(["", "a", "b"])
 LEFT = pa.schema([("n", pa.int64()), ("f", pa.float64()), ("t", pa.string()), ("x", pa.int32())])
-RIGHT = pa.schema([("n", pa.int32()), ("f", pa.float64()), ("t", pa.large_string()), ("x", pa.string()), ("m", pa.int64())])
+RIGHT = pa.schema(
+    [
+        ("n", pa.int32()),
+        ("f", pa.float64()),
+        ("t", pa.large_string()),
+        ("x", pa.string()),
+        ("m", pa.int64()),
+    ]
+)
 
 
 def records(*values: st.SearchStrategy[Any], names: list[str]) -> st.SearchStrategy[Records]:
@@ -58,17 +66,40 @@ def joined(left: Records, right: Records, on: list[str], how: str) -> Records:
             partners = [dict.fromkeys(RIGHT.names)]
         for partner in partners:
             rest = {name: value for name, value in partner.items() if name not in on}
-            found.append({**record, **{f"{name}_right" if name in record else name: value for name, value in rest.items()}})
+            found.append(
+                {
+                    **record,
+                    **{
+                        f"{name}_right" if name in record else name: value
+                        for name, value in rest.items()
+                    },
+                }
+            )
     return found
 
 
 @settings(max_examples=80, deadline=None)
-@given(LEFTS, RIGHTS, st.sampled_from([["n"], ["f"], ["t"], ["n", "f"], ["t", "n", "f"]]), st.sampled_from(["inner", "left"]),
-       st.sampled_from([1, 3, 8]))
+@given(
+    LEFTS,
+    RIGHTS,
+    st.sampled_from([["n"], ["f"], ["t"], ["n", "f"], ["t", "n", "f"]]),
+    st.sampled_from(["inner", "left"]),
+    st.sampled_from([1, 3, 8]),
+)
 @example([], [], ["n"], "left", 1)
-@example([{"n": 2**53 + 1, "f": None, "t": None, "x": 1}], [{"n": 1, "f": None, "t": None, "x": None, "m": 1}], ["n"], "left", 1)
-def test_a_join_with_a_table_is_that_of_plain_dicts(left: Records, right: Records, on: list[str], how: str, size: int) -> None:
-    operator = JoinTableOperator(HeldTable(pa.Table.from_pylist(right, RIGHT)), (on, on), keeps_all=how == "left")
+@example(
+    [{"n": 2**53 + 1, "f": None, "t": None, "x": 1}],
+    [{"n": 1, "f": None, "t": None, "x": None, "m": 1}],
+    ["n"],
+    "left",
+    1,
+)
+def test_a_join_with_a_table_is_that_of_plain_dicts(
+    left: Records, right: Records, on: list[str], how: str, size: int
+) -> None:
+    operator = JoinTableOperator(
+        HeldTable(pa.Table.from_pylist(right, RIGHT)), (on, on), keeps_all=how == "left"
+    )
     schema = operator.output_schema(LEFT)
     subtask = Alone(operator)
     for at in range(0, len(left), size):
@@ -86,12 +117,18 @@ def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
 
 SALES = [Row(shop="north", amount=3), Row(shop=None, amount=4), Row(shop="west", amount=5)]
 TYPE = Types.ROW_NAMED(["shop", "amount"], [Types.STRING(), Types.LONG()])
-SHOPS: Records = [{"shop": "north", "city": "Oslo"}, {"shop": "north", "city": "Bergen"}, {"shop": None, "city": "Rome"}]
+SHOPS: Records = [
+    {"shop": "north", "city": "Oslo"},
+    {"shop": "north", "city": "Bergen"},
+    {"shop": None, "city": "Rome"},
+]
 FOUND = [("north", 3, "Bergen"), ("north", 3, "Oslo")]
 
 
 def tuples(stream: DataStream) -> list[Any]:
-    return sorted((row["shop"], row["amount"], row["city"]) for row in stream.to_arrow().to_pylist())
+    return sorted(
+        (row["shop"], row["amount"], row["city"]) for row in stream.to_arrow().to_pylist()
+    )
 
 
 @pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
@@ -101,23 +138,37 @@ def test_rows_and_columns_are_joined_with_every_kind_of_table(mode: RuntimeExecu
     frame, table = pd.DataFrame(SHOPS), pa.Table.from_pylist(SHOPS)
     assert tuples(env.from_collection(SALES, TYPE).join_table(frame, on="shop")) == FOUND
     columns = env.from_arrow(pa.Table.from_pylist([row.as_dict() for row in SALES]))
-    for data in (table, pl.DataFrame(SHOPS), SHOPS, [Row(**each) for each in SHOPS], env.from_arrow(table), lambda: SHOPS):
+    for data in (
+        table,
+        pl.DataFrame(SHOPS),
+        SHOPS,
+        [Row(**each) for each in SHOPS],
+        env.from_arrow(table),
+        lambda: SHOPS,
+    ):
         assert tuples(columns.join_table(data, on="shop")) == FOUND
     renamed = table.rename_columns(["name", "city"])
-    assert tuples(columns.key_by("amount").join_table(renamed, on={"shop": "name"}).drop("name")) == FOUND
+    assert (
+        tuples(columns.key_by("amount").join_table(renamed, on={"shop": "name"}).drop("name"))
+        == FOUND
+    )
     assert columns.join_table(table, on="shop", how="left").filter(col("city").is_null).count() == 2
 
 
 def test_updates_are_joined_like_their_last_rows() -> None:
     env = environment()
-    stream = env.from_arrow(pa.table({"shop": ["north", "west", "north"], "amount": [1, 2, 3]}), batch_rows=1)
+    stream = env.from_arrow(
+        pa.table({"shop": ["north", "west", "north"], "amount": [1, 2, 3]}), batch_rows=1
+    )
     totals = stream.key_by("shop").aggregate(col("amount").sum.alias("amount"))
     assert tuples(totals.join_table(SHOPS[:1], on="shop")) == [("north", 4, "Oslo")]
 
 
 def test_a_large_result_goes_out_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_join, "ROWS_AT_ONCE", 7)
-    operator = JoinTableOperator(HeldTable(pa.table({"k": [1] * 10})), (["k"], ["k"]), keeps_all=False)
+    operator = JoinTableOperator(
+        HeldTable(pa.table({"k": [1] * 10})), (["k"], ["k"]), keeps_all=False
+    )
     subtask = Alone(operator)
     subtask.push(ColumnBatch(pa.RecordBatch.from_pydict({"k": [1, 1]})))
     assert [len(batch) for batch in subtask.out.batches] == [7, 7, 6]
@@ -128,7 +179,10 @@ def test_a_table_travels_beside_the_code() -> None:
     beside: list[code.OutOfBand] = []
     sent = code.dumps(HeldTable(table), out_of_band=beside)
     assert (len(sent) < 2000, len(beside)) == (True, 1)
-    assert code.loads(sent, beside).load().column(0).chunk(0).buffers()[1].address == table.column(0).chunk(0).buffers()[1].address
+    assert (
+        code.loads(sent, beside).load().column(0).chunk(0).buffers()[1].address
+        == table.column(0).chunk(0).buffers()[1].address
+    )
 
 
 @pytest.mark.parametrize("rows", [2, 0])
@@ -142,7 +196,9 @@ def test_a_small_table_travels_with_a_job_on_ray(rows: int) -> None:
 
 @pytest.mark.wide
 @pytest.mark.ray
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning"
+)
 def test_a_large_table_lies_in_rays_store(on_ray: None) -> None:
     table = pa.table({"n": range(300_000), "city": ["Oslo"] * 300_000})
     assert table.nbytes > SMALL_BYTES
@@ -158,7 +214,8 @@ class Loads:
     """A function that returns what the test says, or raises it."""
 
     def __init__(self) -> None:
-        self.tables: list[Any] = [[{"k": 1, "v": "first"}]] * 2  # while the program is built, and before the first record
+        # while the program is built, and before the first record
+        self.tables: list[Any] = [[{"k": 1, "v": "first"}]] * 2
 
     def __call__(self) -> Any:
         table = self.tables.pop(0)
@@ -170,12 +227,21 @@ class Loads:
 def test_a_table_is_loaded_again_and_stays_if_that_fails(caplog: pytest.LogCaptureFixture) -> None:
     loads = Loads()
     subtask = Alone(JoinTableOperator(LoadedTable(loads, 60.0), (["k"], ["k"]), keeps_all=False))
-    loads.tables += [[{"k": 1, "v": "second"}], ValueError("the server is away"), [{"other": 1}], [{"v": "fifth", "k": 1}]]
+    loads.tables += [
+        [{"k": 1, "v": "second"}],
+        ValueError("the server is away"),
+        [{"other": 1}],
+        [{"v": "fifth", "k": 1}],
+    ]
 
     def joined_now() -> list[Any]:
         before = len(subtask.out.batches)
         subtask.push(ColumnBatch(pa.RecordBatch.from_pydict({"k": [1]})))
-        return [value for batch in subtask.out.batches[before:] for value in batch.data.column("v").to_pylist()]  # type: ignore[union-attr]
+        return [
+            value
+            for batch in subtask.out.batches[before:]
+            for value in batch.data.column("v").to_pylist()  # type: ignore[union-attr]
+        ]
 
     def a_minute_later() -> None:
         threads = set(threading.enumerate())
@@ -190,7 +256,10 @@ def test_a_table_is_loaded_again_and_stays_if_that_fails(caplog: pytest.LogCaptu
         a_minute_later()
         a_minute_later()
     assert joined_now() == ["second"]
-    assert ["the server is away" in text or "other columns than before" in text for text in caplog.messages] == [True, True]
+    assert [
+        "the server is away" in text or "other columns than before" in text
+        for text in caplog.messages
+    ] == [True, True]
     a_minute_later()
     assert joined_now() == ["fifth"]
     subtask.operator.close()
@@ -208,23 +277,47 @@ def test_a_function_that_fails_in_a_subtask_fails_the_job() -> None:
         environment().from_collection(SALES, TYPE).join_table(load, on="shop").to_arrow()
 
 
-@pytest.mark.parametrize(("arguments", "told"), [
-    ({"table": 5, "on": "shop"}, r"join_table\(\) takes a frame of pandas or Polars.*this is a int"),
-    ({"table": [], "on": "shop"}, "a list has one or more dicts"),
-    ({"table": SHOPS, "on": "town"}, "town"),
-    ({"table": SHOPS, "on": []}, "on is the name of a column of both sides"),
-    ({"table": SHOPS, "on": {"amount": "shop"}}, "the key 'amount' is int64 and the key 'shop' is string; cast one"),
-    ({"table": SHOPS, "on": "shop", "how": "outer"}, 'how is "inner" or "left"'),
-    ({"table": SHOPS, "on": "shop", "reload_interval": timedelta(minutes=1)}, "is for a function that loads the table"),
-    ({"table": pa.table([[1], [2]], names=["shop", "shop"]), "on": "shop"}, "two columns of the table are called 'shop'"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            {"table": 5, "on": "shop"},
+            r"join_table\(\) takes a frame of pandas or Polars.*this is a int",
+        ),
+        ({"table": [], "on": "shop"}, "a list has one or more dicts"),
+        ({"table": SHOPS, "on": "town"}, "town"),
+        ({"table": SHOPS, "on": []}, "on is the name of a column of both sides"),
+        (
+            {"table": SHOPS, "on": {"amount": "shop"}},
+            "the key 'amount' is int64 and the key 'shop' is string; cast one",
+        ),
+        ({"table": SHOPS, "on": "shop", "how": "outer"}, 'how is "inner" or "left"'),
+        (
+            {"table": SHOPS, "on": "shop", "reload_interval": timedelta(minutes=1)},
+            "is for a function that loads the table",
+        ),
+        (
+            {"table": pa.table([[1], [2]], names=["shop", "shop"]), "on": "shop"},
+            "two columns of the table are called 'shop'",
+        ),
+    ],
+)
 def test_mistakes_are_told_while_the_program_is_built(arguments: dict[str, Any], told: str) -> None:
     with pytest.raises(ProgramError, match=told):
         environment().from_collection(SALES, TYPE).join_table(**arguments)
 
 
-@pytest.mark.parametrize(("one", "other"), [(pa.uint8(), pa.uint64()), (pa.uint64(), pa.uint32()), (pa.uint8(), pa.int64())])
-def test_keys_may_differ_in_the_width_of_their_integers(one: pa.DataType, other: pa.DataType) -> None:
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(pa.uint8(), pa.uint64()), (pa.uint64(), pa.uint32()), (pa.uint8(), pa.int64())],
+)
+def test_keys_may_differ_in_the_width_of_their_integers(
+    one: pa.DataType, other: pa.DataType
+) -> None:
     table = pa.table({"k": pa.array([1, None], other), "name": ["tea", "none"]})
-    joined = environment().from_arrow(pa.table({"k": pa.array([1, 2, None], one)})).join_table(table, "k", how="left")
+    joined = (
+        environment()
+        .from_arrow(pa.table({"k": pa.array([1, 2, None], one)}))
+        .join_table(table, "k", how="left")
+    )
     assert joined.to_arrow()["name"].to_pylist() == ["tea", None, None]

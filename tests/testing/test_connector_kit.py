@@ -1,4 +1,5 @@
-"""The connector kit notices what is wrong with a connector: each of these is broken in one way, and fails in the test that is named for it."""
+"""The connector kit notices what is wrong with a connector: each of these is broken in one way, and
+fails in the test that is named for it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,15 @@ from typing import Any
 import pytest
 
 from flinkpy.connectors.memory.ranges import NumberSequenceSource
-from flinkpy.connectors.sinks import Batch, Committer, OperatorContext, Sink, SinkWriter, ThreadedSinkWriter, rows_of
+from flinkpy.connectors.sinks import (
+    Batch,
+    Committer,
+    OperatorContext,
+    Sink,
+    SinkWriter,
+    ThreadedSinkWriter,
+    rows_of,
+)
 from flinkpy.connectors.source_api.python_source import PythonSplit, _IteratorReader
 from flinkpy.connectors.sources import (
     ReaderContext,
@@ -26,7 +35,13 @@ from flinkpy.connectors.sources import (
     Watermark,
 )
 from flinkpy.testing.connectors import ConnectorTests, SinkTests, SourceTests, source_world
-from tests.connectors.test_sinks_in_the_kit import SHELVES, Shelf, ShelfCommitter, ShelfSink, ShelfWriter
+from tests.connectors.test_sinks_in_the_kit import (
+    SHELVES,
+    Shelf,
+    ShelfCommitter,
+    ShelfSink,
+    ShelfWriter,
+)
 from tests.connectors.test_sinks_in_the_kit import TestShelf as GoodSink
 from tests.connectors.test_sources_in_the_kit import HERE, ShardSource
 from tests.connectors.test_sources_in_the_kit import ShardTests as GoodSource
@@ -35,7 +50,8 @@ GoodSink.__test__ = False  # type: ignore[attr-defined]  # it is run where it is
 
 
 PATIENT = {"patience_s": SourceTests.patience_s, "prompt_s": SourceTests.prompt_s}
-IMPATIENT = {"patience_s": 5.0, "prompt_s": 2.0}  # a broken connector may hang; a good one has all the time that the kit gives
+# a broken connector may hang; a good one has all the time that the kit gives
+IMPATIENT = {"patience_s": 5.0, "prompt_s": 2.0}
 
 
 class AnySource(GoodSource):
@@ -50,7 +66,7 @@ class AnySource(GoodSource):
         return self.source(self.name, bounded=False, discovers=self.discovers)
 
 
-# -- sources -------------------------------------------------------------------------------------------------------------------------------
+# -- sources ---------------------------------------------------------------------------------------
 
 
 class ForgetsItsPosition(ShardSource):
@@ -59,7 +75,9 @@ class ForgetsItsPosition(ShardSource):
 
 
 class DoublesSplitsOnRestore(ShardSource):
-    def create_enumerator(self, context: SplitEnumeratorContext[PythonSplit], checkpoint: Any = None) -> SplitEnumerator[PythonSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[PythonSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[PythonSplit]:
         return super().create_enumerator(context, None)
 
 
@@ -89,13 +107,21 @@ class AheadOfWhatWasEmitted(ThreadedSplitReader[PythonSplit]):
         return super().snapshot()
 
 
-def reader_of(source: ShardSource, context: ReaderContext, threaded: type[ThreadedSplitReader[PythonSplit]]) -> SourceReader[PythonSplit]:
+def reader_of(
+    source: ShardSource, context: ReaderContext, threaded: type[ThreadedSplitReader[PythonSplit]]
+) -> SourceReader[PythonSplit]:
     """The source's reader, with another kind of thread."""
 
     def open_split(split: PythonSplit) -> SplitReader[PythonSplit]:
-        return threaded(split, lambda split: _IteratorReader(source, split), 1, context.wake_up, "reading")
+        return threaded(
+            split, lambda split: _IteratorReader(source, split), 1, context.wake_up, "reading"
+        )
 
-    return SequentialReader(context, open_split) if source.bounded else SideBySideReader(context, open_split, awaits_all=True)
+    return (
+        SequentialReader(context, open_split)
+        if source.bounded
+        else SideBySideReader(context, open_split, awaits_all=True)
+    )
 
 
 class SavesWhatWasReadAhead(ShardSource):
@@ -135,7 +161,11 @@ class Announcing(SequentialReader[PythonSplit]):
         if self.first is None and isinstance(first := super().poll(limit), RowBatch):
             self.first = first
             return Watermark(2000)
-        found, self.first = (self.first, ()) if self.first else (super().poll(limit) if self.first == () else first, self.first)
+        found, self.first = (
+            (self.first, ())
+            if self.first
+            else (super().poll(limit) if self.first == () else first, self.first)
+        )
         return found
 
 
@@ -154,7 +184,9 @@ class WrongTimes(ShardSource):
 
 
 class LosesSplitsOfFailedReaders(ShardSource):
-    def create_enumerator(self, context: SplitEnumeratorContext[PythonSplit], checkpoint: Any = None) -> SplitEnumerator[PythonSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[PythonSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[PythonSplit]:
         made = super().create_enumerator(context, checkpoint)
         made.add_splits_back = lambda splits, subtask: None  # type: ignore[method-assign]
         return made
@@ -195,11 +227,19 @@ class ReadsEverythingAhead(ShardSource):
 
     def read(self, split: str, position: int | None) -> Iterator[Any]:
         numbers = HERE[self.name].shards[split]
-        return iter([(number, 1000 + number, at + 1) for at, number in enumerate(numbers) if at >= (position or 0)])
+        return iter(
+            [
+                (number, 1000 + number, at + 1)
+                for at, number in enumerate(numbers)
+                if at >= (position or 0)
+            ]
+        )
 
 
 class LooksOnce(ShardSource):
-    def create_enumerator(self, context: SplitEnumeratorContext[PythonSplit], checkpoint: Any = None) -> SplitEnumerator[PythonSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[PythonSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[PythonSplit]:
         made = super().create_enumerator(context, checkpoint)
         if isinstance(made, SplitDiscovery):
             made._interval_s = None  # type: ignore[assignment]
@@ -269,7 +309,11 @@ SOURCES: list[tuple[type[ShardSource], str, dict[str, Any]]] = [
     (LosesTheLastRecord, "test_every_record_comes_once", {}),
     (ReverseOrder, "test_the_records_of_a_split_come_in_their_order", {}),
     (SavesWhatWasReadAhead, "test_a_snapshot_is_of_what_was_emitted_and_disturbs_nothing", {}),
-    (LosesSplitsOfFailedReaders, "test_what_a_reader_had_is_read_by_the_next_if_it_fails_before_a_checkpoint", {}),
+    (
+        LosesSplitsOfFailedReaders,
+        "test_what_a_reader_had_is_read_by_the_next_if_it_fails_before_a_checkpoint",
+        {},
+    ),
     (BlocksTheLoop, "test_no_call_waits", {}),
     (IgnoresInterrupt, "test_closing_ends_what_waits", {}),
     (TakesSilenceForTheEnd, "test_a_pause_of_the_outside_system_loses_nothing", {}),
@@ -278,13 +322,21 @@ SOURCES: list[tuple[type[ShardSource], str, dict[str, Any]]] = [
     (WatermarkTooEarly, "test_splits_have_watermarks_of_their_own", {}),
     (OwnWatermarkTooEarly, "test_its_event_times_and_watermarks_are_right", {}),
     (WrongTimes, "test_its_event_times_and_watermarks_are_right", {}),
-    (ReadsEverythingAhead, "test_it_reads_ahead_a_bounded_amount", {"many": 40_000, "read_ahead_bytes": 500_000, "patience_s": 30.0}),
+    (
+        ReadsEverythingAhead,
+        "test_it_reads_ahead_a_bounded_amount",
+        {"many": 40_000, "read_ahead_bytes": 500_000, "patience_s": 30.0},
+    ),
     (AcknowledgesAtOnce, "test_it_tells_what_was_read_when_a_checkpoint_is_complete", {}),
     (AcknowledgesNothing, "test_it_tells_what_was_read_when_a_checkpoint_is_complete", {}),
     (StaysHere, "test_it_travels", {}),
     (LosesTheLastRecord, "test_a_job_reads_all_of_it", {}),
     (ForgetsItsPosition, "test_a_job_that_fails_at_a_new_record_reads_on_from_its_checkpoint", {}),
-    (DoublesSplitsOnRestore, "test_a_job_that_fails_reads_on_from_its_checkpoint", {"splits": 8, "records": 80}),
+    (
+        DoublesSplitsOnRestore,
+        "test_a_job_that_fails_reads_on_from_its_checkpoint",
+        {"splits": 8, "records": 80},
+    ),
     (TakesAFailureForTheEnd, "test_a_job_waits_for_an_outside_system_that_fails_at_first", {}),
     (BlocksTheLoop, "test_a_job_is_cancelled_promptly", {}),
     (BlocksTheLoop, "test_a_job_is_cancelled_while_the_outside_system_is_silent", {}),
@@ -302,8 +354,14 @@ def outcome(tests: type[ConnectorTests], name: str, **attributes: Any) -> str:
 
 
 @pytest.mark.wide(but=("LosesTheLastRecord", "DoublesSplits", "ForgetsItsPosition"))
-@pytest.mark.parametrize(("source", "test", "attributes"), SOURCES, ids=[f"{source.__name__}-{test}" for source, test, _ in SOURCES])
-def test_a_broken_source_fails_in_the_test_that_is_named_for_it(source: type[ShardSource], test: str, attributes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("source", "test", "attributes"),
+    SOURCES,
+    ids=[f"{source.__name__}-{test}" for source, test, _ in SOURCES],
+)
+def test_a_broken_source_fails_in_the_test_that_is_named_for_it(
+    source: type[ShardSource], test: str, attributes: dict[str, Any]
+) -> None:
     good = outcome(AnySource, test, **{**attributes, **PATIENT, "floor": None})
     broken = outcome(AnySource, test, source=source, **{**IMPATIENT, **attributes})
     assert (good, broken.partition(":")[0]) == ("passed", "failed"), broken
@@ -319,7 +377,9 @@ class Ticking:
         return float(next(self.seconds))
 
 
-def test_patience_is_for_silence_and_not_for_a_source_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patience_is_for_silence_and_not_for_a_source_that_is_slow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(source_world, "SYSTEM_CLOCK", Ticking())
     calls = count()
     with source_world.World(NumberSequenceSource(0, 3)) as world:
@@ -335,7 +395,7 @@ def test_patience_is_for_silence_and_not_for_a_source_that_is_slow(monkeypatch: 
             world.run_until(lambda: False, "silence", 5.0)
 
 
-# -- sinks ---------------------------------------------------------------------------------------------------------------------------------
+# -- sinks -----------------------------------------------------------------------------------------
 
 
 class AnySink(GoodSink):
@@ -398,7 +458,9 @@ class FlushesTooLate(OtherWriter):
 class Doubling(ShelfCommitter):
     def commit(self, committables: Sequence[Any]) -> None:
         for transaction in committables:
-            self.shelf.committed[f"{transaction} {len(self.shelf.committed)}"] = self.shelf.prepared.get(transaction, [])
+            self.shelf.committed[f"{transaction} {len(self.shelf.committed)}"] = (
+                self.shelf.prepared.get(transaction, [])
+            )
 
 
 class CommitsTwice(ShelfSink):
@@ -407,7 +469,8 @@ class CommitsTwice(ShelfSink):
 
 
 class KnowingItsOwn(ShelfCommitter):
-    """Commits what this object was the first to hear of, before it is told: it knows nothing of other processes."""
+    """Commits what this object was the first to hear of, before it is told: it knows nothing of
+    other processes."""
 
     def __init__(self, shelf: Shelf) -> None:
         super().__init__(shelf)
@@ -444,8 +507,8 @@ class Remembering(ShelfWriter):
     """Keeps an odd record until there is another one; it is state."""
 
     def flush(self) -> None:
-        odd = self.gathered[len(self.gathered) // 2 * 2:] if not self.ends else []
-        self.gathered = self.gathered[:len(self.gathered) - len(odd)]
+        odd = self.gathered[len(self.gathered) // 2 * 2 :] if not self.ends else []
+        self.gathered = self.gathered[: len(self.gathered) - len(odd)]
         super().flush()
         self.gathered = odd
 
@@ -638,8 +701,14 @@ SINKS: list[tuple[type[ShelfSink], str, dict[str, Any]]] = [
 
 
 @pytest.mark.wide(but=("CommitsAtPrepare", "CommitsTwice", "NamesCollide"))
-@pytest.mark.parametrize(("sink", "test", "attributes"), SINKS, ids=[f"{sink.__name__}-{test}" for sink, test, _ in SINKS])
-def test_a_broken_sink_fails_in_the_test_that_is_named_for_it(sink: type[ShelfSink], test: str, attributes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("sink", "test", "attributes"),
+    SINKS,
+    ids=[f"{sink.__name__}-{test}" for sink, test, _ in SINKS],
+)
+def test_a_broken_sink_fails_in_the_test_that_is_named_for_it(
+    sink: type[ShelfSink], test: str, attributes: dict[str, Any]
+) -> None:
     good = outcome(AnySink, test)
     broken = outcome(AnySink, test, made=sink, **{**IMPATIENT, **attributes})
     assert (good, broken.partition(":")[0]) == ("passed", "failed"), broken

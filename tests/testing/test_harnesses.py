@@ -31,14 +31,20 @@ from flinkpy.datastream import (
 )
 from flinkpy.datastream.window import CountTrigger, EventTimeTrigger, TumblingEventTimeWindows
 from flinkpy.state.descriptors import MapStateDescriptor, ValueStateDescriptor
-from flinkpy.testing import KeyedOneInputHarness, KeyedTwoInputHarness, OneInputHarness, TwoInputHarness
+from flinkpy.testing import (
+    KeyedOneInputHarness,
+    KeyedTwoInputHarness,
+    OneInputHarness,
+    TwoInputHarness,
+)
 
 LATE = OutputTag("late", Types.STRING())
 BACKENDS = ["hashmap", "rocksdb"]
 
 
 class Session(KeyedProcessFunction):
-    """Counts per key; emits the count after a second of processing time, or when event time has passed; 'late' goes aside."""
+    """Counts per key; emits the count after a second of processing time, or when event time has
+    passed; 'late' goes aside."""
 
     def open(self, runtime_context: Any) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -71,7 +77,10 @@ def test_timers_fire_when_their_time_is_set(options: dict[str, Any]) -> None:
         harness.set_processing_time(1500)
         assert (harness.output, harness.num_processing_time_timers) == ([], 2)
         harness.set_processing_time(1501)
-        assert (sorted(harness.output), harness.num_processing_time_timers) == ([("a", 2, 1500), ("b", 1, 1500)], 0)
+        assert (sorted(harness.output), harness.num_processing_time_timers) == (
+            [("a", 2, 1500), ("b", 1, 1500)],
+            0,
+        )
         assert harness.num_keyed_state_entries("count") == harness.num_keyed_state_entries() == 2
         with pytest.raises(ValueError, match="time does not go back"):
             harness.set_processing_time(1)
@@ -100,7 +109,10 @@ def test_what_was_saved_goes_on_in_another_harness_on_any_backend(options: dict[
         before.push("a")
     for backend in BACKENDS:
         with before.restore(saved, configuration={"state.backend.type": backend}) as after:
-            assert (after.num_processing_time_timers, after.num_keyed_state_entries("count")) == (1, 1)
+            assert (after.num_processing_time_timers, after.num_keyed_state_entries("count")) == (
+                1,
+                1,
+            )
             after.push("a")
             after.set_processing_time(1001)
             assert after.output == [("a", 2, 1000)]
@@ -113,7 +125,9 @@ def test_a_snapshot_is_shared_out_to_several_subtasks_and_back() -> None:
         saved = one.snapshot()
     parts = [one.restore(saved, parallelism=3, subtask_index=index) for index in range(3)]
     owned = [key_group_range(index, 128, 3) for index in range(3)]
-    assert [part.num_processing_time_timers for part in parts] == [sum(key_group(key, 128) in groups for key in keys) for groups in owned]
+    assert [part.num_processing_time_timers for part in parts] == [
+        sum(key_group(key, 128) in groups for key in keys) for groups in owned
+    ]
     with one.restore(*(part.snapshot() for part in parts)) as again:
         again.set_processing_time(1001)
         assert sorted(again.output) == sorted((key, 1, 1000) for key in keys)
@@ -141,8 +155,15 @@ class Clock(ProcessFunction):
         yield value, ctx.timer_service().current_processing_time()
 
 
-@pytest.mark.parametrize(("function", "expected"), [(Split(), ["a", "long", "day"]), (Long(), ["a long day"]), (Upper(), ["A LONG DAY"]),
-                                                     (Clock(), [("a long day", 7)])])
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (Split(), ["a", "long", "day"]),
+        (Long(), ["a long day"]),
+        (Upper(), ["A LONG DAY"]),
+        (Clock(), [("a long day", 7)]),
+    ],
+)
 def test_functions_of_one_stream_are_run_by_their_class(function: Any, expected: list[Any]) -> None:
     with OneInputHarness(function, start_ms=7) as harness:
         harness.push("a long day")
@@ -162,7 +183,12 @@ def test_a_reduce_is_run_on_a_keyed_stream() -> None:
 
 def test_a_piece_of_stream_runs_as_one() -> None:
     def build(stream: Any) -> Any:
-        return stream.flat_map(str.split).key_by(lambda word: word).process(Session()).map(lambda found: found[:2])
+        return (
+            stream.flat_map(str.split)
+            .key_by(lambda word: word)
+            .process(Session())
+            .map(lambda found: found[:2])
+        )
 
     with OneInputHarness.of(build) as harness:
         harness.push("a b a")
@@ -203,7 +229,10 @@ def test_two_inputs_share_state_and_see_the_lower_watermark() -> None:
 
 
 def test_a_mistake_of_the_function_is_shown_as_in_a_job() -> None:
-    with OneInputHarness.of(lambda stream: stream.map(lambda value: 1 // value)) as harness, pytest.raises(FlinkpyError, match="ZeroDivisionError"):
+    with (
+        OneInputHarness.of(lambda stream: stream.map(lambda value: 1 // value)) as harness,
+        pytest.raises(FlinkpyError, match="ZeroDivisionError"),
+    ):
         harness.push(0)
 
 
@@ -231,22 +260,36 @@ def test_the_function_in_the_harness_is_a_copy_that_lives_through_open_and_close
 NUMBER: Any = lambda stream: 3  # noqa: E731  # a mistake that a type checker would find
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: OneInputHarness(lambda value: value), r"use OneInputHarness.of"),
-    (lambda: OneInputHarness(Session()), "Session is a function of a keyed stream"),
-    (lambda: OneInputHarness.of(lambda stream: stream), "no operator to test"),
-    (lambda: OneInputHarness.of(NUMBER), "gives a DataStream"),
-    (lambda: OneInputHarness.of(lambda stream: stream.map(str).union(stream.get_execution_environment().from_collection(["a"]))), "run it in a job"),
-    (lambda: TwoInputHarness(Upper()), "cannot be run|CoMapFunction"),
-    (lambda: OneInputHarness(Upper()).restore(OneInputHarness.of(lambda stream: stream.map(str).map(str)).snapshot()),
-     "2 operators, this harness has 1"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: OneInputHarness(lambda value: value), r"use OneInputHarness.of"),
+        (lambda: OneInputHarness(Session()), "Session is a function of a keyed stream"),
+        (lambda: OneInputHarness.of(lambda stream: stream), "no operator to test"),
+        (lambda: OneInputHarness.of(NUMBER), "gives a DataStream"),
+        (
+            lambda: OneInputHarness.of(
+                lambda stream: stream.map(str).union(
+                    stream.get_execution_environment().from_collection(["a"])
+                )
+            ),
+            "run it in a job",
+        ),
+        (lambda: TwoInputHarness(Upper()), "cannot be run|CoMapFunction"),
+        (
+            lambda: OneInputHarness(Upper()).restore(
+                OneInputHarness.of(lambda stream: stream.map(str).map(str)).snapshot()
+            ),
+            "2 operators, this harness has 1",
+        ),
+    ],
+)
 def test_mistakes_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         make()
 
 
-# -- pieces of stream of every shape ----------------------------------------------------------------------------------------------
+# -- pieces of stream of every shape ---------------------------------------------------------------
 
 SECOND = TumblingEventTimeWindows.of(Time.seconds(1))
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
@@ -255,7 +298,11 @@ RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
 @pytest.mark.finding("hunts 14")
 def test_event_time_windows_take_the_timestamps_that_are_pushed() -> None:
     def build(stream: Any) -> Any:
-        return stream.key_by(lambda pair: pair[0]).window(SECOND).reduce(lambda one, other: (one[0], one[1] + other[1]))
+        return (
+            stream.key_by(lambda pair: pair[0])
+            .window(SECOND)
+            .reduce(lambda one, other: (one[0], one[1] + other[1]))
+        )
 
     with OneInputHarness.of(build) as harness:
         harness.push_all([("a", 1), ("b", 2), ("a", 3)], timestamps=[1, 2, 999])
@@ -264,11 +311,20 @@ def test_event_time_windows_take_the_timestamps_that_are_pushed() -> None:
 
 
 @pytest.mark.finding("hunts 14")
-@pytest.mark.parametrize("trigger", [None, CountTrigger.of(1), EventTimeTrigger.create()], ids=["grid", "union", "own"])
+@pytest.mark.parametrize(
+    "trigger", [None, CountTrigger.of(1), EventTimeTrigger.create()], ids=["grid", "union", "own"]
+)
 def test_window_joins_run_however_they_are_built(trigger: Any) -> None:
     def build(left: Any, right: Any) -> Any:
-        joined = left.join(right).where(lambda pair: pair[0]).equal_to(lambda pair: pair[0]).window(SECOND)
-        return (joined if trigger is None else joined.trigger(trigger)).apply(lambda one, other: (one[1], other[1]))
+        joined = (
+            left.join(right)
+            .where(lambda pair: pair[0])
+            .equal_to(lambda pair: pair[0])
+            .window(SECOND)
+        )
+        return (joined if trigger is None else joined.trigger(trigger)).apply(
+            lambda one, other: (one[1], other[1])
+        )
 
     with TwoInputHarness.of(build) as harness:
         harness.push1(("a", 1), timestamp=1)
@@ -293,7 +349,9 @@ class Limited(BroadcastProcessFunction):
 
 @pytest.mark.finding("hunts 14")
 def test_broadcast_state_is_fed_by_the_second_input() -> None:
-    with TwoInputHarness.of(lambda left, right: left.connect(right.broadcast(RULES)).process(Limited())) as harness:
+    with TwoInputHarness.of(
+        lambda left, right: left.connect(right.broadcast(RULES)).process(Limited())
+    ) as harness:
         harness.push1(1)
         harness.push2(5)
         harness.push1(5)
@@ -308,8 +366,12 @@ def test_broadcast_state_is_fed_by_the_second_input() -> None:
 @pytest.mark.finding("hunts 14")
 def test_interval_joins_and_co_groups_have_both_inputs() -> None:
     def joined(left: Any, right: Any) -> Any:
-        return left.key_by(lambda pair: pair[0]).interval_join(right.key_by(lambda pair: pair[0])).between(
-            Time.milliseconds(-5), Time.milliseconds(5)).process(Both())
+        return (
+            left.key_by(lambda pair: pair[0])
+            .interval_join(right.key_by(lambda pair: pair[0]))
+            .between(Time.milliseconds(-5), Time.milliseconds(5))
+            .process(Both())
+        )
 
     with TwoInputHarness.of(joined) as harness:
         harness.push1(("a", 1), timestamp=10)
@@ -332,7 +394,9 @@ class Later(AsyncFunction):
 @pytest.mark.finding("hunts 14")
 def test_the_end_of_the_input_waits_for_asynchronous_functions() -> None:
     def build(stream: Any) -> Any:
-        return AsyncDataStream.ordered_wait(stream, Later(), Time.seconds(5), 2).map(lambda value: value + 1)
+        return AsyncDataStream.ordered_wait(stream, Later(), Time.seconds(5), 2).map(
+            lambda value: value + 1
+        )
 
     with OneInputHarness.of(build) as harness:
         harness.push_all(range(20))
@@ -343,11 +407,18 @@ def test_the_end_of_the_input_waits_for_asynchronous_functions() -> None:
 
 
 @pytest.mark.finding("hunts 14")
-def test_an_asynchronous_function_that_does_not_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_asynchronous_function_that_does_not_end_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("flinkpy.testing.harness_mail.PATIENCE_S", 0)
-    with OneInputHarness.of(lambda stream: AsyncDataStream.ordered_wait(stream, Never(), Time.seconds(5), 2)) as harness:
+    with OneInputHarness.of(
+        lambda stream: AsyncDataStream.ordered_wait(stream, Never(), Time.seconds(5), 2)
+    ) as harness:
         harness.push(1)
-        with pytest.raises(ProgramError, match=r"AsyncWaitOperator has not ended .* set_processing_time\(\) has yet to set"):
+        with pytest.raises(
+            ProgramError,
+            match=r"AsyncWaitOperator has not ended .* set_processing_time\(\) has yet to set",
+        ):
             harness.end_input()
 
 
@@ -361,7 +432,9 @@ def test_streams_part_and_meet_again_and_side_outputs_are_streams() -> None:
     def build(stream: Any) -> Any:
         sorted_out = stream.process(OddAside())
         doubled = sorted_out.map(add_to_it("even"))
-        return doubled.union(sorted_out.map(add_to_it("also")), sorted_out.get_side_output(ODD).map(add_to_it("odd")))
+        return doubled.union(
+            sorted_out.map(add_to_it("also")), sorted_out.get_side_output(ODD).map(add_to_it("odd"))
+        )
 
     with OneInputHarness.of(build) as harness:
         harness.push_all([[1], [2]], timestamps=[1, 2])
@@ -389,10 +462,19 @@ def add_to_it(what: str) -> Any:
 
 
 def test_a_class_in_place_of_its_object_is_told_what_to_write() -> None:
-    with pytest.raises(ProgramError, match=r"a harness takes a function object, not a class: write Split\(\)"):
+    with pytest.raises(
+        ProgramError, match=r"a harness takes a function object, not a class: write Split\(\)"
+    ):
         OneInputHarness(Split)
-@pytest.mark.parametrize(("forgets", "told"), [("", ""), ("; env.from_collection([1]).map(str)", "ended without execute()")])
-def test_a_script_with_a_harness_has_forgotten_no_execute(tmp_path: Path, forgets: str, told: str) -> None:
+
+
+@pytest.mark.parametrize(
+    ("forgets", "told"),
+    [("", ""), ("; env.from_collection([1]).map(str)", "ended without execute()")],
+)
+def test_a_script_with_a_harness_has_forgotten_no_execute(
+    tmp_path: Path, forgets: str, told: str
+) -> None:
     script = tmp_path / "check.py"
     script.write_text(f"""from flinkpy.datastream import MapFunction, StreamExecutionEnvironment
 from flinkpy.testing import OneInputHarness

@@ -42,7 +42,11 @@ def flinks_page(jar: Path, rest_port: int) -> Iterator[FlinksPage]:
         def forward(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
             connection = http.client.HTTPConnection("localhost", rest_port, timeout=30)
-            told = {name: value for name, value in self.headers.items() if name.lower().startswith(("sec-fetch", "user-agent"))}
+            told = {
+                name: value
+                for name, value in self.headers.items()
+                if name.lower().startswith(("sec-fetch", "user-agent"))
+            }
             connection.request(self.command, self.path, body or None, told)
             response = connection.getresponse()
             page.answers.append((self.command, self.path, response.status))

@@ -27,8 +27,17 @@ class Answer:
 class Rest:
     """Asks a REST endpoint."""
 
-    def __init__(self, port: int, host: str = "localhost", *, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
-        self.host, self.port, self._tls = host, port, tls
+    def __init__(
+        self,
+        port: int,
+        host: str = "localhost",
+        *,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._tls = tls
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def _connection(self) -> http.client.HTTPConnection:
@@ -36,23 +45,39 @@ class Rest:
             return http.client.HTTPConnection(self.host, self.port, timeout=30)
         return http.client.HTTPSConnection(self.host, self.port, timeout=30, context=self._tls)
 
-    def ask(self, path: str, method: str = "GET", body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+    def ask(
+        self,
+        path: str,
+        method: str = "GET",
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
         connection = self._connection()
         try:
             data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
             connection.request(method, path, data, {**self._headers, **(headers or {})})
             response = connection.getresponse()
-            return Answer(response.status, json.loads(response.read() or b"null"), {name.lower(): value for name, value in response.getheaders()})
+            return Answer(
+                response.status,
+                json.loads(response.read() or b"null"),
+                {name.lower(): value for name, value in response.getheaders()},
+            )
         finally:
             connection.close()
 
-    def text(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, bytes, dict[str, str]]:
+    def text(
+        self, path: str, headers: dict[str, str] | None = None
+    ) -> tuple[int, bytes, dict[str, str]]:
         """An answer that is no JSON: status, body and headers."""
         connection = self._connection()
         try:
             connection.request("GET", path, headers={**self._headers, **(headers or {})})
             response = connection.getresponse()
-            return response.status, response.read(), {name.lower(): value for name, value in response.getheaders()}
+            return (
+                response.status,
+                response.read(),
+                {name.lower(): value for name, value in response.getheaders()},
+            )
         finally:
             connection.close()
 
@@ -74,11 +99,13 @@ def hold(record: int) -> int:
 
 @contextmanager
 def held_job(options: dict[str, Any]) -> Iterator[JobClient]:
-    """A job of two vertices, with one and two subtasks, that has read a few records and does not go on; cancelled in the end.
-    ``options`` say that a batch has one record."""
+    """A job of two vertices, with one and two subtasks, that has read a few records and does not go
+    on; cancelled in the end. ``options`` say that a batch has one record."""
     GO.clear()
     env = embedded_environment(options, parallelism=2)
-    env.from_sequence(0, 9).set_parallelism(1).map(hold).set_parallelism(1).rebalance().map(str).sink_to(DiscardingSink())
+    env.from_sequence(0, 9).set_parallelism(1).map(hold).set_parallelism(1).rebalance().map(
+        str
+    ).sink_to(DiscardingSink())
     client = env.execute_async("held")
     try:
         yield client
@@ -89,9 +116,12 @@ def held_job(options: dict[str, Any]) -> Iterator[JobClient]:
 
 @contextmanager
 def waiting_job(options: dict[str, Any]) -> Iterator[JobClient]:
-    """A job of one vertex that waits for a checkpoint after each ten records; cancelled in the end."""
+    """A job of one vertex that waits for a checkpoint after each ten records; cancelled in the
+    end."""
     env = embedded_environment(options)
-    env.from_source(PacedSource([(number, number) for number in range(1000)], 10, 1), source_name="numbers").sink_to(DiscardingSink())
+    env.from_source(
+        PacedSource([(number, number) for number in range(1000)], 10, 1), source_name="numbers"
+    ).sink_to(DiscardingSink())
     client = env.execute_async("waiting")
     try:
         yield client

@@ -34,10 +34,16 @@ class Told(JobListener):
         self.calls: list[tuple[Any, ...]] = []
 
     def on_job_submitted(self, job_client: JobClient | None, error: BaseException | None) -> None:
-        self.calls.append(("submitted", None if job_client is None else job_client.get_job_id(), type(error)))
+        self.calls.append(
+            ("submitted", None if job_client is None else job_client.get_job_id(), type(error))
+        )
 
-    def on_job_executed(self, result: JobExecutionResult | None, error: BaseException | None) -> None:
-        self.calls.append(("executed", None if result is None else result.get_job_id(), type(error)))
+    def on_job_executed(
+        self, result: JobExecutionResult | None, error: BaseException | None
+    ) -> None:
+        self.calls.append(
+            ("executed", None if result is None else result.get_job_id(), type(error))
+        )
 
 
 class Broken(JobListener):
@@ -78,7 +84,9 @@ def test_listeners_are_told_of_jobs_that_are_submitted_and_of_their_end() -> Non
 
 @pytest.mark.parametrize("given", [Told, "told", None])
 def test_what_is_no_listener_is_refused_at_once(given: Any) -> None:
-    with pytest.raises(ProgramError, match="takes an object of a class derived from JobListener, this is"):
+    with pytest.raises(
+        ProgramError, match="takes an object of a class derived from JobListener, this is"
+    ):
         StreamExecutionEnvironment.get_execution_environment().register_job_listener(given)
 
 
@@ -92,7 +100,9 @@ def test_a_listener_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture)
     assert "a fault of the listener's" in caplog.text
 
 
-def test_a_jobs_states_and_those_of_its_tasks_are_logged_with_the_event(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_jobs_states_and_those_of_its_tasks_are_logged_with_the_event(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.DEBUG, logger="flinkpy.events"):
         env = embedded_environment({"restart-strategy.type": "none"})
         divide(env, 0)
@@ -116,12 +126,32 @@ def test_on_request_the_log_is_lines_of_json(tmp_path: Path) -> None:
         "from flinkpy.datastream import StreamExecutionEnvironment\n"
         "env = StreamExecutionEnvironment.get_execution_environment()\n"
         "env.from_collection([1]).print()\n"
-        "env.execute('one')\n")
+        "env.execute('one')\n"
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "flinkpy", "run", "-t", "embedded", "-D", "log.format=json", "-D", "client.progress=false", str(program)],
-        capture_output=True, text=True, check=True)
+        [
+            sys.executable,
+            "-m",
+            "flinkpy",
+            "run",
+            "-t",
+            "embedded",
+            "-D",
+            "log.format=json",
+            "-D",
+            "client.progress=false",
+            str(program),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
-    assert [each["event"]["state"] for each in told if each["logger"] == "flinkpy.events"] == ["CREATED", "RUNNING", "FINISHED"]
+    assert [each["event"]["state"] for each in told if each["logger"] == "flinkpy.events"] == [
+        "CREATED",
+        "RUNNING",
+        "FINISHED",
+    ]
 
 
 class Receiver:
@@ -170,12 +200,15 @@ def event(state: str, kind: EventKind = EventKind.JOB) -> JobEvent:
 
 
 def test_a_webhook_gets_the_states_of_jobs_and_not_those_of_tasks(receiver: Receiver) -> None:
-    env = embedded_environment({"events.webhook.url": receiver.url, "events.webhook.token": "known"})
+    env = embedded_environment(
+        {"events.webhook.url": receiver.url, "events.webhook.token": "known"}
+    )
     divide(env, 1)
     env.execute("divides")
     posts = [receiver.posts.get(timeout=30) for _ in range(3)]
     assert [(body["kind"], body["state"], body["jobName"]) for body, _ in posts] == [
-        ("job", state, "divides") for state in ("CREATED", "RUNNING", "FINISHED")]
+        ("job", state, "divides") for state in ("CREATED", "RUNNING", "FINISHED")
+    ]
     assert {token for _, token in posts} == {"Bearer known"}
 
 
@@ -193,7 +226,15 @@ def test_a_webhook_posts_again_what_was_not_taken_and_then_goes_on() -> None:
         receiver.close()
 
 
-@pytest.mark.parametrize("answer", [b"no http\r\n\r\n", b"HTTP/1.1 200 " + b"x" * 100_000, b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", b""])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"no http\r\n\r\n",
+        b"HTTP/1.1 200 " + b"x" * 100_000,
+        b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+        b"",
+    ],
+)
 def test_a_webhook_whose_answers_make_no_sense_gets_the_next_event(answer: bytes) -> None:
     receiver = Receiver(refuses=TRIES, answer=answer)
     webhook = Webhook(WebhookConfig(receiver.url), pause=lambda seconds: None)
@@ -222,7 +263,10 @@ def test_a_redirection_does_not_take_the_token_elsewhere() -> None:
     with http.server.HTTPServer(("localhost", 0), Elsewhere) as elsewhere:
         thread = threading.Thread(target=elsewhere.serve_forever, daemon=True)
         thread.start()
-        there = f"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{elsewhere.server_port}/\r\nContent-Length: 0\r\n\r\n".encode()
+        there = (
+            "HTTP/1.1 302 Found\r\nLocation: "
+            f"http://127.0.0.1:{elsewhere.server_port}/\r\nContent-Length: 0\r\n\r\n"
+        ).encode()
         first = Receiver(refuses=TRIES, answer=there)
         webhook = Webhook(WebhookConfig(first.url, "known"), pause=lambda seconds: None)
         webhook.publish(event("RUNNING"))
@@ -239,13 +283,14 @@ def test_a_webhook_that_is_no_url_of_http_is_refused() -> None:
     assert WebhookConfig.of({}) is None
 
 
-# -- levels ----------------------------------------------------------------------------------------------------------------------------
+# -- levels ----------------------------------------------------------------------------------------
 
 TELLS = (
     "from flinkpy.datastream import StreamExecutionEnvironment\n"
     "env = StreamExecutionEnvironment.get_execution_environment()\n"
     "env.from_collection([1]).print()\n"
-    "env.execute('one')\n")
+    "env.execute('one')\n"
+)
 
 
 def logged(tmp_path: Path, *options: str) -> str:
@@ -260,11 +305,21 @@ def logged(tmp_path: Path, *options: str) -> str:
 def test_levels_are_options_of_all_loggers_and_of_single_ones(tmp_path: Path) -> None:
     assert logged(tmp_path) == ""
     of_all = logged(tmp_path, "log.level=INFO")
-    assert re.search(r"^\d{4}-.* INFO     flinkpy.events: job 'one' is RUNNING \([0-9a-f]{32}\)$", of_all, re.MULTILINE), of_all
-    assert re.search(r"^\d{4}-.* INFO     flinkpy.resourcemanager: taskexecutor-.* is here: process", of_all, re.MULTILINE)
+    assert re.search(
+        r"^\d{4}-.* INFO     flinkpy.events: job 'one' is RUNNING \([0-9a-f]{32}\)$",
+        of_all,
+        re.MULTILINE,
+    ), of_all
+    assert re.search(
+        r"^\d{4}-.* INFO     flinkpy.resourcemanager: taskexecutor-.* is here: process",
+        of_all,
+        re.MULTILINE,
+    )
     of_one = logged(tmp_path, "log.level.flinkpy.resourcemanager=INFO")
     assert {line.split()[3] for line in of_one.splitlines()} == {"flinkpy.resourcemanager:"}
     but_one = logged(tmp_path, "log.level=INFO", "log.level.flinkpy.events=ERROR")
     assert "flinkpy.resourcemanager" in but_one
     assert "flinkpy.events" not in but_one
-    assert "option log.level.flinkpy.rpc: 'LOUD' is none of DEBUG, INFO" in logged(tmp_path, "log.level.flinkpy.rpc=LOUD")
+    assert "option log.level.flinkpy.rpc: 'LOUD' is none of DEBUG, INFO" in logged(
+        tmp_path, "log.level.flinkpy.rpc=LOUD"
+    )

@@ -1,7 +1,7 @@
 """Flink's own command line lists, saves, stops and cancels jobs here.
 
-Needs a Java and Flink's jars: `make test-flink` brings the jars, in the folder that FLINK_LIB names.
-"""
+Needs a Java and Flink's jars: `make test-flink` brings the jars, in the folder that FLINK_LIB
+names."""
 
 from __future__ import annotations
 
@@ -26,18 +26,28 @@ def jars() -> Path | None:
     if "FLINK_LIB" in os.environ:
         return Path(os.environ["FLINK_LIB"])
     pyflink = find_spec("pyflink")
-    places = [] if pyflink is None else [Path(place) / "lib" for place in pyflink.submodule_search_locations or ()]
+    places = (
+        []
+        if pyflink is None
+        else [Path(place) / "lib" for place in pyflink.submodule_search_locations or ()]
+    )
     return next((place for place in places if any(place.glob("flink-dist-*.jar"))), None)
 
 
 JAVA, JARS = shutil.which("java"), jars()
-pytestmark = pytest.mark.skipif(JAVA is None or JARS is None, reason="needs java and the jars of the wheel apache-flink-libraries: make test-flink")
+pytestmark = pytest.mark.skipif(
+    JAVA is None or JARS is None,
+    reason="needs java and the jars of the wheel apache-flink-libraries: make test-flink",
+)
 
 
 @pytest.fixture(scope="module")
 def options(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {
-        "rest.enabled": "true", "rest.authentication": "NONE", "rest.port": str(free_port()), "execution.checkpointing.interval": "1 h",
+        "rest.enabled": "true",
+        "rest.authentication": "NONE",
+        "rest.port": str(free_port()),
+        "execution.checkpointing.interval": "1 h",
         "execution.checkpointing.dir": str(tmp_path_factory.mktemp("checkpoints")),
     }
 
@@ -62,12 +72,23 @@ def job(rest: Rest, options: dict[str, Any]) -> Iterator[str]:
 def flink(rest: Rest, tmp_path: Path) -> Callable[..., str]:
     """Runs Flink's command line, and gives what it prints."""
     (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/config.yaml").write_text(f"rest:\n  address: localhost\n  port: {rest.port}\n")
+    (tmp_path / "conf/config.yaml").write_text(
+        f"rest:\n  address: localhost\n  port: {rest.port}\n"
+    )
 
     def run(*words: str, code: int = 0) -> str:
-        command = [str(JAVA), "-Xmx256m", "-cp", f"{JARS}/*", "org.apache.flink.client.cli.CliFrontend", *words]
+        command = [
+            str(JAVA),
+            "-Xmx256m",
+            "-cp",
+            f"{JARS}/*",
+            "org.apache.flink.client.cli.CliFrontend",
+            *words,
+        ]
         environment = {**os.environ, "FLINK_CONF_DIR": str(tmp_path / "conf")}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S
+        )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -82,14 +103,20 @@ def test_it_lists_a_job_and_cancels_it(rest: Rest, job: str, flink: Callable[...
 
 
 def test_it_takes_a_savepoint_and_a_checkpoint_and_stops_the_job_with_another(
-    rest: Rest, job: str, flink: Callable[..., str], tmp_path: Path,
+    rest: Rest, job: str, flink: Callable[..., str], tmp_path: Path
 ) -> None:
-    assert f"Savepoint completed. Path: {tmp_path}/savepoint-{job[:6]}" in flink("savepoint", job, str(tmp_path))
+    assert f"Savepoint completed. Path: {tmp_path}/savepoint-{job[:6]}" in flink(
+        "savepoint", job, str(tmp_path)
+    )
     assert f"Checkpoint 2 for job {job} completed." in flink("checkpoint", job)
-    assert f"Savepoint completed. Path: {tmp_path}/stop/savepoint-{job[:6]}" in flink("stop", "-p", str(tmp_path / "stop"), job)
+    assert f"Savepoint completed. Path: {tmp_path}/stop/savepoint-{job[:6]}" in flink(
+        "stop", "-p", str(tmp_path / "stop"), job
+    )
     eventually(lambda: rest.get(f"/jobs/{job}/status") == {"status": "FINISHED"})
 
 
 def test_it_tells_in_our_words_what_went_wrong(job: str, flink: Callable[..., str]) -> None:
-    assert "SavepointError: the savepoint cannot be written to /dev/null/no" in flink("savepoint", job, "/dev/null/no", code=1)
+    assert "SavepointError: the savepoint cannot be written to /dev/null/no" in flink(
+        "savepoint", job, "/dev/null/no", code=1
+    )
     assert f"there is no job {'0' * 32}" in flink("cancel", "0" * 32, code=1)

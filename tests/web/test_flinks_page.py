@@ -1,4 +1,5 @@
-"""Flink's own page shows jobs of ours, and cancels them. Its files come out of Flink's jar: `make test-flink` brings it."""
+"""Flink's own page shows jobs of ours, and cancels them. Its files come out of Flink's jar: `make
+test-flink` brings it."""
 
 from __future__ import annotations
 
@@ -16,9 +17,15 @@ from tests.web.page.browser import chromium, visit
 from tests.web.rest import Rest, waiting_job
 from tests.web.test_flinks_command_line import JARS
 
-OPTIONS = {"rest.enabled": "true", "rest.authentication": "NONE", "execution.checkpointing.interval": "1 h"}
+OPTIONS = {
+    "rest.enabled": "true",
+    "rest.authentication": "NONE",
+    "execution.checkpointing.interval": "1 h",
+}
 SKELETON = "nz-skeleton"  # grey bars where an answer is waited for
-needs_jar = pytest.mark.skipif(JARS is None, reason="needs the jars of the wheel apache-flink-libraries: make test-flink")
+needs_jar = pytest.mark.skipif(
+    JARS is None, reason="needs the jars of the wheel apache-flink-libraries: make test-flink"
+)
 
 
 @pytest.fixture
@@ -48,15 +55,24 @@ def page(rest: Rest) -> Iterator[FlinksPage]:
 
 @needs_jar
 @pytest.mark.finding("faults 10")
-def test_flinks_page_shows_a_running_job_and_cancels_it(page: FlinksPage, rest: Rest, job: str) -> None:
+def test_flinks_page_shows_a_running_job_and_cancels_it(
+    page: FlinksPage, rest: Rest, job: str
+) -> None:
     vertex = rest.get(f"/jobs/{job}")["vertices"][0]["id"]
     [worker] = [each["id"] for each in rest.get("/taskmanagers")["taskmanagers"]]
     views = {
-        "/overview": "waiting", "/application/running": "waiting", f"/job/running/{job}/overview": "Source: numbers",
-        f"/job/running/{job}/overview/{vertex}/detail": "Subtasks", f"/job/running/{job}/configuration": "Object Reuse Mode",
-        f"/job/running/{job}/timeline": "Timeline", f"/job/running/{job}/exceptions": "Root Exception",
-        f"/job/running/{job}/checkpoints": "Checkpoint Counts", "/task-manager": worker,
-        f"/task-manager/{worker}/metrics": "JVM Heap", "/job-manager/metrics": "JVM Memory", "/job-manager/config": "rest.port",
+        "/overview": "waiting",
+        "/application/running": "waiting",
+        f"/job/running/{job}/overview": "Source: numbers",
+        f"/job/running/{job}/overview/{vertex}/detail": "Subtasks",
+        f"/job/running/{job}/configuration": "Object Reuse Mode",
+        f"/job/running/{job}/timeline": "Timeline",
+        f"/job/running/{job}/exceptions": "Root Exception",
+        f"/job/running/{job}/checkpoints": "Checkpoint Counts",
+        "/task-manager": worker,
+        f"/task-manager/{worker}/metrics": "JVM Heap",
+        "/job-manager/metrics": "JVM Memory",
+        "/job-manager/config": "rest.port",
     }
     with chromium() as browser, visit(browser, page.url, token=None) as tab:
         for where, text in views.items():
@@ -79,34 +95,61 @@ def _count(tab: Any, selector: str) -> int:
 def test_the_page_is_told_of_applications_memory_and_tasks(rest: Rest, job: str) -> None:
     [application] = rest.get("/applications/overview")["applications"]
     assert {key: application[key] for key in ("id", "name", "status", "end-time", "jobs")} == {
-        "id": job, "name": "waiting", "status": "RUNNING", "end-time": -1, "jobs": {"RUNNING": 1}}
+        "id": job,
+        "name": "waiting",
+        "status": "RUNNING",
+        "end-time": -1,
+        "jobs": {"RUNNING": 1},
+    }
     assert rest.get(f"/applications/{job}")["jobs"][0]["jid"] == job
     assert rest.get(f"/applications/{job}/exceptions")["exceptionHistory"]["entries"] == []
     assert rest.ask("/applications/nosuch").status == 404
     [worker] = rest.get("/taskmanagers")["taskmanagers"]
     assert (worker["assignedTasks"], worker["jobs"]) == (1, [job])
-    names = "Status.JVM.Memory.Heap.Used,Status.JVM.Memory.Heap.Max,Status.Flink.Memory.Managed.Total"
+    names = (
+        "Status.JVM.Memory.Heap.Used,Status.JVM.Memory.Heap.Max,Status.Flink.Memory.Managed.Total"
+    )
     for process in ("/jobmanager", f"/taskmanagers/{worker['id']}"):
-        used, largest, managed = [int(each["value"]) for each in rest.get(f"{process}/metrics?get={names}")]
+        used, largest, managed = [
+            int(each["value"]) for each in rest.get(f"{process}/metrics?get={names}")
+        ]
         assert 0 < used < largest
         assert managed == 0
     assert rest.get("/taskmanagers/figures")["taskmanagers"][0]["rss"] > 0
 
 
 @pytest.mark.finding("faults 10")
-@pytest.mark.parametrize("headers", [
-    {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "none"},
-    {"Referer": "http://evil.example/", "User-Agent": "Mozilla/5.0"}, {"User-Agent": "Mozilla/5.0"}, {"Referer": "http://[x"},
-])
-def test_another_site_does_not_cancel_a_job_though_no_token_is_asked_for(rest: Rest, job: str, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+        {"Referer": "http://evil.example/", "User-Agent": "Mozilla/5.0"},
+        {"User-Agent": "Mozilla/5.0"},
+        {"Referer": "http://[x"},
+    ],
+)
+def test_another_site_does_not_cancel_a_job_though_no_token_is_asked_for(
+    rest: Rest, job: str, headers: dict[str, str]
+) -> None:
     for route in ("yarn-cancel", "yarn-stop"):
         assert rest.ask(f"/jobs/{job}/{route}", headers=headers).status == 403
     assert rest.get(f"/jobs/{job}/status") == {"status": "RUNNING"}
 
 
 @pytest.mark.finding("faults 10")
-@pytest.mark.parametrize("headers", [{}, {"Sec-Fetch-Site": "same-origin"}, {"Referer": "http://localhost/#/x", "Host": "localhost"}])
-def test_a_get_cancels_a_job_as_flinks_page_asks_for_it(rest: Rest, job: str, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "same-origin"},
+        {"Referer": "http://localhost/#/x", "Host": "localhost"},
+    ],
+)
+def test_a_get_cancels_a_job_as_flinks_page_asks_for_it(
+    rest: Rest, job: str, headers: dict[str, str]
+) -> None:
     assert rest.ask(f"/jobs/{job}/yarn-stop", headers=headers).status == 308
     assert rest.ask(f"/v1/jobs/{job}/yarn-cancel", headers=headers).status == 202
     eventually(lambda: rest.get(f"/jobs/{job}/status") == {"status": "CANCELED"})

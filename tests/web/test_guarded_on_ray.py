@@ -1,4 +1,5 @@
-"""The REST endpoint of a session on a real Ray, over https and with a token: what Flink's clients are told, and what nobody is."""
+"""The REST endpoint of a session on a real Ray, over https and with a token: what Flink's clients
+are told, and what nobody is."""
 
 from __future__ import annotations
 
@@ -49,16 +50,36 @@ def guarded(ray: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     folder = tmp_path_factory.mktemp("guarded")
     authority = Authority(folder, "authority")
     server, tls = authority.sign("server"), trusting(authority)
-    options = ["rest.enabled=true", "rest.port=0", f"rest.token={TOKEN}", "security.ssl.rest.enabled=true",
-               f"security.ssl.rest.keystore={server.certificate}", f"security.ssl.rest.key={server.key}"]
-    started = ray.flinkpy("session", "start", *[part for option in options for part in ("-D", option)], "guarded")
+    options = [
+        "rest.enabled=true",
+        "rest.port=0",
+        f"rest.token={TOKEN}",
+        "security.ssl.rest.enabled=true",
+        f"security.ssl.rest.keystore={server.certificate}",
+        f"security.ssl.rest.key={server.key}",
+    ]
+    started = ray.flinkpy(
+        "session", "start", *[part for option in options for part in ("-D", option)], "guarded"
+    )
     found = re.search(r"https://localhost:(\d+)", started.out)
     assert found is not None, started
     rest = Rest(int(found[1]), token=TOKEN, tls=tls)
-    program = ray.start("run", "-t", "ray-session", "-D", "cluster.id=guarded", "-D", "execution.checkpointing.interval=1 s",
-                        "-D", f"execution.checkpointing.dir={folder}", ray.job(JOB, "guarded.py"))
+    program = ray.start(
+        "run",
+        "-t",
+        "ray-session",
+        "-D",
+        "cluster.id=guarded",
+        "-D",
+        "execution.checkpointing.interval=1 s",
+        "-D",
+        f"execution.checkpointing.dir={folder}",
+        ray.job(JOB, "guarded.py"),
+    )
     try:
-        eventually(lambda: [job["tasks"]["running"] for job in rest.get("/jobs/overview")["jobs"]] == [1])
+        eventually(
+            lambda: [job["tasks"]["running"] for job in rest.get("/jobs/overview")["jobs"]] == [1]
+        )
         yield Guarded(rest, tls, rest.get("/jobs/overview")["jobs"][0]["jid"], folder)
     finally:
         program.send_signal(signal.SIGINT)
@@ -75,20 +96,43 @@ def test_only_who_has_the_token_and_speaks_https_is_answered(guarded: Guarded) -
         Rest(port, token=TOKEN, tls=ssl.create_default_context()).ask("/jobs")
     plain = b""
     with suppress(ConnectionError):
-        plain = answer_to(port, Attempt((f"GET /jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode(),), "half", True))
+        plain = answer_to(
+            port,
+            Attempt(
+                (
+                    f"GET /jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode(),
+                ),
+                "half",
+                True,
+            ),
+        )
     assert b"200" not in plain
 
 
 def test_every_answer_has_flinks_fields_with_their_types(guarded: Guarded) -> None:
-    eventually(lambda: guarded.rest.get(f"/jobs/{guarded.job}/checkpoints")["counts"]["completed"] > 0)
+    eventually(
+        lambda: guarded.rest.get(f"/jobs/{guarded.job}/checkpoints")["counts"]["completed"] > 0
+    )
     asked, found = 0, []
     for path in ASKED:
-        ids = ids_of(guarded.rest, guarded.job, path) if path in READ and READ[path].answer is not None else None
+        ids = (
+            ids_of(guarded.rest, guarded.job, path)
+            if path in READ and READ[path].answer is not None
+            else None
+        )
         if ids is None:
             continue
         answer = guarded.rest.ask(filled(path, ids))
-        wrong = [f"status {answer.status}"] if answer.status != 200 else list(faults(answer.json, READ[path].answer))
-        found += [(path, each) for each in wrong if not any(f" has {field}, " in each for field in OWN_FIELDS.get(path, ()))]
+        wrong = (
+            [f"status {answer.status}"]
+            if answer.status != 200
+            else list(faults(answer.json, READ[path].answer))
+        )
+        found += [
+            (path, each)
+            for each in wrong
+            if not any(f" has {field}, " in each for field in OWN_FIELDS.get(path, ()))
+        ]
         asked += 1
     assert found == []
     assert asked > 40
@@ -97,7 +141,9 @@ def test_every_answer_has_flinks_fields_with_their_types(guarded: Guarded) -> No
 def test_odd_requests_do_no_harm_and_learn_nothing(guarded: Guarded) -> None:
     vertex = guarded.rest.get(f"/jobs/{guarded.job}")["vertices"][0]["id"]
 
-    @settings(max_examples=REQUESTS, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=REQUESTS, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
     @given(attempts(guarded.job, vertex, str(guarded.folder)))
     def ask(attempt: Attempt) -> None:
         said = answer_to(guarded.rest.port, attempt, guarded.tls)

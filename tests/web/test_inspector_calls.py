@@ -39,7 +39,9 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 def manager_of(cluster: EmbeddedCluster) -> ResourceManagerGateway:
-    return connect_to_leader(cluster.service, cluster.job_manager.managing.retrieval(), ResourceManagerGateway).result(30)
+    return connect_to_leader(
+        cluster.service, cluster.job_manager.managing.retrieval(), ResourceManagerGateway
+    ).result(30)
 
 
 def told(cluster: EmbeddedCluster) -> tuple[TaskExecutorInfo, ...]:
@@ -67,7 +69,9 @@ def test_every_process_answers_for_itself(cluster: EmbeddedCluster) -> None:
         assert answers.keys() == {ONE, TWO}
         assert answers[ONE].threads > 2
         assert answers[ONE].cpu_s > 0
-        own = await calls.ask(calls.job_manager, "figures", lambda inspector: inspector.request_figures())
+        own = await calls.ask(
+            calls.job_manager, "figures", lambda inspector: inspector.request_figures()
+        )
         assert own.rss > 1_000_000
 
     asyncio.run(ask())
@@ -81,12 +85,16 @@ def test_a_process_that_has_gone_is_left_out(cluster: EmbeddedCluster) -> None:
         calls.task_executors = lambda: asyncio.sleep(0, (gone, known[1]))  # type: ignore[method-assign]
         assert (await figures(calls)).keys() == {known[1].resource_id}
         with pytest.raises(RecipientUnreachableError):
-            await calls.ask("tm-3/inspector", "figures", lambda inspector: inspector.request_figures())
+            await calls.ask(
+                "tm-3/inspector", "figures", lambda inspector: inspector.request_figures()
+            )
 
     asyncio.run(ask())
 
 
-def test_a_process_that_does_not_answer_is_not_waited_for(cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_does_not_answer_is_not_waited_for(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inspector_calls, "PATIENCE_S", 0.01)
     asked = []
 

@@ -16,15 +16,23 @@ NAME = "Status.Python.CPU.Time"  # another one when the process has worked
 
 def scraped(port: int) -> float:
     with urllib.request.urlopen(f"http://localhost:{port}/metrics", timeout=30) as response:
-        families = {each.name: each for each in text_string_to_metric_families(response.read().decode())}
+        families = {
+            each.name: each for each in text_string_to_metric_families(response.read().decode())
+        }
     [sample] = families[f"flink_jobmanager_{NAME.replace('.', '_')}"].samples
     return float(sample.value)
 
 
 def test_what_one_has_fetched_the_other_does_not_fetch_again() -> None:
     port, prometheus = free_port(), free_port()
-    options = {"rest.enabled": "true", "rest.authentication": "NONE", "rest.port": str(port), "metrics.fetcher.update-interval": "1 h",
-               "metrics.reporters": "prom", "metrics.reporter.prom.port": str(prometheus)}
+    options = {
+        "rest.enabled": "true",
+        "rest.authentication": "NONE",
+        "rest.port": str(port),
+        "metrics.fetcher.update-interval": "1 h",
+        "metrics.reporters": "prom",
+        "metrics.reporter.prom.port": str(prometheus),
+    }
     try:
         with waiting_job(options):
             [first] = Rest(port).get(f"/jobmanager/metrics?get={NAME}")

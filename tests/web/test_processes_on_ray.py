@@ -1,4 +1,5 @@
-"""The processes of a session on a real Ray: each worker tells of itself, and nothing of the others."""
+"""The processes of a session on a real Ray: each worker tells of itself, and nothing of the
+others."""
 
 from __future__ import annotations
 
@@ -41,14 +42,26 @@ env.execute("looked into")
 @pytest.fixture(scope="module")
 def rest(ray: RayCluster) -> Iterator[Rest]:
     """The endpoint of a session that runs one job, in two workers."""
-    options = ["rest.enabled=true", "rest.port=0", "rest.authentication=NONE", "rest.token=not-shown", "taskmanager.numberOfTaskSlots=1"]
-    started = ray.flinkpy("session", "start", *[part for option in options for part in ("-D", option)], "inspected")
+    options = [
+        "rest.enabled=true",
+        "rest.port=0",
+        "rest.authentication=NONE",
+        "rest.token=not-shown",
+        "taskmanager.numberOfTaskSlots=1",
+    ]
+    started = ray.flinkpy(
+        "session", "start", *[part for option in options for part in ("-D", option)], "inspected"
+    )
     found = re.search(r"http://localhost:(\d+)", started.out)
     assert found is not None, started
     rest = Rest(int(found[1]))
-    program = ray.start("run", "-t", "ray-session", "-D", "cluster.id=inspected", ray.job(JOB, "inspected.py"))
+    program = ray.start(
+        "run", "-t", "ray-session", "-D", "cluster.id=inspected", ray.job(JOB, "inspected.py")
+    )
     try:
-        eventually(lambda: [job["tasks"]["running"] for job in rest.get("/jobs/overview")["jobs"]] == [2])
+        eventually(
+            lambda: [job["tasks"]["running"] for job in rest.get("/jobs/overview")["jobs"]] == [2]
+        )
         yield rest
     finally:
         program.send_signal(signal.SIGINT)
@@ -100,7 +113,12 @@ def test_the_job_manager_has_logs_threads_and_options(rest: Rest) -> None:
 
 def test_the_threads_of_a_worker_show_the_function_that_runs(rest: Rest) -> None:
     path = f"/taskmanagers/{workers(rest)[0]['id']}/thread-dump"
-    eventually(lambda: any("squared_in_vain" in each["stringifiedThreadInfo"] for each in rest.get(path)["threadInfos"]))
+    eventually(
+        lambda: any(
+            "squared_in_vain" in each["stringifiedThreadInfo"]
+            for each in rest.get(path)["threadInfos"]
+        )
+    )
 
 
 def test_a_flame_graph_has_samples_of_both_workers(rest: Rest) -> None:
@@ -111,7 +129,11 @@ def test_a_flame_graph_has_samples_of_both_workers(rest: Rest) -> None:
     def samples(parameters: str) -> int:
         return int(rest.get(f"{path}?{parameters}")["data"]["value"])
 
-    eventually(lambda: min(samples("type=on_cpu&subtaskindex=0"), samples("type=on_cpu&subtaskindex=1")) > 3)
+    eventually(
+        lambda: (
+            min(samples("type=on_cpu&subtaskindex=0"), samples("type=on_cpu&subtaskindex=1")) > 3
+        )
+    )
     assert "squared_in_vain" in str(rest.get(path))
 
 

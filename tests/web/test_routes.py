@@ -23,8 +23,12 @@ from tests.web.rest import GO, Rest, held_job
 @pytest.fixture(scope="module")
 def options(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {
-        "rest.enabled": "true", "rest.authentication": "NONE", "rest.port": str(free_port()), "execution.checkpointing.interval": "1 h",
-        "execution.checkpointing.dir": str(tmp_path_factory.mktemp("checkpoints")), "taskmanager.network.batch.max-records": "1",
+        "rest.enabled": "true",
+        "rest.authentication": "NONE",
+        "rest.port": str(free_port()),
+        "execution.checkpointing.interval": "1 h",
+        "execution.checkpointing.dir": str(tmp_path_factory.mktemp("checkpoints")),
+        "taskmanager.network.batch.max-records": "1",
         "rest.token": "not shown",
     }
 
@@ -42,7 +46,14 @@ def job(rest: Rest, options: dict[str, Any]) -> Iterator[str]:
     """The id of a job whose tasks run."""
     with held_job(options) as client:
         job_id = client.get_job_id()
-        eventually(lambda: sum(vertex["tasks"]["RUNNING"] for vertex in rest.get(f"/jobs/{job_id}")["vertices"]) == 3)
+        eventually(
+            lambda: (
+                sum(
+                    vertex["tasks"]["RUNNING"] for vertex in rest.get(f"/jobs/{job_id}")["vertices"]
+                )
+                == 3
+            )
+        )
         yield str(job_id)
 
 
@@ -55,7 +66,9 @@ def reach(number: int) -> int:
     return number
 
 
-def test_who_asks_for_the_first_time_is_told_how_it_stands_now(rest: Rest, options: dict[str, Any]) -> None:
+def test_who_asks_for_the_first_time_is_told_how_it_stands_now(
+    rest: Rest, options: dict[str, Any]
+) -> None:
     env = embedded_environment(options)
     env.from_sequence(0, 9).rebalance().map(reach).sink_to(DiscardingSink())
     client = env.execute_async("first asked")
@@ -73,26 +86,49 @@ def vertices(rest: Rest, job: str) -> list[str]:
 
 
 def test_every_route_that_can_be_read_answers_with_and_without_v1(rest: Rest, job: str) -> None:
-    paths = [route.path for route in V1 if isinstance(route, Route) and "GET" in (route.methods or ())
-             and not {"triggerid", "checkpointid"} & set(route.param_convertors)]
+    paths = [
+        route.path
+        for route in V1
+        if isinstance(route, Route)
+        and "GET" in (route.methods or ())
+        and not {"triggerid", "checkpointid"} & set(route.param_convertors)
+    ]
     assert len(paths) > 15
     [task_manager] = [each["id"] for each in rest.get("/taskmanagers")["taskmanagers"]]
     for path in paths:
         if path.endswith(("/log", "/stdout", "{filename}")):
             continue  # text, of files: test_process_routes.py
-        path = path.replace("{jobid}", job).replace("{vertexid}", vertices(rest, job)[0]).replace("{subtaskindex:int}", "0")
-        path = path.replace("{attempt}", "0").replace("{taskmanagerid}", task_manager).replace("{applicationid}", job)
+        path = (
+            path.replace("{jobid}", job)
+            .replace("{vertexid}", vertices(rest, job)[0])
+            .replace("{subtaskindex:int}", "0")
+        )
+        path = (
+            path.replace("{attempt}", "0")
+            .replace("{taskmanagerid}", task_manager)
+            .replace("{applicationid}", job)
+        )
         assert type(rest.get(path)) is type(rest.get(f"/v1{path}"))
 
 
 def test_the_overview_lists_the_job_as_flinks_command_line_reads_it(rest: Rest, job: str) -> None:
     def listed() -> list[Any]:
         """An answer may be half a second old, and so older than the job."""
-        return [each for each in rest.get("/jobs/overview")["jobs"] if each["jid"] == job and each["tasks"]["running"] == 3]
+        return [
+            each
+            for each in rest.get("/jobs/overview")["jobs"]
+            if each["jid"] == job and each["tasks"]["running"] == 3
+        ]
 
     eventually(lambda: bool(listed()))
     [found] = listed()
-    assert (found["name"], found["state"], found["end-time"], found["tasks"]["running"], found["tasks"]["total"]) == ("held", "RUNNING", -1, 3, 3)
+    assert (
+        found["name"],
+        found["state"],
+        found["end-time"],
+        found["tasks"]["running"],
+        found["tasks"]["total"],
+    ) == ("held", "RUNNING", -1, 3, 3)
     assert 0 < found["start-time"] <= found["start-time"] + found["duration"]
     assert {"id": job, "status": "RUNNING"} in rest.get("/jobs")["jobs"]
     assert rest.get(f"/jobs/{job}/status") == {"status": "RUNNING"}
@@ -100,38 +136,68 @@ def test_the_overview_lists_the_job_as_flinks_command_line_reads_it(rest: Rest, 
 
 def test_a_job_tells_its_graph_and_when_it_entered_which_state(rest: Rest, job: str) -> None:
     found = rest.get(f"/jobs/{job}")
-    assert [(each["parallelism"], each["status"]) for each in found["vertices"]] == [(1, "RUNNING"), (2, "RUNNING")]
+    assert [(each["parallelism"], each["status"]) for each in found["vertices"]] == [
+        (1, "RUNNING"),
+        (2, "RUNNING"),
+    ]
     stamps = found["timestamps"]
-    assert found["start-time"] == stamps["INITIALIZING"] <= stamps["CREATED"] <= stamps["RUNNING"] <= found["now"]
+    assert (
+        found["start-time"]
+        == stamps["INITIALIZING"]
+        <= stamps["CREATED"]
+        <= stamps["RUNNING"]
+        <= found["now"]
+    )
     assert stamps["FINISHED"] == 0
     source, sink = found["plan"]["nodes"]
     assert source["inputs"] == []
-    assert sink["inputs"] == [{"num": 0, "id": source["id"], "ship_strategy": "REBALANCE", "exchange": "pipelined"}]
+    assert sink["inputs"] == [
+        {"num": 0, "id": source["id"], "ship_strategy": "REBALANCE", "exchange": "pipelined"}
+    ]
     assert rest.get(f"/jobs/{job}/plan")["plan"] == found["plan"]
 
 
 def test_a_vertex_tells_its_subtasks_with_their_times_and_places(rest: Rest, job: str) -> None:
     _, second = vertices(rest, job)
     found = rest.get(f"/jobs/{job}/vertices/{second}")
-    assert [(each["subtask"], each["status"], each["attempt"]) for each in found["subtasks"]] == [(0, "RUNNING", 0), (1, "RUNNING", 0)]
+    assert [(each["subtask"], each["status"], each["attempt"]) for each in found["subtasks"]] == [
+        (0, "RUNNING", 0),
+        (1, "RUNNING", 0),
+    ]
     for subtask in found["subtasks"]:
         assert set(subtask["status-duration"]) >= {"CREATED", "SCHEDULED", "DEPLOYING", "RUNNING"}
         assert subtask["end-time"] == -1 < subtask["start-time"]
     times = rest.get(f"/jobs/{job}/vertices/{second}/subtasktimes")["subtasks"]
-    assert all(each["timestamps"]["DEPLOYING"] > 0 and each["timestamps"]["FINISHED"] == 0 for each in times)
+    assert all(
+        each["timestamps"]["DEPLOYING"] > 0 and each["timestamps"]["FINISHED"] == 0
+        for each in times
+    )
     [manager] = rest.get(f"/jobs/{job}/vertices/{second}/taskmanagers")["taskmanagers"]
     assert (manager["status"], manager["status-counts"]["RUNNING"]) == ("RUNNING", 2)
-    assert [each["subtask"] for each in rest.get(f"/jobs/{job}/vertices/{second}/backpressure")["subtasks"]] == [0, 1]
+    assert [
+        each["subtask"]
+        for each in rest.get(f"/jobs/{job}/vertices/{second}/backpressure")["subtasks"]
+    ] == [0, 1]
 
 
 def test_metrics_are_listed_and_read_by_name(rest: Rest, job: str) -> None:
     source, _ = vertices(rest, job)
     path = f"/jobs/{job}/vertices/{source}/metrics"
     assert {"id": "0.numRecordsOut"} in rest.get(path)
-    eventually(lambda: rest.get(f"{path}?get=0.numRecordsOut,nothing") == [{"id": "0.numRecordsOut", "value": "5"}])
-    assert rest.get(f"/jobs/{job}/vertices/{source}/subtasks/metrics?get=numRecordsOut&agg=max,sum") == [{"id": "numRecordsOut", "max": 5, "sum": 5}]
+    eventually(
+        lambda: (
+            rest.get(f"{path}?get=0.numRecordsOut,nothing")
+            == [{"id": "0.numRecordsOut", "value": "5"}]
+        )
+    )
+    assert rest.get(
+        f"/jobs/{job}/vertices/{source}/subtasks/metrics?get=numRecordsOut&agg=max,sum"
+    ) == [{"id": "numRecordsOut", "max": 5, "sum": 5}]
     assert rest.get(f"/jobs/{job}/metrics?get=numRestarts") == [{"id": "numRestarts", "value": "0"}]
-    assert rest.ask(f"/jobs/{job}/vertices/{source}/subtasks/metrics?get=numRecordsOut&agg=p99").status == 400
+    assert (
+        rest.ask(f"/jobs/{job}/vertices/{source}/subtasks/metrics?get=numRecordsOut&agg=p99").status
+        == 400
+    )
 
 
 @pytest.fixture
@@ -149,19 +215,33 @@ def outcome(rest: Rest, path: str) -> Any:
     return rest.get(path)["operation"]
 
 
-def test_a_savepoint_is_asked_for_and_found_under_its_id(rest: Rest, waiting_job: str, tmp_path: Path) -> None:
-    asked = rest.ask(f"/jobs/{waiting_job}/savepoints", "POST", {"target-directory": str(tmp_path), "cancel-job": False})
+def test_a_savepoint_is_asked_for_and_found_under_its_id(
+    rest: Rest, waiting_job: str, tmp_path: Path
+) -> None:
+    asked = rest.ask(
+        f"/jobs/{waiting_job}/savepoints",
+        "POST",
+        {"target-directory": str(tmp_path), "cancel-job": False},
+    )
     assert asked.status == 202
-    location = Path(outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"])
+    location = Path(
+        outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"]
+    )
     assert location.parent == tmp_path
     assert location.is_dir()
     assert rest.get(f"/jobs/{waiting_job}/status") == {"status": "RUNNING"}
 
 
-def test_a_job_is_stopped_with_a_savepoint_that_is_found_when_it_has_ended(rest: Rest, waiting_job: str, tmp_path: Path) -> None:
-    asked = rest.ask(f"/v1/jobs/{waiting_job}/stop", "POST", {"targetDirectory": str(tmp_path), "drain": False})
+def test_a_job_is_stopped_with_a_savepoint_that_is_found_when_it_has_ended(
+    rest: Rest, waiting_job: str, tmp_path: Path
+) -> None:
+    asked = rest.ask(
+        f"/v1/jobs/{waiting_job}/stop", "POST", {"targetDirectory": str(tmp_path), "drain": False}
+    )
     eventually(lambda: rest.get(f"/jobs/{waiting_job}/status") == {"status": "FINISHED"})
-    location = Path(outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"])
+    location = Path(
+        outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"]
+    )
     assert location.is_dir()
     for is_over in (False, True):  # a savepoint is deleted once
         asked = rest.ask("/savepoint-disposal", "POST", {"savepoint-path": str(location)})
@@ -173,43 +253,95 @@ def test_a_job_is_stopped_with_a_savepoint_that_is_found_when_it_has_ended(rest:
 
 def test_a_checkpoint_is_asked_for(rest: Rest, waiting_job: str) -> None:
     asked = rest.ask(f"/jobs/{waiting_job}/checkpoints", "POST", {"checkpointType": "FULL"})
-    assert outcome(rest, f"/jobs/{waiting_job}/checkpoints/{asked.json['request-id']}") == {"checkpointId": 1, "failureCause": None}
-    eventually(lambda: (rest.get(f"/jobs/{waiting_job}/checkpoints")["latest"]["completed"] or {}).get("id") == 1)
+    assert outcome(rest, f"/jobs/{waiting_job}/checkpoints/{asked.json['request-id']}") == {
+        "checkpointId": 1,
+        "failureCause": None,
+    }
+    eventually(
+        lambda: (
+            (rest.get(f"/jobs/{waiting_job}/checkpoints")["latest"]["completed"] or {}).get("id")
+            == 1
+        )
+    )
     assert rest.get(f"/jobs/{waiting_job}/checkpoints/config")["interval"] == 3_600_000
 
 
-def test_a_checkpoint_tells_how_each_subtask_took_part(rest: Rest, waiting_job: str, tmp_path: Path) -> None:
+def test_a_checkpoint_tells_how_each_subtask_took_part(
+    rest: Rest, waiting_job: str, tmp_path: Path
+) -> None:
     asked = rest.ask(f"/jobs/{waiting_job}/checkpoints", "POST", {})
     outcome(rest, f"/jobs/{waiting_job}/checkpoints/{asked.json['request-id']}")
     asked = rest.ask(f"/jobs/{waiting_job}/savepoints", "POST", {"target-directory": str(tmp_path)})
     outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")
     eventually(lambda: rest.get(f"/jobs/{waiting_job}/checkpoints")["counts"]["completed"] == 2)
     found = rest.get(f"/jobs/{waiting_job}/checkpoints")
-    assert found["counts"] == {"restored": 0, "total": 2, "in_progress": 0, "completed": 2, "failed": 0}
+    assert found["counts"] == {
+        "restored": 0,
+        "total": 2,
+        "in_progress": 0,
+        "completed": 2,
+        "failed": 0,
+    }
     savepoint, checkpoint = found["history"]
-    assert (savepoint["id"], savepoint["checkpoint_type"], checkpoint["id"], checkpoint["checkpoint_type"]) == (2, "SAVEPOINT", 1, "CHECKPOINT")
-    assert (found["latest"]["completed"], found["latest"]["savepoint"], found["latest"]["failed"]) == (checkpoint, savepoint, None)
+    assert (
+        savepoint["id"],
+        savepoint["checkpoint_type"],
+        checkpoint["id"],
+        checkpoint["checkpoint_type"],
+    ) == (2, "SAVEPOINT", 1, "CHECKPOINT")
+    assert (
+        found["latest"]["completed"],
+        found["latest"]["savepoint"],
+        found["latest"]["failed"],
+    ) == (checkpoint, savepoint, None)
     assert checkpoint["num_acknowledged_subtasks"] == checkpoint["num_subtasks"] == 1
-    assert found["summary"]["state_size"]["max"] == max(savepoint["state_size"], checkpoint["state_size"]) > 0
+    assert (
+        found["summary"]["state_size"]["max"]
+        == max(savepoint["state_size"], checkpoint["state_size"])
+        > 0
+    )
     details = rest.get(f"/jobs/{waiting_job}/checkpoints/details/1")
     [(vertex_id, vertex)] = details.pop("tasks").items()
     assert vertex.pop("missing") == []
     assert checkpoint == {**details, "tasks": {}}
-    assert rest.get(f"/jobs/{waiting_job}/checkpoints/details/1/subtasks/{vertex_id}").items() >= vertex.items()
-    [subtask] = rest.get(f"/jobs/{waiting_job}/checkpoints/details/1/subtasks/{vertex_id}")["subtasks"]
-    assert (subtask["index"], subtask["status"], subtask["state_size"]) == (0, "completed", vertex["state_size"])
-    assert subtask["ack_timestamp"] == checkpoint["latest_ack_timestamp"] >= checkpoint["trigger_timestamp"]
+    assert (
+        rest.get(f"/jobs/{waiting_job}/checkpoints/details/1/subtasks/{vertex_id}").items()
+        >= vertex.items()
+    )
+    [subtask] = rest.get(f"/jobs/{waiting_job}/checkpoints/details/1/subtasks/{vertex_id}")[
+        "subtasks"
+    ]
+    assert (subtask["index"], subtask["status"], subtask["state_size"]) == (
+        0,
+        "completed",
+        vertex["state_size"],
+    )
+    assert (
+        subtask["ack_timestamp"]
+        == checkpoint["latest_ack_timestamp"]
+        >= checkpoint["trigger_timestamp"]
+    )
 
 
 def test_a_savepoint_that_fails_says_why(rest: Rest, waiting_job: str) -> None:
-    asked = rest.ask(f"/jobs/{waiting_job}/savepoints", "POST", {"target-directory": "/dev/null/no"})
-    failure = outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["failure-cause"]
+    asked = rest.ask(
+        f"/jobs/{waiting_job}/savepoints", "POST", {"target-directory": "/dev/null/no"}
+    )
+    failure = outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")[
+        "failure-cause"
+    ]
     assert "/dev/null/no" in failure["stack-trace"]
 
 
 def test_a_job_that_has_failed_tells_why(rest: Rest, options: dict[str, Any]) -> None:
-    env = embedded_environment({**options, "restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "1",
-                                "restart-strategy.fixed-delay.delay": "1 ms"})
+    env = embedded_environment(
+        {
+            **options,
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "1",
+            "restart-strategy.fixed-delay.delay": "1 ms",
+        }
+    )
     env.from_collection([1, 0]).map(lambda n: 1 // n).sink_to(DiscardingSink())
     client = env.execute_async("divides")
     job_id = client.get_job_id()
@@ -217,16 +349,29 @@ def test_a_job_that_has_failed_tells_why(rest: Rest, options: dict[str, Any]) ->
     found = rest.get(f"/jobs/{job_id}/exceptions")
     entries = found["exceptionHistory"]["entries"]
     assert "ZeroDivisionError" in entries[0]["stacktrace"]
-    assert [entry["taskName"] for entry in entries] == ["Source: Collection Source -> Map -> Sink: Writer (1/1)"] * 2
+    assert [entry["taskName"] for entry in entries] == [
+        "Source: Collection Source -> Map -> Sink: Writer (1/1)"
+    ] * 2
     assert entries[0]["timestamp"] >= entries[1]["timestamp"]
-    assert len(rest.get(f"/jobs/{job_id}/exceptions?maxExceptions=1")["exceptionHistory"]["entries"]) == 1
+    assert (
+        len(rest.get(f"/jobs/{job_id}/exceptions?maxExceptions=1")["exceptionHistory"]["entries"])
+        == 1
+    )
     assert rest.get(f"/jobs/{job_id}/metrics?get=numRestarts")[0]["value"] == "1"
-    for path, method in ((f"/jobs/{job_id}", "PATCH"), (f"/jobs/{job_id}/savepoints", "POST"), (f"/jobs/{job_id}/stop", "POST")):
-        answer = rest.ask(path, method, {"target-directory": "/tmp"} if path.endswith("savepoints") else None)
+    for path, method in (
+        (f"/jobs/{job_id}", "PATCH"),
+        (f"/jobs/{job_id}/savepoints", "POST"),
+        (f"/jobs/{job_id}/stop", "POST"),
+    ):
+        answer = rest.ask(
+            path, method, {"target-directory": "/tmp"} if path.endswith("savepoints") else None
+        )
         assert (answer.status, "FAILED" in answer.json["errors"][0]) == (409, True)
 
 
-def test_a_name_that_utf_8_cannot_hold_hides_no_other_job(rest: Rest, options: dict[str, Any], job: str) -> None:
+def test_a_name_that_utf_8_cannot_hold_hides_no_other_job(
+    rest: Rest, options: dict[str, Any], job: str
+) -> None:
     def fails(number: int) -> int:
         raise ValueError("caf\udce9")
 
@@ -235,8 +380,13 @@ def test_a_name_that_utf_8_cannot_hold_hides_no_other_job(rest: Rest, options: d
     env.from_collection([1]).map(fails).sink_to(DiscardingSink())
     job_id = env.execute_async("caf\udce9").get_job_id()
     eventually(lambda: rest.get(f"/jobs/{job_id}/status") == {"status": "FAILED"})
-    eventually(lambda: {"held", "caf?"} <= {each["name"] for each in rest.get("/jobs/overview")["jobs"]})
-    assert "ValueError: caf?" in rest.get(f"/jobs/{job_id}/exceptions")["exceptionHistory"]["entries"][0]["stacktrace"]
+    eventually(
+        lambda: {"held", "caf?"} <= {each["name"] for each in rest.get("/jobs/overview")["jobs"]}
+    )
+    assert (
+        "ValueError: caf?"
+        in rest.get(f"/jobs/{job_id}/exceptions")["exceptionHistory"]["entries"][0]["stacktrace"]
+    )
 
 
 def test_secrets_are_not_shown(rest: Rest, job: str) -> None:
@@ -255,30 +405,84 @@ def test_a_job_is_cancelled_and_then_tells_its_end(rest: Rest, job: str) -> None
     assert rest.ask(f"/jobs/{job}?mode=stop", "PATCH").status == 400
 
 
-@pytest.mark.parametrize(("path", "method", "body", "status", "says"), [
-    ("/jobs/00", "GET", None, 404, "there is no job 00"), ("/nothing", "GET", None, 404, "/nothing is not there"),
-    ("/jobs/00/vertices/1", "GET", None, 404, "there is no job 00"), ("/jobs/00", "PATCH", None, 404, "there is no job 00"),
-    ("/jobs", "DELETE", None, 405, "Method Not Allowed"), ("/jobs/JOB/vertices/1", "GET", None, 404, "has no vertex 1"),
-    ("/jobs/JOB/stop", "POST", b"{", 400, "the body is no JSON"), ("/jobs/JOB/stop", "POST", [1], 400, "the body is a JSON object"),
-    ("/jobs/JOB/savepoints", "POST", {"target-directory": 3}, 400, "target-directory is a str, this is 3"),
-    ("/jobs/JOB/savepoints", "POST", {"formatType": "ZIP"}, 400, "formatType is NATIVE or CANONICAL"),
-    ("/jobs/JOB/savepoints/77", "GET", None, 404, "nobody has asked for a savepoint 77"),
-    ("/savepoint-disposal", "POST", {}, 400, "savepoint-path names"), ("/savepoint-disposal/7", "GET", None, 404, "nobody has asked"),
-    ("/jobs/JOB/resource-requirements", "PUT", {}, 501, "the parallelism of a running job cannot be changed"),
-    ("/jobs/JOB/vertices/VERTEX/subtasks/9", "GET", None, 404, "has no subtask 9"),
-    ("/jobs/JOB/vertices/VERTEX/subtasks/0/attempts/5", "GET", None, 404, "has no attempt 5"),
-    ("/jobs/JOB/checkpoints/details/7", "GET", None, 404, "has no checkpoint 7"),
-    ("/jobs/JOB/checkpoints/details/x", "GET", None, 400, "a checkpoint has a number"),
-    *((f"/jobs/JOB/exceptions?maxExceptions={number}", "GET", None, 400, "maxExceptions is a whole number from 1 on")
-      for number in ("no", "0", "%C2%B2", "9" * 19)),
-    ("/jobs/JOB/stop", "POST", {"darin": True}, 400, "'darin' is no field of this request; these are: targetDirectory, drain"),
-    ("/jobs/JOB/checkpoints", "POST", {"drain": True}, 400, "'drain' is no field of this request"),
-    ("/savepoint-disposal", "POST", {"path": "/tmp"}, 400, "'path' is no field of this request"),
-])
+@pytest.mark.parametrize(
+    ("path", "method", "body", "status", "says"),
+    [
+        ("/jobs/00", "GET", None, 404, "there is no job 00"),
+        ("/nothing", "GET", None, 404, "/nothing is not there"),
+        ("/jobs/00/vertices/1", "GET", None, 404, "there is no job 00"),
+        ("/jobs/00", "PATCH", None, 404, "there is no job 00"),
+        ("/jobs", "DELETE", None, 405, "Method Not Allowed"),
+        ("/jobs/JOB/vertices/1", "GET", None, 404, "has no vertex 1"),
+        ("/jobs/JOB/stop", "POST", b"{", 400, "the body is no JSON"),
+        ("/jobs/JOB/stop", "POST", [1], 400, "the body is a JSON object"),
+        (
+            "/jobs/JOB/savepoints",
+            "POST",
+            {"target-directory": 3},
+            400,
+            "target-directory is a str, this is 3",
+        ),
+        (
+            "/jobs/JOB/savepoints",
+            "POST",
+            {"formatType": "ZIP"},
+            400,
+            "formatType is NATIVE or CANONICAL",
+        ),
+        ("/jobs/JOB/savepoints/77", "GET", None, 404, "nobody has asked for a savepoint 77"),
+        ("/savepoint-disposal", "POST", {}, 400, "savepoint-path names"),
+        ("/savepoint-disposal/7", "GET", None, 404, "nobody has asked"),
+        (
+            "/jobs/JOB/resource-requirements",
+            "PUT",
+            {},
+            501,
+            "the parallelism of a running job cannot be changed",
+        ),
+        ("/jobs/JOB/vertices/VERTEX/subtasks/9", "GET", None, 404, "has no subtask 9"),
+        ("/jobs/JOB/vertices/VERTEX/subtasks/0/attempts/5", "GET", None, 404, "has no attempt 5"),
+        ("/jobs/JOB/checkpoints/details/7", "GET", None, 404, "has no checkpoint 7"),
+        ("/jobs/JOB/checkpoints/details/x", "GET", None, 400, "a checkpoint has a number"),
+        *(
+            (
+                f"/jobs/JOB/exceptions?maxExceptions={number}",
+                "GET",
+                None,
+                400,
+                "maxExceptions is a whole number from 1 on",
+            )
+            for number in ("no", "0", "%C2%B2", "9" * 19)
+        ),
+        (
+            "/jobs/JOB/stop",
+            "POST",
+            {"darin": True},
+            400,
+            "'darin' is no field of this request; these are: targetDirectory, drain",
+        ),
+        (
+            "/jobs/JOB/checkpoints",
+            "POST",
+            {"drain": True},
+            400,
+            "'drain' is no field of this request",
+        ),
+        (
+            "/savepoint-disposal",
+            "POST",
+            {"path": "/tmp"},
+            400,
+            "'path' is no field of this request",
+        ),
+    ],
+)
 def test_what_cannot_be_answered_is_told_in_flinks_form(
-    rest: Rest, job: str, path: str, method: str, body: Any, status: int, says: str,
+    rest: Rest, job: str, path: str, method: str, body: Any, status: int, says: str
 ) -> None:
-    answer = rest.ask(path.replace("VERTEX", vertices(rest, job)[0]).replace("JOB", job), method, body)
+    answer = rest.ask(
+        path.replace("VERTEX", vertices(rest, job)[0]).replace("JOB", job), method, body
+    )
     assert answer.status == status
     [message] = answer.json["errors"]
     assert says in message

@@ -1,4 +1,5 @@
-"""Clients that open connections and do not get on: each is sent away, and the others are answered."""
+"""Clients that open connections and do not get on: each is sent away, and the others are
+answered."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def rest(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rest]:
     monkeypatch.setattr(client_connection, "PATIENCE_S", 0.05)
     rest = Rest(free_port())
     try:
-        with held_job({"rest.enabled": "true", "rest.authentication": "NONE", "rest.port": str(rest.port)}):
+        with held_job(
+            {"rest.enabled": "true", "rest.authentication": "NONE", "rest.port": str(rest.port)}
+        ):
             yield rest
     finally:
         stop_embedded()
@@ -49,10 +52,19 @@ def is_sent_away(client: socket.socket) -> bool:
     return True
 
 
-@pytest.mark.parametrize("begins", [
-    b"", b"GET /jo", b"GET /jobs HTTP/1.1\r\nHost: localhost\r\n", b"POST /jobs/0/stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{",
-    b"POST /jobs/0/stop HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
-])
+@pytest.mark.parametrize(
+    "begins",
+    [
+        b"",
+        b"GET /jo",
+        b"GET /jobs HTTP/1.1\r\nHost: localhost\r\n",
+        b"POST /jobs/0/stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{",
+        (
+            b"POST /jobs/0/stop HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
+            b"chunked\r\n\r\n5\r\n{"
+        ),
+    ],
+)
 def test_a_request_that_does_not_come_whole_is_not_waited_for(rest: Rest, begins: bytes) -> None:
     with connected(rest) as client:
         client.sendall(begins)
@@ -80,14 +92,21 @@ def test_more_idle_connections_than_may_be_do_not_shut_out_others(rest: Rest) ->
 @pytest.fixture
 def patient_rest() -> Iterator[Rest]:
     """It waits ten seconds for its clients, and lets one address have three connections."""
-    server = RestServer(RestConfig(enabled=True, port=0, needs_token=False, address="0.0.0.0", connections_per_client=3), SYSTEM_CLOCK)
+    server = RestServer(
+        RestConfig(
+            enabled=True, port=0, needs_token=False, address="0.0.0.0", connections_per_client=3
+        ),
+        SYSTEM_CLOCK,
+    )
     server.begin()
     yield Rest(server.port, "127.0.0.1")
     server.stop()
 
 
 @pytest.mark.finding("faults 7")
-def test_a_client_with_too_many_half_open_connections_loses_the_oldest_and_shuts_nobody_out(patient_rest: Rest) -> None:
+def test_a_client_with_too_many_half_open_connections_loses_the_oldest_and_shuts_nobody_out(
+    patient_rest: Rest,
+) -> None:
     idle = [connected(patient_rest) for _ in range(3)]
     try:
         idle[0].sendall(b"GET /nowhere HTTP/1.1\r\n")
@@ -100,12 +119,18 @@ def test_a_client_with_too_many_half_open_connections_loses_the_oldest_and_shuts
 
 
 @pytest.mark.finding("faults 7")
-def test_where_all_connections_are_in_use_the_address_with_the_most_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_all_connections_are_in_use_the_address_with_the_most_makes_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("flinkpy.web.rest_server.MOST_CONNECTIONS", 4)
-    server = RestServer(RestConfig(enabled=True, port=0, needs_token=False, address="0.0.0.0"), SYSTEM_CLOCK)
+    server = RestServer(
+        RestConfig(enabled=True, port=0, needs_token=False, address="0.0.0.0"), SYSTEM_CLOCK
+    )
     server.begin()
     rest = Rest(server.port, "127.0.0.1")
-    other = socket.create_connection(("127.0.0.1", server.port), PATIENCE_S, source_address=("127.0.0.2", 0))
+    other = socket.create_connection(
+        ("127.0.0.1", server.port), PATIENCE_S, source_address=("127.0.0.2", 0)
+    )
     other.sendall(b"GET /no")
     idle = [connected(rest) for _ in range(4)]
     try:

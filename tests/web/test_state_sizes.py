@@ -28,7 +28,9 @@ class Remembering(KeyedProcessFunction):
 
     def open(self, runtime_context: Any) -> None:
         self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.LONG()))
-        self.all = runtime_context.get_map_state(MapStateDescriptor("all", Types.STRING(), Types.LONG()))
+        self.all = runtime_context.get_map_state(
+            MapStateDescriptor("all", Types.STRING(), Types.LONG())
+        )
 
     def process_element(self, value: int, ctx: Any) -> Any:
         self.last.update(value)
@@ -49,12 +51,23 @@ def rest() -> Iterator[Rest]:
 def test_operators_tell_how_large_their_state_is(rest: Rest, tmp_path: Path, backend: str) -> None:
     if backend == "rocksdb":
         pytest.importorskip("rocksdict")
-    env = embedded_environment({
-        "rest.enabled": "true", "rest.authentication": "NONE", "rest.port": str(rest.port), "metrics.fetcher.update-interval": "0",
-        "execution.checkpointing.interval": "1 h", "execution.checkpointing.dir": str(tmp_path), "state.backend.type": backend,
-    })
-    source = env.from_source(PacedSource([(number, number) for number in range(1000)], READ, 1), source_name="numbers")
-    source.key_by(lambda number: number).process(Remembering()).name("remembers").sink_to(DiscardingSink())
+    env = embedded_environment(
+        {
+            "rest.enabled": "true",
+            "rest.authentication": "NONE",
+            "rest.port": str(rest.port),
+            "metrics.fetcher.update-interval": "0",
+            "execution.checkpointing.interval": "1 h",
+            "execution.checkpointing.dir": str(tmp_path),
+            "state.backend.type": backend,
+        }
+    )
+    source = env.from_source(
+        PacedSource([(number, number) for number in range(1000)], READ, 1), source_name="numbers"
+    )
+    source.key_by(lambda number: number).process(Remembering()).name("remembers").sink_to(
+        DiscardingSink()
+    )
     client = env.execute_async("remembers")
     job = str(client.get_job_id())
     try:

@@ -1,4 +1,5 @@
-"""A program that runs a job which waits for checkpoints, with a REST endpoint, until its standard input ends.
+"""A program that runs a job which waits for checkpoints, with a REST endpoint, until its standard
+input ends.
 
 ``python -m tests.web.waiting_program PORT TOKEN``
 """
@@ -17,10 +18,19 @@ def main(port: str, token: str) -> None:
     """Prints the job's id when its tasks run."""
     logging.basicConfig(level=logging.DEBUG, stream=sys.stderr)
     rest, headers = Rest(int(port)), {"Authorization": f"Bearer {token}"}
-    options = {"rest.enabled": "true", "rest.port": port, "rest.token": token, "execution.checkpointing.interval": "1 h"}
+    options = {
+        "rest.enabled": "true",
+        "rest.port": port,
+        "rest.token": token,
+        "execution.checkpointing.interval": "1 h",
+    }
     with waiting_job(options) as client:
         job_id = str(client.get_job_id())
-        eventually(lambda: rest.ask(f"/jobs/{job_id}", headers=headers).json["status-counts"]["RUNNING"] == 1)
+        eventually(
+            lambda: (
+                rest.ask(f"/jobs/{job_id}", headers=headers).json["status-counts"]["RUNNING"] == 1
+            )
+        )
         print(f"job {job_id}", flush=True)
         sys.stdin.read()
     stop_embedded()

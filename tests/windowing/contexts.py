@@ -15,7 +15,9 @@ class Cell:
     """A value or reducing state."""
 
     def __init__(self, cells: dict[Any, Any], name: Any, reduce: Any = None) -> None:
-        self._cells, self._name, self._reduce = cells, name, reduce
+        self._cells = cells
+        self._name = name
+        self._reduce = reduce
 
     def value(self) -> Any:
         return self._cells.get(self._name)
@@ -34,7 +36,8 @@ class Cell:
 
 
 class OneKey:
-    """The state, timers and clocks of one key; ``of(window)`` is the context a trigger gets for it."""
+    """The state, timers and clocks of one key; ``of(window)`` is the context a trigger gets for
+    it."""
 
     def __init__(self) -> None:
         self.cells: dict[Any, Any] = {}
@@ -48,7 +51,9 @@ class OneKey:
 
 class WindowContext(Trigger.OnMergeContext):
     def __init__(self, key: OneKey, window: Window, merged: tuple[Window, ...]) -> None:
-        self._key, self._window, self._merged = key, window, merged
+        self._key = key
+        self._window = window
+        self._merged = merged
 
     def get_current_processing_time(self) -> int:
         return self._key.now
@@ -72,12 +77,19 @@ class WindowContext(Trigger.OnMergeContext):
         self._key.event_timers.discard((time, self._window))
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
-        reduce = state_descriptor.reduce if isinstance(state_descriptor, ReducingStateDescriptor) else None
+        reduce = (
+            state_descriptor.reduce
+            if isinstance(state_descriptor, ReducingStateDescriptor)
+            else None
+        )
         return Cell(self._key.cells, (state_descriptor.name, self._window), reduce)
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-        values = [self._key.cells.pop((state_descriptor.name, window)) for window in self._merged
-                  if (state_descriptor.name, window) in self._key.cells]
+        values = [
+            self._key.cells.pop((state_descriptor.name, window))
+            for window in self._merged
+            if (state_descriptor.name, window) in self._key.cells
+        ]
         for value in values:
             self.get_partitioned_state(state_descriptor).add(value)
 

@@ -6,7 +6,14 @@ import pickle
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
-from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, ControlElement, RowBatch, Watermark
+from flinkpy.core.elements import (
+    MAX_TIMESTAMP,
+    Batch,
+    CheckpointBarrier,
+    ControlElement,
+    RowBatch,
+    Watermark,
+)
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
@@ -40,7 +47,9 @@ class Recorder(Output):
 
 def _stamped(batch: Batch) -> Iterator[tuple[Any, int | None]]:
     assert isinstance(batch, RowBatch)
-    return zip(batch.values, batch.timestamps if batch.timestamps is not None else [None] * len(batch))
+    return zip(
+        batch.values, batch.timestamps if batch.timestamps is not None else [None] * len(batch)
+    )
 
 
 class Copying(MutableMapping[Any, Any]):
@@ -66,29 +75,58 @@ class Copying(MutableMapping[Any, Any]):
 
 
 class WindowHarness:
-    """``copying``: engine state behaves as on disk. ``saved``: what an earlier one's ``snapshot`` gave."""
+    """``copying``: engine state behaves as on disk. ``saved``: what an earlier one's ``snapshot``
+    gave."""
 
-    def __init__(self, operator: Any, saved: SavedState | None = None, *, subtask: int = 0, parallelism: int = 1, copying: bool = False,
-                 timers: ManualTimers | None = None, object_reuse: bool = False, configuration: dict[str, Any] | None = None) -> None:
-        self.operator, self.output, self.timers = operator, Recorder(), timers or ManualTimers()
+    def __init__(
+        self,
+        operator: Any,
+        saved: SavedState | None = None,
+        *,
+        subtask: int = 0,
+        parallelism: int = 1,
+        copying: bool = False,
+        timers: ManualTimers | None = None,
+        object_reuse: bool = False,
+        configuration: dict[str, Any] | None = None,
+    ) -> None:
+        self.operator = operator
+        self.output = Recorder()
+        self.timers = timers or ManualTimers()
         attempt = ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), subtask, 0)
         task = TaskInfo("job", "task", attempt, parallelism, MAX_PARALLELISM)
-        context = OperatorContext(OperatorId("window"), "windows", "uid", task, self.timers.clock, self.timers, run_in_task=lambda action: action(),
-                                  send_operator_event=lambda event: None, object_reuse=object_reuse, batch_records=4,
-                                  configuration=configuration or {})
+        context = OperatorContext(
+            OperatorId("window"),
+            "windows",
+            "uid",
+            task,
+            self.timers.clock,
+            self.timers,
+            run_in_task=lambda action: action(),
+            send_operator_event=lambda event: None,
+            object_reuse=object_reuse,
+            batch_records=4,
+            configuration=configuration or {},
+        )
         operator.setup(context, self.output)
         operator.initialize_state(saved)
         if copying:
             values = operator.backend.engine_values
             kept: dict[str, Copying] = {}
-            operator.backend.engine_values = lambda name: kept.setdefault(name, Copying(values(name)))
+            operator.backend.engine_values = lambda name: kept.setdefault(
+                name, Copying(values(name))
+            )
         self._origin, self.context = self.timers.now_ms(), context
         operator.open()
 
     def push(self, *pairs: tuple[Any, int | None]) -> WindowHarness:
         """(record, timestamp) pairs, as one batch; None for all timestamps: there are none."""
         stamps = [stamp for _, stamp in pairs]
-        do_all(self.operator.process_batch(RowBatch([record for record, _ in pairs], None if None in stamps else stamps)))  # type: ignore[arg-type]
+        do_all(
+            self.operator.process_batch(
+                RowBatch([record for record, _ in pairs], None if None in stamps else stamps)  # type: ignore[arg-type]
+            )
+        )
         return self
 
     def watermark(self, time: int) -> WindowHarness:
@@ -124,7 +162,11 @@ class WindowHarness:
     def kept(self) -> int:
         """How much state and how many timers there are."""
         service = self.operator._service
-        return int(sum(self.operator.backend.statistics.keys.values())) + len(service.event) + len(service.processing)
+        return (
+            int(sum(self.operator.backend.statistics.keys.values()))
+            + len(service.event)
+            + len(service.processing)
+        )
 
 
 def add(one: Any, other: Any) -> Any:
@@ -156,10 +198,19 @@ def numbers(key: Any, window: Any, inputs: Any) -> Any:
 def summing(assigner: Any, trigger: Any = None, **options: Any) -> WindowHarness:
     """Windows of (key, number) records, reduced to their sum."""
     harness = {name: options.pop(name) for name in ("copying", "object_reuse") if name in options}
-    return WindowHarness(WindowOperator(FIRST, assigner, trigger, contents=ReduceContents(add), **options), **harness)
+    return WindowHarness(
+        WindowOperator(FIRST, assigner, trigger, contents=ReduceContents(add), **options), **harness
+    )
 
 
-def listing(assigner: Any, trigger: Any = None, function: Callable[..., Any] = numbers, **options: Any) -> WindowHarness:
+def listing(
+    assigner: Any, trigger: Any = None, function: Callable[..., Any] = numbers, **options: Any
+) -> WindowHarness:
     """Windows of (key, number) records, all kept for a function."""
     harness = {name: options.pop(name) for name in ("copying", "object_reuse") if name in options}
-    return WindowHarness(WindowOperator(FIRST, assigner, trigger, contents=ListContents(), window_function=function, **options), **harness)
+    return WindowHarness(
+        WindowOperator(
+            FIRST, assigner, trigger, contents=ListContents(), window_function=function, **options
+        ),
+        **harness,
+    )

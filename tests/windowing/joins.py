@@ -29,12 +29,25 @@ def group(first: list[Any], second: list[Any]) -> list[Any]:
     return [(first, second)]
 
 
-def joined(assigner: Any = TUMBLING, lateness: int = 0, function: Any = pair, parallelism: int = 1, flat: bool = False) -> Subtasks:
-    return Subtasks(lambda: WindowJoinOperator(function, FIRST, FIRST, assigner, lateness, flat=flat), parallelism)
+def joined(
+    assigner: Any = TUMBLING,
+    lateness: int = 0,
+    function: Any = pair,
+    parallelism: int = 1,
+    flat: bool = False,
+) -> Subtasks:
+    return Subtasks(
+        lambda: WindowJoinOperator(function, FIRST, FIRST, assigner, lateness, flat=flat),
+        parallelism,
+    )
 
 
-def grouped(assigner: Any = TUMBLING, lateness: int = 0, function: Any = group, parallelism: int = 1) -> Subtasks:
-    return Subtasks(lambda: WindowCoGroupOperator(function, FIRST, FIRST, assigner, lateness), parallelism)
+def grouped(
+    assigner: Any = TUMBLING, lateness: int = 0, function: Any = group, parallelism: int = 1
+) -> Subtasks:
+    return Subtasks(
+        lambda: WindowCoGroupOperator(function, FIRST, FIRST, assigner, lateness), parallelism
+    )
 
 
 def late_in(of: Subtasks) -> int:
@@ -42,11 +55,20 @@ def late_in(of: Subtasks) -> int:
 
 
 def columns(side: int, records: Sequence[Record]) -> Batch:
-    data = {"k": [value[0] for value, _ in records], ("l", "r")[side]: [value[1] for value, _ in records]}
-    return ColumnBatch(pa.RecordBatch.from_pydict(data), np.array([stamp for _, stamp in records], dtype=np.int64))
+    data = {
+        "k": [value[0] for value, _ in records],
+        ("l", "r")[side]: [value[1] for value, _ in records],
+    }
+    return ColumnBatch(
+        pa.RecordBatch.from_pydict(data), np.array([stamp for _, stamp in records], dtype=np.int64)
+    )
 
 
 ASSIGNERS = st.one_of(
-    st.tuples(st.integers(2, 8), st.integers(-1, 1)).map(lambda sizes: TumblingEventTimeWindows(*sizes)),
-    st.tuples(st.integers(1, 12), st.integers(1, 8)).map(lambda sizes: SlidingEventTimeWindows(*sizes)),
+    st.tuples(st.integers(2, 8), st.integers(-1, 1)).map(
+        lambda sizes: TumblingEventTimeWindows(*sizes)
+    ),
+    st.tuples(st.integers(1, 12), st.integers(1, 8)).map(
+        lambda sizes: SlidingEventTimeWindows(*sizes)
+    ),
 )

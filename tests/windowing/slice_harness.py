@@ -1,4 +1,5 @@
-"""One window operator alone, and what Flink's rules make of the same elements: record by record, window by window, without slices."""
+"""One window operator alone, and what Flink's rules make of the same elements: record by record,
+window by window, without slices."""
 
 from __future__ import annotations
 
@@ -10,7 +11,16 @@ from hypothesis import strategies as st
 
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.types import Row
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, ControlElement, RowBatch, Watermark
+from flinkpy.core.elements import (
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    Batch,
+    CheckpointBarrier,
+    ColumnBatch,
+    ControlElement,
+    RowBatch,
+    Watermark,
+)
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import key_group_range
 from flinkpy.graph.partitioning import KeySpec
@@ -45,7 +55,10 @@ class Gathered(Output):
     def emit_side(self, tag_id: str, batch: Batch) -> None:
         assert tag_id == LATE.tag_id
         assert isinstance(batch, RowBatch)
-        self.side += [(tuple(record), stamp) if isinstance(record, Row) else (record, stamp) for record, stamp in stamped([batch])]
+        self.side += [
+            (tuple(record), stamp) if isinstance(record, Row) else (record, stamp)
+            for record, stamp in stamped([batch])
+        ]
 
     def emit_control(self, element: ControlElement) -> None:
         assert isinstance(element, Watermark)
@@ -58,7 +71,9 @@ def stamped(batches: Sequence[Batch]) -> list[tuple[Any, int]]:
     for batch in batches:
         if isinstance(batch, ColumnBatch):
             assert batch.timestamps is not None
-            found += zip([tuple(row.values()) for row in batch.data.to_pylist()], batch.timestamps.tolist())
+            found += zip(
+                [tuple(row.values()) for row in batch.data.to_pylist()], batch.timestamps.tolist()
+            )
         else:
             assert batch.timestamps is not None
             found += zip(batch.values, batch.timestamps)
@@ -68,12 +83,38 @@ def stamped(batches: Sequence[Batch]) -> list[tuple[Any, int]]:
 class Alone:
     """One attempt of one subtask of the operator."""
 
-    def __init__(self, operator: OneInputOperator, restored: SavedState | None = None, subtask: int = 0, parallelism: int = 1,
-                 timers: ManualTimers | None = None, batch_records: int = 3, backend: str = "hashmap") -> None:
-        self.operator, self.out, self.timers = operator, Gathered(), timers or ManualTimers()
-        task = TaskInfo("job", "task", ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), subtask, 0), parallelism, MAX_PARALLELISM)
-        context = OperatorContext(OperatorId("op"), "windows", None, task, self.timers.clock, self.timers, lambda action: action(),
-                                  lambda event: None, {"state.backend.type": backend}, batch_records=batch_records)
+    def __init__(
+        self,
+        operator: OneInputOperator,
+        restored: SavedState | None = None,
+        subtask: int = 0,
+        parallelism: int = 1,
+        timers: ManualTimers | None = None,
+        batch_records: int = 3,
+        backend: str = "hashmap",
+    ) -> None:
+        self.operator = operator
+        self.out = Gathered()
+        self.timers = timers or ManualTimers()
+        task = TaskInfo(
+            "job",
+            "task",
+            ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), subtask, 0),
+            parallelism,
+            MAX_PARALLELISM,
+        )
+        context = OperatorContext(
+            OperatorId("op"),
+            "windows",
+            None,
+            task,
+            self.timers.clock,
+            self.timers,
+            lambda action: action(),
+            lambda event: None,
+            {"state.backend.type": backend},
+            batch_records=batch_records,
+        )
         operator.setup(context, self.out)
         operator.initialize_state(restored)
         operator.open()
@@ -94,8 +135,9 @@ class Alone:
 
 @dataclass
 class Model:
-    """Event-time windows by Flink's rules: ``evaluate`` makes the result of a window's records of one key, in the order of their slices, and within
-    a slice as they came. (Windows that do not overlap have one slice.)"""
+    """Event-time windows by Flink's rules: ``evaluate`` makes the result of a window's records of
+    one key, in the order of their slices, and within a slice as they came. (Windows that do not
+    overlap have one slice.)"""
 
     slicing: Slicing
     evaluate: Callable[[list[Any]], Any]
@@ -139,7 +181,10 @@ class Model:
 
     def _advance(self, watermark: int) -> None:
         self.watermark = max(self.watermark, watermark)
-        for place in sorted((each for each in self.timers if each[0].end - 1 <= self.watermark), key=lambda each: each[0].end):
+        for place in sorted(
+            (each for each in self.timers if each[0].end - 1 <= self.watermark),
+            key=lambda each: each[0].end,
+        ):
             self.timers.discard(place)
             self._fire(place)
         for window, key in list(self.contents):
@@ -152,15 +197,18 @@ class Model:
 
 
 SPAN = st.integers(1, 12)
-SLICINGS = st.builds(lambda size, slide, offset: Slicing(size, slide, offset % slide), SPAN, SPAN, st.integers(0, 11)) | st.builds(
-    lambda size: Slicing(size, size, 0), SPAN)
+SLICINGS = st.builds(
+    lambda size, slide, offset: Slicing(size, slide, offset % slide), SPAN, SPAN, st.integers(0, 11)
+) | st.builds(lambda size: Slicing(size, size, 0), SPAN)
 RECORDS = st.tuples(st.sampled_from("abc"), st.integers(-50, 50), st.integers(0, 9))
 ELEMENTS = st.lists(
-    st.lists(st.tuples(RECORDS, st.integers(-8, 6)), max_size=8) | st.integers(-4, 6), max_size=14)
+    st.lists(st.tuples(RECORDS, st.integers(-8, 6)), max_size=8) | st.integers(-4, 6), max_size=14
+)
 
 
 def elements_of(drawn: list[Any]) -> list[RowBatch | Watermark]:
-    """Batches of records around a time that goes on, and watermarks, the last one the end of time."""
+    """Batches of records around a time that goes on, and watermarks, the last one the end of
+    time."""
     elements: list[RowBatch | Watermark] = []
     now, watermark = 20, 0
     for each in drawn:
@@ -170,7 +218,9 @@ def elements_of(drawn: list[Any]) -> list[RowBatch | Watermark]:
             elements.append(Watermark(watermark))
         elif each:
             now += 3
-            elements.append(RowBatch([record for record, _ in each], [now + shift for _, shift in each]))
+            elements.append(
+                RowBatch([record for record, _ in each], [now + shift for _, shift in each])
+            )
     return [*elements, Watermark(MAX_TIMESTAMP)]
 
 
@@ -185,19 +235,43 @@ def rescaled(saved: list[SavedState], subtask: int, parallelism: int) -> SavedSt
 
 
 def row_windows(
-    key: KeySpec | None, slicing: Slicing, event_time: bool, kind: str, position: Any = None, reduce_function: Any = None,
-    window_function: Any = None, lateness: int = 0, late_tag: OutputTag | None = None,
+    key: KeySpec | None,
+    slicing: Slicing,
+    event_time: bool,
+    kind: str,
+    position: Any = None,
+    reduce_function: Any = None,
+    window_function: Any = None,
+    lateness: int = 0,
+    late_tag: OutputTag | None = None,
 ) -> SliceOperator:
-    return SliceOperator(RowSlices(key, kind, position, reduce_function, window_function), slicing, event_time, lateness, late_tag)
+    return SliceOperator(
+        RowSlices(key, kind, position, reduce_function, window_function),
+        slicing,
+        event_time,
+        lateness,
+        late_tag,
+    )
 
 
 def field_windows(
-    keys: Sequence[str], slicing: Slicing, event_time: bool, kind: str, position: int | str, lateness: int = 0, late_tag: OutputTag | None = None,
+    keys: Sequence[str],
+    slicing: Slicing,
+    event_time: bool,
+    kind: str,
+    position: int | str,
+    lateness: int = 0,
+    late_tag: OutputTag | None = None,
 ) -> SliceOperator:
     return SliceOperator(FieldSlices(keys, kind, position), slicing, event_time, lateness, late_tag)
 
 
 def aggregate_windows(
-    keys: Sequence[str], slicing: Slicing, event_time: bool, calls: Sequence[Any], lateness: int = 0, late_tag: OutputTag | None = None,
+    keys: Sequence[str],
+    slicing: Slicing,
+    event_time: bool,
+    calls: Sequence[Any],
+    lateness: int = 0,
+    late_tag: OutputTag | None = None,
 ) -> SliceOperator:
     return SliceOperator(AggregateSlices(keys, calls), slicing, event_time, lateness, late_tag)

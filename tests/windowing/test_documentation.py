@@ -13,7 +13,9 @@ from flinkpy.operators.event_time import timestamps
 
 pytestmark = pytest.mark.wide
 
-MODULES = [module.name for module in pkgutil.iter_modules(flinkpy.windowing.__path__, "flinkpy.windowing.")]
+MODULES = [
+    module.name for module in pkgutil.iter_modules(flinkpy.windowing.__path__, "flinkpy.windowing.")
+]
 
 
 @pytest.mark.parametrize("name", [*MODULES, timestamps.__name__])

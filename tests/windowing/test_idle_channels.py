@@ -1,7 +1,8 @@
-"""Windows and joins behind several channels, some of which fall silent and come back: event time is what the active ones say, and so are the results.
+"""Windows and joins behind several channels, some of which fall silent and come back: event time is
+what the active ones say, and so are the results.
 
-The watermark is worked out by the valve's rules, the results by the rules of windows and joins; both are written out as models elsewhere.
-"""
+The watermark is worked out by the valve's rules, the results by the rules of windows and joins;
+both are written out as models elsewhere."""
 
 from __future__ import annotations
 
@@ -24,15 +25,30 @@ from tests.runtime.test_valve_cases import Model as ValveModel
 from tests.windowing import slice_harness
 from tests.windowing.harness import FIRST, WindowHarness, add
 from tests.windowing.slice_harness import row_windows
-from tests.windowing.test_window_properties import ASSIGNERS, CONTENTS, LATE, Model, comparable, expected
+from tests.windowing.test_window_properties import (
+    ASSIGNERS,
+    CONTENTS,
+    LATE,
+    Model,
+    comparable,
+    expected,
+)
 
 CHANNELS = 3
 TIMES = st.integers(0, 60)
 CHANNEL = st.integers(0, CHANNELS - 1)
 
-# A step is a record (key, number, time), or (channel, watermark), (channel, "idle"), (channel, "active"), (channel, "end").
-CONTROL = st.one_of(st.tuples(CHANNEL, TIMES), st.tuples(CHANNEL, TIMES), st.tuples(CHANNEL, st.sampled_from(["idle", "active"])))
-STEPS = st.lists(st.one_of(st.tuples(st.sampled_from("abc"), st.integers(0, 50), TIMES), CONTROL, CONTROL), max_size=40)
+# A step is a record (key, number, time), or (channel, watermark), (channel, "idle"), (channel,
+# "active"), (channel, "end").
+CONTROL = st.one_of(
+    st.tuples(CHANNEL, TIMES),
+    st.tuples(CHANNEL, TIMES),
+    st.tuples(CHANNEL, st.sampled_from(["idle", "active"])),
+)
+STEPS = st.lists(
+    st.one_of(st.tuples(st.sampled_from("abc"), st.integers(0, 50), TIMES), CONTROL, CONTROL),
+    max_size=40,
+)
 
 
 class Channels:
@@ -46,7 +62,14 @@ class Channels:
             out = self.valve.watermark_from(channel, Watermark(what))
         else:
             out = self.valve.status_from(channel, WatermarkStatus(what == "idle"))
-        said = [element.timestamp if isinstance(element, Watermark) else "idle" if element.idle else "active" for element in out]
+        said = [
+            element.timestamp
+            if isinstance(element, Watermark)
+            else "idle"
+            if element.idle
+            else "active"
+            for element in out
+        ]
         assert said == self.model(channel, what)
         return out
 
@@ -55,9 +78,13 @@ class Channels:
 @pytest.mark.parametrize("kind", ASSIGNERS)
 @settings(max_examples=20)
 @given(lateness=st.sampled_from([0, 7]), steps=STEPS)
-def test_windows_go_by_the_channels_that_are_active(kind: str, contents: str, lateness: int, steps: list[Any]) -> None:
+def test_windows_go_by_the_channels_that_are_active(
+    kind: str, contents: str, lateness: int, steps: list[Any]
+) -> None:
     kept, function = CONTENTS[contents]
-    windows = WindowHarness(WindowOperator(FIRST, ASSIGNERS[kind], None, None, kept, function, lateness, LATE))
+    windows = WindowHarness(
+        WindowOperator(FIRST, ASSIGNERS[kind], None, None, kept, function, lateness, LATE)
+    )
     channels, model, statuses = Channels(), Model(kind, "default", lateness), []
     for step in steps:
         if len(step) == 3:
@@ -73,23 +100,53 @@ def test_windows_go_by_the_channels_that_are_active(kind: str, contents: str, la
                 windows.operator.process_watermark_status(element)
                 statuses.append(element)
         assert sorted(map(comparable, windows.take())) == sorted(
-            (expected(contents, key, records), end - 1) for key, _, end, records in model.fired), "as soon as the watermark says so"
+            (expected(contents, key, records), end - 1) for key, _, end, records in model.fired
+        ), "as soon as the watermark says so"
         model.fired = []
     windows.end()
     model.advance(MAX_TIMESTAMP)
-    assert sorted(map(comparable, windows.take())) == sorted((expected(contents, key, records), end - 1) for key, _, end, records in model.fired)
+    assert sorted(map(comparable, windows.take())) == sorted(
+        (expected(contents, key, records), end - 1) for key, _, end, records in model.fired
+    )
     assert windows.output.side.get("late", []) == model.late
-    assert [element for element in windows.output.controls if isinstance(element, WatermarkStatus)] == statuses
+    assert [
+        element for element in windows.output.controls if isinstance(element, WatermarkStatus)
+    ] == statuses
     assert windows.kept == 0
 
 
 @settings(max_examples=40)
-@given(slicing=slice_harness.SLICINGS, kind=st.sampled_from(["sum", "reduce"]), lateness=st.sampled_from([0, 5]), steps=STEPS)
-def test_slices_go_by_the_channels_that_are_active(slicing: Slicing, kind: str, lateness: int, steps: list[Any]) -> None:
-    operator = row_windows(KeySpec(lambda record: record[0]), slicing, True, kind, 1, add, None, lateness, slice_harness.LATE)
+@given(
+    slicing=slice_harness.SLICINGS,
+    kind=st.sampled_from(["sum", "reduce"]),
+    lateness=st.sampled_from([0, 5]),
+    steps=STEPS,
+)
+def test_slices_go_by_the_channels_that_are_active(
+    slicing: Slicing, kind: str, lateness: int, steps: list[Any]
+) -> None:
+    operator = row_windows(
+        KeySpec(lambda record: record[0]),
+        slicing,
+        True,
+        kind,
+        1,
+        add,
+        None,
+        lateness,
+        slice_harness.LATE,
+    )
     alone, channels = slice_harness.Alone(operator), Channels()
-    model = slice_harness.Model(slicing, lambda records: (records[0][0], sum(number for _, number in records)), lambda record: record[0], lateness)
-    for step in [*steps, *[(channel, what) for channel in range(CHANNELS) for what in ("active", MAX_TIMESTAMP)]]:
+    model = slice_harness.Model(
+        slicing,
+        lambda records: (records[0][0], sum(number for _, number in records)),
+        lambda record: record[0],
+        lateness,
+    )
+    for step in [
+        *steps,
+        *[(channel, what) for channel in range(CHANNELS) for what in ("active", MAX_TIMESTAMP)],
+    ]:
         if len(step) == 3:
             for to in (alone, model):
                 to.push(RowBatch([step[:2]], [step[2]]))
@@ -104,7 +161,9 @@ def test_slices_go_by_the_channels_that_are_active(slicing: Slicing, kind: str, 
 
 @settings(max_examples=40)
 @given(lower=st.integers(-8, 8), width=st.integers(0, 10), steps=STEPS)
-def test_an_interval_join_goes_by_the_channels_that_are_active(lower: int, width: int, steps: list[Any]) -> None:
+def test_an_interval_join_goes_by_the_channels_that_are_active(
+    lower: int, width: int, steps: list[Any]
+) -> None:
     """Records of even numbers come from the left, the others from the right."""
     channels = Channels()
     plain: list[Any] = []
@@ -112,7 +171,9 @@ def test_an_interval_join_goes_by_the_channels_that_are_active(lower: int, width
         if len(step) == 3:
             plain.append((step[1] % 2, [((step[0], number), step[2])]))
         else:
-            plain += [element.timestamp for element in channels(*step) if isinstance(element, Watermark)]
+            plain += [
+                element.timestamp for element in channels(*step) if isinstance(element, Watermark)
+            ]
     plain.append(MAX_TIMESTAMP)
     pairs, late = interval_model(plain, lower, lower + width)
     output = subtasks(lower, lower + width, 2, ("left", "right")).run(plain)

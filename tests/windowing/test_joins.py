@@ -1,4 +1,5 @@
-"""Window joins and co-groups: Flink's rules, and that all their forms (grid, general, columns) follow them on any input."""
+"""Window joins and co-groups: Flink's rules, and that all their forms (grid, general, columns)
+follow them on any input."""
 
 from __future__ import annotations
 
@@ -24,22 +25,40 @@ from flinkpy.windowing.joins.tagged_union import CoGroup, JoinPairs, TaggedKey, 
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
 from tests.operators.joining import BARRIER, Record, Subtasks, disordered, without_restarts
-from tests.windowing.joins import ASSIGNERS, FIRST, SLIDING, TUMBLING, columns, group, grouped, joined, late_in, pair
+from tests.windowing.joins import (
+    ASSIGNERS,
+    FIRST,
+    SLIDING,
+    TUMBLING,
+    columns,
+    group,
+    grouped,
+    joined,
+    late_in,
+    pair,
+)
 
 
 class BothAsOne(WindowOperator):
     """The general form, behind two inputs."""
 
     def process_batch1(self, batch: Any) -> Any:
-        return self.process_batch(RowBatch(list(map(TaggedUnion.one, batch.values)), batch.timestamps))
+        return self.process_batch(
+            RowBatch(list(map(TaggedUnion.one, batch.values)), batch.timestamps)
+        )
 
     def process_batch2(self, batch: Any) -> Any:
-        return self.process_batch(RowBatch(list(map(TaggedUnion.two, batch.values)), batch.timestamps))
+        return self.process_batch(
+            RowBatch(list(map(TaggedUnion.two, batch.values)), batch.timestamps)
+        )
 
 
 def general(function: Any, assigner: Any, lateness: int, parallelism: int = 1) -> Subtasks:
     key = KeySpec(TaggedKey(lambda value: value[0], lambda value: value[0]))
-    return Subtasks(lambda: BothAsOne(key, assigner, window_function=function, allowed_lateness=lateness), parallelism)
+    return Subtasks(
+        lambda: BothAsOne(key, assigner, window_function=function, allowed_lateness=lateness),
+        parallelism,
+    )
 
 
 def at(name: str, *moments: int) -> list[Record]:
@@ -51,7 +70,7 @@ def names(of: Subtasks) -> list[str]:
     return [f"{first[1]} {second[1]}" for (first, second), _ in of.output.main]
 
 
-# -- joins ------------------------------------------------------------------------------------------------------------------------
+# -- joins -----------------------------------------------------------------------------------------
 
 
 def test_pairs_of_a_window_are_joined_when_it_is_complete_and_get_its_last_timestamp() -> None:
@@ -80,8 +99,9 @@ def test_overlapping_windows_each_join_their_records() -> None:
     of.push(0, at("l", 5))
     of.push(1, at("r", 6, 12))
     of.run([MAX_TIMESTAMP])
-    assert Counter((name, stamp) for name, (_, stamp) in zip(names(of), of.output.main)) == Counter({
-        ("l5 r6", 9): 1, ("l5 r6", 13): 1, ("l5 r12", 13): 1})
+    assert Counter((name, stamp) for name, (_, stamp) in zip(names(of), of.output.main)) == Counter(
+        {("l5 r6", 9): 1, ("l5 r6", 13): 1, ("l5 r12", 13): 1}
+    )
 
 
 def test_records_between_two_windows_are_in_none_and_not_late() -> None:
@@ -140,7 +160,11 @@ def test_a_function_of_any_form_joins_the_same_whether_keys_have_one_record_or_s
     for several in (False, True):
         right = at("r", 4, 5) if several else at("r", 4)
         found = []
-        for function, flat in ((pair, False), (called, False), (lambda first, second: iter([(first, second)]), True)):
+        for function, flat in (
+            (pair, False),
+            (called, False),
+            (lambda first, second: iter([(first, second)]), True),
+        ):
             of = joined(function=function, flat=flat)
             of.push(0, at("l", 1, 2, 3))
             of.push(1, right)
@@ -162,10 +186,12 @@ def test_far_more_records_on_the_right_join_the_same() -> None:
     of = joined(TumblingEventTimeWindows(1000))
     of.push(1, [((number % 50, number), number) for number in range(300)])
     of.push(0, [((7, -1), 3)])
-    assert [second for (_, second), _ in of.run([MAX_TIMESTAMP]).main] == [(7, number) for number in range(7, 300, 50)]
+    assert [second for (_, second), _ in of.run([MAX_TIMESTAMP]).main] == [
+        (7, number) for number in range(7, 300, 50)
+    ]
 
 
-# -- co-groups ---------------------------------------------------------------------------------------------------------------------
+# -- co-groups -------------------------------------------------------------------------------------
 
 
 def test_a_co_group_sees_both_sides_of_each_key_also_where_one_is_empty() -> None:
@@ -173,7 +199,10 @@ def test_a_co_group_sees_both_sides_of_each_key_also_where_one_is_empty() -> Non
     of.push(0, [(("a", 1), 1), (("b", 1), 1), (("a", 2), 2)])
     of.push(1, [(("c", 3), 3), (("b", 3), 3)])
     assert sorted(of.run([9]).main) == [
-        (([], [("c", 3)]), 9), (([("a", 1), ("a", 2)], []), 9), (([("b", 1)], [("b", 3)]), 9)]
+        (([], [("c", 3)]), 9),
+        (([("a", 1), ("a", 2)], []), 9),
+        (([("b", 1)], [("b", 3)]), 9),
+    ]
 
 
 def test_a_co_group_function_may_change_its_lists() -> None:
@@ -186,10 +215,15 @@ def test_a_co_group_function_may_change_its_lists() -> None:
     of.watermark(9)
     of.push(1, at("r", 8))
     of.watermark(13)
-    assert [(len(first), len(second)) for (first, second), _ in of.output.main] == [(1, 0), (2, 1), (2, 2), (2, 2)]
+    assert [(len(first), len(second)) for (first, second), _ in of.output.main] == [
+        (1, 0),
+        (2, 1),
+        (2, 2),
+        (2, 2),
+    ]
 
 
-# -- functions and failures ----------------------------------------------------------------------------------------------------------
+# -- functions and failures ------------------------------------------------------------------------
 
 
 class Key(KeySelector):
@@ -232,7 +266,9 @@ def test_functions_and_selectors_are_opened_and_closed(general_form: bool) -> No
     def make() -> Any:
         keys = Key(calls), Key(calls)
         if general_form:
-            return BothAsOne(KeySpec(TaggedKey(*keys)), TUMBLING, window_function=JoinPairs(Both(calls), False))
+            return BothAsOne(
+                KeySpec(TaggedKey(*keys)), TUMBLING, window_function=JoinPairs(Both(calls), False)
+            )
         return WindowJoinOperator(Both(calls), KeySpec(keys[0]), KeySpec(keys[1]), TUMBLING)
 
     of = Subtasks(make)
@@ -249,12 +285,16 @@ def test_failures_name_what_was_joined() -> None:
     of.push(1, at("r", 2, 3))
     with pytest.raises(UserCodeError) as caught:
         of.watermark(9)
-    assert (caught.value.cause, caught.value.record) == ("ValueError: no", "(('k', 'l1'), ('k', 'r3'))")
+    assert (caught.value.cause, caught.value.record) == (
+        "ValueError: no",
+        "(('k', 'l1'), ('k', 'r3'))",
+    )
     of = grouped(function=Both([]))
     of.push(0, at("l", 1))
     with pytest.raises(UserCodeError, match="ValueError: no"):
         of.watermark(9)
-    of = joined(function=lambda first, second: first[1] / second[2])  # an expression, written out in the loop
+    # an expression, written out in the loop
+    of = joined(function=lambda first, second: first[1] / second[2])
     of.push(0, at("l", 1))
     of.push(1, at("r", 2))
     with pytest.raises(UserCodeError, match="IndexError") as caught:
@@ -274,25 +314,38 @@ def test_a_key_that_cannot_be_hashed_is_named_with_its_record(made: Any, when: s
     of.operators[0].process_batch1(RowBatch([("a", 1), ([], 2)], [1, 2]))
     of.operators[0].process_batch2(RowBatch([("a", 3)], [3]))
     with pytest.raises(UserCodeError, match="unhashable type: 'list'") as caught:
-        of.watermark(9) if when == "at the watermark" else of.operators[0].freeze_state(BARRIER).write()
+        of.watermark(9) if when == "at the watermark" else of.operators[0].freeze_state(
+            BARRIER
+        ).write()
     assert caught.value.record == "([], 2)"
 
 
 def test_records_without_timestamps_are_refused() -> None:
     columnar = Subtasks(lambda: ColumnarJoinOperator(["k"], ["k"], TUMBLING))
-    for operator, batch in ((joined().operators[0], RowBatch([("a", 1)])), (joined().operators[0], RowBatch([("a", 1)], [MIN_TIMESTAMP])),
-                            (columnar.operators[0], ColumnBatch(pa.RecordBatch.from_pydict({"k": [1]})))):
+    for operator, batch in (
+        (joined().operators[0], RowBatch([("a", 1)])),
+        (joined().operators[0], RowBatch([("a", 1)], [MIN_TIMESTAMP])),
+        (columnar.operators[0], ColumnBatch(pa.RecordBatch.from_pydict({"k": [1]}))),
+    ):
         with pytest.raises(ProgramError, match="call assign_timestamps_and_watermarks"):
             operator.process_batch1(batch)
 
 
 def test_rows_and_columns_are_saved_to_rocksdb_and_read_again(tmp_path: Path) -> None:
-    configuration = {"state.backend.type": "rocksdb", "state.backend.rocksdb.localdir": str(tmp_path)}
+    configuration = {
+        "state.backend.type": "rocksdb",
+        "state.backend.rocksdb.localdir": str(tmp_path),
+    }
 
     def in_rows() -> Any:
-        return WindowJoinOperator(lambda first, second: (first[0], first[1], second[1]), FIRST, FIRST, SLIDING)
+        return WindowJoinOperator(
+            lambda first, second: (first[0], first[1], second[1]), FIRST, FIRST, SLIDING
+        )
 
-    for of in (Subtasks(lambda: ColumnarJoinOperator(["k"], ["k"], SLIDING), 2, columns, configuration), Subtasks(in_rows, 2, None, configuration)):
+    for of in (
+        Subtasks(lambda: ColumnarJoinOperator(["k"], ["k"], SLIDING), 2, columns, configuration),
+        Subtasks(in_rows, 2, None, configuration),
+    ):
         records = [((number % 7, number), number) for number in range(12)]
         of.push(0, records)
         of.watermark(7)
@@ -300,8 +353,12 @@ def test_rows_and_columns_are_saved_to_rocksdb_and_read_again(tmp_path: Path) ->
         of.watermark(7)
         of.push(1, records)
         expected, _ = model([(0, records), 7, (1, records), MAX_TIMESTAMP], SLIDING, 0)
-        assert Counter(of.run([MAX_TIMESTAMP]).main) == Counter({
-            ((one[0], one[1], other[1]), stamp): count for (one, other, stamp), count in pairs_of(expected).items()})
+        assert Counter(of.run([MAX_TIMESTAMP]).main) == Counter(
+            {
+                ((one[0], one[1], other[1]), stamp): count
+                for (one, other, stamp), count in pairs_of(expected).items()
+            }
+        )
         of.close()
 
 
@@ -319,11 +376,12 @@ def test_a_window_complete_before_a_restore_is_not_fired_again() -> None:
     assert of.output.main[3:] == [(([("a", 2)], []), 19)]
 
 
-# -- any input, any form -------------------------------------------------------------------------------------------------------------
+# -- any input, any form ---------------------------------------------------------------------------
 
 
 def model(steps: Sequence[Any], assigner: Any, lateness: int) -> tuple[list[Any], int]:
-    """Flink's rules, record by record and window by window: (what a co-group is given, late records)."""
+    """Flink's rules, record by record and window by window: (what a co-group is given, late
+    records)."""
     watermark, late = MIN_TIMESTAMP, 0
     contents: dict[Any, tuple[list[Any], list[Any]]] = {}
     waiting: set[Any] = set()
@@ -339,7 +397,11 @@ def model(steps: Sequence[Any], assigner: Any, lateness: int) -> tuple[list[Any]
                 if window.max_timestamp() <= watermark:
                     waiting.discard((window, key))
                     fire(window, key)
-            contents = {name: sides for name, sides in contents.items() if name[0].max_timestamp() + lateness > watermark}
+            contents = {
+                name: sides
+                for name, sides in contents.items()
+                if name[0].max_timestamp() + lateness > watermark
+            }
             continue
         side, records = step
         for value, stamp in records:
@@ -356,7 +418,9 @@ def model(steps: Sequence[Any], assigner: Any, lateness: int) -> tuple[list[Any]
 
 
 def comparable(fired: Iterable[Any]) -> Counter[Any]:
-    return Counter((tuple(sorted(first)), tuple(sorted(second)), stamp) for (first, second), stamp in fired)
+    return Counter(
+        (tuple(sorted(first)), tuple(sorted(second)), stamp) for (first, second), stamp in fired
+    )
 
 
 def in_order(fired: Iterable[Any]) -> Counter[Any]:
@@ -364,16 +428,20 @@ def in_order(fired: Iterable[Any]) -> Counter[Any]:
 
 
 def pairs_of(fired: Iterable[Any]) -> Counter[Any]:
-    return Counter((one, other, stamp) for (first, second), stamp in fired for one in first for other in second)
+    return Counter(
+        (one, other, stamp) for (first, second), stamp in fired for one in first for other in second
+    )
 
 
 @given(disordered(), ASSIGNERS, st.sampled_from([0, 0, 1, 5, 100]), st.integers(1, 3))
 def test_any_input_is_grouped_and_joined_as_the_rules_say_and_a_restore_changes_nothing(
-    steps: list[Any], assigner: Any, lateness: int, parallelism: int,
+    steps: list[Any], assigner: Any, lateness: int, parallelism: int
 ) -> None:
     expected, late = model(without_restarts(steps), assigner, lateness)
-    groups, pairs = grouped(assigner, lateness, parallelism=parallelism), joined(assigner, lateness, parallelism=parallelism)
-    compare = in_order if isinstance(assigner, TumblingEventTimeWindows) else comparable  # overlapping windows are put together slice by slice
+    groups = grouped(assigner, lateness, parallelism=parallelism)
+    pairs = joined(assigner, lateness, parallelism=parallelism)
+    # overlapping windows are put together slice by slice
+    compare = in_order if isinstance(assigner, TumblingEventTimeWindows) else comparable
     assert compare(groups.run(steps).main) == compare(expected)
     assert Counter((*pair, stamp) for pair, stamp in pairs.run(steps).main) == pairs_of(expected)
     assert groups.operators[0]._slices == {}
@@ -382,10 +450,17 @@ def test_any_input_is_grouped_and_joined_as_the_rules_say_and_a_restore_changes_
 
 
 @given(disordered(), ASSIGNERS, st.sampled_from([0, 1, 5]))
-def test_the_general_form_gives_the_same_as_the_one_for_grids(steps: list[Any], assigner: Any, lateness: int) -> None:
-    groups, pairs = grouped(assigner, lateness).run(steps).main, joined(assigner, lateness).run(steps).main
-    assert comparable(general(CoGroup(group), assigner, lateness).run(steps).main) == comparable(groups)
-    assert Counter(general(JoinPairs(pair, False), assigner, lateness).run(steps).main) == Counter(pairs)
+def test_the_general_form_gives_the_same_as_the_one_for_grids(
+    steps: list[Any], assigner: Any, lateness: int
+) -> None:
+    groups = grouped(assigner, lateness).run(steps).main
+    pairs = joined(assigner, lateness).run(steps).main
+    assert comparable(general(CoGroup(group), assigner, lateness).run(steps).main) == comparable(
+        groups
+    )
+    assert Counter(general(JoinPairs(pair, False), assigner, lateness).run(steps).main) == Counter(
+        pairs
+    )
 
 
 def test_sessions_of_both_streams_are_joined_in_the_general_form() -> None:
@@ -397,7 +472,9 @@ def test_sessions_of_both_streams_are_joined_in_the_general_form() -> None:
     assert {stamp for _, stamp in of.output.main} == {13}
 
 
-def test_a_record_that_comes_before_the_first_watermark_after_a_restore_is_joined_although_another_checkpoint_comes_first() -> None:
+def test_a_record_that_comes_before_the_first_watermark_after_a_restore_is_joined_although_another_checkpoint_comes_first() -> (
+    None
+):
     of = joined(TUMBLING, lateness=20)
     of.run([(0, [(("a", 1), 5)]), (1, [(("a", 2), 5)]), 15])
     of.restart(1)

@@ -30,16 +30,27 @@ def rows(side: int, records: Any) -> RowBatch:
     return RowBatch([value for value, _ in records], [stamp for _, stamp in records])
 
 
-@pytest.mark.parametrize(("operator", "batch"), [
-    (lambda: WindowOperator(FIRST, WINDOWS, window_function=lambda key, window, found: [key]), rows),
-    (lambda: row_windows(FIRST, Slicing(10, 10, 0), True, "count"), rows),
-    (lambda: field_windows(("k",), Slicing(10, 10, 0), True, "sum", "l", 0, None), columns),
-    (lambda: WindowJoinOperator(lambda left, right: left, FIRST, FIRST, WINDOWS), rows),
-    (lambda: WindowCoGroupOperator(lambda left, right: left, FIRST, FIRST, WINDOWS), rows),
-    (lambda: ColumnarJoinOperator(("k",), ("k",), WINDOWS), columns),
-    (lambda: IntervalJoinOperator(lambda left, right, ctx: [left], FIRST, FIRST, -1, 1), rows),
-], ids=["windows", "slices", "columns", "join", "co-group", "join of columns", "interval join"])
-def test_dropped_records_are_in_the_metric(operator: Callable[[], Any], batch: Callable[[int, Any], Any]) -> None:
+@pytest.mark.parametrize(
+    ("operator", "batch"),
+    [
+        (
+            lambda: WindowOperator(
+                FIRST, WINDOWS, window_function=lambda key, window, found: [key]
+            ),
+            rows,
+        ),
+        (lambda: row_windows(FIRST, Slicing(10, 10, 0), True, "count"), rows),
+        (lambda: field_windows(("k",), Slicing(10, 10, 0), True, "sum", "l", 0, None), columns),
+        (lambda: WindowJoinOperator(lambda left, right: left, FIRST, FIRST, WINDOWS), rows),
+        (lambda: WindowCoGroupOperator(lambda left, right: left, FIRST, FIRST, WINDOWS), rows),
+        (lambda: ColumnarJoinOperator(("k",), ("k",), WINDOWS), columns),
+        (lambda: IntervalJoinOperator(lambda left, right, ctx: [left], FIRST, FIRST, -1, 1), rows),
+    ],
+    ids=["windows", "slices", "columns", "join", "co-group", "join of columns", "interval join"],
+)
+def test_dropped_records_are_in_the_metric(
+    operator: Callable[[], Any], batch: Callable[[int, Any], Any]
+) -> None:
     made = operator()
     inputs = 2 if hasattr(made, "process_batch1") else 1
     harness = ChainHarness(linear(made, inputs=inputs))
@@ -52,8 +63,12 @@ def test_dropped_records_are_in_the_metric(operator: Callable[[], Any], batch: C
 
 
 @pytest.mark.parametrize(("stamp", "dropped"), [(15, 0), (10, 1)])
-def test_a_record_that_belongs_to_no_window_is_late_only_beyond_the_allowed_lateness(stamp: int, dropped: int) -> None:
-    made = WindowOperator(FIRST, Chosen(), window_function=lambda key, window, found: [key], allowed_lateness=10)
+def test_a_record_that_belongs_to_no_window_is_late_only_beyond_the_allowed_lateness(
+    stamp: int, dropped: int
+) -> None:
+    made = WindowOperator(
+        FIRST, Chosen(), window_function=lambda key, window, found: [key], allowed_lateness=10
+    )
     harness = ChainHarness(linear(made))
     harness.chain.control(Watermark(20))
     harness.chain.batch_inputs()[0](RowBatch([("a", 1)], [stamp]))

@@ -1,4 +1,5 @@
-"""The set of a key's open windows: what it says to merge, and that no record's state is ever lost, doubled or mixed up."""
+"""The set of a key's open windows: what it says to merge, and that no record's state is ever lost,
+doubled or mixed up."""
 
 from __future__ import annotations
 
@@ -11,7 +12,12 @@ from hypothesis import strategies as st
 
 from flinkpy.common import Time
 from flinkpy.core.errors import EngineError
-from flinkpy.datastream.window import EventTimeSessionWindows, EventTimeTrigger, MergingWindowAssigner, TimeWindow
+from flinkpy.datastream.window import (
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    MergingWindowAssigner,
+    TimeWindow,
+)
 from flinkpy.windowing.general.merging_window_set import Merge, MergingWindowSet
 from flinkpy.windowing.session_windows import DynamicEventTimeSessionWindows
 from tests.windowing.contexts import AssignerContext
@@ -26,15 +32,24 @@ def test_a_window_alone_keeps_its_own_state() -> None:
     windows = sessions()
     assert windows.add(TimeWindow(0, 3)) == (TimeWindow(0, 3), [])
     assert windows.add(TimeWindow(5, 8)) == (TimeWindow(5, 8), [])
-    assert windows.snapshot() == {TimeWindow(0, 3): TimeWindow(0, 3), TimeWindow(5, 8): TimeWindow(5, 8)}
+    assert windows.snapshot() == {
+        TimeWindow(0, 3): TimeWindow(0, 3),
+        TimeWindow(5, 8): TimeWindow(5, 8),
+    }
     assert windows.changed
 
 
 def test_a_growing_session_keeps_its_state_where_it_began() -> None:
     windows = sessions()
     windows.add(TimeWindow(0, 3))
-    assert windows.add(TimeWindow(2, 5)) == (TimeWindow(0, 5), [Merge(TimeWindow(0, 5), (TimeWindow(0, 3),), TimeWindow(0, 3), ())])
-    assert windows.add(TimeWindow(-2, 1)) == (TimeWindow(-2, 5), [Merge(TimeWindow(-2, 5), (TimeWindow(0, 5),), TimeWindow(0, 3), ())])
+    assert windows.add(TimeWindow(2, 5)) == (
+        TimeWindow(0, 5),
+        [Merge(TimeWindow(0, 5), (TimeWindow(0, 3),), TimeWindow(0, 3), ())],
+    )
+    assert windows.add(TimeWindow(-2, 1)) == (
+        TimeWindow(-2, 5),
+        [Merge(TimeWindow(-2, 5), (TimeWindow(0, 5),), TimeWindow(0, 3), ())],
+    )
     assert windows.state_window(TimeWindow(-2, 5)) == TimeWindow(0, 3)
     assert windows.state_window(TimeWindow(0, 5)) is None
 
@@ -52,14 +67,29 @@ def test_a_bridge_takes_two_sessions_together_and_says_whose_state_goes_where() 
     windows.add(TimeWindow(6, 9))
     windows.add(TimeWindow(20, 23))
     assert windows.add(TimeWindow(3, 6)) == (
-        TimeWindow(0, 9), [Merge(TimeWindow(0, 9), (TimeWindow(0, 3), TimeWindow(6, 9)), TimeWindow(0, 3), (TimeWindow(6, 9),))])
-    assert windows.snapshot() == {TimeWindow(0, 9): TimeWindow(0, 3), TimeWindow(20, 23): TimeWindow(20, 23)}
+        TimeWindow(0, 9),
+        [
+            Merge(
+                TimeWindow(0, 9),
+                (TimeWindow(0, 3), TimeWindow(6, 9)),
+                TimeWindow(0, 3),
+                (TimeWindow(6, 9),),
+            )
+        ],
+    )
+    assert windows.snapshot() == {
+        TimeWindow(0, 9): TimeWindow(0, 3),
+        TimeWindow(20, 23): TimeWindow(20, 23),
+    }
 
 
 def test_a_window_around_an_open_one_takes_its_state_over() -> None:
     windows = sessions()
     windows.add(TimeWindow(2, 4))
-    assert windows.add(TimeWindow(0, 9)) == (TimeWindow(0, 9), [Merge(TimeWindow(0, 9), (TimeWindow(2, 4),), TimeWindow(2, 4), ())])
+    assert windows.add(TimeWindow(0, 9)) == (
+        TimeWindow(0, 9),
+        [Merge(TimeWindow(0, 9), (TimeWindow(2, 4),), TimeWindow(2, 4), ())],
+    )
 
 
 def test_a_retired_window_is_gone() -> None:
@@ -75,23 +105,36 @@ def test_an_assigner_may_merge_windows_the_record_is_not_in() -> None:
     class Restless(DynamicEventTimeSessionWindows):
         """Takes all together whenever it is asked, but for the last."""
 
-        def merge_windows(self, windows: Any, callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
+        def merge_windows(
+            self, windows: Any, callback: MergingWindowAssigner.MergeCallback[TimeWindow]
+        ) -> None:
             windows = list(windows)[:-1]
             if len(windows) > 1:
-                callback.merge(windows, TimeWindow(min(w.start for w in windows), max(w.end for w in windows)))
+                callback.merge(
+                    windows, TimeWindow(min(w.start for w in windows), max(w.end for w in windows))
+                )
 
     windows: MergingWindowSet[TimeWindow] = MergingWindowSet(Restless(lambda element: 1))
     for start in (0, 10):
         windows.add(TimeWindow(start, start + 1))
     found, [merge] = windows.add(TimeWindow(20, 21))
     assert found == TimeWindow(20, 21)
-    assert (merge.result, merge.state_window, merge.absorbed) == (TimeWindow(0, 11), TimeWindow(0, 1), (TimeWindow(10, 11),))
+    assert (merge.result, merge.state_window, merge.absorbed) == (
+        TimeWindow(0, 11),
+        TimeWindow(0, 1),
+        (TimeWindow(10, 11),),
+    )
     assert len(windows) == 2
 
 
-@given(st.lists(st.tuples(st.integers(0, 150), st.integers(1, 12)), max_size=30), st.integers(0, 2**32))
-def test_whatever_comes_in_whatever_order_each_session_ends_up_with_its_records(events: list[tuple[int, int]], seed: int) -> None:
-    """Events are (time, gap). State is a list of events per state window, moved only as the set says; it is written back and read in between."""
+@given(
+    st.lists(st.tuples(st.integers(0, 150), st.integers(1, 12)), max_size=30), st.integers(0, 2**32)
+)
+def test_whatever_comes_in_whatever_order_each_session_ends_up_with_its_records(
+    events: list[tuple[int, int]], seed: int
+) -> None:
+    """Events are (time, gap). State is a list of events per state window, moved only as the set
+    says; it is written back and read in between."""
     assigner = DynamicEventTimeSessionWindows(lambda event: event[1])
     random.Random(seed).shuffle(events)
     kept: dict[TimeWindow, TimeWindow] = {}
@@ -111,7 +154,10 @@ def test_whatever_comes_in_whatever_order_each_session_ends_up_with_its_records(
     expected: list[tuple[TimeWindow, list[tuple[int, int]]]] = []
     for time, gap in sorted(events):
         if expected and time <= expected[-1][0].end:
-            expected[-1] = expected[-1][0].cover(TimeWindow(time, time + gap)), [*expected[-1][1], (time, gap)]
+            expected[-1] = (
+                expected[-1][0].cover(TimeWindow(time, time + gap)),
+                [*expected[-1][1], (time, gap)],
+            )
         else:
             expected.append((TimeWindow(time, time + gap), [(time, gap)]))
     assert sorted((window, sorted(state[place])) for window, place in kept.items()) == expected
@@ -133,7 +179,11 @@ def test_a_record_that_joins_several_open_sessions_takes_the_contents_of_all() -
     for trigger in (None, EventTimeTrigger.create()):
         sums = summing(assigner, trigger).push(*APART, BRIDGE).end()
         assert [value[1] for value in sums.values()] == [106]
-        lists = listing(assigner, trigger=trigger, function=lambda key, window, found: [(window, sorted(record[1] for record in found))])
+        lists = listing(
+            assigner,
+            trigger=trigger,
+            function=lambda key, window, found: [(window, sorted(record[1] for record in found))],
+        )
         assert lists.push(*APART, BRIDGE).end().values() == [(window, [1, 2, 3, 100])]
 
 
@@ -143,7 +193,9 @@ def test_windows_that_have_merged_leave_no_timers(late_by: int) -> None:
     class Own(EventTimeTrigger):
         """Any trigger of a program's own: its windows are not those of the fast way."""
 
-    windows = summing(EventTimeSessionWindows.with_gap(Time.milliseconds(5)), Own(), allowed_lateness=late_by)
+    windows = summing(
+        EventTimeSessionWindows.with_gap(Time.milliseconds(5)), Own(), allowed_lateness=late_by
+    )
     windows.push((("a", 1), 0))
     alone = len(windows.operator._service.event)
     for time in range(3, 60, 3):

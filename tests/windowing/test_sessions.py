@@ -5,15 +5,28 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.datastream.window import DynamicEventTimeSessionWindows, EventTimeSessionWindows, SessionWindowTimeGapExtractor, TimeWindow
+from flinkpy.datastream.window import (
+    DynamicEventTimeSessionWindows,
+    EventTimeSessionWindows,
+    SessionWindowTimeGapExtractor,
+    TimeWindow,
+)
 from tests.windowing.contexts import AssignerContext, Merges
 
-WINDOWS = st.lists(st.builds(lambda start, length: TimeWindow(start, start + length), st.integers(-30, 80), st.integers(1, 15)), max_size=15)
+WINDOWS = st.lists(
+    st.builds(
+        lambda start, length: TimeWindow(start, start + length),
+        st.integers(-30, 80),
+        st.integers(1, 15),
+    ),
+    max_size=15,
+)
 
 
 def union(windows: list[TimeWindow]) -> list[TimeWindow]:
     """The connected stretches of all moments, ends included: those that touch are connected."""
-    covered = {half for window in windows for half in range(2 * window.start, 2 * window.end + 1)}  # halves tell touching from neighbouring
+    # halves tell touching from neighbouring
+    covered = {half for window in windows for half in range(2 * window.start, 2 * window.end + 1)}
     starts = sorted(half for half in covered if half - 1 not in covered)
     ends = sorted(half for half in covered if half + 1 not in covered)
     return [TimeWindow(start // 2, end // 2) for start, end in zip(starts, ends)]
@@ -31,7 +44,9 @@ def test_windows_that_meet_become_their_union(windows: list[TimeWindow]) -> None
 
 
 @given(st.lists(st.integers(0, 200), max_size=25), st.integers(1, 20), st.randoms())
-def test_sessions_end_where_no_record_comes_for_the_gap_in_whatever_order_they_come(times: list[int], gap: int, chance: object) -> None:
+def test_sessions_end_where_no_record_comes_for_the_gap_in_whatever_order_they_come(
+    times: list[int], gap: int, chance: object
+) -> None:
     assigner, context = EventTimeSessionWindows(gap), AssignerContext()
     sessions: set[TimeWindow] = set()
     chance.shuffle(times)  # type: ignore[attr-defined]
@@ -52,7 +67,12 @@ def test_sessions_end_where_no_record_comes_for_the_gap_in_whatever_order_they_c
 
 
 def test_nothing_alone_is_merged() -> None:
-    for windows in ([], [TimeWindow(0, 1)], [TimeWindow(0, 1), TimeWindow(2, 3)], [TimeWindow(0, 1), TimeWindow(0, 1)]):
+    for windows in (
+        [],
+        [TimeWindow(0, 1)],
+        [TimeWindow(0, 1), TimeWindow(2, 3)],
+        [TimeWindow(0, 1), TimeWindow(0, 1)],
+    ):
         merges = Merges()
         TimeWindow.merge_windows(windows, merges)
         assert merges.results == {}
@@ -60,9 +80,21 @@ def test_nothing_alone_is_merged() -> None:
 
 def test_touching_inner_and_chained_windows_merge() -> None:
     merges = Merges()
-    windows = [TimeWindow(0, 1), TimeWindow(1, 2), TimeWindow(5, 15), TimeWindow(7, 9), TimeWindow(10, 11), TimeWindow(20, 30), TimeWindow(25, 40)]
+    windows = [
+        TimeWindow(0, 1),
+        TimeWindow(1, 2),
+        TimeWindow(5, 15),
+        TimeWindow(7, 9),
+        TimeWindow(10, 11),
+        TimeWindow(20, 30),
+        TimeWindow(25, 40),
+    ]
     EventTimeSessionWindows(1).merge_windows(reversed(windows), merges)
-    assert merges.results == {TimeWindow(0, 2): windows[:2], TimeWindow(5, 15): windows[2:5], TimeWindow(20, 40): windows[5:]}
+    assert merges.results == {
+        TimeWindow(0, 2): windows[:2],
+        TimeWindow(5, 15): windows[2:5],
+        TimeWindow(20, 40): windows[5:],
+    }
 
 
 def test_an_extractor_object_says_the_gap() -> None:
@@ -70,4 +102,6 @@ def test_an_extractor_object_says_the_gap() -> None:
         def extract(self, element: tuple[str, int]) -> int:
             return element[1]
 
-    assert DynamicEventTimeSessionWindows(Field()).assign_windows(("x", 30), 5, AssignerContext()) == [TimeWindow(5, 35)]
+    assert DynamicEventTimeSessionWindows(Field()).assign_windows(
+        ("x", 30), 5, AssignerContext()
+    ) == [TimeWindow(5, 35)]

@@ -1,4 +1,5 @@
-"""Windows over slices against Flink's rules played through window by window: disorder, lateness, side outputs, snapshots, rescaling."""
+"""Windows over slices against Flink's rules played through window by window: disorder, lateness,
+side outputs, snapshots, rescaling."""
 
 from __future__ import annotations
 
@@ -28,7 +29,17 @@ from flinkpy.windowing.slices.times import SliceTimes, Standing
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from tests.operators.harness import ManualTimers
-from tests.windowing.slice_harness import ELEMENTS, LATE, SLICINGS, Alone, Model, by_time, elements_of, rescaled, row_windows
+from tests.windowing.slice_harness import (
+    ELEMENTS,
+    LATE,
+    SLICINGS,
+    Alone,
+    Model,
+    by_time,
+    elements_of,
+    rescaled,
+    row_windows,
+)
 
 FIRST = KeySpec(selector=lambda record: record[0])
 TUMBLING, SLIDING = Slicing(10, 10, 0), Slicing(10, 5, 0)
@@ -58,24 +69,52 @@ EVALUATE: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-def operator_of(kind: str, slicing: Slicing, lateness: int = 0, keyed: bool = True) -> SliceOperator:
-    return row_windows(FIRST if keyed else None, slicing, True, kind, 1, joined if kind == "reduce" else None, None, lateness, LATE)
+def operator_of(
+    kind: str, slicing: Slicing, lateness: int = 0, keyed: bool = True
+) -> SliceOperator:
+    return row_windows(
+        FIRST if keyed else None,
+        slicing,
+        True,
+        kind,
+        1,
+        joined if kind == "reduce" else None,
+        None,
+        lateness,
+        LATE,
+    )
 
 
-@given(ELEMENTS, SLICINGS, st.sampled_from(sorted(EVALUATE)), st.sampled_from([0, 0, 1, 3, 20, MAX_TIMESTAMP]), st.booleans())
-def test_windows_over_slices_give_what_windows_one_by_one_give(drawn: list[Any], slicing: Slicing, kind: str, lateness: int, keyed: bool) -> None:
+@given(
+    ELEMENTS,
+    SLICINGS,
+    st.sampled_from(sorted(EVALUATE)),
+    st.sampled_from([0, 0, 1, 3, 20, MAX_TIMESTAMP]),
+    st.booleans(),
+)
+def test_windows_over_slices_give_what_windows_one_by_one_give(
+    drawn: list[Any], slicing: Slicing, kind: str, lateness: int, keyed: bool
+) -> None:
     alone = Alone(operator_of(kind, slicing, lateness, keyed))
-    model = Model(slicing, EVALUATE[kind], FIRST.selector if keyed and FIRST.selector else lambda record: None, lateness)
+    model = Model(
+        slicing,
+        EVALUATE[kind],
+        FIRST.selector if keyed and FIRST.selector else lambda record: None,
+        lateness,
+    )
     for element in elements_of(drawn):
         alone.push(element)
         model.push(element)
         assert by_time(alone.results) == by_time(model.results)
         assert alone.out.side == model.late
-    assert not alone.operator.store.starts  # type: ignore[attr-defined]  # at the end of time nothing is kept
+    # at the end of time nothing is kept
+    assert not alone.operator.store.starts  # type: ignore[attr-defined]
 
 
 @given(ELEMENTS, SLICINGS, st.sampled_from([0, 3]))
-def test_results_come_in_the_order_of_their_windows_and_late_ones_in_the_order_of_records(drawn: list[Any], slicing: Slicing, lateness: int) -> None:
+def test_results_come_in_the_order_of_their_windows_and_late_ones_in_the_order_of_records(
+    drawn: list[Any], slicing: Slicing, lateness: int
+) -> None:
     alone = Alone(operator_of("sum", slicing, lateness, keyed=False))
     model = Model(slicing, EVALUATE["sum"], lambda record: None, lateness)
     for element in elements_of(drawn):
@@ -84,8 +123,16 @@ def test_results_come_in_the_order_of_their_windows_and_late_ones_in_the_order_o
     assert alone.results == model.results
 
 
-@given(ELEMENTS, SLICINGS, st.sampled_from(sorted(EVALUATE)), st.sampled_from([0, 4]), st.integers(0, 14))
-def test_what_was_restored_goes_on_as_if_it_had_never_failed(drawn: list[Any], slicing: Slicing, kind: str, lateness: int, cut: int) -> None:
+@given(
+    ELEMENTS,
+    SLICINGS,
+    st.sampled_from(sorted(EVALUATE)),
+    st.sampled_from([0, 4]),
+    st.integers(0, 14),
+)
+def test_what_was_restored_goes_on_as_if_it_had_never_failed(
+    drawn: list[Any], slicing: Slicing, kind: str, lateness: int, cut: int
+) -> None:
     elements = elements_of(drawn)
     whole = Alone(operator_of(kind, slicing, lateness))
     for element in elements[:cut]:
@@ -106,32 +153,55 @@ def share(element: RowBatch | Watermark, subtask: int, parallelism: int) -> RowB
     """What reaches one subtask."""
     if isinstance(element, Watermark) or element.timestamps is None:
         return element
-    pairs = [(record, stamp) for record, stamp in zip(element.values, element.timestamps)
-             if channel_of_key_group(key_group(record[0], 8), 8, parallelism) == subtask]
+    pairs = [
+        (record, stamp)
+        for record, stamp in zip(element.values, element.timestamps)
+        if channel_of_key_group(key_group(record[0], 8), 8, parallelism) == subtask
+    ]
     return RowBatch([record for record, _ in pairs], [stamp for _, stamp in pairs])
 
 
-@given(ELEMENTS, SLICINGS, st.sampled_from(["sum", "count"]), st.sampled_from([0, 4]), st.integers(0, 14), st.sampled_from([(1, 3), (3, 1), (2, 3)]))
+@given(
+    ELEMENTS,
+    SLICINGS,
+    st.sampled_from(["sum", "count"]),
+    st.sampled_from([0, 4]),
+    st.integers(0, 14),
+    st.sampled_from([(1, 3), (3, 1), (2, 3)]),
+)
 def test_rescaled_subtasks_give_together_what_one_gives(
-    drawn: list[Any], slicing: Slicing, kind: str, lateness: int, cut: int, scales: tuple[int, int],
+    drawn: list[Any], slicing: Slicing, kind: str, lateness: int, cut: int, scales: tuple[int, int]
 ) -> None:
     elements = elements_of(drawn)
     whole = Alone(operator_of(kind, slicing, lateness))
     for element in elements:
         whole.push(element)
-    before = [Alone(operator_of(kind, slicing, lateness), None, subtask, scales[0]) for subtask in range(scales[0])]
+    before = [
+        Alone(operator_of(kind, slicing, lateness), None, subtask, scales[0])
+        for subtask in range(scales[0])
+    ]
     for element in elements[:cut]:
         for subtask, each in enumerate(before):
             each.push(share(element, subtask, scales[0]))
     saved = [each.snapshot() for each in before]
-    after = [Alone(operator_of(kind, slicing, lateness), rescaled(saved, subtask, scales[1]), subtask, scales[1]) for subtask in range(scales[1])]
+    after = [
+        Alone(
+            operator_of(kind, slicing, lateness),
+            rescaled(saved, subtask, scales[1]),
+            subtask,
+            scales[1],
+        )
+        for subtask in range(scales[1])
+    ]
     for told in before[0].out.watermarks[-1:]:
         for each in after:
             each.push(Watermark(told))
     for element in elements[cut:]:
         for subtask, each in enumerate(after):
             each.push(share(element, subtask, scales[1]))
-    assert by_time([result for each in (*before, *after) for result in each.results]) == by_time(whole.results)
+    assert by_time([result for each in (*before, *after) for result in each.results]) == by_time(
+        whole.results
+    )
 
 
 def test_keys_of_a_subtask_that_was_ahead_are_not_evaluated_twice() -> None:
@@ -145,9 +215,11 @@ def test_keys_of_a_subtask_that_was_ahead_are_not_evaluated_twice() -> None:
     assert len(attempts[0].results) == 2  # -5..5 and 0..10; the other subtask has not got there
     one = Alone(operator_of("sum", SLIDING), rescaled([each.snapshot() for each in attempts], 0, 1))
     one.push(Watermark(MAX_TIMESTAMP))
-    first, second = attempts[0].results[0][0][0], next(key for key in keys.values() if key != attempts[0].results[0][0][0])
-    assert by_time(one.results) == by_time([
-        ((second, 1, 0), 4), ((second, 3, 0), 9), ((second, 2, 0), 14), ((first, 2, 0), 14)])
+    first = attempts[0].results[0][0][0]
+    second = next(key for key in keys.values() if key != attempts[0].results[0][0][0])
+    assert by_time(one.results) == by_time(
+        [((second, 1, 0), 4), ((second, 3, 0), 9), ((second, 2, 0), 14), ((first, 2, 0), 14)]
+    )
 
 
 class Report(ProcessWindowFunction):
@@ -155,10 +227,20 @@ class Report(ProcessWindowFunction):
 
     def process(self, key: Any, context: Any, elements: Any) -> Any:
         (total,) = elements
-        times, overall = (store().get_state(ValueStateDescriptor("times", Types.INT())) for store in (context.window_state, context.global_state))
+        times, overall = (
+            store().get_state(ValueStateDescriptor("times", Types.INT()))
+            for store in (context.window_state, context.global_state)
+        )
         for state in (times, overall):
             state.update((state.value() or 0) + 1)
-        yield key, tuple(context.window()), context.current_watermark(), times.value(), overall.value(), total
+        yield (
+            key,
+            tuple(context.window()),
+            context.current_watermark(),
+            times.value(),
+            overall.value(),
+            total,
+        )
         if total[1] < 0:
             yield LATE, ("negative", key)
 
@@ -168,12 +250,25 @@ def summed(left: Any, right: Any) -> Any:
 
 
 @given(ELEMENTS, SLICINGS, st.sampled_from([0, 3]), st.booleans())
-def test_a_window_function_sees_what_it_sees_behind_the_general_operator(drawn: list[Any], slicing: Slicing, lateness: int, process: bool) -> None:
+def test_a_window_function_sees_what_it_sees_behind_the_general_operator(
+    drawn: list[Any], slicing: Slicing, lateness: int, process: bool
+) -> None:
     function: Any = Report() if process else lambda key, window, inputs: [(key, window, *inputs)]
-    elements = [e if isinstance(e, Watermark) else RowBatch([(k, n, 0) for k, n, _ in e.values], e.timestamps) for e in elements_of(drawn)]
-    slices = Alone(row_windows(FIRST, slicing, True, "reduce", None, summed, function, lateness, LATE))
+    elements = [
+        e
+        if isinstance(e, Watermark)
+        else RowBatch([(k, n, 0) for k, n, _ in e.values], e.timestamps)
+        for e in elements_of(drawn)
+    ]
+    slices = Alone(
+        row_windows(FIRST, slicing, True, "reduce", None, summed, function, lateness, LATE)
+    )
     assigner = SlidingEventTimeWindows(slicing.size, slicing.slide, slicing.offset)
-    general = Alone(WindowOperator(FIRST, assigner, None, None, ReduceContents(summed), function, lateness, LATE))
+    general = Alone(
+        WindowOperator(
+            FIRST, assigner, None, None, ReduceContents(summed), function, lateness, LATE
+        )
+    )
     for element in elements:
         slices.push(element)
         general.push(element)
@@ -184,7 +279,11 @@ def test_a_window_function_sees_what_it_sees_behind_the_general_operator(drawn: 
 
 def test_state_may_be_kept_and_saved_on_disk() -> None:
     def restarted(saved: SavedState | None = None) -> Alone:
-        return Alone(row_windows(FIRST, SLIDING, True, "sum", 1, None, Report(), 10, LATE), saved, backend="rocksdb")
+        return Alone(
+            row_windows(FIRST, SLIDING, True, "sum", 1, None, Report(), 10, LATE),
+            saved,
+            backend="rocksdb",
+        )
 
     one = restarted()
     one.push(RowBatch([("a", 1, 0), ("b", 2, 0)], [1, 7]))
@@ -197,7 +296,10 @@ def test_state_may_be_kept_and_saved_on_disk() -> None:
     later = [result for result, _ in other.results]
     assert later == [result for result, _ in one.results][-len(later) :]
     assert [(key, window, times, total[1]) for key, window, _, times, _, total in later] == [
-        ("a", (0, 10), 2, 6), ("a", (-5, 5), 2, 6), ("b", (5, 15), 1, 2)]
+        ("a", (0, 10), 2, 6),
+        ("a", (-5, 5), 2, 6),
+        ("b", (5, 15), 1, 2),
+    ]
     operator: Any = other.operator
     assert list(operator.backend.keys("_window state")) == []
     for each in (one, other):
@@ -206,11 +308,19 @@ def test_state_may_be_kept_and_saved_on_disk() -> None:
 
 @given(ELEMENTS, st.integers(1, 12), st.sampled_from(sorted(EVALUATE)), st.sampled_from([0, 3]))
 @settings(max_examples=50)
-def test_windows_that_do_not_overlap_are_the_general_operators(drawn: list[Any], size: int, kind: str, lateness: int) -> None:
+def test_windows_that_do_not_overlap_are_the_general_operators(
+    drawn: list[Any], size: int, kind: str, lateness: int
+) -> None:
     slices = Alone(operator_of(kind, Slicing(size, size, 0), lateness))
-    reduce = joined if kind == "reduce" else FieldAggregate(kind, 1).update if kind != "count" else None
+    reduce = (
+        joined if kind == "reduce" else FieldAggregate(kind, 1).update if kind != "count" else None
+    )
     contents: Any = ReduceContents(reduce) if reduce else AggregateContents(RecordCount())
-    general = Alone(WindowOperator(FIRST, TumblingEventTimeWindows(size), None, None, contents, None, lateness, LATE))
+    general = Alone(
+        WindowOperator(
+            FIRST, TumblingEventTimeWindows(size), None, None, contents, None, lateness, LATE
+        )
+    )
     for element in elements_of(drawn):
         slices.push(element)
         general.push(element)
@@ -253,7 +363,12 @@ def test_a_reduce_function_that_changes_its_argument_changes_no_other_window() -
     given_first = alone.results[-1][0]
     given_first["all"].append("changed downstream")
     alone.push(Watermark(MAX_TIMESTAMP))
-    assert [result["all"] for result, _ in alone.results] == [[1], [1, 2, "changed downstream"], [2, 3], [3]]
+    assert [result["all"] for result, _ in alone.results] == [
+        [1],
+        [1, 2, "changed downstream"],
+        [2, 3],
+        [3],
+    ]
 
 
 @dataclass(frozen=True)
@@ -263,12 +378,21 @@ class Sale:
 
 
 def test_fields_are_found_in_whatever_the_records_are_also_when_that_changes() -> None:
-    records: list[Any] = [Sale("a", 1.0), Sale("b", 5.0), {"shop": "c", "price": 2.0}, Sale("a", 3.0)]
+    records: list[Any] = [
+        Sale("a", 1.0),
+        Sale("b", 5.0),
+        {"shop": "c", "price": 2.0},
+        Sale("a", 3.0),
+    ]
     select = KeySpec(selector=lambda sale: sale["shop"] if isinstance(sale, dict) else sale.shop)
     alone = Alone(row_windows(select, TUMBLING, True, "sum", "price"))
     alone.push(RowBatch(records, [1, 2, 3, 4]))
     alone.push(Watermark(9))
-    assert alone.results == [(Sale("a", 4.0), 9), (Sale("b", 5.0), 9), ({"shop": "c", "price": 2.0}, 9)]
+    assert alone.results == [
+        (Sale("a", 4.0), 9),
+        (Sale("b", 5.0), 9),
+        ({"shop": "c", "price": 2.0}, 9),
+    ]
 
 
 def test_plain_numbers_are_their_own_first_field() -> None:
@@ -354,7 +478,9 @@ def test_what_cannot_be_aggregated_is_refused_when_the_operator_is_made() -> Non
 
 
 @given(SLICINGS, st.integers(-100, 100), st.integers(-120, 160), st.integers(0, 30))
-def test_how_a_slice_stands_to_time_follows_from_its_windows(slicing: Slicing, moment: int, now: int, lateness: int) -> None:
+def test_how_a_slice_stands_to_time_follows_from_its_windows(
+    slicing: Slicing, moment: int, now: int, lateness: int
+) -> None:
     start = slicing.slice_of(moment)
     times = SliceTimes(slicing, lateness)
     times.now = now
@@ -362,9 +488,19 @@ def test_how_a_slice_stands_to_time_follows_from_its_windows(slicing: Slicing, m
     evaluated = [window for window in windows if window.end - 1 <= now]
     kept = [window for window in evaluated if window.end - 1 + lateness > now]
     over = [window for window in evaluated if window not in kept]
-    expected = Standing.OUTSIDE if not windows else Standing.OVER if over == windows else Standing.REOPENED if kept else Standing.OPEN
+    expected = (
+        Standing.OUTSIDE
+        if not windows
+        else Standing.OVER
+        if over == windows
+        else Standing.REOPENED
+        if kept
+        else Standing.OPEN
+    )
     assert times.standing(start) is expected
     if windows:
         assert times.evaluated(start) == kept
-        assert times.due([start], now + 25) == [window for window in windows if now < window.end - 1 <= now + 25]
+        assert times.due([start], now + 25) == [
+            window for window in windows if now < window.end - 1 <= now + 25
+        ]
         assert (times.over([start]) == [start]) == (expected is Standing.OVER)

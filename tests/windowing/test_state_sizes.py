@@ -23,7 +23,8 @@ from tests.windowing.joins import TUMBLING, columns, joined
 from tests.windowing.slice_harness import Alone
 
 FIRST = KeySpec(selector=lambda value: value[0])
-RECORDS = [((key, 1), stamp) for key in range(3) for stamp in (1, 2, 15)]  # three keys, each in two windows of ten
+# three keys, each in two windows of ten
+RECORDS = [((key, 1), stamp) for key in range(3) for stamp in (1, 2, 15)]
 
 
 def row_batch() -> RowBatch:
@@ -31,7 +32,9 @@ def row_batch() -> RowBatch:
 
 
 def column_batch() -> ColumnBatch:
-    data = pa.RecordBatch.from_pydict({"k": [value[0] for value, _ in RECORDS], "v": [value[1] for value, _ in RECORDS]})
+    data = pa.RecordBatch.from_pydict(
+        {"k": [value[0] for value, _ in RECORDS], "v": [value[1] for value, _ in RECORDS]}
+    )
     return ColumnBatch(data, np.array([stamp for _, stamp in RECORDS], dtype=np.int64))
 
 
@@ -49,7 +52,9 @@ def test_windows_over_rows_tell_the_keys_of_each_window_that_is_open() -> None:
 
 
 def test_windows_over_columns_tell_keys_and_what_waits() -> None:
-    alone = Alone(SliceOperator(FieldSlices(["k"], "sum", "v"), Slicing(10, 10, 0), event_time=True))
+    alone = Alone(
+        SliceOperator(FieldSlices(["k"], "sum", "v"), Slicing(10, 10, 0), event_time=True)
+    )
     alone.push(column_batch())
     assert 6 <= entries(alone.operator) <= len(RECORDS)
     alone.snapshot()
@@ -57,7 +62,13 @@ def test_windows_over_columns_tell_keys_and_what_waits() -> None:
     assert entries(alone.operator) == 3
 
 
-@pytest.mark.parametrize("make", [lambda: joined(TUMBLING), lambda: Subtasks(lambda: ColumnarJoinOperator(["k"], ["k"], TUMBLING), 1, columns)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: joined(TUMBLING),
+        lambda: Subtasks(lambda: ColumnarJoinOperator(["k"], ["k"], TUMBLING), 1, columns),
+    ],
+)
 def test_joins_of_windows_tell_the_records_of_both_sides(make: Any) -> None:
     of = make()
     of.push(0, RECORDS)

@@ -29,11 +29,19 @@ from flinkpy.datastream.window import (
 from flinkpy.testing import OneInputHarness
 from tests.windowing.contexts import OneKey
 
-CONTINUE, FIRE, FIRE_AND_PURGE, PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, TriggerResult.FIRE_AND_PURGE, TriggerResult.PURGE
+CONTINUE = TriggerResult.CONTINUE
+FIRE = TriggerResult.FIRE
+FIRE_AND_PURGE = TriggerResult.FIRE_AND_PURGE
+PURGE = TriggerResult.PURGE
 WINDOW, NEXT = TimeWindow(0, 100), TimeWindow(100, 200)
 ALL: list[Callable[[], Trigger[Any, Any]]] = [
-    EventTimeTrigger.create, ProcessingTimeTrigger.create, lambda: CountTrigger.of(3), lambda: ContinuousEventTimeTrigger.of(Time.milliseconds(30)),
-    lambda: ContinuousProcessingTimeTrigger.of(Time.milliseconds(30)), lambda: DeltaTrigger.of(5, lambda old, new: new - old), NeverTrigger,
+    EventTimeTrigger.create,
+    ProcessingTimeTrigger.create,
+    lambda: CountTrigger.of(3),
+    lambda: ContinuousEventTimeTrigger.of(Time.milliseconds(30)),
+    lambda: ContinuousProcessingTimeTrigger.of(Time.milliseconds(30)),
+    lambda: DeltaTrigger.of(5, lambda old, new: new - old),
+    NeverTrigger,
     lambda: PurgingTrigger.of(CountTrigger.of(3)),
 ]
 
@@ -57,12 +65,15 @@ class Driven:
         self.key.now = now
         return self._due(self.key.processing_timers, now, self.trigger.on_processing_time)
 
-    def _due(self, timers: set[tuple[int, Any]], now: int, call: Any) -> list[tuple[Any, TriggerResult]]:
+    def _due(
+        self, timers: set[tuple[int, Any]], now: int, call: Any
+    ) -> list[tuple[Any, TriggerResult]]:
         answers = []
         while due := sorted(timer for timer in timers if timer[0] <= now):
             time, window = due[0]
             timers.remove(due[0])
-            if window not in self.gone:  # the operator passes over timers of windows that were merged away
+            # the operator passes over timers of windows that were merged away
+            if window not in self.gone:
                 answers.append((time, call(time, window, self.key.of(window))))
         return answers
 
@@ -78,12 +89,15 @@ class Driven:
 
 
 def test_results_say_whether_to_evaluate_and_whether_to_drop() -> None:
-    assert [(each.is_fire(), each.is_purge()) for each in (CONTINUE, FIRE, FIRE_AND_PURGE, PURGE)] == [
-        (False, False), (True, False), (True, True), (False, True)]
+    assert [
+        (each.is_fire(), each.is_purge()) for each in (CONTINUE, FIRE, FIRE_AND_PURGE, PURGE)
+    ] == [(False, False), (True, False), (True, True), (False, True)]
 
 
 @pytest.mark.parametrize("make", ALL)
-def test_clearing_a_window_leaves_nothing_of_it_and_all_of_others(make: Callable[[], Trigger[Any, Any]]) -> None:
+def test_clearing_a_window_leaves_nothing_of_it_and_all_of_others(
+    make: Callable[[], Trigger[Any, Any]],
+) -> None:
     driven, untouched = Driven(make()), Driven(make())
     for window in (WINDOW, NEXT):
         driven.element(window.start + 5, window, 7)
@@ -104,7 +118,7 @@ def test_triggers_travel_with_the_program(make: Callable[[], Trigger[Any, Any]])
     assert repr(pickle.loads(pickle.dumps(trigger))) == repr(trigger)
 
 
-# -- event time, processing time ---------------------------------------------------------------------------------------------------
+# -- event time, processing time -------------------------------------------------------------------
 
 
 def test_an_event_time_trigger_fires_once_at_the_windows_end() -> None:
@@ -136,7 +150,8 @@ def test_a_merged_event_time_window_fires_at_its_new_end() -> None:
     assert driven.key.event_timers == {(17, TimeWindow(0, 18))}
     driven.watermark(20)
     driven.merge(TimeWindow(0, 19), TimeWindow(0, 18))
-    assert driven.key.event_timers == set()  # the watermark has passed: the record that caused it fires by itself
+    # the watermark has passed: the record that caused it fires by itself
+    assert driven.key.event_timers == set()
 
 
 def test_a_processing_time_trigger_fires_at_the_windows_end() -> None:
@@ -163,11 +178,15 @@ class ForgetfulAtTheEnd(EventTimeTrigger):
 
 
 @pytest.mark.finding("bugs 12")
-@pytest.mark.parametrize("trigger", [Forgetful(), ForgetfulAtTheEnd(), PurgingTrigger.of(Forgetful())], ids=repr)
+@pytest.mark.parametrize(
+    "trigger", [Forgetful(), ForgetfulAtTheEnd(), PurgingTrigger.of(Forgetful())], ids=repr
+)
 def test_a_trigger_that_returns_nothing_is_told(trigger: Trigger[Any, Any]) -> None:
     def windowed(stream: DataStream) -> DataStream:
         keyed = stream.key_by(lambda record: record)
-        return keyed.window(TumblingEventTimeWindows.of(Time.seconds(1))).trigger(trigger).reduce(max)
+        return (
+            keyed.window(TumblingEventTimeWindows.of(Time.seconds(1))).trigger(trigger).reduce(max)
+        )
 
     def run() -> None:
         with OneInputHarness.of(windowed) as harness:
@@ -178,13 +197,14 @@ def test_a_trigger_that_returns_nothing_is_told(trigger: Trigger[Any, Any]) -> N
         run()
 
 
-# -- count, delta, never -------------------------------------------------------------------------------------------------------------
+# -- count, delta, never ---------------------------------------------------------------------------
 
 
 def test_a_count_trigger_counts_each_window_for_itself() -> None:
     driven = Driven(CountTrigger.of(3))
-    assert [driven.element(0, window) for window in (WINDOW, NEXT, WINDOW, WINDOW, WINDOW, NEXT, NEXT)] == [
-        CONTINUE, CONTINUE, CONTINUE, FIRE, CONTINUE, CONTINUE, FIRE]
+    assert [
+        driven.element(0, window) for window in (WINDOW, NEXT, WINDOW, WINDOW, WINDOW, NEXT, NEXT)
+    ] == [CONTINUE, CONTINUE, CONTINUE, FIRE, CONTINUE, CONTINUE, FIRE]
 
 
 def test_merged_windows_have_their_counts_added() -> None:
@@ -199,7 +219,14 @@ def test_merged_windows_have_their_counts_added() -> None:
 
 def test_a_delta_trigger_compares_with_the_record_at_the_last_firing() -> None:
     driven = Driven(DeltaTrigger.of(5, lambda old, new: new - old))
-    assert [driven.element(0, value=value) for value in (0, 5, 6, 11, 12, 3)] == [CONTINUE, CONTINUE, FIRE, CONTINUE, FIRE, CONTINUE]
+    assert [driven.element(0, value=value) for value in (0, 5, 6, 11, 12, 3)] == [
+        CONTINUE,
+        CONTINUE,
+        FIRE,
+        CONTINUE,
+        FIRE,
+        CONTINUE,
+    ]
     assert not driven.trigger.can_merge()
 
 
@@ -211,7 +238,7 @@ def test_a_never_trigger_never_fires() -> None:
     assert driven.trigger.on_processing_time(0, GlobalWindow.get(), context) is CONTINUE
 
 
-# -- continuous ----------------------------------------------------------------------------------------------------------------------
+# -- continuous ------------------------------------------------------------------------------------
 
 
 def test_a_continuous_event_time_trigger_fires_at_multiples_and_at_the_end() -> None:
@@ -263,7 +290,7 @@ def test_merged_continuous_processing_time_windows_keep_the_earliest_moment() ->
     assert driven.clock(60) == [(60, FIRE)]
 
 
-# -- purging -------------------------------------------------------------------------------------------------------------------------
+# -- purging ---------------------------------------------------------------------------------------
 
 
 def test_a_purging_trigger_drops_what_the_inner_one_fires() -> None:
@@ -277,7 +304,9 @@ def test_a_purging_trigger_drops_what_the_inner_one_fires() -> None:
 
 def test_a_purging_trigger_passes_purges_clocks_and_merges_on() -> None:
     class Drops(NeverTrigger):
-        def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        def on_element(
+            self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext
+        ) -> TriggerResult:
             return PURGE
 
     assert Driven(PurgingTrigger.of(Drops())).element(0) is PURGE
@@ -287,13 +316,19 @@ def test_a_purging_trigger_passes_purges_clocks_and_merges_on() -> None:
     assert driven.clock(119) == [(119, FIRE_AND_PURGE)]
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: CountTrigger.of(0), "number of records"),
-    (lambda: ContinuousEventTimeTrigger.of(Time.seconds(0)), "ContinuousEventTimeTrigger: the interval"),
-    (lambda: ContinuousProcessingTimeTrigger.of(30), "is a Time or a Duration"),  # type: ignore[arg-type]
-    (lambda: PurgingTrigger.of("count"), "takes a trigger"),  # type: ignore[arg-type]
-    (lambda: DeltaTrigger.of(1, 2), "delta function"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CountTrigger.of(0), "number of records"),
+        (
+            lambda: ContinuousEventTimeTrigger.of(Time.seconds(0)),
+            "ContinuousEventTimeTrigger: the interval",
+        ),
+        (lambda: ContinuousProcessingTimeTrigger.of(30), "is a Time or a Duration"),  # type: ignore[arg-type]
+        (lambda: PurgingTrigger.of("count"), "takes a trigger"),  # type: ignore[arg-type]
+        (lambda: DeltaTrigger.of(1, 2), "delta function"),
+    ],
+)
 def test_mistakes_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         make()

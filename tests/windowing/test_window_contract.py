@@ -1,4 +1,5 @@
-"""What the window operator owes to assigners, triggers, functions and evictors: when each is called, with what, how often; and what it never does.
+"""What the window operator owes to assigners, triggers, functions and evictors: when each is
+called, with what, how often; and what it never does.
 
 The cases are those of Flink's contract of the window operator.
 """
@@ -24,12 +25,21 @@ from flinkpy.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, Time
 from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows, ProcessingTimeSessionWindows
-from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger, Trigger, TriggerResult
+from flinkpy.windowing.triggers import (
+    CountTrigger,
+    EventTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+    TriggerResult,
+)
 from flinkpy.windowing.window_functions import ProcessWindowFunction
 from flinkpy.windowing.windows import TimeWindow
 from tests.windowing.harness import FIRST, Mean, WindowHarness, listing, summing
 
-CONTINUE, FIRE, PURGE, FIRE_AND_PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, TriggerResult.PURGE, TriggerResult.FIRE_AND_PURGE
+CONTINUE = TriggerResult.CONTINUE
+FIRE = TriggerResult.FIRE
+PURGE = TriggerResult.PURGE
+FIRE_AND_PURGE = TriggerResult.FIRE_AND_PURGE
 TEN = TumblingEventTimeWindows(10)
 
 
@@ -75,14 +85,15 @@ def harness(assigner: Any, trigger: Any = None, **options: Any) -> WindowHarness
     return listing(assigner, trigger, **options)
 
 
-# -- assigners -------------------------------------------------------------------------------------------------------------------------
+# -- assigners -------------------------------------------------------------------------------------
 
 
 class Chosen(WindowAssigner[Any, Any]):
     """Assigns the windows that the test says, and counts how often it is asked."""
 
     def __init__(self, *windows: tuple[int, int]) -> None:
-        self.windows, self.asked = [TimeWindow(*window) for window in windows], []  # type: ignore[var-annotated]
+        self.windows = [TimeWindow(*window) for window in windows]
+        self.asked = []  # type: ignore[var-annotated]
 
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
         self.asked.append((element, timestamp))
@@ -120,7 +131,7 @@ def test_a_record_without_windows_behind_the_watermark_is_late() -> None:
     assert windows.operator.late_records_dropped == 1
 
 
-# -- triggers --------------------------------------------------------------------------------------------------------------------------
+# -- triggers --------------------------------------------------------------------------------------
 
 
 def test_a_trigger_is_told_of_each_record_once_for_each_of_its_windows() -> None:
@@ -144,7 +155,9 @@ def test_a_trigger_without_a_timer_hears_only_of_the_windows_end_of_life() -> No
     assert trigger.of("clear") == [((0, 10),)]
 
 
-def test_a_trigger_is_cleared_once_when_the_window_is_done_with_and_not_when_it_fires_or_purges() -> None:
+def test_a_trigger_is_cleared_once_when_the_window_is_done_with_and_not_when_it_fires_or_purges() -> (
+    None
+):
     trigger = Told()
     windows = harness(TEN, trigger)
     for trigger.element in (FIRE, PURGE, FIRE_AND_PURGE):
@@ -173,7 +186,9 @@ def test_a_timer_that_was_deleted_does_not_fire() -> None:
 def test_timers_are_of_one_key_and_window() -> None:
     trigger = Told()
     trigger.timers = [(REGISTER, 15)]
-    windows = harness(TEN, trigger, allowed_lateness=10).push((("a", 1), 1), (("b", 1), 1), (("a", 2), 12))
+    windows = harness(TEN, trigger, allowed_lateness=10).push(
+        (("a", 1), 1), (("b", 1), 1), (("a", 2), 12)
+    )
     trigger.event = FIRE
     assert sorted(windows.watermark(15).values()) == [("a", [1]), ("a", [2]), ("b", [1])]
 
@@ -195,7 +210,9 @@ def test_a_purged_window_still_hears_its_timers_and_has_nothing_to_evaluate() ->
     assert windows.watermark(4).take() == []
     assert trigger.of("event time") == [(4, (0, 10))]
     trigger.timers, trigger.element = [], CONTINUE
-    assert windows.push((("a", 2), 2)).watermark(9).take() == [(("a", [2]), 9)], "what comes after a purge is evaluated"
+    assert windows.push((("a", 2), 2)).watermark(9).take() == [(("a", [2]), 9)], (
+        "what comes after a purge is evaluated"
+    )
 
 
 def test_a_timer_behind_the_end_of_life_finds_an_empty_window() -> None:
@@ -208,9 +225,13 @@ def test_a_timer_behind_the_end_of_life_finds_an_empty_window() -> None:
 
 
 @pytest.mark.parametrize("by_clock", [False, True])
-def test_merged_windows_tell_the_trigger_first_and_leave_no_timers_of_their_parts(by_clock: bool) -> None:
+def test_merged_windows_tell_the_trigger_first_and_leave_no_timers_of_their_parts(
+    by_clock: bool,
+) -> None:
     trigger = Told()
-    windows = harness(ProcessingTimeSessionWindows(10) if by_clock else EventTimeSessionWindows(10), trigger)
+    windows = harness(
+        ProcessingTimeSessionWindows(10) if by_clock else EventTimeSessionWindows(10), trigger
+    )
     begin = windows.timers.now_ms() if by_clock else 0
     windows.push((("a", 1), 0))
     windows.forward_to(3)
@@ -222,7 +243,9 @@ def test_merged_windows_tell_the_trigger_first_and_leave_no_timers_of_their_part
     windows.forward_to(100)
     windows.end()
     assert trigger.of("clear") == [(first,), (both,)]
-    assert [call[1] for call in trigger.of("clock" if by_clock else "event time")] == [both], "the first window's end of life went with it"
+    assert [call[1] for call in trigger.of("clock" if by_clock else "event time")] == [both], (
+        "the first window's end of life went with it"
+    )
     assert windows.kept == 0
 
 
@@ -233,7 +256,9 @@ def test_a_session_that_only_grows_inside_an_open_one_is_no_merge() -> None:
 
 
 def test_windows_of_different_keys_do_not_merge() -> None:
-    windows = harness(EventTimeSessionWindows(10)).push((("a", 1), 0), (("b", 2), 5), (("a", 3), 15))
+    windows = harness(EventTimeSessionWindows(10)).push(
+        (("a", 1), 0), (("b", 2), 5), (("a", 3), 15)
+    )
     assert sorted(windows.end().take()) == [(("a", [1]), 9), (("a", [3]), 24), (("b", [2]), 14)]
 
 
@@ -248,22 +273,26 @@ def test_a_session_purged_by_a_record_goes_on_under_its_window() -> None:
     assert trigger.of("merge") == [((0, 18),)]
 
 
-# -- windows that have no end ------------------------------------------------------------------------------------------------------------
+# -- windows that have no end ----------------------------------------------------------------------
 
 
 def test_the_global_window_and_the_last_one_have_no_timer_for_an_end_of_life() -> None:
     for assigner, stamp in ((GlobalWindows(), 5), (Chosen((0, MAX_TIMESTAMP + 1)), 5)):
         windows = harness(assigner, Told()).push((("a", 1), stamp))
-        assert len(windows.operator._service.event) == len(windows.operator._service.processing) == 0
+        assert (
+            len(windows.operator._service.event) == len(windows.operator._service.processing) == 0
+        )
 
 
 def test_lateness_that_would_pass_the_end_of_time_ends_there() -> None:
-    windows = harness(Chosen((MAX_TIMESTAMP - 10, MAX_TIMESTAMP - 4)), allowed_lateness=100).push((("a", 1), 5))
+    windows = harness(Chosen((MAX_TIMESTAMP - 10, MAX_TIMESTAMP - 4)), allowed_lateness=100).push(
+        (("a", 1), 5)
+    )
     assert windows.watermark(MAX_TIMESTAMP - 5).take() == [(("a", [1]), MAX_TIMESTAMP - 5)]
     assert windows.push((("a", 2), 6)).take() == [(("a", [1, 2]), MAX_TIMESTAMP - 5)]
 
 
-# -- window functions --------------------------------------------------------------------------------------------------------------------
+# -- window functions ------------------------------------------------------------------------------
 
 
 class Lives(ProcessWindowFunction):
@@ -280,11 +309,19 @@ class Lives(ProcessWindowFunction):
         self.events.append(("clear", tuple(context.window())))
 
 
-@pytest.mark.parametrize("assigner", [TEN, EventTimeSessionWindows(9), SlidingEventTimeWindows(10, 20)])
+@pytest.mark.parametrize(
+    "assigner", [TEN, EventTimeSessionWindows(9), SlidingEventTimeWindows(10, 20)]
+)
 @pytest.mark.parametrize("trigger", [None, PurgingTrigger(EventTimeTrigger())])
-def test_a_function_clears_up_once_for_each_key_when_the_window_is_done_with(assigner: Any, trigger: Any) -> None:
+def test_a_function_clears_up_once_for_each_key_when_the_window_is_done_with(
+    assigner: Any, trigger: Any
+) -> None:
     function = Lives()
-    windows = harness(assigner, trigger, function=function, allowed_lateness=5).push((("a", 1), 0), (("a", 1), 1)).watermark(9)
+    windows = (
+        harness(assigner, trigger, function=function, allowed_lateness=5)
+        .push((("a", 1), 0), (("a", 1), 1))
+        .watermark(9)
+    )
     windows.push((("a", 2), 1))
     end = 10
     assert function.events == [("process", "a", (0, end))] * 2
@@ -321,7 +358,9 @@ def test_windows_of_the_clock_know_no_lateness() -> None:
     assert windows.kept == 0
 
 
-@pytest.mark.parametrize("assigner", [SlidingProcessingTimeWindows(10, 5), ProcessingTimeSessionWindows(10)])
+@pytest.mark.parametrize(
+    "assigner", [SlidingProcessingTimeWindows(10, 5), ProcessingTimeSessionWindows(10)]
+)
 def test_records_are_never_late_by_the_clock_whatever_the_watermark_says(assigner: Any) -> None:
     windows = harness(assigner).watermark(10**15).push((("a", 1), 5))
     windows.forward_to(40)
@@ -329,7 +368,7 @@ def test_records_are_never_late_by_the_clock_whatever_the_watermark_says(assigne
     assert windows.operator.late_records_dropped == 0
 
 
-# -- a long life of sessions -------------------------------------------------------------------------------------------------------------
+# -- a long life of sessions -----------------------------------------------------------------------
 
 
 def test_sessions_without_lateness_drop_what_comes_for_one_that_is_over() -> None:
@@ -349,10 +388,14 @@ def test_sessions_without_lateness_drop_what_comes_for_one_that_is_over() -> Non
 
 
 def test_purging_sessions_with_lateness_give_only_what_is_new_also_after_merging() -> None:
-    windows = summing(EventTimeSessionWindows(3), PurgingTrigger(EventTimeTrigger()), allowed_lateness=10)
+    windows = summing(
+        EventTimeSessionWindows(3), PurgingTrigger(EventTimeTrigger()), allowed_lateness=10
+    )
     windows.push((("a", 1), 0), (("a", 2), 6)).watermark(8)
     assert windows.take() == [(("a", 1), 2), (("a", 2), 8)]
-    assert windows.push((("a", 4), 3)).take() == [(("a", 4), 8)], "it joins [0, 3) and [6, 9), whose records have been given out"
+    assert windows.push((("a", 4), 3)).take() == [(("a", 4), 8)], (
+        "it joins [0, 3) and [6, 9), whose records have been given out"
+    )
     assert windows.push((("a", 8), 1)).take() == [(("a", 8), 8)]
     windows.watermark(18)
     assert windows.kept == 0
@@ -360,16 +403,22 @@ def test_purging_sessions_with_lateness_give_only_what_is_new_also_after_merging
 
 
 def test_a_session_that_fires_late_by_a_merge_fires_once_for_the_record_that_merged() -> None:
-    windows = harness(EventTimeSessionWindows(3), allowed_lateness=100).push((("a", 1), 0), (("a", 2), 20)).watermark(10)
+    windows = (
+        harness(EventTimeSessionWindows(3), allowed_lateness=100)
+        .push((("a", 1), 0), (("a", 2), 20))
+        .watermark(10)
+    )
     assert windows.take() == [(("a", [1]), 2)]
     for number in range(3, 9):
         windows.push((("a", number), 3 * (number - 2)))
-    assert [record[1] for record, _ in windows.take()] == [[1, 3], [1, 3, 4]], "[0, 12) is ahead of the watermark from 9 on"
-    ((_, numbers), stamp), = windows.watermark(50).take()
+    assert [record[1] for record, _ in windows.take()] == [[1, 3], [1, 3, 4]], (
+        "[0, 12) is ahead of the watermark from 9 on"
+    )
+    (((_, numbers), stamp),) = windows.watermark(50).take()
     assert (sorted(numbers), numbers[-1], stamp) == ([1, 2, 3, 4, 5, 6, 7, 8], 8, 22)
 
 
-# -- evictors ----------------------------------------------------------------------------------------------------------------------------
+# -- evictors --------------------------------------------------------------------------------------
 
 
 def test_a_time_evictor_behind_the_function_lets_it_see_everything_once() -> None:
@@ -379,12 +428,18 @@ def test_a_time_evictor_behind_the_function_lets_it_see_everything_once() -> Non
 
 
 def test_a_time_evictor_leaves_records_without_timestamps() -> None:
-    windows = harness(GlobalWindows(), CountTrigger(2), evictor=TimeEvictor(5)).push((("a", 1), None), (("a", 2), None))
+    windows = harness(GlobalWindows(), CountTrigger(2), evictor=TimeEvictor(5)).push(
+        (("a", 1), None), (("a", 2), None)
+    )
     assert windows.values() == [("a", [1, 2])]
 
 
 def test_a_delta_evictor_behind_the_function() -> None:
-    windows = harness(GlobalWindows(), CountTrigger(2), evictor=DeltaEvictor(3, lambda record, last: last[1] - record[1], True))
+    windows = harness(
+        GlobalWindows(),
+        CountTrigger(2),
+        evictor=DeltaEvictor(3, lambda record, last: last[1] - record[1], True),
+    )
     windows.push(*[(("a", number), None) for number in (1, 9, 10, 11)])
     assert windows.values() == [("a", [1, 9]), ("a", [9, 10, 11])]
 
@@ -394,7 +449,9 @@ class Sizes(Evictor[Any, Any]):
         self.seen: list[Any] = []
 
     def evict_before(self, elements: Any, size: int, window: Any, evictor_context: Any) -> None:
-        self.seen.append(("before", size, [(each.value[1], each.timestamp) for each in elements], tuple(window)))
+        self.seen.append(
+            ("before", size, [(each.value[1], each.timestamp) for each in elements], tuple(window))
+        )
         del elements[0]
 
     def evict_after(self, elements: Any, size: int, window: Any, evictor_context: Any) -> None:
@@ -402,26 +459,45 @@ class Sizes(Evictor[Any, Any]):
         del elements[0]
 
 
-@pytest.mark.parametrize(("contents", "expected"), [(ListContents(), [("a", [2, 3])]), (ReduceContents(lambda a, b: b), [("a", 3)]),
-                                                    (AggregateContents(Mean()), [2.5])])
-def test_an_evictor_sees_all_records_before_and_what_it_left_behind(contents: Any, expected: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("contents", "expected"),
+    [
+        (ListContents(), [("a", [2, 3])]),
+        (ReduceContents(lambda a, b: b), [("a", 3)]),
+        (AggregateContents(Mean()), [2.5]),
+    ],
+)
+def test_an_evictor_sees_all_records_before_and_what_it_left_behind(
+    contents: Any, expected: list[Any]
+) -> None:
     evictor = Sizes()
-    function = None if not isinstance(contents, ListContents) else lambda key, window, inputs: [(key, [each[1] for each in inputs])]
+    function = (
+        None
+        if not isinstance(contents, ListContents)
+        else lambda key, window, inputs: [(key, [each[1] for each in inputs])]
+    )
     windows = WindowHarness(WindowOperator(FIRST, TEN, None, evictor, contents, function, 20))
     windows.push((("a", 1), 4), (("a", 2), 2), (("a", 3), 3)).watermark(9)
     assert windows.values() == expected
-    assert evictor.seen == [("before", 3, [(1, 4), (2, 2), (3, 3)], (0, 10)), ("after", 2, [2, 3], (0, 10))]
+    assert evictor.seen == [
+        ("before", 3, [(1, 4), (2, 2), (3, 3)], (0, 10)),
+        ("after", 2, [2, 3], (0, 10)),
+    ]
     windows.push((("a", 4), 5))
-    assert evictor.seen[2] == ("before", 2, [(3, 3), (4, 5)], (0, 10)), "what was evicted does not come back"
+    assert evictor.seen[2] == ("before", 2, [(3, 3), (4, 5)], (0, 10)), (
+        "what was evicted does not come back"
+    )
 
 
 def test_an_evictor_is_called_for_windows_of_the_clock_and_per_key() -> None:
-    windows = harness(TumblingProcessingTimeWindows(10), evictor=CountEvictor(1)).push((("a", 1), None), (("b", 2), None), (("a", 3), None))
+    windows = harness(TumblingProcessingTimeWindows(10), evictor=CountEvictor(1)).push(
+        (("a", 1), None), (("b", 2), None), (("a", 3), None)
+    )
     windows.forward_to(25)
     assert sorted(windows.values()) == [("a", [3]), ("b", [2])]
 
 
-# -- nobody else's objects ---------------------------------------------------------------------------------------------------------------
+# -- nobody else's objects -------------------------------------------------------------------------
 
 
 def spoil(windows: WindowHarness) -> list[Any]:
@@ -436,22 +512,39 @@ def spoil(windows: WindowHarness) -> list[Any]:
 @pytest.mark.parametrize("trigger", [CountTrigger(1), PurgingTrigger(CountTrigger(1))])
 @pytest.mark.parametrize("evictor", [None, CountEvictor(9)])
 @pytest.mark.parametrize("kind", ["all", "reduce to the last", "reduce"])
-def test_who_changes_a_result_does_not_change_the_window(kind: str, evictor: Any, trigger: Any) -> None:
+def test_who_changes_a_result_does_not_change_the_window(
+    kind: str, evictor: Any, trigger: Any
+) -> None:
     contents = {
-        "all": ListContents(), "reduce to the last": ReduceContents(lambda a, b: b), "reduce": ReduceContents(lambda a, b: [a[0], a[1] + b[1]])}
+        "all": ListContents(),
+        "reduce to the last": ReduceContents(lambda a, b: b),
+        "reduce": ReduceContents(lambda a, b: [a[0], a[1] + b[1]]),
+    }
     function = (lambda key, window, inputs: inputs) if kind == "all" else None
-    windows = WindowHarness(WindowOperator(FIRST, GlobalWindows(), trigger, evictor, contents[kind], function))
+    windows = WindowHarness(
+        WindowOperator(FIRST, GlobalWindows(), trigger, evictor, contents[kind], function)
+    )
     assert spoil(windows.push((["a", 1], None))) == [["a", 1]]
-    again = {"all": [["a", 1], ["a", 2]], "reduce to the last": [["a", 2]], "reduce": [["a", 3]]}[kind]
-    assert spoil(windows.push((["a", 2], None))) == ([["a", 2]] if isinstance(trigger, PurgingTrigger) else again)
+    again = {"all": [["a", 1], ["a", 2]], "reduce to the last": [["a", 2]], "reduce": [["a", 3]]}[
+        kind
+    ]
+    assert spoil(windows.push((["a", 2], None))) == (
+        [["a", 2]] if isinstance(trigger, PurgingTrigger) else again
+    )
 
 
 @pytest.mark.parametrize("lateness", [0, 5])
 @pytest.mark.parametrize("kind", ["all", "reduce to the last"])
-def test_who_changes_a_result_does_not_change_windows_that_overlap(kind: str, lateness: int) -> None:
+def test_who_changes_a_result_does_not_change_windows_that_overlap(
+    kind: str, lateness: int
+) -> None:
     contents = ListContents() if kind == "all" else ReduceContents(lambda a, b: b)
     function = (lambda key, window, inputs: inputs) if kind == "all" else None
-    windows = WindowHarness(WindowOperator(FIRST, SlidingEventTimeWindows(10, 5), None, None, contents, function, lateness))
+    windows = WindowHarness(
+        WindowOperator(
+            FIRST, SlidingEventTimeWindows(10, 5), None, None, contents, function, lateness
+        )
+    )
     windows.push((["a", 1], 6), (["a", 2], 7))
     expected = [["a", 1], ["a", 2]] if kind == "all" else [["a", 2]]
     assert spoil(windows.watermark(9)) == expected
@@ -460,20 +553,35 @@ def test_who_changes_a_result_does_not_change_windows_that_overlap(kind: str, la
 
 def test_with_object_reuse_results_are_the_objects_themselves() -> None:
     record = ["a", 1]
-    windows = WindowHarness(WindowOperator(FIRST, GlobalWindows(), CountTrigger(1), None, ListContents(), lambda key, window, inputs: inputs),
-                            object_reuse=True)
+    windows = WindowHarness(
+        WindowOperator(
+            FIRST,
+            GlobalWindows(),
+            CountTrigger(1),
+            None,
+            ListContents(),
+            lambda key, window, inputs: inputs,
+        ),
+        object_reuse=True,
+    )
     assert windows.push((record, None)).values()[0] is record
 
 
 def test_state_that_a_trigger_gives_to_its_function_is_its_own() -> None:
-    """Two triggers' states of one name in one operator: the window's and the function's do not meet."""
+    """Two triggers' states of one name in one operator: the window's and the function's do not
+    meet."""
+
     class Counts(ProcessWindowFunction):
         def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
             state = context.global_state().get_state(ValueStateDescriptor("count"))
-            own = context.window_state().get_reducing_state(ReducingStateDescriptor("count", lambda a, b: a + b, None))
+            own = context.window_state().get_reducing_state(
+                ReducingStateDescriptor("count", lambda a, b: a + b, None)
+            )
             state.update((state.value() or 0) + 1)
             own.add(10)
             yield state.value(), own.get()
 
-    windows = harness(TEN, CountTrigger(2), function=Counts()).push(*[(("a", number), number) for number in range(4)])
+    windows = harness(TEN, CountTrigger(2), function=Counts()).push(
+        *[(("a", number), number) for number in range(4)]
+    )
     assert windows.values() == [(1, 10), (2, 20)]

@@ -1,4 +1,5 @@
-"""The window operator against Flink's definition of windows, worked out anew for every record and watermark, over random streams."""
+"""The window operator against Flink's definition of windows, worked out anew for every record and
+watermark, over random streams."""
 
 from __future__ import annotations
 
@@ -37,22 +38,33 @@ ASSIGNERS: dict[str, Any] = {
     "sessions": EventTimeSessionWindows(6),
     "dynamic sessions": DynamicEventTimeSessionWindows(lambda record: 1 + record[1] % 9),
 }
-TRIGGERS: dict[str, Any] = {"default": None, "purging": PurgingTrigger(EventTimeTrigger()), "count": CountTrigger(3)}
+TRIGGERS: dict[str, Any] = {
+    "default": None,
+    "purging": PurgingTrigger(EventTimeTrigger()),
+    "count": CountTrigger(3),
+}
 CONTENTS: dict[str, tuple[Any, Any]] = {
-    "reduce": (ReduceContents(add), None), "aggregate": (AggregateContents(Mean()), None), "process": (ListContents(), numbers)}
+    "reduce": (ReduceContents(add), None),
+    "aggregate": (AggregateContents(Mean()), None),
+    "process": (ListContents(), numbers),
+}
 
 # A step is a record (key, number, timestamp), or a watermark (None, None, how far it goes).
-STEPS = st.lists(st.one_of(
-    st.tuples(st.sampled_from("abc"), st.integers(0, 50), st.integers(0, 60)),
-    st.tuples(st.sampled_from("abc"), st.integers(0, 50), st.integers(0, 60)),
-    st.tuples(st.none(), st.none(), st.integers(1, 12)),
-), max_size=40)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from("abc"), st.integers(0, 50), st.integers(0, 60)),
+        st.tuples(st.sampled_from("abc"), st.integers(0, 50), st.integers(0, 60)),
+        st.tuples(st.none(), st.none(), st.integers(1, 12)),
+    ),
+    max_size=40,
+)
 LATENESS = st.sampled_from([0, 7])
 
 
 @dataclass
 class Span:
-    """An open window of the model: its records, oldest first, and how many came since its trigger counted last."""
+    """An open window of the model: its records, oldest first, and how many came since its trigger
+    counted last."""
 
     start: int
     end: int
@@ -82,13 +94,23 @@ class Model:
             return [(stamp, stamp + 6)]
         if self.kind == "dynamic sessions":
             return [(stamp, stamp + 1 + record[1] % 9)]
-        size, slide, offset = {"tumbling": (10, 10, 3), "sliding": (12, 5, 1), "sparse": (3, 7, 0)}[self.kind]
-        return [(start, start + size) for start in range(-200, 200) if (start - offset) % slide == 0 and start <= stamp < start + size]
+        size, slide, offset = {"tumbling": (10, 10, 3), "sliding": (12, 5, 1), "sparse": (3, 7, 0)}[
+            self.kind
+        ]
+        return [
+            (start, start + size)
+            for start in range(-200, 200)
+            if (start - offset) % slide == 0 and start <= stamp < start + size
+        ]
 
     def element(self, record: Any, stamp: int) -> None:
         taken = False
         for start, end in self.spans(record, stamp):
-            span = self.merged(record[0], start, end) if "sessions" in self.kind else self.existing(record[0], start, end)
+            span = (
+                self.merged(record[0], start, end)
+                if "sessions" in self.kind
+                else self.existing(record[0], start, end)
+            )
             if span.last + self.lateness <= self.watermark:
                 continue
             taken = True
@@ -108,7 +130,10 @@ class Model:
             self.late.append((record, stamp))
 
     def existing(self, key: str, start: int, end: int) -> Span:
-        return next((span for span in self.open.get(key, []) if (span.start, span.end) == (start, end)), Span(start, end))
+        return next(
+            (span for span in self.open.get(key, []) if (span.start, span.end) == (start, end)),
+            Span(start, end),
+        )
 
     def merged(self, key: str, start: int, end: int) -> Span:
         """The session around the record, and every open session that meets it."""
@@ -117,7 +142,9 @@ class Model:
             return Span(start, end)
         if len(met) == 1 and met[0].start <= start and end <= met[0].end:
             return met[0]
-        whole = Span(min(start, *(span.start for span in met)), max(end, *(span.end for span in met)))
+        whole = Span(
+            min(start, *(span.start for span in met)), max(end, *(span.end for span in met))
+        )
         for span in sorted(met, key=lambda span: span.start):
             whole.records += span.records
             whole.counted += span.counted
@@ -165,8 +192,21 @@ def run(windows: WindowHarness, steps: list[Any], watermark: int = 0) -> int:
 @pytest.mark.parametrize("trigger", TRIGGERS)
 @pytest.mark.parametrize("kind", ASSIGNERS)
 @given(lateness=LATENESS, steps=STEPS)
-def test_the_operator_does_what_the_definition_says(kind: str, trigger: str, lateness: int, steps: list[Any]) -> None:
-    windows = WindowHarness(WindowOperator(FIRST, ASSIGNERS[kind], TRIGGERS[trigger], None, ListContents(), described, lateness, LATE))
+def test_the_operator_does_what_the_definition_says(
+    kind: str, trigger: str, lateness: int, steps: list[Any]
+) -> None:
+    windows = WindowHarness(
+        WindowOperator(
+            FIRST,
+            ASSIGNERS[kind],
+            TRIGGERS[trigger],
+            None,
+            ListContents(),
+            described,
+            lateness,
+            LATE,
+        )
+    )
     model = Model(kind, trigger, lateness)
     watermark = 0
     for key, number, time in steps:
@@ -188,10 +228,14 @@ def test_the_operator_does_what_the_definition_says(kind: str, trigger: str, lat
 
 @pytest.mark.parametrize("kind", ASSIGNERS)
 @given(contents=st.sampled_from(sorted(CONTENTS)), lateness=LATENESS, steps=STEPS)
-def test_whatever_is_kept_of_the_records_the_results_are_those_of_all_of_them(kind: str, contents: str, lateness: int, steps: list[Any]) -> None:
+def test_whatever_is_kept_of_the_records_the_results_are_those_of_all_of_them(
+    kind: str, contents: str, lateness: int, steps: list[Any]
+) -> None:
     """And batching changes nothing."""
     kept, function = CONTENTS[contents]
-    windows = WindowHarness(WindowOperator(FIRST, ASSIGNERS[kind], None, None, kept, function, lateness, LATE))
+    windows = WindowHarness(
+        WindowOperator(FIRST, ASSIGNERS[kind], None, None, kept, function, lateness, LATE)
+    )
     model = Model(kind, "default", lateness)
     run(windows, steps)
     windows.end()
@@ -203,26 +247,53 @@ def test_whatever_is_kept_of_the_records_the_results_are_those_of_all_of_them(ki
         else:
             model.element((key, number), time)
     model.advance(2**63 - 1)
-    assert sorted(map(comparable, windows.take())) == sorted((expected(contents, key, records), end - 1) for key, _, end, records in model.fired)
+    assert sorted(map(comparable, windows.take())) == sorted(
+        (expected(contents, key, records), end - 1) for key, _, end, records in model.fired
+    )
     assert windows.output.side.get("late", []) == model.late
     assert windows.kept == 0
 
 
 def comparable(result: Any) -> Any:
     value, stamp = result
-    return ((value[0], sorted(value[1])) if isinstance(value, tuple) and isinstance(value[1], list) else value), stamp
+    return (
+        (value[0], sorted(value[1]))
+        if isinstance(value, tuple) and isinstance(value[1], list)
+        else value
+    ), stamp
 
 
 def expected(contents: str, key: str, records: list[Any]) -> Any:
     total = [number for _, number in records]
-    return {"reduce": (key, sum(total)), "aggregate": sum(total) / len(total), "process": (key, sorted(total))}[contents]
+    return {
+        "reduce": (key, sum(total)),
+        "aggregate": sum(total) / len(total),
+        "process": (key, sorted(total)),
+    }[contents]
 
 
 @pytest.mark.parametrize("kind", ASSIGNERS)
-@given(trigger=st.sampled_from(sorted(TRIGGERS)), lateness=LATENESS, before=STEPS, behind=STEPS, copying=st.booleans())
-def test_restored_is_as_good_as_never_failed(kind: str, trigger: str, lateness: int, before: list[Any], behind: list[Any], copying: bool) -> None:
+@given(
+    trigger=st.sampled_from(sorted(TRIGGERS)),
+    lateness=LATENESS,
+    before=STEPS,
+    behind=STEPS,
+    copying=st.booleans(),
+)
+def test_restored_is_as_good_as_never_failed(
+    kind: str, trigger: str, lateness: int, before: list[Any], behind: list[Any], copying: bool
+) -> None:
     def operator() -> WindowOperator:
-        return WindowOperator(FIRST, ASSIGNERS[kind], TRIGGERS[trigger], None, ReduceContents(add), None, lateness, LATE)
+        return WindowOperator(
+            FIRST,
+            ASSIGNERS[kind],
+            TRIGGERS[trigger],
+            None,
+            ReduceContents(add),
+            None,
+            lateness,
+            LATE,
+        )
 
     first = WindowHarness(operator())
     watermark = run(first, before)
@@ -241,14 +312,28 @@ def test_restored_is_as_good_as_never_failed(kind: str, trigger: str, lateness: 
 @pytest.mark.parametrize("kind", ["tumbling", "sliding", "sessions", "dynamic sessions"])
 @given(
     counted=st.booleans(),
-    steps=st.lists(st.tuples(st.integers(0, 15), st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9)), max_size=3)), max_size=15))
-def test_windows_of_the_clock_are_those_of_event_time_with_the_clock_as_timestamp(kind: str, counted: bool, steps: list[Any]) -> None:
+    steps=st.lists(
+        st.tuples(
+            st.integers(0, 15),
+            st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9)), max_size=3),
+        ),
+        max_size=15,
+    ),
+)
+def test_windows_of_the_clock_are_those_of_event_time_with_the_clock_as_timestamp(
+    kind: str, counted: bool, steps: list[Any]
+) -> None:
     by_clock = {
-        "tumbling": TumblingProcessingTimeWindows(10, 3), "sliding": SlidingProcessingTimeWindows(12, 5, 1),
-        "sessions": ProcessingTimeSessionWindows(6), "dynamic sessions": DynamicProcessingTimeSessionWindows(lambda record: 1 + record[1] % 9)}
+        "tumbling": TumblingProcessingTimeWindows(10, 3),
+        "sliding": SlidingProcessingTimeWindows(12, 5, 1),
+        "sessions": ProcessingTimeSessionWindows(6),
+        "dynamic sessions": DynamicProcessingTimeSessionWindows(lambda record: 1 + record[1] % 9),
+    }
     trigger = CountTrigger(3) if counted else None
     clock, event = (
-        WindowHarness(WindowOperator(FIRST, assigner, trigger, None, ListContents(), numbers)) for assigner in (by_clock[kind], ASSIGNERS[kind]))
+        WindowHarness(WindowOperator(FIRST, assigner, trigger, None, ListContents(), numbers))
+        for assigner in (by_clock[kind], ASSIGNERS[kind])
+    )
     for wait, records in [*steps, (40, [])]:
         for _ in range(wait):
             clock.timers.advance(0.001)
@@ -264,7 +349,16 @@ def in_order(windows: WindowHarness) -> list[str]:
     return sorted(map(repr, windows.take()))
 
 
-@given(steps=st.lists(st.tuples(st.sampled_from(["add", "add", "remove", "due"]), st.integers(0, 20), st.sampled_from("abc"), st.sampled_from("xy"))))
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["add", "add", "remove", "due"]),
+            st.integers(0, 20),
+            st.sampled_from("abc"),
+            st.sampled_from("xy"),
+        )
+    )
+)
 def test_timers_are_a_set_that_gives_up_what_is_due_in_order(steps: list[Any]) -> None:
     timers, model = WindowTimers(), set()
     for action, moment, key, window in steps:

@@ -1,4 +1,5 @@
-"""Functions of windows, slices, joins and co-groups that yield: what comes of them is what comes of lists, in the same order, a batch at a time."""
+"""Functions of windows, slices, joins and co-groups that yield: what comes of them is what comes of
+lists, in the same order, a batch at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +16,11 @@ from flinkpy.datastream import CoGroupFunction, FlatJoinFunction, ProcessWindowF
 from flinkpy.datastream.state import ValueStateDescriptor
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import StreamOperator
-from flinkpy.windowing.assigners import GlobalWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from flinkpy.windowing.assigners import (
+    GlobalWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from flinkpy.windowing.evictors import CountEvictor
 from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
@@ -33,7 +38,8 @@ TIMES = ValueStateDescriptor("times called", None)
 
 
 class Given(ProcessWindowFunction, FlatJoinFunction, CoGroupFunction):
-    """Says what it was called with, many times, and how often the window had seen it begin by then."""
+    """Says what it was called with, many times, and how often the window had seen it begin by
+    then."""
 
     def __init__(self, yields: bool) -> None:
         self.yields = yields
@@ -64,28 +70,47 @@ class KeepsNothing(Given):
 
 TUMBLING, SESSIONS = TumblingEventTimeWindows(10), EventTimeSessionWindows(3)
 GENERAL: dict[str, Callable[[bool], StreamOperator]] = {
-    "tumbling": lambda yields: WindowOperator(FIRST, TUMBLING, window_function=Given(yields), allowed_lateness=20),
-    "sliding": lambda yields: WindowOperator(FIRST, SlidingEventTimeWindows(10, 5), window_function=Given(yields), allowed_lateness=20),
-    "sessions": lambda yields: WindowOperator(FIRST, SESSIONS, window_function=KeepsNothing(yields), allowed_lateness=20),
-    "count": lambda yields: WindowOperator(FIRST, GlobalWindows(), PurgingTrigger(CountTrigger(2)), window_function=Given(yields)),
-    "counted sessions": lambda yields: WindowOperator(FIRST, SESSIONS, CountTrigger(2), window_function=KeepsNothing(yields), allowed_lateness=20),
-    "evictor": lambda yields: WindowOperator(FIRST, TUMBLING, None, CountEvictor(2, True), None, Given(yields), 20),
-    "slices": lambda yields: row_windows(FIRST, Slicing(10, 5, 0), True, "max", 1, None, Given(yields), 20),
+    "tumbling": lambda yields: WindowOperator(
+        FIRST, TUMBLING, window_function=Given(yields), allowed_lateness=20
+    ),
+    "sliding": lambda yields: WindowOperator(
+        FIRST, SlidingEventTimeWindows(10, 5), window_function=Given(yields), allowed_lateness=20
+    ),
+    "sessions": lambda yields: WindowOperator(
+        FIRST, SESSIONS, window_function=KeepsNothing(yields), allowed_lateness=20
+    ),
+    "count": lambda yields: WindowOperator(
+        FIRST, GlobalWindows(), PurgingTrigger(CountTrigger(2)), window_function=Given(yields)
+    ),
+    "counted sessions": lambda yields: WindowOperator(
+        FIRST, SESSIONS, CountTrigger(2), window_function=KeepsNothing(yields), allowed_lateness=20
+    ),
+    "evictor": lambda yields: WindowOperator(
+        FIRST, TUMBLING, None, CountEvictor(2, True), None, Given(yields), 20
+    ),
+    "slices": lambda yields: row_windows(
+        FIRST, Slicing(10, 5, 0), True, "max", 1, None, Given(yields), 20
+    ),
 }
 JOINS: dict[str, Callable[[bool], StreamOperator]] = {
     "join": lambda yields: WindowJoinOperator(Given(yields), FIRST, FIRST, TUMBLING, 20, flat=True),
-    "co-group": lambda yields: WindowCoGroupOperator(Given(yields), FIRST, FIRST, SlidingEventTimeWindows(10, 5), 20),
+    "co-group": lambda yields: WindowCoGroupOperator(
+        Given(yields), FIRST, FIRST, SlidingEventTimeWindows(10, 5), 20
+    ),
 }
 RECORDS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 50)), min_size=1, max_size=5)
 STEPS = st.lists(st.tuples(RECORDS, st.integers(0, 1), st.integers(-5, 20)), max_size=5)
 
 
 def outcome(operator: StreamOperator, steps: Any, inputs: int) -> tuple[list[Any], list[Any]]:
-    """Results and control elements; the work that parks is done only after everything has come, watermarks and a barrier too."""
+    """Results and control elements; the work that parks is done only after everything has come,
+    watermarks and a barrier too."""
     harness = ChainHarness(linear(operator, inputs=inputs))
     watermark = 0
     for records, side, on in steps:
-        harness.chain.batch_inputs()[side % inputs](RowBatch(records, [time for _, time in records]))
+        harness.chain.batch_inputs()[side % inputs](
+            RowBatch(records, [time for _, time in records])
+        )
         watermark = max(watermark, watermark + on)
         harness.chain.control(Watermark(watermark))
     harness.chain.control(Watermark(1000))
@@ -97,13 +122,17 @@ def outcome(operator: StreamOperator, steps: Any, inputs: int) -> tuple[list[Any
 
 @pytest.mark.parametrize("kind", GENERAL)
 @given(STEPS)
-def test_windows_give_what_they_give_of_lists_and_what_comes_meanwhile_waits(kind: str, steps: Any) -> None:
+def test_windows_give_what_they_give_of_lists_and_what_comes_meanwhile_waits(
+    kind: str, steps: Any
+) -> None:
     assert outcome(GENERAL[kind](True), steps, 1) == outcome(GENERAL[kind](False), steps, 1)
 
 
 @pytest.mark.parametrize("kind", JOINS)
 @given(STEPS)
-def test_joins_give_what_they_give_of_lists_and_what_comes_meanwhile_waits(kind: str, steps: Any) -> None:
+def test_joins_give_what_they_give_of_lists_and_what_comes_meanwhile_waits(
+    kind: str, steps: Any
+) -> None:
     assert outcome(JOINS[kind](True), steps, 2) == outcome(JOINS[kind](False), steps, 2)
 
 
@@ -129,11 +158,21 @@ class EndlessAlone(Endless):
 
 LATE = [("a", 12), ("a", 1), ("a", 2)]
 ENDLESS: dict[str, Callable[[Endless], StreamOperator]] = {
-    "count": lambda function: WindowOperator(FIRST, GlobalWindows(), CountTrigger(1), window_function=function),
-    "evictor": lambda function: WindowOperator(FIRST, TUMBLING, EventTimeTrigger(), CountEvictor(2), None, function, 20),
-    "late": lambda function: WindowOperator(FIRST, TUMBLING, window_function=function, allowed_lateness=20),
-    "late session": lambda function: WindowOperator(FIRST, SESSIONS, window_function=function, allowed_lateness=20),
-    "slices": lambda function: row_windows(FIRST, Slicing(10, 10, 0), True, "max", 1, None, function, 20),
+    "count": lambda function: WindowOperator(
+        FIRST, GlobalWindows(), CountTrigger(1), window_function=function
+    ),
+    "evictor": lambda function: WindowOperator(
+        FIRST, TUMBLING, EventTimeTrigger(), CountEvictor(2), None, function, 20
+    ),
+    "late": lambda function: WindowOperator(
+        FIRST, TUMBLING, window_function=function, allowed_lateness=20
+    ),
+    "late session": lambda function: WindowOperator(
+        FIRST, SESSIONS, window_function=function, allowed_lateness=20
+    ),
+    "slices": lambda function: row_windows(
+        FIRST, Slicing(10, 10, 0), True, "max", 1, None, function, 20
+    ),
     "join": lambda function: WindowJoinOperator(function, FIRST, FIRST, TUMBLING, 20, flat=True),
     "co-group": lambda function: WindowCoGroupOperator(function, FIRST, FIRST, TUMBLING, 20),
 }
@@ -141,7 +180,9 @@ ENDLESS: dict[str, Callable[[Endless], StreamOperator]] = {
 
 @pytest.mark.finding("first-use 12")
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_an_endless_function_is_asked_for_a_batch_at_a_time_and_closed_with_its_task(kind: str) -> None:
+def test_an_endless_function_is_asked_for_a_batch_at_a_time_and_closed_with_its_task(
+    kind: str,
+) -> None:
     function = EndlessAlone()
     inputs = 2 if kind in ("join", "co-group") else 1
     harness = ChainHarness(linear(ENDLESS[kind](function), inputs=inputs))
@@ -158,7 +199,11 @@ def test_an_endless_function_is_asked_for_a_batch_at_a_time_and_closed_with_its_
 
 
 def test_a_join_of_one_result_for_each_pair_parks_too_where_there_are_very_many_pairs() -> None:
-    harness = ChainHarness(linear(WindowJoinOperator(lambda one, other: (one, other), FIRST, FIRST, TUMBLING), inputs=2))
+    harness = ChainHarness(
+        linear(
+            WindowJoinOperator(lambda one, other: (one, other), FIRST, FIRST, TUMBLING), inputs=2
+        )
+    )
     for side in range(2):
         harness.chain.batch_inputs()[side](RowBatch([("a", 1)] * 200, [1] * 200))
     harness.chain.control(Watermark(9))
@@ -177,14 +222,20 @@ def test_slices_of_very_many_keys_go_on_a_batch_at_a_time() -> None:
     assert len(harness.output) == 100
 
 
-@pytest.mark.parametrize("operator", [
-    lambda kept: WindowOperator(FIRST, TUMBLING, contents=kept),
-    lambda kept: WindowOperator(FIRST, TUMBLING, CountTrigger(2), contents=kept),
-    lambda kept: WindowOperator(FIRST, SESSIONS, contents=kept),
-    lambda kept: WindowOperator(FIRST, SESSIONS, CountTrigger(2), contents=kept),
-    lambda kept: row_windows(FIRST, Slicing(10, 10, 0), True, "reduce", None, kept.function),
-], ids=["tumbling", "counted", "sessions", "counted sessions", "slices"])
-def test_none_is_a_value_that_windows_keep_and_give(operator: Callable[[Any], StreamOperator]) -> None:
+@pytest.mark.parametrize(
+    "operator",
+    [
+        lambda kept: WindowOperator(FIRST, TUMBLING, contents=kept),
+        lambda kept: WindowOperator(FIRST, TUMBLING, CountTrigger(2), contents=kept),
+        lambda kept: WindowOperator(FIRST, SESSIONS, contents=kept),
+        lambda kept: WindowOperator(FIRST, SESSIONS, CountTrigger(2), contents=kept),
+        lambda kept: row_windows(FIRST, Slicing(10, 10, 0), True, "reduce", None, kept.function),
+    ],
+    ids=["tumbling", "counted", "sessions", "counted sessions", "slices"],
+)
+def test_none_is_a_value_that_windows_keep_and_give(
+    operator: Callable[[Any], StreamOperator],
+) -> None:
     seen: list[Any] = []
 
     def reduce(one: Any, other: Any) -> None:

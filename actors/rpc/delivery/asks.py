@@ -17,8 +17,8 @@ from flinkpy.core.ids import FencingToken
 
 
 class PendingAsk(NamedTuple):
-    """One ask without an answer yet. Its future is completed in the main thread of ``caller``, or in any thread if
-    that is None."""
+    """One ask without an answer yet. Its future is completed in the main thread of ``caller``, or
+    in any thread if that is None."""
 
     future: Future[Any]
     caller: MainThread | None
@@ -27,23 +27,33 @@ class PendingAsk(NamedTuple):
 
 
 class PendingAsks:
-    """The open asks of one service. All have the same timeout, so their deadlines form a queue and one timer serves them all.
+    """The open asks of one service. All have the same timeout, so their deadlines form a queue and
+    one timer serves them all.
 
-    ``finish`` is called once for each ask, with its value or error: answers that come late or twice are ignored.
-    """
+    ``finish`` is called once for each ask, with its value or error: answers that come late or twice
+    are ignored."""
 
     def __init__(
-        self, clock: Clock, timeout_s: float, schedule: Callable[[float, Callable[[], object]], Cancellable],
-        finish: Callable[[PendingAsk, Any, BaseException | None], None], request_ids: itertools.count[int] | None = None,
+        self,
+        clock: Clock,
+        timeout_s: float,
+        schedule: Callable[[float, Callable[[], object]], Cancellable],
+        finish: Callable[[PendingAsk, Any, BaseException | None], None],
+        request_ids: itertools.count[int] | None = None,
     ) -> None:
-        self._clock, self._timeout_s, self._schedule, self._finish = clock, timeout_s, schedule, finish
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._schedule = schedule
+        self._finish = finish
         self._request_ids = request_ids if request_ids is not None else itertools.count(1)
         self._open: dict[int, PendingAsk] = {}
-        self._deadlines: deque[tuple[float, int]] = deque()  # ids only: an answered ask must not keep its answer alive until the deadline
+        # ids only: an answered ask must not keep its answer alive until the deadline
+        self._deadlines: deque[tuple[float, int]] = deque()
         self._armed = False
         self._lock = threading.Lock()
         self.closed: str | None = None  # why no more asks are sent
-        self._ended: RpcError | None = None  # what all are told then, if the process has ended by itself
+        # what all are told then, if the process has ended by itself
+        self._ended: RpcError | None = None
 
     def __len__(self) -> int:
         return len(self._open)
@@ -104,11 +114,18 @@ class PendingAsks:
         with self._lock:
             while self._deadlines and self._deadlines[0][0] <= now:
                 overdue.append(self._deadlines.popleft()[1])
-            self._armed = False  # before looking again, so that an ask opened meanwhile arms the timer or is seen below
+            # before looking again, so that an ask opened meanwhile arms the timer or is seen below
+            self._armed = False
         for request_id in overdue:
             ask = self._open.get(request_id)
             if ask is not None:
-                self.answer(request_id, None, RpcTimeoutError(f"{ask.method} at {ask.address}: no answer within {self._timeout_s:g} s"))
+                self.answer(
+                    request_id,
+                    None,
+                    RpcTimeoutError(
+                        f"{ask.method} at {ask.address}: no answer within {self._timeout_s:g} s"
+                    ),
+                )
         if self._deadlines:
             self._arm()
 
@@ -116,19 +133,38 @@ class PendingAsks:
 class RpcLine:
     """Carries the calls of a gateway: from one caller to one endpoint, under one token.
 
-    ``transmit(process, request)`` sends a request to another process, and answers come back through ``asks``.
-    ``sender`` is the name of this process.
-    """
+    ``transmit(process, request)`` sends a request to another process, and answers come back through
+    ``asks``. ``sender`` is the name of this process."""
 
-    __slots__ = ("_asks", "_sender", "_transmit", "address", "caller", "endpoint", "process", "token")
+    __slots__ = (
+        "_asks",
+        "_sender",
+        "_transmit",
+        "address",
+        "caller",
+        "endpoint",
+        "process",
+        "token",
+    )
 
-    def __init__(self, asks: PendingAsks, transmit: Callable[[str, Request], None], sender: str, caller: MainThread | None, address: str,
-                 token: FencingToken | None) -> None:
+    def __init__(
+        self,
+        asks: PendingAsks,
+        transmit: Callable[[str, Request], None],
+        sender: str,
+        caller: MainThread | None,
+        address: str,
+        token: FencingToken | None,
+    ) -> None:
         process, _, endpoint = address.rpartition("/")
         if not process or not endpoint:
             raise EngineError(f"{address!r} is no address; write process/endpoint")
-        self._asks, self._transmit, self._sender = asks, transmit, sender
-        self.caller, self.address, self.token = caller, address, token
+        self._asks = asks
+        self._transmit = transmit
+        self._sender = sender
+        self.caller = caller
+        self.address = address
+        self.token = token
         self.process, self.endpoint = process, endpoint
 
     def tell(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -140,7 +176,10 @@ class RpcLine:
             return Future.failed(asks.refusal(f"{method} at {self.address} not sent"))
         request_id, future = asks.open(self.caller, self.address, method)
         try:
-            self._transmit(self.process, RpcInvocation(self.endpoint, method, args, kwargs, self.token, request_id))
+            self._transmit(
+                self.process,
+                RpcInvocation(self.endpoint, method, args, kwargs, self.token, request_id),
+            )
         except BaseException:
             asks.drop_unsent(request_id)
             raise
@@ -152,5 +191,8 @@ class RpcLine:
         if asks.closed is not None:
             return Future.failed(asks.refusal(f"no connection to {self.address}"))
         request_id, future = asks.open(self.caller, self.address, "handshake")
-        self._transmit(self.process, Handshake(self.endpoint, gateway, PROTOCOL_VERSION, request_id, self._sender))
+        self._transmit(
+            self.process,
+            Handshake(self.endpoint, gateway, PROTOCOL_VERSION, request_id, self._sender),
+        )
         return future

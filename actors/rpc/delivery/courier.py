@@ -1,9 +1,10 @@
-"""Courier: delivers something over a network that loses, delays and doubles messages, one batch at a time.
+"""Courier: delivers something over a network that loses, delays and doubles messages, one batch at
+a time.
 
-A batch is collected when it is sent, so whatever becomes due while one is under way goes with the next: a busy
-courier sends large batches, an idle one sends at once, and batches arrive in order. A batch that failed is collected
-anew after a pause. Its first copy may have arrived nevertheless, so the receiver must accept a message twice.
-"""
+A batch is collected when it is sent, so whatever becomes due while one is under way goes with the
+next: a busy courier sends large batches, an idle one sends at once, and batches arrive in order. A
+batch that failed is collected anew after a pause. Its first copy may have arrived nevertheless, so
+the receiver must accept a message twice."""
 
 from __future__ import annotations
 
@@ -21,15 +22,23 @@ Schedule = Callable[[float, Callable[[], None]], Cancellable]
 
 
 class Courier(Generic[B, A]):
-    """``collect()`` returns what is due now, or None; ``send(batch)`` asks; ``on_answer(batch, answer)`` or
-    ``on_failure(error)`` is called when the call is answered or has failed."""
+    """``collect()`` returns what is due now, or None; ``send(batch)`` asks; ``on_answer(batch,
+    answer)`` or ``on_failure(error)`` is called when the call is answered or has failed."""
 
     def __init__(
-        self, schedule: Schedule, retry_s: float, collect: Callable[[], B | None], send: Callable[[B], Future[A]],
-        on_answer: Callable[[B, A], None], on_failure: Callable[[BaseException], None] = lambda error: None,
+        self,
+        schedule: Schedule,
+        retry_s: float,
+        collect: Callable[[], B | None],
+        send: Callable[[B], Future[A]],
+        on_answer: Callable[[B, A], None],
+        on_failure: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
         self._schedule, self._retry_s = schedule, retry_s
-        self._collect, self._send, self._on_answer, self._on_failure = collect, send, on_answer, on_failure
+        self._collect = collect
+        self._send = send
+        self._on_answer = on_answer
+        self._on_failure = on_failure
         self._under_way = False
         self._closed = False
 
@@ -68,13 +77,20 @@ T = TypeVar("T")
 
 
 class EventSender(Generic[T]):
-    """Sends numbered events so that the other side sees each once, in order, whatever the network does (see :class:`EventReceiver`)."""
+    """Sends numbered events so that the other side sees each once, in order, whatever the network
+    does (see :class:`EventReceiver`)."""
 
-    def __init__(self, schedule: Schedule, retry_s: float, send: Callable[[int, tuple[T, ...]], Future[None]]) -> None:
+    def __init__(
+        self, schedule: Schedule, retry_s: float, send: Callable[[int, tuple[T, ...]], Future[None]]
+    ) -> None:
         self._first = 0
         self._waiting: list[T] = []
         self._courier: Courier[tuple[T, ...], None] = Courier(
-            schedule, retry_s, lambda: tuple(self._waiting) or None, lambda events: send(self._first, events), self._arrived,
+            schedule,
+            retry_s,
+            lambda: tuple(self._waiting) or None,
+            lambda events: send(self._first, events),
+            self._arrived,
         )
 
     def send(self, event: T) -> None:
@@ -100,8 +116,8 @@ class EventReceiver(Generic[T]):
         self._next = 0
 
     def fresh(self, first: int, events: tuple[T, ...]) -> tuple[T, ...]:
-        """Returns the events not seen before. There are no gaps: the sender sends the next batch only when the last
-        one was answered."""
-        new = events[max(0, self._next - first):]
+        """Returns the events not seen before. There are no gaps: the sender sends the next batch
+        only when the last one was answered."""
+        new = events[max(0, self._next - first) :]
         self._next = max(self._next, first + len(events))
         return new

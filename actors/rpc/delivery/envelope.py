@@ -1,4 +1,5 @@
-"""What travels between endpoints: calls, their answers, the handshake that opens a connection, and the control messages.
+"""What travels between endpoints: calls, their answers, the handshake that opens a connection, and
+the control messages.
 
 They are tuples, not dataclasses: a simulated cluster makes hundreds of thousands of them.
 """
@@ -14,7 +15,8 @@ PROTOCOL_VERSION = 1
 
 
 class Control(Enum):
-    """What a service commands an endpoint that it hosts; each is one transition in the endpoint's lifecycle."""
+    """What a service commands an endpoint that it hosts; each is one transition in the endpoint's
+    lifecycle."""
 
     START = "START"
     STOP = "STOP"
@@ -33,8 +35,8 @@ class RpcInvocation(NamedTuple):
 
 
 class RpcAnswer(NamedTuple):
-    """The value or the error of one ask. The traceback travels beside the error, because pickling may drop the
-    error's extra attributes."""
+    """The value or the error of one ask. The traceback travels beside the error, because pickling
+    may drop the error's extra attributes."""
 
     request_id: int
     value: Any = None

@@ -1,9 +1,8 @@
-"""Puts numbered messages back in order where the transport keeps none (concurrent calls to a Ray actor may overtake
-each other).
+"""Puts numbered messages back in order where the transport keeps none (concurrent calls to a Ray
+actor may overtake each other).
 
-It has no timer of its own. A number that never comes (its call was lost, and the sender lives on) must not hold up
-the rest for ever: after a while the caller calls :meth:`give_up_gap`.
-"""
+It has no timer of its own. A number that never comes (its call was lost, and the sender lives on)
+must not hold up the rest for ever: after a while the caller calls :meth:`give_up_gap`."""
 
 from __future__ import annotations
 
@@ -36,8 +35,8 @@ class Sequencer(Generic[T]):
         return self._next
 
     def accept(self, number: int, message: T) -> list[T]:
-        """Returns the messages that are in order now. A message whose gap was given up is late, but is still
-        returned."""
+        """Returns the messages that are in order now. A message whose gap was given up is late, but
+        is still returned."""
         if number < self._next:
             return [message]
         self._early[number] = message

@@ -1,1 +1,2 @@
-"""The RPC service of simulated processes: virtual time, and a network that loses, delays and doubles."""
+"""The RPC service of simulated processes: virtual time, and a network that loses, delays and
+doubles."""

@@ -1,9 +1,9 @@
-"""One queue of events with virtual time: everything happens here, in an order that only the seed decides.
+"""One queue of events with virtual time: everything happens here, in an order that only the seed
+decides.
 
-An event belongs to a *place* (one endpoint's main thread, or a process outside of any) and does not run when that
-place is gone. Time jumps from event to event; nothing waits. A hook is called after each event, and a digest over all
-events tells whether two runs were the same.
-"""
+An event belongs to a *place* (one endpoint's main thread, or a process outside of any) and does not
+run when that place is gone. Time jumps from event to event; nothing waits. A hook is called after
+each event, and a digest over all events tells whether two runs were the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Place(Protocol):
     alive: bool
 
     def escaped(self, error: Exception) -> bool:
-        """Called with an error that escaped from an event of this place. Returns True when it is handled."""
+        """Called with an error that escaped from an event of this place. Returns True when it is
+        handled."""
         ...
 
 
@@ -44,8 +45,8 @@ class Event:
 
 
 class SimulationError(EngineError):
-    """An event raised: a bug. The message has the seed that repeats the run and the events that led to it. The cause
-    is chained."""
+    """An event raised: a bug. The message has the seed that repeats the run and the events that led
+    to it. The cause is chained."""
 
 
 class SimulatedClock:
@@ -67,7 +68,8 @@ class SimulatedClock:
 
 
 class Simulation:
-    """The queue. ``after_event`` is called after each event, for invariants; ``random`` is the only source of randomness.
+    """The queue. ``after_event`` is called after each event, for invariants; ``random`` is the only
+    source of randomness.
 
     >>> simulation = Simulation(seed=1); seen = []
     >>> _ = simulation.schedule(5.0, lambda: seen.append(simulation.now)); simulation.run_for(60); seen
@@ -88,23 +90,34 @@ class Simulation:
         self._digest = 0
         self._last: deque[tuple[float, str]] = deque(maxlen=self.REMEMBERED)
 
-    def schedule(self, delay_s: float, action: Callable[[], object], label: str = "", place: Place | None = None) -> Event:
-        """Runs the action in ``delay_s`` virtual seconds; actions for the same time run in the order in which they
-        were scheduled."""
+    def schedule(
+        self,
+        delay_s: float,
+        action: Callable[[], object],
+        label: str = "",
+        place: Place | None = None,
+    ) -> Event:
+        """Runs the action in ``delay_s`` virtual seconds; actions for the same time run in the
+        order in which they were scheduled."""
         return self.schedule_at(self.now + delay_s, action, label, place)
 
-    def schedule_at(self, time: float, action: Callable[[], object], label: str = "", place: Place | None = None) -> Event:
+    def schedule_at(
+        self, time: float, action: Callable[[], object], label: str = "", place: Place | None = None
+    ) -> Event:
         if time < self.now:
-            raise EngineError(f"{label or 'event'}: time does not go back (from {self.now} s to {time} s)")
+            raise EngineError(
+                f"{label or 'event'}: time does not go back (from {self.now} s to {time} s)"
+            )
         event = Event(place, action, label)
         self._sequence += 1
         heapq.heappush(self._queue, (time, self._sequence, event))
         return event
 
-    # -- running ---------------------------------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """Runs the next event. Returns False when there is none. Raises SimulationError when the event raises."""
+        """Runs the next event. Returns False when there is none. Raises SimulationError when the
+        event raises."""
         if self._next_time() is None:
             return False
         self._happen()
@@ -115,7 +128,9 @@ class Simulation:
         action, event.action = event.action, None
         assert action is not None
         self.events += 1
-        self._digest = zlib.crc32(event.label.encode(), self._digest ^ (hash(self.now) & 0xFFFFFFFF))
+        self._digest = zlib.crc32(
+            event.label.encode(), self._digest ^ (hash(self.now) & 0xFFFFFFFF)
+        )
         self._last.append((self.now, event.label))
         self.run_at(event.place, action)
         if self.after_event is not None:
@@ -141,10 +156,14 @@ class Simulation:
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> SimulationError:
-        return SimulationError(f"seed {self.seed}, event {self.events} at {self.now:.6f} s raised {error!r}; the last events were\n{self.story()}")
+        return SimulationError(
+            f"seed {self.seed}, event {self.events} at {self.now:.6f} s raised {error!r}; the "
+            f"last events were\n{self.story()}"
+        )
 
     def _next_time(self) -> float | None:
-        """Returns the time of the next event that was not cancelled and whose place still exists."""
+        """Returns the time of the next event that was not cancelled and whose place still
+        exists."""
         queue = self._queue
         while queue:
             event = queue[0][2]
@@ -154,8 +173,8 @@ class Simulation:
         return None
 
     def run_until(self, condition: Callable[[], bool], max_time_s: float = 3600.0) -> bool:
-        """Runs events until the condition holds. Returns False when it does not within ``max_time_s`` of virtual
-        time, or no event is left."""
+        """Runs events until the condition holds. Returns False when it does not within
+        ``max_time_s`` of virtual time, or no event is left."""
         end = self.now + max_time_s
         while not condition():
             due = self._next_time()
@@ -172,16 +191,16 @@ class Simulation:
         self.now = end
 
     def result(self, future: Future[T], max_time_s: float = 3600.0) -> T:
-        """Runs until the future is done and returns its value or raises its error; RpcTimeoutError when it stays
-        open."""
+        """Runs until the future is done and returns its value or raises its error; RpcTimeoutError
+        when it stays open."""
         self.run_until(lambda: future.done, max_time_s)
         return future.result(timeout=0)
 
-    # -- telling -----------------------------------------------------------------------------------------------------------------
+    # -- telling -----------------------------------------------------------------------------------
 
     def trace_digest(self) -> str:
-        """Returns a digest that is the same for two runs if and only if (chance aside) the same events happened at
-        the same times."""
+        """Returns a digest that is the same for two runs if and only if (chance aside) the same
+        events happened at the same times."""
         return f"{self.events}-{self._digest:08x}"
 
     @property
@@ -194,4 +213,7 @@ class Simulation:
         return "\n".join(f"  {time:12.6f}  {label}" for time, label in self._last)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} seed {self.seed}: {self.now:.3f} s, {self.events} events, {len(self._queue)} to come>"
+        return (
+            f"<{type(self).__name__} seed {self.seed}: {self.now:.3f} s, {self.events} "
+            f"events, {len(self._queue)} to come>"
+        )

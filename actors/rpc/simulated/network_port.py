@@ -1,4 +1,5 @@
-"""What a simulated process and its network need of each other, so that neither module imports the other."""
+"""What a simulated process and its network need of each other, so that neither module imports the
+other."""
 
 from __future__ import annotations
 
@@ -49,8 +50,11 @@ class ProcessNetwork(Simulation, ABC):
         """Returns how long, in virtual seconds, the next function run in the background takes."""
 
     @abstractmethod
-    def watch(self, caller: HostedEndpoint, process: str, on_death: Callable[[str], object]) -> Cancellable:
-        """Calls ``on_death(reason)`` in the caller's main thread when the process is known to be dead."""
+    def watch(
+        self, caller: HostedEndpoint, process: str, on_death: Callable[[str], object]
+    ) -> Cancellable:
+        """Calls ``on_death(reason)`` in the caller's main thread when the process is known to be
+        dead."""
 
     @abstractmethod
     def leave(self, process: SimulatedProcess) -> None:

@@ -1,7 +1,8 @@
-"""The RpcService of simulated processes, all on one :class:`SimulatedNetwork`. Endpoints cannot tell it from threads or Ray.
+"""The RpcService of simulated processes, all on one :class:`SimulatedNetwork`. Endpoints cannot
+tell it from threads or Ray.
 
-An event belongs to the endpoint or process it runs in, so the events of a crashed process do not run.
-"""
+An event belongs to the endpoint or process it runs in, so the events of a crashed process do not
+run."""
 
 from __future__ import annotations
 
@@ -34,7 +35,12 @@ class SimulatedHost(EndpointHost):
         self._early: list[tuple[Callable[[], object], str]] = []  # actions that came before START
         self._refusals: dict[Callable[[], object], Callable[[], object]] = {}
 
-    def execute(self, action: Callable[[], object], description: str = "", on_refused: Callable[[Exception], object] | None = None) -> None:
+    def execute(
+        self,
+        action: Callable[[], object],
+        description: str = "",
+        on_refused: Callable[[Exception], object] | None = None,
+    ) -> None:
         if on_refused is not None:
             action = self._to_refuse(action, description, on_refused)
         if self.endpoint.lifecycle.state is EndpointState.CREATED:
@@ -44,7 +50,12 @@ class SimulatedHost(EndpointHost):
         elif on_refused is not None and self._process.alive:
             on_refused(self.refusal(f"{description} dropped"))
 
-    def _to_refuse(self, action: Callable[[], object], description: str, on_refused: Callable[[Exception], object]) -> Callable[[], object]:
+    def _to_refuse(
+        self,
+        action: Callable[[], object],
+        description: str,
+        on_refused: Callable[[Exception], object],
+    ) -> Callable[[], object]:
         """Remembers to call ``on_refused`` if the endpoint ends before the action has run."""
 
         def run() -> None:
@@ -63,8 +74,15 @@ class SimulatedHost(EndpointHost):
         return self._network.current is self
 
     def assert_here(self) -> None:
-        if self._network.current is not self and self.endpoint.lifecycle.state is not EndpointState.CREATED:
-            raise EngineError(f"{self.address}: called from {self._network.current or 'outside of the simulation'}, not in its main thread")
+        if (
+            self._network.current is not self
+            and self.endpoint.lifecycle.state is not EndpointState.CREATED
+        ):
+            raise EngineError(
+                f"{self.address}: called from "
+                f"{self._network.current or 'outside of the simulation'}, not in its main "
+                "thread"
+            )
 
     def deliver(self, call: RpcInvocation, reply: Reply | None) -> None:
         self._network.run_at(self, partial(self.carry_out, call, reply))
@@ -91,25 +109,34 @@ class SimulatedHost(EndpointHost):
 class SimulatedRpcService(BaseRpcService):
     """One process of a :class:`SimulatedNetwork`, created by its ``service(name)``.
 
-    An error that escapes from a main thread ends the run with a SimulationError, unless ``on_fatal`` takes it.
-    """
+    An error that escapes from a main thread ends the run with a SimulationError, unless
+    ``on_fatal`` takes it."""
 
-    def __init__(self, network: ProcessNetwork, process: str, config: RpcConfig, on_fatal: OnFatal | None) -> None:
+    def __init__(
+        self, network: ProcessNetwork, process: str, config: RpcConfig, on_fatal: OnFatal | None
+    ) -> None:
         self.network = network
         self.alive = True
         self.watches: list[Watch] = []  # of other processes, on the end of this one
         self._stopped: Future[None] | None = None
-        super().__init__(process, network.clock, IdFactory(network.random.getrandbits(64)), config, on_fatal, network.request_ids)
+        super().__init__(
+            process,
+            network.clock,
+            IdFactory(network.random.getrandbits(64)),
+            config,
+            on_fatal,
+            network.request_ids,
+        )
 
     def make_host(self, endpoint: HostedEndpoint) -> EndpointHost:
         return SimulatedHost(self, endpoint)
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
-        """Schedules an action of the process, not of an endpoint (such as a simulated task's): it dies with the
-        process."""
+        """Schedules an action of the process, not of an endpoint (such as a simulated task's): it
+        dies with the process."""
         return self.network.schedule(delay_s, action, f"{self.process} timer", self)
 
-    # -- in and out ------------------------------------------------------------------------------------------------------------
+    # -- in and out --------------------------------------------------------------------------------
 
     def transmit(self, process: str, request: Request) -> None:
         self.network.send(self, process, request)
@@ -123,13 +150,19 @@ class SimulatedRpcService(BaseRpcService):
         else:
             self.receive(message, partial(self._answer, sender, message.request_id))
 
-    def _answer(self, sender: str, request_id: int, value: object, error: BaseException | None) -> None:
+    def _answer(
+        self, sender: str, request_id: int, value: object, error: BaseException | None
+    ) -> None:
         self.network.send(self, sender, make_answer(request_id, value, error))
 
     def finish(self, ask: PendingAsk, value: object, error: BaseException | None) -> None:
-        """Completes the ask. The current event is the answer's arrival: no other event is needed to get into the
-        caller's main thread."""
-        complete: Callable[[], object] = partial(ask.future.fail, error) if error is not None else partial(ask.future.complete, value)
+        """Completes the ask. The current event is the answer's arrival: no other event is needed to
+        get into the caller's main thread."""
+        complete: Callable[[], object] = (
+            partial(ask.future.fail, error)
+            if error is not None
+            else partial(ask.future.complete, value)
+        )
         if ask.caller is None:
             complete()
         elif isinstance(ask.caller, SimulatedHost) and ask.caller.alive:
@@ -145,13 +178,17 @@ class SimulatedRpcService(BaseRpcService):
                 outcome = Future.failed(error)
             caller.main_thread.execute(partial(outcome.forward_to, future), "background result")
 
-        self.network.schedule(self.network.background_delay(), run, f"{self.process} background", self)
+        self.network.schedule(
+            self.network.background_delay(), run, f"{self.process} background", self
+        )
         return future
 
-    def watch(self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(
+        self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]
+    ) -> Cancellable:
         return self.network.watch(caller, address.rpartition("/")[0], on_death)
 
-    # -- the end -----------------------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def stop(self) -> Future[None]:
         if self._stopped is None:

@@ -1,13 +1,13 @@
-"""A network of simulated processes that loses, delays, doubles and reorders messages, and can be cut; and processes that crash.
+"""A network of simulated processes that loses, delays, doubles and reorders messages, and can be
+cut; and processes that crash.
 
     network = SimulatedNetwork(seed=7, faults=FaultPlan(drop=0.05))
     service = network.service("jm")          # one process; endpoints are built on it as on any service
     network.run_until(lambda: done, max_time_s=60)
 
-Within a process no message is lost, and messages keep their order. Between two processes they take time, keep their
-order unless the plan reorders them, and are subject to the plan's faults. All randomness comes from the seed: the
-same seed gives the same run, down to ``trace_digest()``.
-"""
+Within a process no message is lost, and messages keep their order. Between two processes they take
+time, keep their order unless the plan reorders them, and are subject to the plan's faults. All
+randomness comes from the seed: the same seed gives the same run, down to ``trace_digest()``."""
 
 from __future__ import annotations
 
@@ -28,19 +28,22 @@ from flinkpy.core.options.engine import RpcConfig
 
 @dataclass(frozen=True)
 class FaultPlan:
-    """What the network does to messages between processes. Probabilities are per message, times in seconds of virtual time.
+    """What the network does to messages between processes. Probabilities are per message, times in
+    seconds of virtual time.
 
-    The faults (all but the plain delay) end at ``until_s``, if it is set, so that a run can reach its end.
-    """
+    The faults (all but the plain delay) end at ``until_s``, if it is set, so that a run can reach
+    its end."""
 
     min_delay_s: float = 0.0002
     max_delay_s: float = 0.002
     drop: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0  # such a message may overtake others and be overtaken
-    late: float = 0.0  # such a message takes up to late_s; those behind it wait, unless it is reordered
+    # such a message takes up to late_s; those behind it wait, unless it is reordered
+    late: float = 0.0
     late_s: float = 5.0
-    # How likely the watchers of a process are notified of its crash; otherwise they only notice its silence
+    # How likely the watchers of a process are notified of its crash; otherwise they only notice its
+    # silence
     crash_noticed: float = 1.0
     notice_delay_s: float = 0.05
     background_s: float = 0.01  # how long a function run in the background takes at most
@@ -63,13 +66,22 @@ class NetworkStatistics:
 
 
 class SimulatedNetwork(ProcessNetwork):
-    """The event queue with processes on it. With ``pickle_messages``, messages between processes are pickled, as on
-    Ray; else passed by reference."""
+    """The event queue with processes on it. With ``pickle_messages``, messages between processes
+    are pickled, as on Ray; else passed by reference."""
 
-    def __init__(self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, config: RpcConfig = RpcConfig(), pickle_messages: bool = False,  # noqa: B008
-                 after_event: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        faults: FaultPlan = FaultPlan(),
+        *,
+        config: RpcConfig = RpcConfig(),  # noqa: B008
+        pickle_messages: bool = False,
+        after_event: Callable[[], object] | None = None,
+    ) -> None:
         super().__init__(seed, after_event)
-        self.faults, self.config, self.pickle_messages = faults, config, pickle_messages
+        self.faults = faults
+        self.config = config
+        self.pickle_messages = pickle_messages
         # Shared by all processes: an answer to a crashed one finds no ask of its successor
         self.request_ids = itertools.count(1)
         self._processes: dict[str, SimulatedRpcService] = {}
@@ -78,14 +90,18 @@ class SimulatedNetwork(ProcessNetwork):
         self._last_arrival: dict[tuple[str, str], float] = {}
         self._sent = self._delivered = self._dropped = self._duplicated = self._lost_in_cut = 0
 
-    # -- processes -------------------------------------------------------------------------------------------------------------
+    # -- processes ---------------------------------------------------------------------------------
 
-    def service(self, process: str, on_fatal: OnFatal | None = None, config: RpcConfig | None = None) -> SimulatedRpcService:
+    def service(
+        self, process: str, on_fatal: OnFatal | None = None, config: RpcConfig | None = None
+    ) -> SimulatedRpcService:
         """Creates a process; the name of a crashed or stopped one may be used again."""
         if process in self._processes:
             raise EngineError(f"there is a process {process} already")
         self._silent.discard(process)
-        service = self._processes[process] = SimulatedRpcService(self, process, config or self.config, on_fatal)
+        service = self._processes[process] = SimulatedRpcService(
+            self, process, config or self.config, on_fatal
+        )
         return service
 
     @property
@@ -93,8 +109,8 @@ class SimulatedNetwork(ProcessNetwork):
         return tuple(self._processes)
 
     def crash(self, process: str, noticed: bool | None = None) -> None:
-        """Ends the process, with its endpoints, their mail and timers. Whether its watchers are notified depends on
-        the plan, or on ``noticed``."""
+        """Ends the process, with its endpoints, their mail and timers. Whether its watchers are
+        notified depends on the plan, or on ``noticed``."""
         crashed = self._processes.pop(process, None)
         if crashed is None:
             raise EngineError(f"there is no process {process} to crash")
@@ -113,7 +129,9 @@ class SimulatedNetwork(ProcessNetwork):
             del self._processes[process.process]
         self._tell_death(process, f"process {process.process} has stopped")
 
-    def watch(self, caller: HostedEndpoint, process: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(
+        self, caller: HostedEndpoint, process: str, on_death: Callable[[str], object]
+    ) -> Cancellable:
         watched = self._processes.get(process)
         watch = Watch(watched.watches if watched is not None else [], caller, on_death)
         if watched is None and process not in self._silent:
@@ -126,21 +144,32 @@ class SimulatedNetwork(ProcessNetwork):
                 watch.report(reason)
         prefix = f"{gone.process}/"
         for service in list(self._processes.values()):
-            if gone.process not in self._processes and (gone.process, service.process) not in self._cuts:
+            if (
+                gone.process not in self._processes
+                and (gone.process, service.process) not in self._cuts
+            ):
                 service.asks.fail(
-                    lambda ask: RecipientUnreachableError(f"{ask.method} at {ask.address}: {reason}") if ask.address.startswith(prefix) else None
+                    lambda ask: (
+                        RecipientUnreachableError(f"{ask.method} at {ask.address}: {reason}")
+                        if ask.address.startswith(prefix)
+                        else None
+                    )
                 )
 
-    # -- cuts --------------------------------------------------------------------------------------------------------------------
+    # -- cuts --------------------------------------------------------------------------------------
 
-    def partition(self, these: str | Iterable[str], those: str | Iterable[str], both_ways: bool = True) -> None:
+    def partition(
+        self, these: str | Iterable[str], those: str | Iterable[str], both_ways: bool = True
+    ) -> None:
         """From now on no message gets from these processes to those (nor back)."""
         for one, other in itertools.product(_names(these), _names(those)):
             self._cuts.add((one, other))
             if both_ways:
                 self._cuts.add((other, one))
 
-    def heal(self, these: str | Iterable[str] | None = None, those: str | Iterable[str] | None = None) -> None:
+    def heal(
+        self, these: str | Iterable[str] | None = None, those: str | Iterable[str] | None = None
+    ) -> None:
         """Ends the cuts between these and those, both ways; without arguments all cuts."""
         if these is None or those is None:
             self._cuts.clear()
@@ -148,7 +177,7 @@ class SimulatedNetwork(ProcessNetwork):
         for one, other in itertools.product(_names(these), _names(those)):
             self._cuts -= {(one, other), (other, one)}
 
-    # -- messages ----------------------------------------------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------------------------------------
 
     def send(self, source: SimulatedProcess, process: str, message: Message) -> None:
         """Sends the message; here it is decided what happens to it."""
@@ -165,9 +194,13 @@ class SimulatedNetwork(ProcessNetwork):
         elif target is None:
             self._bounce(source, process, message)
         else:
-            self._travel(source, target, unpack(pack(message)) if self.pickle_messages else message, label)
+            self._travel(
+                source, target, unpack(pack(message)) if self.pickle_messages else message, label
+            )
 
-    def _travel(self, source: SimulatedProcess, target: SimulatedProcess, message: Message, label: str) -> None:
+    def _travel(
+        self, source: SimulatedProcess, target: SimulatedProcess, message: Message, label: str
+    ) -> None:
         plan, chance = self.faults, self.random.random
         delay = plan.min_delay_s + (plan.max_delay_s - plan.min_delay_s) * chance()
         in_order = True
@@ -189,7 +222,9 @@ class SimulatedNetwork(ProcessNetwork):
         for _ in range(copies):
             if in_order:
                 arrival = self._last_arrival[pair] = max(arrival, self._last_arrival.get(pair, 0.0))
-            self.schedule_at(arrival, partial(self._arrive, source.process, target, message), label, target)
+            self.schedule_at(
+                arrival, partial(self._arrive, source.process, target, message), label, target
+            )
             arrival += delay * chance()
 
     def _arrive(self, sender: str, target: SimulatedProcess, message: Message) -> None:
@@ -200,18 +235,25 @@ class SimulatedNetwork(ProcessNetwork):
         target.arrive(sender, message)
 
     def _bounce(self, source: SimulatedProcess, process: str, message: Message) -> None:
-        """There is no such process: an ask fails after a moment, unless the process crashed without notice."""
+        """There is no such process: an ask fails after a moment, unless the process crashed without
+        notice."""
         if process in self._silent or isinstance(message, RpcAnswer) or message.request_id is None:
             return
-        error = RecipientUnreachableError(f"there is no process {process}: {describe(message)} not delivered")
+        error = RecipientUnreachableError(
+            f"there is no process {process}: {describe(message)} not delivered"
+        )
         fail = partial(source.asks.answer, message.request_id, None, error)
-        self.schedule(self.faults.max_delay_s, fail, f"{process}>{source.process} nobody there", source)
+        self.schedule(
+            self.faults.max_delay_s, fail, f"{process}>{source.process} nobody there", source
+        )
 
     def background_delay(self) -> float:
         return self.faults.background_s * self.random.random()
 
     def statistics(self) -> NetworkStatistics:
-        return NetworkStatistics(self._sent, self._delivered, self._dropped, self._duplicated, self._lost_in_cut)
+        return NetworkStatistics(
+            self._sent, self._delivered, self._dropped, self._duplicated, self._lost_in_cut
+        )
 
 
 def _names(names: str | Iterable[str]) -> list[str]:

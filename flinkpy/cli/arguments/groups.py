@@ -13,7 +13,8 @@ from flinkpy.cli.tell import tell
 
 
 class Commands(click.Group):
-    """Suggests the nearest command for an unknown one. After Ctrl-C a command ends with a signal's exit code."""
+    """Suggests the nearest command for an unknown one. After Ctrl-C a command ends with a signal's
+    exit code."""
 
     command_class = Command
 
@@ -25,12 +26,16 @@ class Commands(click.Group):
 
             ctx.exit(INTERRUPTED)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1, cutoff=0.4)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             hint = f" To run a program: flinkpy run {args[0]}" if args[0].endswith(".py") else hint
-            hint = " Write: flinkpy run -t ray-application" if args[0] == "run-application" else hint
+            hint = (
+                " Write: flinkpy run -t ray-application" if args[0] == "run-application" else hint
+            )
             raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

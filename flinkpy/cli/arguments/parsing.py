@@ -1,10 +1,11 @@
-"""How arguments are read: as Flink's command line reads them, so that its users' habits and scripts hold.
+"""How arguments are read: as Flink's command line reads them, so that its users' habits and scripts
+hold.
 
-``--par 2`` is ``--parallelism 2`` where no other option begins so. Long names with one dash (``-pyfs``) are options of
-their own, and no ``-p`` with a value behind it. Options of Flink that have no meaning here are declared hidden, and
-say what to write instead. Behind ``-py FILE`` or ``-m MODULE`` the first option that is not known here, and all after
-it, belong to the program, as does all after ``--``.
-"""
+``--par 2`` is ``--parallelism 2`` where no other option begins so. Long names with one dash
+(``-pyfs``) are options of their own, and no ``-p`` with a value behind it. Options of Flink that
+have no meaning here are declared hidden, and say what to write instead. Behind ``-py FILE`` or ``-m
+MODULE`` the first option that is not known here, and all after it, belong to the program, as does
+all after ``--``."""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ _YARN = (
     "-yz",
     "-yD",
 )
-_NO_YARN = "there is no YARN: -t ray-session shares a cluster on Ray, -t ray-application starts one; `flinkpy options` lists what -D sets"
+_NO_YARN = (
+    "there is no YARN: -t ray-session shares a cluster on Ray, -t ray-application starts one; "
+    "`flinkpy options` lists what -D sets"
+)
 
 
 class Command(click.Command):
@@ -97,7 +101,12 @@ class CheckpointFirst(Command):
 
     def _first_argument(self, args: list[str]) -> int:
         """The position of the first that is neither an option nor its value."""
-        with_value = {name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts}
+        with_value = {
+            name
+            for each in self.params
+            if isinstance(each, click.Option) and not each.is_flag
+            for name in each.opts
+        }
         at = 0
         while at < len(args) and args[at].startswith("-"):
             at += 2 if args[at] in with_value else 1
@@ -130,7 +139,8 @@ def refused(*names: str, instead: str, is_flag: bool = False) -> Callable[[F], F
 
 
 def _with_prefix(name: str, options: Mapping[str, click.Option], ctx: click.Context) -> str | None:
-    """The long option that begins so; None if there is none. Raises UsageError if there are several."""
+    """The long option that begins so; None if there is none. Raises UsageError if there are
+    several."""
     if not name.startswith("--") or len(name) == 2:
         return None
     found = {option: each for each, option in options.items() if each.startswith(name)}
@@ -146,7 +156,8 @@ def _is_short(arg: str, options: Mapping[str, click.Option]) -> bool:
 
 
 def _takes_next(arg: str, options: Mapping[str, click.Option]) -> bool:
-    """Whether the next argument is the value of this option, or of the last of these flags in one (``-dp 2``)."""
+    """Whether the next argument is the value of this option, or of the last of these flags in one
+    (``-dp 2``)."""
     name, equals, _ = arg.partition("=")
     option = options.get(name)
     if option is not None:

@@ -79,19 +79,61 @@ class Target(_Choice):
         return super().convert(value, param, ctx)
 
 
-target = click.option("-t", "--target", type=Target(), metavar="TARGET", help=(
-    "Where it runs: embedded (this process), ray-session (a cluster on Ray that is shared; -D cluster.id=NAME names it), ray-application (one of "
-    "its own, that ends with the program), or ray: the latter in a Ray job, else a session."))
-session_target = click.option("-t", "--target", type=Target(), metavar="TARGET", help=(
-    "ray-session, as without it: the session on Ray that -D cluster.id=NAME names."))
-parallelism = click.option("-p", "--parallelism", type=click.IntRange(min=1), metavar="N",
-                           help="Parallelism of operators that set none.")
-definitions = click.option("-D", "definitions", multiple=True, type=DEFINITION, metavar="KEY=VALUE",
-                            help="Set an option; repeatable. `flinkpy options` lists them.")
-conf = click.option("--conf", type=click.Path(path_type=Path), help="The configuration file, or its folder (default: $FLINKPY_CONF_DIR).")
-pyflink = click.option("--pyflink", is_flag=True, help="A program written for PyFlink: `import pyflink` means flinkpy.")
+target = click.option(
+    "-t",
+    "--target",
+    type=Target(),
+    metavar="TARGET",
+    help=(
+        "Where it runs: embedded (this process), ray-session (a cluster on Ray that is "
+        "shared; -D cluster.id=NAME names it), ray-application (one of "
+        "its own, that ends with the program), or ray: the latter in a Ray job, else a session."
+    ),
+)
+session_target = click.option(
+    "-t",
+    "--target",
+    type=Target(),
+    metavar="TARGET",
+    help=("ray-session, as without it: the session on Ray that -D cluster.id=NAME names."),
+)
+parallelism = click.option(
+    "-p",
+    "--parallelism",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Parallelism of operators that set none.",
+)
+definitions = click.option(
+    "-D",
+    "definitions",
+    multiple=True,
+    type=DEFINITION,
+    metavar="KEY=VALUE",
+    help="Set an option; repeatable. `flinkpy options` lists them.",
+)
+conf = click.option(
+    "--conf",
+    type=click.Path(path_type=Path),
+    help="The configuration file, or its folder (default: $FLINKPY_CONF_DIR).",
+)
+pyflink = click.option(
+    "--pyflink", is_flag=True, help="A program written for PyFlink: `import pyflink` means flinkpy."
+)
 verbose = click.option("-v", "--verbose", is_flag=True, help="On failure, show the full traceback.")
 _TYPES = click.Choice(["canonical", "native"], case_sensitive=False)
-detached = click.option("--detached", "-detached", "detached", is_flag=True, help="Return when the job was asked, and print the request's id.")
-form = click.option("-type", "--type", "form", type=_TYPES, help="The form of the files: native (default), or canonical, Parquet that others read.")
+detached = click.option(
+    "--detached",
+    "-detached",
+    "detached",
+    is_flag=True,
+    help="Return when the job was asked, and print the request's id.",
+)
+form = click.option(
+    "-type",
+    "--type",
+    "form",
+    type=_TYPES,
+    help="The form of the files: native (default), or canonical, Parquet that others read.",
+)
 session_name = click.argument("name", required=False)

@@ -31,7 +31,13 @@ def serve_history(definitions: Sequence[str], conf: Path | None) -> None:
         tell(f"history of {', '.join(config.folders)}: {server.told}")
         for folder in map(absolute, config.folders):
             if not archived_jobs(file_store_of(folder), folder):
-                tell(f"there are no archives in {folder} so far; clusters with {ARCHIVE_FOLDER.key}={folder} write them", err=True)
+                tell(
+                    (
+                        f"there are no archives in {folder} so far; clusters with "
+                        f"{ARCHIVE_FOLDER.key}={folder} write them"
+                    ),
+                    err=True,
+                )
         threading.Event().wait()
     except KeyboardInterrupt:
         pass
@@ -43,9 +49,18 @@ def archived_overviews(settings: Mapping[str, Any]) -> list[JobOverview]:
     """The jobs in the archives that the settings name, as a cluster tells of them."""
     from flinkpy.web.history.archives import Archives
 
-    return [_overview(each) for each in Archives(archive_folders(settings), SYSTEM_CLOCK).overviews()]
+    return [
+        _overview(each) for each in Archives(archive_folders(settings), SYSTEM_CLOCK).overviews()
+    ]
 
 
 def _overview(told: Mapping[str, Any]) -> JobOverview:
     tasks = {state: told["tasks"][state.name.lower()] for state in ExecutionState}
-    return JobOverview(JobId(told["jid"]), told["name"], JobState[told["state"]], told["start-time"], told["end-time"], tasks)
+    return JobOverview(
+        JobId(told["jid"]),
+        told["name"],
+        JobState[told["state"]],
+        told["start-time"],
+        told["end-time"],
+        tasks,
+    )

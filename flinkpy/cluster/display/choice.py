@@ -17,9 +17,14 @@ from flinkpy.core.program.places import in_notebook
 
 
 def progress_wanted(configuration: Mapping[str, Any], terminal: TextIO) -> bool:
-    """Whether to show the display: as ``client.progress`` says, else where ``terminal`` can be drawn on."""
+    """Whether to show the display: as ``client.progress`` says, else where ``terminal`` can be
+    drawn on."""
     wanted = read(configuration, SHOW_PROGRESS)
-    return is_terminal(terminal) and os.environ.get("TERM") != "dumb" if wanted is None else bool(wanted)
+    return (
+        is_terminal(terminal) and os.environ.get("TERM") != "dumb"
+        if wanted is None
+        else bool(wanted)
+    )
 
 
 def make_progress(configuration: Mapping[str, Any], who_holds_slots: str) -> RestartNotice:
@@ -27,13 +32,20 @@ def make_progress(configuration: Mapping[str, Any], who_holds_slots: str) -> Res
     return RestartNotice(_display(configuration, who_holds_slots))
 
 
-def _display(configuration: Mapping[str, Any], who_holds_slots: str) -> ProgressDisplay | NotebookProgress | SlotNotice | None:
-    """The display to use: in the output of a notebook's cell, or on standard error. Where none can be drawn and none was turned off, a notice about
-    slots that do not come, in which ``who_holds_slots`` says where to look."""
+def _display(
+    configuration: Mapping[str, Any], who_holds_slots: str
+) -> ProgressDisplay | NotebookProgress | SlotNotice | None:
+    """The display to use: in the output of a notebook's cell, or on standard error. Where none can
+    be drawn and none was turned off, a notice about slots that do not come, in which
+    ``who_holds_slots`` says where to look."""
     if in_notebook():
         return NotebookProgress() if read(configuration, SHOW_PROGRESS) is not False else None
     if sys.stderr is None:  # Python sets None where the descriptor is closed
         return None
     if progress_wanted(configuration, sys.stderr):
         return ProgressDisplay(sys.stderr)
-    return SlotNotice(sys.stderr, who_holds_slots) if read(configuration, SHOW_PROGRESS) is None else None
+    return (
+        SlotNotice(sys.stderr, who_holds_slots)
+        if read(configuration, SHOW_PROGRESS) is None
+        else None
+    )

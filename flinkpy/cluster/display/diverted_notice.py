@@ -1,4 +1,5 @@
-"""Tells the user at the end of a job that some records failed and were diverted: nobody may look at them otherwise."""
+"""Tells the user at the end of a job that some records failed and were diverted: nobody may look at
+them otherwise."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from flinkpy.operators.guarding.letters import DIVERTED
 
 
 def tell_diverted(job_name: str, accumulators: Mapping[str, Any]) -> None:
-    """Writes to standard error how many records of which operators were diverted, if there are any."""
+    """Writes to standard error how many records of which operators were diverted, if there are
+    any."""
     notice = diverted_notice(job_name, accumulators)
     if notice and sys.stderr is not None:
         sys.stderr.write(notice + "\n")
@@ -34,4 +36,7 @@ def diverted_notice(job_name: str, accumulators: Mapping[str, Any]) -> str:
         return ""
     total = sum(counts.values())
     records = "1 record failed and was" if total == 1 else f"{total:,} records failed and were"
-    return f"job {job_name!r}: {records} diverted to side outputs ({', '.join(f'{name!r}: {count:,}' for name, count in counts.items())})"
+    return (
+        f"job {job_name!r}: {records} diverted to side outputs "
+        f"({', '.join(f'{name!r}: {count:,}' for name, count in counts.items())})"
+    )

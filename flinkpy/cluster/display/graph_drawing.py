@@ -1,8 +1,9 @@
-"""A job's graph as HTML for a notebook: an SVG without scripts and ids, which brings its own ground and colours, so that it is readable in any cell.
+"""A job's graph as HTML for a notebook: an SVG without scripts and ids, which brings its own ground
+and colours, so that it is readable in any cell.
 
-It says what the page says of a vertex: its operators, its state and parallelism, how busy and how back-pressured it is, its records. Texts cannot
-leave their cards, and a graph that is wider than the cell is drawn smaller, or can be scrolled.
-"""
+It says what the page says of a vertex: its operators, its state and parallelism, how busy and how
+back-pressured it is, its records. Texts cannot leave their cards, and a graph that is wider than
+the cell is drawn smaller, or can be scrolled."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ LINES, LETTERS = 4, 27  # of a name
 SMALLEST = 0.65  # how far a wide graph is drawn smaller
 ABOVE, LINE, SMALL_LINE, BAR = 9, 18, 16, 12
 
-# Each colour for light and for dark. Notebooks say which they are, each in its way; elsewhere the reader's system does.
+# Each colour for light and for dark. Notebooks say which they are, each in its way; elsewhere the
+# reader's system does.
 STYLE = """
 .flinkpy-graph { color-scheme: light dark; background: light-dark(#fff, #1d2127); color: light-dark(#1b1f24, #e6e9ee);
   border: 1px solid light-dark(#dde1e7, #363d47); border-radius: 8px; padding: 8px; font: 13px/1.4 system-ui, "DejaVu Sans", sans-serif; }
@@ -48,7 +50,8 @@ STYLE = """
 
 @dataclass(frozen=True)
 class Load:
-    """Shares of the last seconds: those of the vertex's busiest and of its most back-pressured subtask."""
+    """Shares of the last seconds: those of the vertex's busiest and of its most back-pressured
+    subtask."""
 
     busy: float
     held: float
@@ -60,8 +63,9 @@ class Load:
 
 @dataclass(frozen=True)
 class Card:
-    """What is shown of a vertex. ``inputs`` are the cards before it that it reads, and how the records come. ``state`` is a text and its kind
-    (waiting, running, finished, failed, quiet). Without a ``load`` it is planned, and does not run."""
+    """What is shown of a vertex. ``inputs`` are the cards before it that it reads, and how the
+    records come. ``state`` is a text and its kind (waiting, running, finished, failed, quiet).
+    Without a ``load`` it is planned, and does not run."""
 
     operators: tuple[str, ...]
     state: tuple[str, str]
@@ -74,11 +78,17 @@ class Card:
         """A line for each operator, as many as there is room for."""
         if len(self.operators) <= LINES:
             return list(self.operators)
-        return [*self.operators[:LINES - 1], f"… {len(self.operators) - LINES + 1} more"]
+        return [*self.operators[: LINES - 1], f"… {len(self.operators) - LINES + 1} more"]
 
     @property
     def height(self) -> int:
-        return ABOVE + LINE * len(self.names) + SMALL_LINE * (1 + len(self.facts)) + (0 if self.load is None else SMALL_LINE + BAR) + 6
+        return (
+            ABOVE
+            + LINE * len(self.names)
+            + SMALL_LINE * (1 + len(self.facts))
+            + (0 if self.load is None else SMALL_LINE + BAR)
+            + 6
+        )
 
     @property
     def level(self) -> str:
@@ -86,22 +96,41 @@ class Card:
 
 
 def draw(title: str, cards: Sequence[Card], said: Sequence[str] = ()) -> str:
-    """The graph as HTML, below its ``title``, which is HTML already; above what is to be ``said``, a text each."""
-    placed = layout([Node(card.height, tuple(number for number, _ in card.inputs)) for card in cards])
+    """The graph as HTML, below its ``title``, which is HTML already; above what is to be ``said``,
+    a text each."""
+    placed = layout(
+        [Node(card.height, tuple(number for number, _ in card.inputs)) for card in cards]
+    )
     labels = [label for card in cards for _, label in card.inputs]
     width, height = round(placed.width), round(placed.height)
     edges = "".join(_edge(edge, label, cards) for edge, label in zip(placed.edges, labels))
     drawn = "".join(_card(card, place.x, place.y) for card, place in zip(cards, placed.places))
-    graph = (f'<div class="scroll"><svg class="drawn" viewBox="0 0 {width} {height}" role="img" aria-label="Graph of the job: {len(cards)} vertices" '
-             f'style="width: 100%; max-width: {width}px; min-width: {round(width * SMALLEST)}px">{edges}{drawn}</svg></div>') if cards else ""
-    return f'<div class="flinkpy-graph"><style>{STYLE}</style><div>{title}</div>{graph}{"".join(f"<pre>{escape(text)}</pre>" for text in said)}</div>'
+    graph = (
+        (
+            f'<div class="scroll"><svg class="drawn" viewBox="0 0 {width} {height}" role="img" '
+            f'aria-label="Graph of the job: {len(cards)} vertices" '
+            f'style="width: 100%; max-width: {width}px; min-width: '
+            f'{round(width * SMALLEST)}px">{edges}{drawn}</svg></div>'
+        )
+        if cards
+        else ""
+    )
+    return (
+        "<div "
+        f'class="flinkpy-graph"><style>{STYLE}</style><div>{title}</div>{graph}{"".join(f"<pre>{escape(text)}</pre>" for text in said)}</div>'
+    )
 
 
 def _card(card: Card, x: float, y: float) -> str:
     state, kind = card.state
-    parts = [f"<title>{escape(' -> '.join(card.operators))}</title>",
-             f'<rect class="ground" x="0.5" y="0.5" width="{WIDTH - 1}" height="{card.height - 1}" rx="7"/>',
-             f'<rect class="side" width="5" height="{card.height}" rx="2"/>']
+    parts = [
+        f"<title>{escape(' -> '.join(card.operators))}</title>",
+        (
+            f'<rect class="ground" x="0.5" y="0.5" width="{WIDTH - 1}" '
+            f'height="{card.height - 1}" rx="7"/>'
+        ),
+        f'<rect class="side" width="5" height="{card.height}" rx="2"/>',
+    ]
     at = ABOVE
     for name in card.names:
         at += LINE
@@ -109,16 +138,25 @@ def _card(card: Card, x: float, y: float) -> str:
     at += SMALL_LINE
     parts.append(_text(state, at - 4, kind))
     if card.load is not None:
-        parts += [_bar(card.load, at + 2), _text(_words(card.load), at + BAR + SMALL_LINE - 4, "quiet")]
+        parts += [
+            _bar(card.load, at + 2),
+            _text(_words(card.load), at + BAR + SMALL_LINE - 4, "quiet"),
+        ]
         at += BAR + SMALL_LINE
     for fact in card.facts:
         at += SMALL_LINE
         parts.append(_text(fact, at - 4, "quiet"))
-    return f'<svg class="card {card.level}" x="{x:g}" y="{y:g}" width="{WIDTH}" height="{card.height}">{"".join(parts)}</svg>'
+    return (
+        f'<svg class="card {card.level}" x="{x:g}" y="{y:g}" width="{WIDTH}" '
+        f'height="{card.height}">{"".join(parts)}</svg>'
+    )
 
 
 def _text(text: str, y: int, kind: str) -> str:
-    return f'<text class="{kind}" x="14" y="{y}">{escape(shortened(text) if kind == "name" else text)}</text>'
+    return (
+        f'<text class="{kind}" x="14" '
+        f'y="{y}">{escape(shortened(text) if kind == "name" else text)}</text>'
+    )
 
 
 def _words(load: Load) -> str:
@@ -129,14 +167,21 @@ def _bar(load: Load, y: int) -> str:
     room = WIDTH - 28
     busy, held = (min(1.0, max(0.0, share)) * room for share in (load.busy, load.held))
     busy = min(busy, room - held)
-    return (f'<rect class="bar" x="14" y="{y}" width="{room}" height="6" rx="3"/><rect class="busy" x="14" y="{y}" width="{busy:.0f}" height="6"/>'
-            f'<rect class="held" x="{14 + busy:.0f}" y="{y}" width="{held:.0f}" height="6"/>')
+    return (
+        f'<rect class="bar" x="14" y="{y}" width="{room}" height="6" rx="3"/><rect '
+        f'class="busy" x="14" y="{y}" width="{busy:.0f}" height="6"/>'
+        f'<rect class="held" x="{14 + busy:.0f}" y="{y}" width="{held:.0f}" height="6"/>'
+    )
 
 
 def _edge(edge: Edge, label: str, cards: Sequence[Card]) -> str:
     """Coloured where its producer is held up, and its consumer is busy or held up itself."""
     load = cards[edge.consumer].load
-    level = cards[edge.producer].level if load is not None and (load.busy > HIGH_ABOVE or load.held > OK_BELOW) else ""
+    level = (
+        cards[edge.producer].level
+        if load is not None and (load.busy > HIGH_ABOVE or load.held > OK_BELOW)
+        else ""
+    )
     (x, y), (end_x, end_y) = edge.points[0], edge.points[-1]
     path = f"M{x:g},{y:g}"
     for to_x, to_y in edge.points[1:]:
@@ -145,7 +190,14 @@ def _edge(edge: Edge, label: str, cards: Sequence[Card]) -> str:
         x, y = to_x, to_y
     path += f"M{end_x - 7:g},{end_y - 4:g}L{end_x:g},{end_y:g}L{end_x - 7:g},{end_y + 4:g}"
     before_x, before_y = edge.points[-2]
-    text = f'<text class="label quiet" x="{(before_x + end_x) / 2:g}" y="{(before_y + end_y) / 2 - 5:g}">{escape(label)}</text>' if label else ""
+    text = (
+        (
+            f'<text class="label quiet" x="{(before_x + end_x) / 2:g}" '
+            f'y="{(before_y + end_y) / 2 - 5:g}">{escape(label)}</text>'
+        )
+        if label
+        else ""
+    )
     return f'<path class="edge {level}" d="{path}"/>{text}'
 
 
@@ -168,5 +220,5 @@ def shortened(name: str) -> str:
     for number, character in enumerate(name):
         wide += 2 if unicodedata.east_asian_width(character) in "WF" else 1
         if wide > LETTERS:
-            return name[:max(0, number - 1)] + "…"
+            return name[: max(0, number - 1)] + "…"
     return name

@@ -1,4 +1,5 @@
-"""The live progress display of a notebook: one output of the cell, redrawn in place while the job runs, and emptied at its end."""
+"""The live progress display of a notebook: one output of the cell, redrawn in place while the job
+runs, and emptied at its end."""
 
 from __future__ import annotations
 
@@ -36,5 +37,6 @@ class NotebookProgress:
         import IPython.display
 
         make: Any = IPython.display.DisplayHandle
-        self._handle = make()  # set before it is drawn: Ctrl-C may come in between, and close() must find it
+        # set before it is drawn: Ctrl-C may come in between, and close() must find it
+        self._handle = make()
         self._handle.display(forms, raw=True)

@@ -1,5 +1,5 @@
-"""Receives the output of tasks, in the program that waits for the job: listens for the workers (``runtime.output.task_output``), and writes each line
-as it arrives."""
+"""Receives the output of tasks, in the program that waits for the job: listens for the workers
+(``runtime.output.task_output``), and writes each line as it arrives."""
 
 from __future__ import annotations
 
@@ -21,21 +21,33 @@ DRAIN_TIMEOUT_S = 2.0  # after the job's end, for lines still in transit
 
 
 def output_wanted(configuration: Mapping[str, Any]) -> bool:
-    """Whether this program shows what its tasks print: it waits for the job, and ``client.task-output`` is not off."""
-    return bool(read(configuration, ATTACHED)) and read(configuration, TASK_OUTPUT) is not OutputForm.OFF
+    """Whether this program shows what its tasks print: it waits for the job, and
+    ``client.task-output`` is not off."""
+    return (
+        bool(read(configuration, ATTACHED))
+        and read(configuration, TASK_OUTPUT) is not OutputForm.OFF
+    )
 
 
 def make_printer(host: str, configuration: Mapping[str, Any]) -> OutputPrinter:
-    """The printer for the configured form. ``host`` is this machine's address, reachable from the workers."""
+    """The printer for the configured form. ``host`` is this machine's address, reachable from the
+    workers."""
     return OutputPrinter(host, named=read(configuration, TASK_OUTPUT) is OutputForm.NAMED)
 
 
 class OutputPrinter:
-    """Prints the task output of one job, from before its submission to its end, in a thread of its own."""
+    """Prints the task output of one job, from before its submission to its end, in a thread of its
+    own."""
 
     def __init__(self, host: str, *, named: bool = True) -> None:
         self._server = CollectServer(host, queue_bytes=QUEUE_BYTES, decode=_text)
-        self.address = OutputAddress(host, self._server.port, self._server.token, named, logging.getLogger().getEffectiveLevel())
+        self.address = OutputAddress(
+            host,
+            self._server.port,
+            self._server.token,
+            named,
+            logging.getLogger().getEffectiveLevel(),
+        )
         self._thread = threading.Thread(target=self._print, name="task output", daemon=True)
         self._thread.start()
 

@@ -12,11 +12,21 @@ from flinkpy.graph.stream_graph import StreamGraph
 def plan_html(stream_graph: StreamGraph, title: str) -> str:
     """Its vertices, as they would run, in HTML; all text is escaped."""
     chains = Chains(stream_graph)
-    numbers = {member.id: number for number, head in enumerate(chains.heads) for member in chains.members(head)}
+    numbers = {
+        member.id: number
+        for number, head in enumerate(chains.heads)
+        for member in chains.members(head)
+    }
 
     def card(head: int) -> Card:
         node = stream_graph.nodes[head]
-        inputs = tuple((numbers[edge.source], edge.partitioning.kind.value) for edge in node.in_edges)
-        return Card(operators_of(chains.name(head)), (f"{node.parallelism} subtask{'s' if node.parallelism > 1 else ''}", "quiet"), inputs=inputs)
+        inputs = tuple(
+            (numbers[edge.source], edge.partitioning.kind.value) for edge in node.in_edges
+        )
+        return Card(
+            operators_of(chains.name(head)),
+            (f"{node.parallelism} subtask{'s' if node.parallelism > 1 else ''}", "quiet"),
+            inputs=inputs,
+        )
 
     return draw(escape(title), [card(head) for head in chains.heads])

@@ -1,10 +1,11 @@
-"""The live progress display of a terminal: the job's state, and the records that every vertex takes in and emits per second. It has one line for each
-vertex and redraws itself in place.
+"""The live progress display of a terminal: the job's state, and the records that every vertex takes
+in and emits per second. It has one line for each vertex and redraws itself in place.
 
-It costs the job nothing: heartbeats carry the counters anyway, and the thread that waits for the result draws. What the program prints meanwhile
-appears above the display: while it is drawn, standard output and error are thin wrappers that wipe it before they write. A library for live displays
-was rejected: it renders every line that the program prints, at a hundred times the cost of printing it.
-"""
+It costs the job nothing: heartbeats carry the counters anyway, and the thread that waits for the
+result draws. What the program prints meanwhile appears above the display: while it is drawn,
+standard output and error are thin wrappers that wipe it before they write. A library for live
+displays was rejected: it renders every line that the program prints, at a hundred times the cost of
+printing it."""
 
 from __future__ import annotations
 
@@ -27,32 +28,47 @@ _MAX_LINES = 12
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether it is a terminal. A program may have closed its outputs, or replaced them with any object that has a ``write``."""
+    """Whether it is a terminal. A program may have closed its outputs, or replaced them with any
+    object that has a ``write``."""
     says = getattr(stream, "isatty", None)
     return says is not None and bool(says())
 
 
-def progress_lines(details: JobDetails, rates: Mapping[str, tuple[float, float]], elapsed_s: float, width: int) -> list[str]:
+def progress_lines(
+    details: JobDetails, rates: Mapping[str, tuple[float, float]], elapsed_s: float, width: int
+) -> list[str]:
     """The lines to draw: one for the job, one for each vertex."""
     waiting = waiting_for_slots(details)
     without = f" · {waiting} subtasks wait for slots" if waiting else ""
-    lines = [f"{details.overview.name} · {details.overview.state.value} · {elapsed_s:.0f} s{without}"]
+    lines = [
+        (f"{details.overview.name} · {details.overview.state.value} · {elapsed_s:.0f} s{without}")
+    ]
     name_width = max(12, min(_NAME_WIDTH, width - _COLUMNS_WIDTH))
     for vertex in details.vertices[:_MAX_LINES]:
         rate_in, rate_out = rates[vertex.vertex_id]
-        name = vertex.name if len(vertex.name) <= name_width else vertex.name[:name_width - 1] + "…"
+        name = (
+            vertex.name if len(vertex.name) <= name_width else vertex.name[: name_width - 1] + "…"
+        )
         running = vertex.states.get(ExecutionState.RUNNING, 0)
         finished = vertex.states.get(ExecutionState.FINISHED, 0)
-        state = "finished" if finished == vertex.parallelism else f"{running}/{vertex.parallelism} running"
+        state = (
+            "finished"
+            if finished == vertex.parallelism
+            else f"{running}/{vertex.parallelism} running"
+        )
         rates_text = f"in {human(rate_in):>7}/s  out {human(rate_out):>7}/s"
-        lines.append(f"  {name:<{name_width}} {state:>13}  {rates_text}  total {human(vertex.records_out or vertex.records_in)}")
+        lines.append(
+            f"  {name:<{name_width}} {state:>13}  {rates_text}  total "
+            f"{human(vertex.records_out or vertex.records_in)}"
+        )
     if len(details.vertices) > _MAX_LINES:
         lines.append(f"  and {len(details.vertices) - _MAX_LINES} more")
     return [one_line(line, width - 1) for line in lines]
 
 
 def one_line(text: str, width: int) -> str:
-    """The text cut to ``width`` columns of one line. Wide characters take two columns; line breaks inside a name become spaces.
+    """The text cut to ``width`` columns of one line. Wide characters take two columns; line breaks
+    inside a name become spaces.
 
     >>> one_line("数据\\n清洗", 6)
     '数据 '
@@ -82,8 +98,10 @@ class ProgressDisplay:
         """Redraws the display."""
         now = self._clock.monotonic()
         width, height = shutil.get_terminal_size()
-        lines = progress_lines(details, self._rates.update(details.vertices), now - self._started, width)
-        lines = lines[:max(1, height - 1)]  # a line that has scrolled away cannot be wiped
+        lines = progress_lines(
+            details, self._rates.update(details.vertices), now - self._started, width
+        )
+        lines = lines[: max(1, height - 1)]  # a line that has scrolled away cannot be wiped
         self._cover_outputs()
         self.wipe()
         self._terminal.write("\n".join(lines))
@@ -118,7 +136,8 @@ class ProgressDisplay:
 
 
 class _Above:
-    """Stands in for standard output or error while the display is drawn: wipes the display, then writes."""
+    """Stands in for standard output or error while the display is drawn: wipes the display, then
+    writes."""
 
     def __init__(self, stdout: TextIO, display: ProgressDisplay) -> None:
         self._under, self._display = stdout, display

@@ -1,5 +1,5 @@
-"""Tells the user that a job has restarted, and why: with a restart strategy that never gives up, a mistake in a function would look like a slow
-job."""
+"""Tells the user that a job has restarted, and why: with a restart strategy that never gives up, a
+mistake in a function would look like a slow job."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ INTERVAL_S = 1.0
 
 
 class RestartNotice:
-    """Writes to standard error when the job has restarted since the last look, and then lets ``display`` show its part. The same failure is told in
-    full once."""
+    """Writes to standard error when the job has restarted since the last look, and then lets
+    ``display`` show its part. The same failure is told in full once."""
 
     def __init__(self, display: Watcher | None = None) -> None:
         self.display = display
@@ -33,9 +33,15 @@ class RestartNotice:
         times = "once" if details.restarts == 1 else f"{details.restarts} times"
         summary = details.last_failure.partition("\n")[0]  # what follows names the attempt
         told, self._told = self._told, summary
-        where = "anew" if details.checkpoint_id is None else f"from checkpoint {details.checkpoint_id}"
+        where = (
+            "anew" if details.checkpoint_id is None else f"from checkpoint {details.checkpoint_id}"
+        )
         begun = f"job {details.overview.name!r} has restarted {times}, the last time {where}"
-        return f"{begun}: the same failure again" if summary == told else f"{begun}: {details.last_failure}"
+        return (
+            f"{begun}: the same failure again"
+            if summary == told
+            else f"{begun}: {details.last_failure}"
+        )
 
     def close(self) -> None:
         """Closes the display."""

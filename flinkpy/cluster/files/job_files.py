@@ -1,10 +1,10 @@
-"""What a client does with the files that a program registered for its functions: they go with the job, in each vertex's data.
+"""What a client does with the files that a program registered for its functions: they go with the
+job, in each vertex's data.
 
-In embedded mode a file's content is copied to this machine's disk when the job is submitted. On Ray it travels with the
-job if it is small; otherwise it is put into the object store once, where each TaskExecutor fetches it. Data in the store
-ends with the program, so a job that outlives its program carries its files, up to a limit. URLs are left to the
-TaskExecutors.
-"""
+In embedded mode a file's content is copied to this machine's disk when the job is submitted. On Ray
+it travels with the job if it is small; otherwise it is put into the object store once, where each
+TaskExecutor fetches it. Data in the store ends with the program, so a job that outlives its program
+carries its files, up to a limit. URLs are left to the TaskExecutors."""
 
 from __future__ import annotations
 
@@ -30,12 +30,19 @@ ContentOf = Callable[[Path, str], Content]
 
 def with_cached_files(job_graph: JobGraph, content_of: ContentOf) -> JobGraph:
     """The job with its registered files. Raises ConfigurationError if one is not there."""
-    files = [_cached(name, path, executable, content_of)
-             for name, path, executable in registered_files(job_graph.configuration)]
+    files = [
+        _cached(name, path, executable, content_of)
+        for name, path, executable in registered_files(job_graph.configuration)
+    ]
     if not files:
         return job_graph
-    return replace(job_graph, vertices=[
-        replace(vertex, out_of_band=(*vertex.out_of_band, *files)) for vertex in job_graph.vertices])
+    return replace(
+        job_graph,
+        vertices=[
+            replace(vertex, out_of_band=(*vertex.out_of_band, *files))
+            for vertex in job_graph.vertices
+        ],
+    )
 
 
 def _cached(name: str, location: str, executable: bool, content_of: ContentOf) -> CachedFile:
@@ -44,7 +51,10 @@ def _cached(name: str, location: str, executable: bool, content_of: ContentOf) -
         return CachedFile(name, file_name, location, FromUrl(location), executable)
     path = Path(path_of(location))
     if not path.exists():
-        raise ConfigurationError(f"{CACHED_FILES.key}, register_cached_file(): there is no {location} (registered as {name!r})")
+        raise ConfigurationError(
+            f"{CACHED_FILES.key}, register_cached_file(): there is no {location} (registered "
+            f"as {name!r})"
+        )
     digest = digest_of(path)
     return CachedFile(name, file_name, digest, content_of(path, digest), executable)
 

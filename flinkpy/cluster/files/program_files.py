@@ -1,9 +1,9 @@
-"""Requirements, archives, files and the interpreter of an embedded program, whose functions run in the program's own process.
+"""Requirements, archives, files and the interpreter of an embedded program, whose functions run in
+the program's own process.
 
-Its files are put on ``sys.path``. Its archives are unpacked beside the program's data and appear in its working
-directory, as they do in that of a worker. Nothing is installed: a package that is missing is refused before the job
-runs, one of another version and another interpreter are told.
-"""
+Its files are put on ``sys.path``. Its archives are unpacked beside the program's data and appear in
+its working directory, as they do in that of a worker. Nothing is installed: a package that is
+missing is refused before the job runs, one of another version and another interpreter are told."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _PREFIX = "flinkpy-archive-"
 
 
 def use_program_files(configuration: Mapping[str, Any]) -> None:
-    """Gives the functions of this process what the options name, before their job runs. Raises ConfigurationError if
-    a file is not there, or if this process lacks a package."""
+    """Gives the functions of this process what the options name, before their job runs. Raises
+    ConfigurationError if a file is not there, or if this process lacks a package."""
     put_on_path(configuration)
     _check_requirements(read(configuration, PYTHON_REQUIREMENTS))
     for entry in listed(read(configuration, PYTHON_ARCHIVES)):
@@ -58,14 +58,15 @@ def use_program_files(configuration: Mapping[str, Any]) -> None:
         os.environ[EXECUTABLE_VARIABLE] = executable
         if not _is_this_interpreter(executable):
             _tell(
-                f"{PYTHON_EXECUTABLE.key}: embedded, functions run in this process, which {sys.executable} runs, and not {executable}: start the "
+                f"{PYTHON_EXECUTABLE.key}: embedded, functions run in this process, which "
+                f"{sys.executable} runs, and not {executable}: start the "
                 f"program with it ({executable} -m flinkpy run ...), or run it on Ray (-t ray)"
             )
 
 
 def stage_archive(folder: Path, entry: str) -> None:
-    """Unpacks an archive into its target folder within ``folder``; without a target, into a folder of the archive's
-    name (as in Flink)."""
+    """Unpacks an archive into its target folder within ``folder``; without a target, into a folder
+    of the archive's name (as in Flink)."""
     name, _, target = entry.partition("#")
     path = local_copy(name, ARCHIVES)
     goal = (folder / (target or path.name)).resolve()
@@ -93,8 +94,8 @@ def unzip(path: Path, folder: Path) -> None:
 
 
 def requirement_lines(file: str) -> list[str]:
-    """Returns the lines of a requirements.txt that name a package. Raises ConfigurationError if there is no such
-    file."""
+    """Returns the lines of a requirements.txt that name a package. Raises ConfigurationError if
+    there is no such file."""
     lines = local_copy(file, REQUIREMENTS).read_text(encoding="utf-8").splitlines()
     return [
         line
@@ -103,11 +104,12 @@ def requirement_lines(file: str) -> list[str]:
     ]
 
 
-# -- archives ------------------------------------------------------------------------------------------------------------------------
+# -- archives --------------------------------------------------------------------------------------
 
 
 def _unpack_here(entry: str) -> None:
-    """Makes the archive's target appear in the working directory: a link to where it is unpacked, gone when this process ends.
+    """Makes the archive's target appear in the working directory: a link to where it is unpacked,
+    gone when this process ends.
 
     What is there already stays, and is what functions see; that is told.
     """
@@ -117,7 +119,8 @@ def _unpack_here(entry: str) -> None:
     if link not in _links:
         if os.path.lexists(link) and not _is_abandoned(link):
             _tell(
-                f"{ARCHIVES}: functions run in this process and its folder, which has {top} already, so {entry} is not unpacked there: "
+                f"{ARCHIVES}: functions run in this process and its folder, which has "
+                f"{top} already, so {entry} is not unpacked there: "
                 f"give it another target folder"
             )
             return
@@ -138,7 +141,8 @@ def _link(link: str, top: str) -> None:
         os.symlink(os.path.join(folder, top), link)
     except OSError as error:
         raise ConfigurationError(
-            f"{ARCHIVES}: embedded, archives are unpacked in this process's folder, where {top} cannot be made: "
+            f"{ARCHIVES}: embedded, archives are unpacked in this process's folder, where "
+            f"{top} cannot be made: "
             f"{error.strerror or error}"
         ) from None
     _links[link] = folder
@@ -158,7 +162,7 @@ def _remove_links() -> None:
     _unpacked.clear()
 
 
-# -- requirements and the interpreter ------------------------------------------------------------------------------------------------
+# -- requirements and the interpreter --------------------------------------------------------------
 
 
 def _check_requirements(requirements: str | None) -> None:
@@ -175,13 +179,15 @@ def _check_requirements(requirements: str | None) -> None:
         )
     for wanted, version in found:
         _tell(
-            f"{REQUIREMENTS}: embedded, functions run in this process, which has version {version} where {file} says {wanted}; "
+            f"{REQUIREMENTS}: embedded, functions run in this process, which has version "
+            f"{version} where {file} says {wanted}; "
             f"{install}, or run it on Ray (-t ray), if that matters"
         )
 
 
 def _unmet(lines: list[str]) -> Iterator[tuple[str, str | None]]:
-    """The requirements that this process does not meet, each with the version that it has instead."""
+    """The requirements that this process does not meet, each with the version that it has
+    instead."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     for line in lines:

@@ -1,1 +1,2 @@
-"""Sessions and applications on Ray: how a program finds, starts and ends them and connects to them."""
+"""Sessions and applications on Ray: how a program finds, starts and ends them and connects to
+them."""

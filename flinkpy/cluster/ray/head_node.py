@@ -1,8 +1,8 @@
 """Whether Ray's head node still exists, for programs that wait.
 
-Without it (its global control service) nothing new starts, and after a silent minute Ray ends every process of the cluster, this one too. If the port
-refuses connections for a few seconds, the head is gone; if it does not answer, the head may be busy.
-"""
+Without it (its global control service) nothing new starts, and after a silent minute Ray ends every
+process of the cluster, this one too. If the port refuses connections for a few seconds, the head is
+gone; if it does not answer, the head may be busy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from flinkpy.core.errors import ResourceUnavailableError
 LOOK_EVERY_S = 1.0
 GONE_AFTER_S = 3.0
 CONNECT_TIMEOUT_S = 1.0
-RECONNECT_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"  # Ray's own variable, set where the head can restart
+# Ray's own variable, set where the head can restart
+RECONNECT_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 
 
 class RayHead:
@@ -27,7 +28,8 @@ class RayHead:
         self._refused_since: float | None = None
 
     def check_now(self) -> None:
-        """Raises ResourceUnavailableError when the head refuses connections now: for callers with another sign that the cluster is gone."""
+        """Raises ResourceUnavailableError when the head refuses connections now: for callers with
+        another sign that the cluster is gone."""
         if self._refuses():
             raise ResourceUnavailableError(self._gone)
 
@@ -37,7 +39,8 @@ class RayHead:
         return self._refused_since is not None
 
     def check(self, now: float) -> None:
-        """Checks from time to time; raises ResourceUnavailableError when the head has been unreachable for a while."""
+        """Checks from time to time; raises ResourceUnavailableError when the head has been
+        unreachable for a while."""
         if now < self._look_at:
             return
         self._look_at = now + LOOK_EVERY_S

@@ -33,8 +33,11 @@ def content_for_workers(*, outlives_program: bool) -> ContentOf:
         size = file.stat().st_size
         if outlives_program and size > CARRIED_BYTES:
             raise ConfigurationError(
-                f"register_cached_file(): a job that outlives its program (-d) carries its files, and {path} has "
-                f"{size >> 20} MB, more than {CARRIED_BYTES >> 20}: register a URL that workers can read (s3://...)")
+                "register_cached_file(): a job that outlives its program (-d) carries "
+                f"its files, and {path} has "
+                f"{size >> 20} MB, more than {CARRIED_BYTES >> 20}: register a URL that "
+                "workers can read (s3://...)"
+            )
         if outlives_program or size <= SMALL_BYTES:
             return _pieces(file, max(1, size))
         return _in_store(file, digest)
@@ -48,7 +51,8 @@ def _pieces(file: Path, size: int) -> Pieces:
 
 
 def _in_store(file: Path, digest: str) -> StoredPieces:
-    """Puts it into the store, once for all jobs of this program, where it stays until the program ends."""
+    """Puts it into the store, once for all jobs of this program, where it stays until the program
+    ends."""
     known = _stored.get(digest)
     if known is None or not is_own(known.keeper):  # the program has since connected to another Ray
         count = -(-file.stat().st_size // BLOCK_BYTES)

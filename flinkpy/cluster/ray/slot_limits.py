@@ -1,5 +1,5 @@
-"""Computes how many slots a Ray cluster can have, and the error message when they are too few. ``workers`` supplies
-the numbers."""
+"""Computes how many slots a Ray cluster can have, and the error message when they are too few.
+``workers`` supplies the numbers."""
 
 from __future__ import annotations
 
@@ -31,14 +31,21 @@ def demand_of(profile: ResourceProfile, slots: int = 1) -> dict[str, float]:
     >>> demand_of(ResourceProfile(cpus=0.5, gpus=1.0), slots=2)
     {'CPU': 1.0, 'GPU': 2.0}
     """
-    amounts = {"CPU": profile.cpus, "GPU": profile.gpus, "memory": float(profile.memory), **dict(profile.extended)}
+    amounts = {
+        "CPU": profile.cpus,
+        "GPU": profile.gpus,
+        "memory": float(profile.memory),
+        **dict(profile.extended),
+    }
     return {name: amount * slots for name, amount in amounts.items() if amount > 0}
 
 
 def actor_options(profile: ResourceProfile, slots: int) -> dict[str, object]:
     """Returns the same as options of the worker's actor."""
     amounts = demand_of(profile, slots)
-    named = {name: amount for name, amount in amounts.items() if name not in ("CPU", "GPU", "memory")}
+    named = {
+        name: amount for name, amount in amounts.items() if name not in ("CPU", "GPU", "memory")
+    }
     options: dict[str, object] = {"num_cpus": amounts.get("CPU", 0)}
     if "GPU" in amounts:
         options["num_gpus"] = amounts["GPU"]
@@ -49,28 +56,43 @@ def actor_options(profile: ResourceProfile, slots: int) -> dict[str, object]:
     return options
 
 
-def max_slots(resources: RayResources, profile: ResourceProfile, slots_per_worker: int) -> int | None:
-    """Returns how many slots of that profile all nodes together can have, in workers of that size; None when there is
-    no limit. A worker must fit on one node."""
+def max_slots(
+    resources: RayResources, profile: ResourceProfile, slots_per_worker: int
+) -> int | None:
+    """Returns how many slots of that profile all nodes together can have, in workers of that size;
+    None when there is no limit. A worker must fit on one node."""
     demand = demand_of(profile, slots_per_worker)
     if resources.elastic or not demand:
         return None
     return slots_per_worker * sum(_fitting(node, demand) for node in resources.nodes)
 
 
-def explain(resources: RayResources, profile: ResourceProfile, wanted: int, slots_per_worker: int) -> str:
+def explain(
+    resources: RayResources, profile: ResourceProfile, wanted: int, slots_per_worker: int
+) -> str:
     """Says why ``wanted`` slots cannot be had, and what to change."""
     demand = demand_of(profile)
     has = ", ".join(f"{_amount(name, resources.total(name))}" for name in demand)
     nodes = f" on {len(resources.nodes)} nodes" if len(resources.nodes) > 1 else ""
-    text = f"the job needs {wanted} slot{'s' if wanted != 1 else ''} of {_amounts(demand)}, this Ray cluster has {has} in all{nodes}"
+    text = (
+        f"the job needs {wanted} slot{'s' if wanted != 1 else ''} of {_amounts(demand)}, this "
+        f"Ray cluster has {has} in all{nodes}"
+    )
     possible = max_slots(resources, profile, slots_per_worker) or 0
     if possible > 0 or nodes or slots_per_worker > 1:
         text += f", enough for {possible}"
-    return f"{text}: {', or '.join(_advice(resources, profile, wanted, slots_per_worker, possible))}"
+    return (
+        f"{text}: {', or '.join(_advice(resources, profile, wanted, slots_per_worker, possible))}"
+    )
 
 
-def _advice(resources: RayResources, profile: ResourceProfile, wanted: int, slots_per_worker: int, possible: int) -> list[str]:
+def _advice(
+    resources: RayResources,
+    profile: ResourceProfile,
+    wanted: int,
+    slots_per_worker: int,
+    possible: int,
+) -> list[str]:
     found = []
     if possible > 0:
         found.append(f"lower the parallelism (-p, {PARALLELISM.key})")
@@ -80,7 +102,9 @@ def _advice(resources: RayResources, profile: ResourceProfile, wanted: int, slot
         if 0 < fitting < profile.cpus:
             found.append(f"let a slot take less with -D {TASK_CPUS.key}={fitting:g}")
     if slots_per_worker > 1:
-        found.append(f"put fewer slots into a TaskExecutor ({TASK_SLOTS.key} is {slots_per_worker})")
+        found.append(
+            f"put fewer slots into a TaskExecutor ({TASK_SLOTS.key} is {slots_per_worker})"
+        )
     return [*found, "add nodes"]
 
 
@@ -106,4 +130,6 @@ def _amount(name: str, amount: float) -> str:
 def resources_of(nodes: Sequence[Mapping[str, object]], elastic: bool) -> RayResources:
     """Builds the resources from the result of ``ray.nodes()``."""
     alive = [node["Resources"] for node in nodes if node.get("Alive")]
-    return RayResources(tuple(dict(amounts) for amounts in alive if isinstance(amounts, Mapping)), elastic)
+    return RayResources(
+        tuple(dict(amounts) for amounts in alive if isinstance(amounts, Mapping)), elastic
+    )

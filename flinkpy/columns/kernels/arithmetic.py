@@ -12,7 +12,16 @@ import pyarrow.compute as pc
 
 from flinkpy.columns.kernels.decimals import capped, with_room
 from flinkpy.columns.kernels.moments import date_plus
-from flinkpy.columns.kernels.operand_types import FLOAT, INT, Kernel, Types, common_number, is_text, wide, with_casts
+from flinkpy.columns.kernels.operand_types import (
+    FLOAT,
+    INT,
+    Kernel,
+    Types,
+    common_number,
+    is_text,
+    wide,
+    with_casts,
+)
 from flinkpy.columns.kernels.text import concat
 from flinkpy.columns.rowwise import round_one
 
@@ -23,8 +32,13 @@ def arithmetic(operation: str, checked: Kernel, floating: Kernel) -> Callable[[T
     def choose(types: Types) -> Kernel:
         wanted = common_number(types)
         if pa.types.is_decimal(wanted):
-            return checked if any(map(pa.types.is_null, types)) else capped(operation, types) or checked
+            return (
+                checked
+                if any(map(pa.types.is_null, types))
+                else capped(operation, types) or checked
+            )
         return with_casts(floating if wanted == FLOAT else checked, types, wanted)
+
     return choose
 
 
@@ -32,7 +46,11 @@ def plus(types: Types) -> Kernel:
     if all(is_text(kind) or pa.types.is_null(kind) for kind in types) and any(map(is_text, types)):
         return concat(types)
     if any(pa.types.is_temporal(kind) for kind in types):
-        return date_plus(types, 1) if _is_date_and_interval(types) else _with_interval(pc.add_checked, types)
+        return (
+            date_plus(types, 1)
+            if _is_date_and_interval(types)
+            else _with_interval(pc.add_checked, types)
+        )
     return arithmetic("+", pc.add_checked, pc.add)(types)
 
 
@@ -41,17 +59,24 @@ def _is_date_and_interval(types: Types) -> bool:
 
 
 def _with_interval(kernel: Kernel, types: Types) -> Kernel:
-    """Raises TypeError for what is neither an interval nor the distance of two moments, where Arrow would name its function."""
+    """Raises TypeError for what is neither an interval nor the distance of two moments, where Arrow
+    would name its function."""
     try:
         kernel(*(pa.array([], kind) for kind in types))
     except pa.ArrowNotImplementedError:
-        raise TypeError('a date or timestamp takes an interval, such as lit(1).day or col("n").hours') from None
+        raise TypeError(
+            'a date or timestamp takes an interval, such as lit(1).day or col("n").hours'
+        ) from None
     return kernel
 
 
 def minus(types: Types) -> Kernel:
     if any(pa.types.is_temporal(kind) for kind in types):
-        return date_plus(types, -1) if _is_date_and_interval(types) else _with_interval(pc.subtract_checked, types)
+        return (
+            date_plus(types, -1)
+            if _is_date_and_interval(types)
+            else _with_interval(pc.subtract_checked, types)
+        )
     return arithmetic("-", pc.subtract_checked, pc.subtract)(types)
 
 
@@ -68,7 +93,8 @@ def power(types: Types) -> Kernel:
 
 
 def modulo(types: Types) -> Kernel:
-    """Computed by numpy: its remainder has the divisor's sign, and it divides by a constant with a multiplication."""
+    """Computed by numpy: its remainder has the divisor's sign, and it divides by a constant with a
+    multiplication."""
     wanted = common_number(types)
     if pa.types.is_decimal(wanted):
         raise TypeError("% of decimals is not there; cast them to DOUBLE")
@@ -86,7 +112,8 @@ def _integer_floor(left: Any, right: Any) -> Any:
     """Rounds towards minus infinity, as Python does. Raises ZeroDivisionError and OverflowError."""
     left, right = _arrays(left, right)
     missing = pc.or_(left.is_null(), right.is_null())
-    values, divisors = _numpy(pc.if_else(missing, 0, left), 0), _numpy(pc.if_else(missing, 1, right), 1)
+    values = _numpy(pc.if_else(missing, 0, left), 0)
+    divisors = _numpy(pc.if_else(missing, 1, right), 1)
     if not divisors.all():
         raise ZeroDivisionError("integer division by zero")
     if ((values == np.iinfo(np.int64).min) & (divisors == -1)).any():
@@ -104,7 +131,9 @@ def _float_floor(left: Any, right: Any) -> Any:
 
 def _arrays(left: Any, right: Any) -> tuple[Any, Any]:
     length = len(right) if isinstance(left, pa.Scalar) else len(left)
-    one, other = (pa.repeat(each, length) if isinstance(each, pa.Scalar) else each for each in (left, right))
+    one, other = (
+        pa.repeat(each, length) if isinstance(each, pa.Scalar) else each for each in (left, right)
+    )
     return one, other
 
 
@@ -118,9 +147,15 @@ def _integer_modulo(left: Any, right: Any) -> Any:
                 return pa.nulls(len(left), INT)
             raise ZeroDivisionError("integer modulo by zero")
         values = _numpy(left, 0)
-        return _masked(values - values // divisor * divisor if divisor not in (-1, 1) else np.zeros_like(values), missing)
+        return _masked(
+            values - values // divisor * divisor
+            if divisor not in (-1, 1)
+            else np.zeros_like(values),
+            missing,
+        )
     length, missing = len(right), pc.is_null(pc.add(left, right))
-    values, divisors = (left.as_py() or 0) if isinstance(left, pa.Scalar) else _numpy(left, 0), _numpy(pc.if_else(missing, 1, right), 1)
+    values = (left.as_py() or 0) if isinstance(left, pa.Scalar) else _numpy(left, 0)
+    divisors = _numpy(pc.if_else(missing, 1, right), 1)
     if not divisors.all():
         raise ZeroDivisionError("integer modulo by zero")
     with np.errstate(over="ignore"):
@@ -130,10 +165,15 @@ def _integer_modulo(left: Any, right: Any) -> Any:
 def _float_modulo(left: Any, right: Any) -> Any:
     length = len(right) if isinstance(left, pa.Scalar) else len(left)
     missing = pc.is_null(pc.add(left, right))
-    values, divisors = [_none_to_nan(each.as_py()) if isinstance(each, pa.Scalar) else _numpy(each, float("nan")) for each in (left, right)]
+    values, divisors = [
+        _none_to_nan(each.as_py()) if isinstance(each, pa.Scalar) else _numpy(each, float("nan"))
+        for each in (left, right)
+    ]
     with np.errstate(all="ignore"):
         result = np.broadcast_to(np.remainder(values, divisors), length)
-    return _masked(result, pa.repeat(missing, length) if isinstance(missing, pa.Scalar) else missing)
+    return _masked(
+        result, pa.repeat(missing, length) if isinstance(missing, pa.Scalar) else missing
+    )
 
 
 def _none_to_nan(value: Any) -> float:
@@ -154,6 +194,7 @@ def of_number(checked: Kernel, floating: Kernel) -> Callable[[Types], Kernel]:
     def choose(types: Types) -> Kernel:
         wanted = common_number(types)
         return with_casts(floating if wanted == FLOAT else checked, types, wanted)
+
     return choose
 
 
@@ -161,6 +202,7 @@ def of_float(kernel: Kernel) -> Callable[[Types], Kernel]:
     def choose(types: Types) -> Kernel:
         wide(types[0])
         return with_casts(kernel, types, FLOAT)
+
     return choose
 
 
@@ -171,13 +213,15 @@ def sign(types: Types) -> Kernel:
 
 def to_whole(kernel: Kernel) -> Callable[[Types], Kernel]:
     """floor and ceil; integers stay as they are."""
+
     def choose(types: Types) -> Kernel:
         if pa.types.is_temporal(types[0]):
-            raise TypeError("of a date or a time it needs a unit, such as \"day\"")
+            raise TypeError('of a date or a time it needs a unit, such as "day"')
         wanted = wide(types[0])
         if pa.types.is_decimal(wanted):
             return with_room(kernel, wanted)
         return with_casts((lambda values: values) if wanted == INT else kernel, types, wanted)
+
     return choose
 
 
@@ -197,14 +241,20 @@ def _round(values: Any, places: int) -> Any:
 
 
 def _nothing_left(values: Any) -> Any:
-    return pc.if_else(values.is_valid(), pa.scalar(decimal.Decimal(0), values.type), pa.scalar(None, values.type))
+    return pc.if_else(
+        values.is_valid(), pa.scalar(decimal.Decimal(0), values.type), pa.scalar(None, values.type)
+    )
 
 
 def _round_number(values: Any, places: int) -> Any:
-    """One by one where Arrow refuses what leaves 64 bits on the way, or has no exact power of ten."""
+    """One by one where Arrow refuses what leaves 64 bits on the way, or has no exact power of
+    ten."""
     if abs(places) <= _EXACT_PLACES:
         try:
             return _round(values, places)
         except pa.ArrowInvalid:
             pass
-    return pa.array([None if value is None else round_one(value, places) for value in values.to_pylist()], values.type)
+    return pa.array(
+        [None if value is None else round_one(value, places) for value in values.to_pylist()],
+        values.type,
+    )

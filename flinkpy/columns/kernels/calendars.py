@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 DAY_US = 86_400_000_000
-_FIRST_MONTH, _LAST_MONTH = (1 - 1970) * 12, (10_000 - 1970) * 12 - 1  # of the years from 1 to 9999, which Python has
+# of the years from 1 to 9999, which Python has
+_FIRST_MONTH = (1 - 1970) * 12
+_LAST_MONTH = (10_000 - 1970) * 12 - 1
 
 
 def first_days(months: Ints) -> Ints:
@@ -29,8 +31,8 @@ def months_and_days(days: Ints) -> tuple[Ints, Ints]:
 
 
 def later(days: Ints, added: Any) -> Ints:
-    """The same day of the month so many months later, or its last day. Raises OverflowError beyond the years 1 to
-    9999."""
+    """The same day of the month so many months later, or its last day. Raises OverflowError beyond
+    the years 1 to 9999."""
     months, at = months_and_days(days)
     months = months + added
     if len(months) and (months.min() < _FIRST_MONTH or months.max() > _LAST_MONTH):
@@ -39,7 +41,8 @@ def later(days: Ints, added: Any) -> Ints:
 
 
 def months_between(start: Ints, end: Ints) -> Ints:
-    """The whole months between two moments in microseconds; negative if the second is the earlier one."""
+    """The whole months between two moments in microseconds; negative if the second is the earlier
+    one."""
     backwards = end < start
     start, end = np.where(backwards, end, start), np.where(backwards, start, end)
     days, time = np.divmod(start, DAY_US)
@@ -49,14 +52,25 @@ def months_between(start: Ints, end: Ints) -> Ints:
 
 
 def micros_of(parts: dict[str, Ints], length: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Microseconds since 1970 of parts of dates and times; and which of them are no date or time."""
+    """Microseconds since 1970 of parts of dates and times; and which of them are no date or
+    time."""
     zero = np.zeros(length, np.int64)
     year, month, day = parts["year"], parts["month"], parts["day"]
     hour, minute, second = (parts.get(name, zero) for name in ("hour", "minute", "second"))
-    wrong = (year < 1) | (month < 1) | (month > 12) | (day < 1) | (hour > 23) | (minute > 59) | (second > 59)
+    wrong = (
+        (year < 1)
+        | (month < 1)
+        | (month > 12)
+        | (day < 1)
+        | (hour > 23)
+        | (minute > 59)
+        | (second > 59)
+    )
     if "hour12" in parts:
         wrong |= (parts["hour12"] < 1) | (parts["hour12"] > 12)
         hour = parts["hour12"] % 12 + 12 * parts["half"]
     months = np.where(wrong, 0, (year - 1970) * 12 + month - 1)
     wrong |= day > lengths(months)
-    return (first_days(months) + day - 1) * DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000 + parts.get("fraction", zero), wrong
+    return (first_days(months) + day - 1) * DAY_US + (
+        (hour * 60 + minute) * 60 + second
+    ) * 1_000_000 + parts.get("fraction", zero), wrong

@@ -1,8 +1,8 @@
 """Casts between column types. ``flinkpy.columns.rowwise`` defines what they mean for one value.
 
-Timestamps become milliseconds since 1970 as integers, whatever their unit. A timestamp with a zone becomes its local
-date, time and timestamp. Floats and decimals are truncated to integers. Text may have spaces around it.
-"""
+Timestamps become milliseconds since 1970 as integers, whatever their unit. A timestamp with a zone
+becomes its local date, time and timestamp. Floats and decimals are truncated to integers. Text may
+have spaces around it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ from flinkpy.common.typeinfo import Types
 Cast = Callable[[Any], Any]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _LIKELY = (  # text that can be cast, but for dates that do not exist and numbers that are too large
-    (pa.types.is_integer, r"^ *[+-]?[0-9]{1,18} *$"), (pa.types.is_floating, r"^ *[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,2})? *$"),
+    (pa.types.is_integer, r"^ *[+-]?[0-9]{1,18} *$"),
+    (pa.types.is_floating, r"^ *[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,2})? *$"),
     (pa.types.is_date, r"^ *[0-9]{4}-[0-9]{2}-[0-9]{2} *$"),
-    (pa.types.is_timestamp, r"^ *[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)? *$"))
+    (
+        pa.types.is_timestamp,
+        r"^ *[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)? *$",
+    ),
+)
 _IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
 
 
@@ -45,21 +50,32 @@ def cast(types: list[Any], to: Any) -> Cast:
     if pa.types.is_boolean(source) and pa.types.is_decimal(target):
         return lambda values: values.cast(INT).cast(target)
     if target == TEXT and pa.types.is_floating(source):  # Arrow writes 1.0 as "1"
-        return lambda values: pa.array([None if each is None else str(each) for each in values.cast(FLOAT).to_pylist()], TEXT)
+        return lambda values: pa.array(
+            [None if each is None else str(each) for each in values.cast(FLOAT).to_pylist()], TEXT
+        )
     if pa.types.is_floating(target):
         nearest = bring(source, FLOAT) if pa.types.is_decimal(source) else None
-        return lambda values: (values if nearest is None else nearest(values)).cast(target, safe=False)
+        return lambda values: (values if nearest is None else nearest(values)).cast(
+            target, safe=False
+        )
     return _plain(target)
 
 
 def cast_where_possible(types: list[Any], to: Any) -> Cast:
-    """The cast with null for what cannot be cast. Where there is such a value, what looks as it should is cast at once, and the rest goes
-    through Python."""
+    """The cast with null for what cannot be cast. Where there is such a value, what looks as it
+    should is cast at once, and the rest goes through Python."""
     kernel, target = cast(types, to), arrow_type(to)
-    pattern = next((pattern for is_kind, pattern in _LIKELY if is_kind(target)), None) if is_text(types[0]) else None
+    pattern = (
+        next((pattern for is_kind, pattern in _LIKELY if is_kind(target)), None)
+        if is_text(types[0])
+        else None
+    )
 
     def one_by_one(values: Any) -> Any:
-        return array_of([None if value is None else try_cast(value, to) for value in python_values(values)], target)
+        return array_of(
+            [None if value is None else try_cast(value, to) for value in python_values(values)],
+            target,
+        )
 
     def either(values: Any) -> Any:
         try:
@@ -76,7 +92,9 @@ def cast_where_possible(types: list[Any], to: Any) -> Cast:
         where = np.argsort(~is_likely.to_numpy(zero_copy_only=False), kind="stable")
         back = np.empty_like(where)
         back[where] = np.arange(len(where))
-        return pa.concat_arrays([likely, one_by_one(values.filter(pc.invert(is_likely)))]).take(pa.array(back))
+        return pa.concat_arrays([likely, one_by_one(values.filter(pc.invert(is_likely)))]).take(
+            pa.array(back)
+        )
 
     return either
 
@@ -93,36 +111,53 @@ def _counts(kind: Any) -> bool:
     return bool(pa.types.is_temporal(kind))
 
 
-# -- moments ---------------------------------------------------------------------------------------------------------------
+# -- moments ---------------------------------------------------------------------------------------
 
 
 def _of_moment(source: Any, target: Any) -> Cast:
     if any(is_number(source) for is_number in _IS_NUMBER):
         if not (pa.types.is_integer(source) and pa.types.is_timestamp(target)):
-            raise TypeError("only whole numbers become a TIMESTAMP: milliseconds since 1970; and no number becomes a date or a time")
+            raise TypeError(
+                "only whole numbers become a TIMESTAMP: milliseconds since 1970; and no "
+                "number becomes a date or a time"
+            )
         return lambda values: values.cast(INT).cast(pa.timestamp("ms", target.tz)).cast(target)
     if any(is_number(target) for is_number in _IS_NUMBER):
         if target != INT or not (pa.types.is_timestamp(source) or pa.types.is_duration(source)):
-            raise TypeError("a TIMESTAMP becomes a BIGINT, which counts milliseconds since 1970, and no other number; a date or a time becomes none")
+            raise TypeError(
+                "a TIMESTAMP becomes a BIGINT, which counts milliseconds since 1970, and no "
+                "other number; a date or a time becomes none"
+            )
         return lambda values: _milliseconds(values, source.unit)
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(source):
         return _between_timestamps(source, target)
     if target == TEXT and (pa.types.is_timestamp(source) or pa.types.is_time(source)):
         return _moments_as_text if getattr(source, "tz", None) is None else _instants_as_text
-    return _plain(target) if getattr(source, "tz", None) is None else _behind(local_times, _plain(target))
+    return (
+        _plain(target)
+        if getattr(source, "tz", None) is None
+        else _behind(local_times, _plain(target))
+    )
 
 
 def _moments_as_text(values: Any) -> Any:
-    """Timestamps as text, such as 2024-01-02 03:04:05, with three, six or nine decimals of the second if it has any."""
+    """Timestamps as text, such as 2024-01-02 03:04:05, with three, six or nine decimals of the
+    second if it has any."""
     texts = pc.replace_substring_regex(values.cast(TEXT), r"[.]0+$", "")
     return pc.replace_substring_regex(texts, r"([.](?:\d{3})+?)(?:000)+$", r"\1")
 
 
 def _instants_as_text(values: Any) -> Any:
-    """The same with the offset from UTC at that time. Neither Arrow nor pytz, which Arrow uses if it is installed,
-    knows offsets after 2037."""
+    """The same with the offset from UTC at that time. Neither Arrow nor pytz, which Arrow uses if
+    it is installed, knows offsets after 2037."""
     zone = zone_of(values.type.tz)
-    return pa.array([None if value is None else shown_moment(value.astimezone(zone)) for value in values.to_pylist()], TEXT)
+    return pa.array(
+        [
+            None if value is None else shown_moment(value.astimezone(zone))
+            for value in values.to_pylist()
+        ],
+        TEXT,
+    )
 
 
 def _milliseconds(values: Any, unit: str) -> Any:
@@ -130,7 +165,9 @@ def _milliseconds(values: Any, unit: str) -> Any:
     if per_second <= 1000:
         return pc.multiply_checked(counted, 1000 // per_second)
     missing = counted.is_null().to_numpy(zero_copy_only=False) if counted.null_count else None
-    return pa.array(np.floor_divide(counted.fill_null(0).to_numpy(), per_second // 1000), INT, mask=missing)
+    return pa.array(
+        np.floor_divide(counted.fill_null(0).to_numpy(), per_second // 1000), INT, mask=missing
+    )
 
 
 def _between_timestamps(source: Any, target: Any) -> Cast:
@@ -140,7 +177,7 @@ def _between_timestamps(source: Any, target: Any) -> Cast:
     return lambda values: values.cast(target, safe=False)
 
 
-# -- text ------------------------------------------------------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------------------------
 
 
 def _of_text(target: Any) -> Cast:
@@ -150,8 +187,11 @@ def _of_text(target: Any) -> Cast:
 
     def trimmed(values: Any) -> Any:
         texts = pc.utf8_trim(values.cast(TEXT), " ")
-        if has_year and pc.any(pc.starts_with(texts, "0000")).as_py():  # Python's dates begin with year 1
-            raise pa.ArrowInvalid(f"{texts.filter(pc.starts_with(texts, '0000'))[0].as_py()!r} is no date")
+        # Python's dates begin with year 1
+        if has_year and pc.any(pc.starts_with(texts, "0000")).as_py():
+            raise pa.ArrowInvalid(
+                f"{texts.filter(pc.starts_with(texts, '0000'))[0].as_py()!r} is no date"
+            )
         return texts
 
     if pa.types.is_integer(target):
@@ -159,7 +199,10 @@ def _of_text(target: Any) -> Cast:
     if pa.types.is_decimal(target):
         return _behind(trimmed, lambda texts: _decimals(texts, target))
     if pa.types.is_timestamp(target):
-        return _behind(trimmed, lambda texts: pc.replace_substring_regex(texts, r"([.]\d{6})\d+", r"\1").cast(target))
+        return _behind(
+            trimmed,
+            lambda texts: pc.replace_substring_regex(texts, r"([.]\d{6})\d+", r"\1").cast(target),
+        )
     if pa.types.is_time(target):
         return _behind(trimmed, lambda texts: _moments_of_the_day(texts).cast(target))
     return _behind(trimmed, _truths if target == BOOL else _plain(target))
@@ -168,7 +211,10 @@ def _of_text(target: Any) -> Cast:
 def _truths(texts: Any) -> Any:
     """Text as truth values, with the words that Flink knows, where Arrow knows fewer."""
     words = pc.utf8_lower(texts)
-    is_true, is_false = (pc.is_in(words, pa.array([word for word, truth in TRUTHS.items() if truth is wanted])) for wanted in (True, False))
+    is_true, is_false = (
+        pc.is_in(words, pa.array([word for word, truth in TRUTHS.items() if truth is wanted]))
+        for wanted in (True, False)
+    )
     wrong = texts.filter(pc.invert(pc.or_(is_true, is_false))).drop_null()
     if len(wrong):
         raise pa.ArrowInvalid(f"{wrong[0].as_py()!r} is neither true nor false")
@@ -176,7 +222,8 @@ def _truths(texts: Any) -> Any:
 
 
 def _whole_numbers(texts: Any, target: Any) -> Any:
-    """Text as integers. Arrow rejects a plus sign and accepts hexadecimal digits; Flink and Python do the opposite."""
+    """Text as integers. Arrow rejects a plus sign and accepts hexadecimal digits; Flink and Python
+    do the opposite."""
     if pc.any(pc.match_substring_regex(texts, "[+xX]")).as_py():
         wrong = texts.filter(pc.match_substring_regex(texts, "[xX]").fill_null(False))
         if len(wrong):
@@ -186,26 +233,37 @@ def _whole_numbers(texts: Any, target: Any) -> Any:
 
 
 def _decimals(texts: Any, target: Any) -> Any:
-    """Text as decimals. Of numbers with too many digits Arrow makes other numbers; and it reads 1e3 as a whole number."""
-    plain = pc.match_substring_regex(texts, rf"^[+-]?[0-9]{{1,{target.precision - target.scale}}}" + (r"([.][0-9]+)?$" if target.scale else "$"))
+    """Text as decimals. Of numbers with too many digits Arrow makes other numbers; and it reads 1e3
+    as a whole number."""
+    plain = pc.match_substring_regex(
+        texts,
+        rf"^[+-]?[0-9]{{1,{target.precision - target.scale}}}"
+        + (r"([.][0-9]+)?$" if target.scale else "$"),
+    )
     if pc.all(plain, min_count=0).as_py():
         return texts.cast(target)
     of_text = Types.BIG_DEC() if target.scale else Types.BIG_INT()
     try:
-        return array_of([None if text is None else cast_one(text, of_text) for text in texts.to_pylist()], target)
+        return array_of(
+            [None if text is None else cast_one(text, of_text) for text in texts.to_pylist()],
+            target,
+        )
     except ValueError as error:
         raise pa.ArrowInvalid(str(error)) from None
 
 
 def _exactly_between(target: Any) -> Cast:
-    """Between decimals. Arrow changes a number whose digits do not fit, unless it is given room first."""
+    """Between decimals. Arrow changes a number whose digits do not fit, unless it is given room
+    first."""
     room = pa.decimal256(76, target.scale)
     return lambda values: values.cast(room).cast(target)
 
 
 def _moments_of_the_day(texts: Any) -> Any:
     """Times of day as text. There is no cast from text to a time of day, but one to a timestamp."""
-    wrong = texts.filter(pc.invert(pc.match_substring_regex(texts, r"^\d\d:\d\d(:\d\d([.]\d+)?)?$")).fill_null(False))
+    wrong = texts.filter(
+        pc.invert(pc.match_substring_regex(texts, r"^\d\d:\d\d(:\d\d([.]\d+)?)?$")).fill_null(False)
+    )
     if len(wrong):
         raise pa.ArrowInvalid(f"{wrong[0].as_py()!r} is no time of day, such as 12:30:00")
     whole = pc.binary_join_element_wise(pa.scalar("1970-01-01"), texts, pa.scalar(" "))

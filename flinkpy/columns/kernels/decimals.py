@@ -1,5 +1,5 @@
-"""Arithmetic of decimals whose exact result has more digits than Arrow's types, with Flink's rules for the digits of
-the result."""
+"""Arithmetic of decimals whose exact result has more digits than Arrow's types, with Flink's rules
+for the digits of the result."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ import pyarrow as pa
 from flinkpy.columns.kernels.operand_types import Types, digits_of
 
 _EXACT = decimal.Context(prec=200, rounding=decimal.ROUND_HALF_UP)
-_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"+": _EXACT.add, "-": _EXACT.subtract, "*": _EXACT.multiply}
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": _EXACT.add,
+    "-": _EXACT.subtract,
+    "*": _EXACT.multiply,
+}
 _MOST = 38  # digits, as in Flink
 _KEPT_BEHIND = 6  # this many digits after the point are kept even if the result then overflows
 
 
 def capped(operation: str, types: Types) -> Callable[[Any, Any], Any] | None:
-    """The kernel, if the exact result could have more than 38 digits; None if Arrow's own kernel will do. As in Flink
-    the result then has 38 digits: digits after the point are rounded away first, but six of them are kept, and a
-    result that does not fit is an error."""
+    """The kernel, if the exact result could have more than 38 digits; None if Arrow's own kernel
+    will do. As in Flink the result then has 38 digits: digits after the point are rounded away
+    first, but six of them are kept, and a result that does not fit is an error."""
     if any(pa.types.is_decimal256(kind) for kind in types):
         return None
     (before, behind), (other_before, other_behind) = map(digits_of, types)
@@ -35,7 +39,9 @@ def capped(operation: str, types: Types) -> Callable[[Any, Any], Any] | None:
         if digits <= _MOST:
             return None
     scale = scale if digits <= _MOST else max(_MOST - (digits - scale), min(scale, _KEPT_BEHIND))
-    kind, unit, operate = pa.decimal128(_MOST, scale), decimal.Decimal(1).scaleb(-scale), _OPERATIONS[operation]
+    kind = pa.decimal128(_MOST, scale)
+    unit = decimal.Decimal(1).scaleb(-scale)
+    operate = _OPERATIONS[operation]
 
     def result(one: Any, other: Any) -> Any:
         if one is None or other is None:
@@ -54,8 +60,8 @@ def _listed(values: Any, length: int) -> list[Any]:
 
 
 def with_room(kernel: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:
-    """A kernel that rounds, with a wider type. The result may need one digit more than the operand, and Arrow's
-    kernels return 0 if the type does not have it."""
+    """A kernel that rounds, with a wider type. The result may need one digit more than the operand,
+    and Arrow's kernels return 0 if the type does not have it."""
     room = pa.decimal128 if kind.precision < _MOST else pa.decimal256
     wider = room(min(kind.precision + 1, 76), kind.scale)
     if kind.precision == _MOST:  # a result that fits into 38 digits keeps the type

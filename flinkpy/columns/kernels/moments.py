@@ -1,4 +1,5 @@
-"""Kernels for dates and times. Those with a zone are changed in their local time, which ``zones`` finds."""
+"""Kernels for dates and times. Those with a zone are changed in their local time, which ``zones``
+finds."""
 
 from __future__ import annotations
 
@@ -24,9 +25,19 @@ def _micro(moments: Any) -> Any:
 
 
 _PARTS: dict[str, Kernel] = {
-    "year": pc.year, "quarter": pc.quarter, "month": pc.month, "week": pc.iso_week, "isoyear": pc.iso_year, "day": pc.day, "doy": pc.day_of_year,
-    "isodow": lambda moments: pc.day_of_week(moments, count_from_zero=False), "hour": pc.hour, "minute": pc.minute, "second": pc.second,
-    "millisecond": pc.millisecond, "microsecond": _micro,
+    "year": pc.year,
+    "quarter": pc.quarter,
+    "month": pc.month,
+    "week": pc.iso_week,
+    "isoyear": pc.iso_year,
+    "day": pc.day,
+    "doy": pc.day_of_year,
+    "isodow": lambda moments: pc.day_of_week(moments, count_from_zero=False),
+    "hour": pc.hour,
+    "minute": pc.minute,
+    "second": pc.second,
+    "millisecond": pc.millisecond,
+    "microsecond": _micro,
 }
 
 
@@ -42,15 +53,20 @@ def _check_unit(kind: Any, unit: str) -> None:
     """Dates have no hours, times of day have no days."""
     if not _has_day(kind) and not pa.types.is_time(kind):
         raise TypeError("it needs a date, a time or a timestamp")
-    if (_is_date(kind) and unit in PARTS_OF_TIMES) or (pa.types.is_time(kind) and unit in PARTS_OF_DAYS):
+    if (_is_date(kind) and unit in PARTS_OF_TIMES) or (
+        pa.types.is_time(kind) and unit in PARTS_OF_DAYS
+    ):
         raise TypeError(f"{'a date' if _is_date(kind) else 'a time of day'} has no {unit}")
 
 
 def _on_local_times(kind: Any, change: Kernel) -> Kernel:
-    """The change of a local timestamp, for timestamps with a zone too. Other operands are passed on."""
+    """The change of a local timestamp, for timestamps with a zone too. Other operands are passed
+    on."""
     if getattr(kind, "tz", None) is None:
         return change
-    return lambda moments, *others: placed(change(local_times(moments), *others), kind.tz, kind.unit)
+    return lambda moments, *others: placed(
+        change(local_times(moments), *others), kind.tz, kind.unit
+    )
 
 
 def extract(types: Types, unit: str) -> Kernel:
@@ -75,13 +91,16 @@ def _truncation(round_to: Callable[[Any, str], Any]) -> Callable[..., Kernel]:
             return pc.add_checked(moments, pc.subtract(round_to(local, unit), local))
 
         return shifted
+
     return choose
 
 
 def _ceiled(moments: Any, unit: str) -> Any:
-    """By the beginning of the unit: Arrow's own rounding up moves a beginning of a year to the next one."""
+    """By the beginning of the unit: Arrow's own rounding up moves a beginning of a year to the next
+    one."""
     floor = pc.floor_temporal(moments, unit=unit)
-    passed = pc.if_else(pc.equal(floor, moments), pa.scalar(None, moments.type), floor)  # null where the moment is a beginning itself
+    # null where the moment is a beginning itself
+    passed = pc.if_else(pc.equal(floor, moments), pa.scalar(None, moments.type), floor)
     return pc.coalesce(_next_beginning(passed, unit), moments)
 
 
@@ -90,13 +109,19 @@ def _next_beginning(moments: Any, unit: str) -> Any:
     if pa.types.is_time(kind):
         per_second = _PER_SECOND[kind.unit]
         counted = pa.int32() if kind.bit_width == 32 else INT
-        following = pc.add(moments.view(counted).cast(INT), MICROSECONDS[unit] * per_second // 10**6)
+        following = pc.add(
+            moments.view(counted).cast(INT), MICROSECONDS[unit] * per_second // 10**6
+        )
         if (pc.max(following).as_py() or 0) >= 86_400 * per_second:
             raise OverflowError("the next whole unit is on the next day")
         return following.cast(counted).view(kind)
     missing = moments.is_null()
     days, time = np.divmod(_micros(moments), calendars.DAY_US)
-    following = calendars.later(days, MONTHS[unit]) * calendars.DAY_US + time if unit in MONTHS else _micros(moments) + MICROSECONDS[unit]
+    following = (
+        calendars.later(days, MONTHS[unit]) * calendars.DAY_US + time
+        if unit in MONTHS
+        else _micros(moments) + MICROSECONDS[unit]
+    )
     return _array(following, _MICROS, missing).cast(kind)
 
 
@@ -104,17 +129,25 @@ floor_to = _truncation(lambda moments, unit: pc.floor_temporal(moments, unit=uni
 ceil_to = _truncation(_ceiled)
 
 
-# -- intervals -------------------------------------------------------------------------------------------------------------
+# -- intervals -------------------------------------------------------------------------------------
 
 
 def interval(types: Types, unit: str) -> Kernel:
     if not pa.types.is_integer(types[0]) and not pa.types.is_null(types[0]):
-        raise TypeError(f"{unit}s make an interval of a whole number; for the {unit} of a date or time write .extract({unit!r})")
-    return with_casts(lambda numbers: pc.multiply_checked(numbers, MICROSECONDS[unit]).cast(_ELAPSED), types, INT)
+        raise TypeError(
+            f"{unit}s make an interval of a whole number; for the {unit} of a date or time "
+            f"write .extract({unit!r})"
+        )
+    return with_casts(
+        lambda numbers: pc.multiply_checked(numbers, MICROSECONDS[unit]).cast(_ELAPSED), types, INT
+    )
 
 
 def months_alone(types: Types, unit: str) -> Kernel:
-    raise TypeError(f"{unit}s are added to or subtracted from a date or a timestamp; for the {unit} of one write .extract({unit!r})")
+    raise TypeError(
+        f"{unit}s are added to or subtracted from a date or a timestamp; for the {unit} of "
+        f"one write .extract({unit!r})"
+    )
 
 
 def add_months(types: Types, months: int) -> Kernel:
@@ -124,17 +157,26 @@ def add_months(types: Types, months: int) -> Kernel:
     if not pa.types.is_integer(types[1]) and not pa.types.is_null(types[1]):
         raise TypeError("it needs a whole number of months")
     if pa.types.is_null(kind):
-        return lambda moments, numbers: pa.nulls(len(numbers) if isinstance(moments, pa.Scalar) else len(moments))
+        return lambda moments, numbers: pa.nulls(
+            len(numbers) if isinstance(moments, pa.Scalar) else len(moments)
+        )
 
     def later(moments: Any, numbers: Any) -> Any:
         length = len(numbers) if isinstance(moments, pa.Scalar) else len(moments)
-        moments, numbers = (pa.repeat(each, length) if isinstance(each, pa.Scalar) else each for each in (moments, numbers))
+        moments, numbers = (
+            pa.repeat(each, length) if isinstance(each, pa.Scalar) else each
+            for each in (moments, numbers)
+        )
         missing = pc.or_(moments.is_null(), numbers.is_null())
         days = _micros(moments) // calendars.DAY_US
-        later_days = calendars.later(days, np.where(missing, 0, numbers.cast(INT).fill_null(0).to_numpy() * months))
+        later_days = calendars.later(
+            days, np.where(missing, 0, numbers.cast(INT).fill_null(0).to_numpy() * months)
+        )
         if not pa.types.is_timestamp(moments.type):
             return _array(later_days * calendars.DAY_US, _MICROS, missing).cast(moments.type)
-        return pc.add_checked(moments, _array((later_days - days) * calendars.DAY_US, _ELAPSED, missing)).cast(moments.type)
+        return pc.add_checked(
+            moments, _array((later_days - days) * calendars.DAY_US, _ELAPSED, missing)
+        ).cast(moments.type)
 
     return _on_local_times(kind, later)
 
@@ -145,10 +187,15 @@ def date_plus(types: Types, sign: int) -> Kernel:
 
     def moved(*operands: Any) -> Any:
         days, elapsed = operands[at], operands[1 - at].cast(_ELAPSED).cast(INT)
-        downwards = pc.if_else(pc.less(elapsed, 0), pc.subtract_checked(elapsed, calendars.DAY_US - 1), elapsed)  # division cuts towards zero
+        # division cuts towards zero
+        downwards = pc.if_else(
+            pc.less(elapsed, 0), pc.subtract_checked(elapsed, calendars.DAY_US - 1), elapsed
+        )
         whole = pc.divide(downwards, calendars.DAY_US)
         change = pc.add_checked if sign > 0 else pc.subtract_checked
-        return change(days.cast(_DATE).cast(pa.int32()).cast(INT), whole).cast(pa.int32()).cast(_DATE)
+        return (
+            change(days.cast(_DATE).cast(pa.int32()).cast(INT), whole).cast(pa.int32()).cast(_DATE)
+        )
 
     return moved
 
@@ -157,11 +204,16 @@ def timestamp_diff(types: Types, unit: str) -> Kernel:
     if not all(_has_day(kind) or pa.types.is_null(kind) for kind in types):
         raise TypeError("it needs dates or timestamps")
     if len({getattr(kind, "tz", None) is None for kind in types if not pa.types.is_null(kind)}) > 1:
-        raise TypeError("one has a zone and the other has none: give it one with replace_time_zone(...)")
+        raise TypeError(
+            "one has a zone and the other has none: give it one with replace_time_zone(...)"
+        )
 
     def between(one: Any, other: Any) -> Any:
         length = len(other) if isinstance(one, pa.Scalar) else len(one)
-        one, other = (pa.repeat(each, length) if isinstance(each, pa.Scalar) else each for each in (one, other))
+        one, other = (
+            pa.repeat(each, length) if isinstance(each, pa.Scalar) else each
+            for each in (one, other)
+        )
         missing = pc.or_(one.is_null(), other.is_null())
         if unit in MONTHS:
             found = calendars.months_between(*(_micros(local_times(each)) for each in (one, other)))
@@ -179,9 +231,16 @@ def _micros(moments: Any) -> Any:
     if pa.types.is_null(kind):
         return np.zeros(len(moments), np.int64)
     if _is_date(kind):
-        return moments.cast(_DATE).cast(pa.int32()).fill_null(0).to_numpy().astype(np.int64) * calendars.DAY_US
+        return (
+            moments.cast(_DATE).cast(pa.int32()).fill_null(0).to_numpy().astype(np.int64)
+            * calendars.DAY_US
+        )
     counted = moments.view(INT).fill_null(0).to_numpy()
-    return counted // 1000 if kind.unit == "ns" else counted * {"s": 10**6, "ms": 10**3, "us": 1}[kind.unit]
+    return (
+        counted // 1000
+        if kind.unit == "ns"
+        else counted * {"s": 10**6, "ms": 10**3, "us": 1}[kind.unit]
+    )
 
 
 def _array(values: Any, kind: Any, missing: Any) -> Any:
@@ -190,7 +249,7 @@ def _array(values: Any, kind: Any, missing: Any) -> Any:
     return found if kind == INT else found.cast(kind)
 
 
-# -- text ------------------------------------------------------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------------------------
 
 
 def read_moment(types: Types, format: str, to: str) -> Kernel:
@@ -201,7 +260,10 @@ def read_moment(types: Types, format: str, to: str) -> Kernel:
     def read(texts: Any) -> Any:
         found = pc.extract_regex(texts, pattern)
         missing = found.is_null().to_numpy(zero_copy_only=False)
-        parts = {field.part: _numbers(field, pc.struct_field(found, field.part)) for field in fields_of(format)}
+        parts = {
+            field.part: _numbers(field, pc.struct_field(found, field.part))
+            for field in fields_of(format)
+        }
         micros, wrong = calendars.micros_of(parts, len(texts))
         return _array(np.where(wrong, 0, micros), _MICROS, missing | wrong).cast(wanted, safe=False)
 
@@ -212,7 +274,12 @@ def _numbers(field: Field, texts: Any) -> Any:
     """The numbers that a field's texts show; 1 where there is null."""
     if field.names:
         names = pa.array([name.lower() for name in field.names])
-        return pc.add(pc.index_in(pc.utf8_lower(texts), names), field.lowest).fill_null(1).to_numpy().astype(np.int64)
+        return (
+            pc.add(pc.index_in(pc.utf8_lower(texts), names), field.lowest)
+            .fill_null(1)
+            .to_numpy()
+            .astype(np.int64)
+        )
     if field.part == "fraction":
         texts = pc.utf8_slice_codeunits(pc.utf8_rpad(texts, 6, "0"), 0, 6)
     numbers = texts.fill_null("1").cast(INT).to_numpy()
@@ -227,7 +294,10 @@ def date_format(types: Types, format: str) -> Kernel:
 
     def shown(moments: Any) -> Any:
         local = local_times(moments) if pa.types.is_timestamp(kind) else moments.cast(_MICROS)
-        parts = [pa.scalar(piece, TEXT) if isinstance(piece, str) else _texts(piece, local) for piece in pieces]
+        parts = [
+            pa.scalar(piece, TEXT) if isinstance(piece, str) else _texts(piece, local)
+            for piece in pieces
+        ]
         if not any(isinstance(piece, Field) for piece in pieces):
             parts.append(pc.if_else(moments.is_valid(), "", pa.scalar(None, TEXT)))
         return pc.binary_join_element_wise(*parts, pa.scalar(""))
@@ -237,7 +307,9 @@ def date_format(types: Types, format: str) -> Kernel:
 
 def _texts(field: Field, moments: Any) -> Any:
     if field.part == "fraction":
-        return pc.utf8_slice_codeunits(pc.utf8_rpad(pc.utf8_lpad(_micro(moments).cast(TEXT), 6, "0"), 9, "0"), 0, field.width)
+        return pc.utf8_slice_codeunits(
+            pc.utf8_rpad(pc.utf8_lpad(_micro(moments).cast(TEXT), 6, "0"), 9, "0"), 0, field.width
+        )
     number = _WRITTEN[field.part](moments).cast(INT)
     if field.century is not None:
         number = pc.subtract(number, pc.multiply(pc.divide(number, 100), 100))
@@ -247,7 +319,9 @@ def _texts(field: Field, moments: Any) -> Any:
 
 
 _WRITTEN: dict[str, Kernel] = {
-    **_PARTS, "weekday": _PARTS["isodow"], "half": lambda moments: pc.divide(pc.hour(moments), 12),
+    **_PARTS,
+    "weekday": _PARTS["isodow"],
+    "half": lambda moments: pc.divide(pc.hour(moments), 12),
     "hour12": lambda moments: _twelve(pc.hour(moments)),
 }
 

@@ -1,8 +1,7 @@
 """Zones of timestamps: local times, and the instants of local times.
 
-Arrow computes both fast. What it cannot compute goes through Python value by value: daylight saving time after 2037, and local times that
-a clock skips.
-"""
+Arrow computes both fast. What it cannot compute goes through Python value by value: daylight saving
+time after 2037, and local times that a clock skips."""
 
 from __future__ import annotations
 
@@ -35,7 +34,10 @@ def local_times(values: Any) -> Any:
     if _is_before_2038(values):
         return pc.local_timestamp(values)
     zone = zone_of(values.type.tz)
-    shown = [None if value is None else value.astimezone(zone).replace(tzinfo=None) for value in values.to_pylist()]
+    shown = [
+        None if value is None else value.astimezone(zone).replace(tzinfo=None)
+        for value in values.to_pylist()
+    ]
     return pa.array(shown, pa.timestamp(values.type.unit))
 
 
@@ -45,21 +47,29 @@ def _is_before_2038(values: Any) -> bool:
 
 
 def placed(local: Any, zone: str, unit: str) -> Any:
-    """The instants of local times. A time that the clock shows twice is the earlier one; one that it skips is as much
-    later as the clock is put forward."""
+    """The instants of local times. A time that the clock shows twice is the earlier one; one that
+    it skips is as much later as the clock is put forward."""
     if _is_before_2038(local):
         try:
-            return pc.assume_timezone(local, zone, ambiguous="earliest").cast(pa.timestamp(unit, zone))
+            return pc.assume_timezone(local, zone, ambiguous="earliest").cast(
+                pa.timestamp(unit, zone)
+            )
         except pa.ArrowInvalid:
             pass
     found = zone_of(zone)
-    return pa.array([None if value is None else placed_one(value, found) for value in local.to_pylist()], pa.timestamp(unit, zone))
+    return pa.array(
+        [None if value is None else placed_one(value, found) for value in local.to_pylist()],
+        pa.timestamp(unit, zone),
+    )
 
 
 def convert_time_zone(types: Types, zone: str) -> Kernel:
     kind = types[0]
     if not pa.types.is_timestamp(kind) or kind.tz is None:
-        raise TypeError(f"it needs a timestamp with a zone; a local time becomes one with replace_time_zone({zone!r})")
+        raise TypeError(
+            "it needs a timestamp with a zone; a local time becomes one with "
+            f"replace_time_zone({zone!r})"
+        )
     wanted = pa.timestamp(kind.unit, zone)
     return lambda values: values.cast(wanted)
 
@@ -68,4 +78,6 @@ def replace_time_zone(types: Types, zone: str | None) -> Kernel:
     kind = types[0]
     if not pa.types.is_timestamp(kind):
         raise TypeError("it needs a timestamp")
-    return local_times if zone is None else lambda values: placed(local_times(values), zone, kind.unit)
+    return (
+        local_times if zone is None else lambda values: placed(local_times(values), zone, kind.unit)
+    )

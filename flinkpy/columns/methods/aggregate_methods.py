@@ -18,7 +18,8 @@ class AggregateMethods(Making[E]):
 
     @property
     def count_distinct(self) -> E:
-        """The number of different values that are not null, counted exactly: every one is kept in the state."""
+        """The number of different values that are not null, counted exactly: every one is kept in
+        the state."""
         return self._aggregate("count_distinct")
 
     @property
@@ -56,7 +57,8 @@ class AggregateMethods(Making[E]):
 
     @property
     def var_samp(self) -> E:
-        """The variance estimated from a sample, with one less than the count as divisor; null below two values."""
+        """The variance estimated from a sample, with one less than the count as divisor; null below
+        two values."""
         return self._aggregate("var_samp")
 
     @property
@@ -71,12 +73,20 @@ class AggregateMethods(Making[E]):
 
     @property
     def median(self) -> E:
-        """The value in the middle; the mean of the two in the middle of an even number of values."""
+        """The value in the middle; the mean of the two in the middle of an even number of
+        values."""
         return self._aggregate("median")
 
     def percentile(self, percentage: float) -> E:
-        """The exact value below which that share of the values lies, with linear interpolation between the two
-        nearest. Every value is kept in the state. Raises ProgramError for a share that is not between 0 and 1."""
-        if isinstance(percentage, bool) or not isinstance(percentage, (int, float)) or not 0 <= percentage <= 1:
-            raise ProgramError(f"percentile() takes a share from 0 to 1, such as 0.95, this is {percentage!r:.80}")
+        """The exact value below which that share of the values lies, with linear interpolation
+        between the two nearest. Every value is kept in the state. Raises ProgramError for a share
+        that is not between 0 and 1."""
+        if (
+            isinstance(percentage, bool)
+            or not isinstance(percentage, (int, float))
+            or not 0 <= percentage <= 1
+        ):
+            raise ProgramError(
+                f"percentile() takes a share from 0 to 1, such as 0.95, this is {percentage!r:.80}"
+            )
         return self._aggregate("percentile", percentage=float(percentage))

@@ -15,13 +15,20 @@ class NestedMethods(Making[E]):
 
     def get(self, name_or_index: str | int) -> E:
         """The field of a struct, by name or by position from 0."""
-        if isinstance(name_or_index, bool) or not isinstance(name_or_index, (str, int)) or (isinstance(name_or_index, int) and name_or_index < 0):
-            raise ProgramError(f"get() takes a field's name or its position from 0 on, this is {name_or_index!r:.80}")
+        if (
+            isinstance(name_or_index, bool)
+            or not isinstance(name_or_index, (str, int))
+            or (isinstance(name_or_index, int) and name_or_index < 0)
+        ):
+            raise ProgramError(
+                "get() takes a field's name or its position from 0 on, this is "
+                f"{name_or_index!r:.80}"
+            )
         return self._call("get", field=name_or_index)
 
     def at(self, index: Any) -> E:
-        """The item of a list at a position counted from 1, as in SQL, or the value of a map's key; null if there is
-        none. A position below 1 is an error."""
+        """The item of a list at a position counted from 1, as in SQL, or the value of a map's key;
+        null if there is none. A position below 1 is an error."""
         return self._call("at", index)
 
     @property
@@ -30,5 +37,6 @@ class NestedMethods(Making[E]):
         return self._call("cardinality")
 
     def array_contains(self, needle: Any) -> E:
-        """Whether an item of the list equals the needle; a needle that is null is found among items that are null."""
+        """Whether an item of the list equals the needle; a needle that is null is found among items
+        that are null."""
         return self._call("array_contains", needle)

@@ -34,15 +34,18 @@ class NumberMethods(Making[E]):
         return self._call("ln")
 
     def round(self, places: int = 0) -> E:
-        """The value rounded to ``places`` decimal places, halves away from zero. Raises ProgramError if ``places`` is
-        no integer."""
+        """The value rounded to ``places`` decimal places, halves away from zero. Raises
+        ProgramError if ``places`` is no integer."""
         if isinstance(places, bool) or not isinstance(places, int):
             raise ProgramError(f"round() takes a number of decimal places, this is {places!r}")
         return self._call("round", places=places)
 
     def __round__(self, places: int = 0) -> E:
-        raise ProgramError(f"Python's round() takes halves to the even neighbour; write {self!r}.round({places or ''}), which takes them away from "
-                           "zero, as in SQL")
+        raise ProgramError(
+            "Python's round() takes halves to the even neighbour; write "
+            f"{self!r}.round({places or ''}), which takes them away from "
+            "zero, as in SQL"
+        )
 
     @property
     def is_nan(self) -> E:

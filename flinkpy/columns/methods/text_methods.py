@@ -43,9 +43,13 @@ class TextMethods(Making[E]):
         return self.lower_case
 
     def substring(self, begin_index: int, length: int | None = None) -> E:
-        """The text from character ``begin_index`` on, counted from 1; at most ``length`` characters. Raises
-        ProgramError for an invalid position or length."""
-        return self._call("substring", begin=whole(begin_index, "substring()", 1), length=None if length is None else whole(length, "substring()"))
+        """The text from character ``begin_index`` on, counted from 1; at most ``length``
+        characters. Raises ProgramError for an invalid position or length."""
+        return self._call(
+            "substring",
+            begin=whole(begin_index, "substring()", 1),
+            length=None if length is None else whole(length, "substring()"),
+        )
 
     def left(self, length: int) -> E:
         """The first ``length`` characters."""
@@ -99,19 +103,28 @@ class TextMethods(Making[E]):
 
     def replace(self, search: str, replacement: str) -> E:
         """The text with every occurrence of ``search`` replaced."""
-        return self._call("replace", search=text(search, "replace()"), replacement=text(replacement, "replace()"))
+        return self._call(
+            "replace", search=text(search, "replace()"), replacement=text(replacement, "replace()")
+        )
 
     def split(self, delimiter: str) -> E:
-        """The list of the pieces between the delimiters; of the characters if the delimiter is empty."""
+        """The list of the pieces between the delimiters; of the characters if the delimiter is
+        empty."""
         return self._call("split", delimiter=text(delimiter, "split()"))
 
     def split_index(self, separator: str, index: int) -> E:
-        """The piece at this index between the separators, counted from 0; null if there are fewer."""
-        return self._call("split_index", delimiter=text(separator, "split_index()"), index=whole(index, "split_index()"))
+        """The piece at this index between the separators, counted from 0; null if there are
+        fewer."""
+        return self._call(
+            "split_index",
+            delimiter=text(separator, "split_index()"),
+            index=whole(index, "split_index()"),
+        )
 
 
 class RegularMethods(Making[E]):
-    """Methods with regular expressions, in the syntax of RE2: without look-around and back-references."""
+    """Methods with regular expressions, in the syntax of RE2: without look-around and
+    back-references."""
 
     __slots__ = ()
 
@@ -124,14 +137,21 @@ class RegularMethods(Making[E]):
         return self._call("regexp_count", pattern=text(regex, "regexp_count()"))
 
     def regexp_extract(self, regex: str, extract_index: int = 0) -> E:
-        """What the first match has in the group ``extract_index``, counted from 1 (0: the whole match); null if
-        nothing matches."""
-        return self._call("regexp_extract", pattern=text(regex, "regexp_extract()"), group=whole(extract_index, "regexp_extract()"))
+        """What the first match has in the group ``extract_index``, counted from 1 (0: the whole
+        match); null if nothing matches."""
+        return self._call(
+            "regexp_extract",
+            pattern=text(regex, "regexp_extract()"),
+            group=whole(extract_index, "regexp_extract()"),
+        )
 
     def regexp_replace(self, regex: str, replacement: str) -> E:
-        r"""The text with every match replaced; ``\1`` in the replacement is the match's first group."""
+        r"""The text with every match replaced; ``\1`` in the replacement is the match's first
+        group."""
         pattern = text(regex, "regexp_replace()")
-        return self._call("regexp_replace", pattern=pattern, replacement=text(replacement, "regexp_replace()"))
+        return self._call(
+            "regexp_replace", pattern=pattern, replacement=text(replacement, "regexp_replace()")
+        )
 
 
 def _characters(value: Any, where: str) -> str:

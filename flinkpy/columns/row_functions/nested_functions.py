@@ -8,7 +8,11 @@ from typing import Any
 
 def get(struct: Any, field: str | int) -> Any:
     """A field by name, or by position from 0."""
-    return struct[field] if isinstance(field, str) or not isinstance(struct, dict) else list(struct.values())[field]
+    return (
+        struct[field]
+        if isinstance(field, str) or not isinstance(struct, dict)
+        else list(struct.values())[field]
+    )
 
 
 def at(items: Any, index: Any) -> Any:
@@ -21,10 +25,15 @@ def at(items: Any, index: Any) -> Any:
 
 
 def array_contains(items: Any, needle: Any) -> bool | None:
-    """Whether an item equals the needle; a needle that is None is found among items that are None."""
+    """Whether an item equals the needle; a needle that is None is found among items that are
+    None."""
     if items is None:
         return None
-    return any(item is None for item in items) if needle is None else any(item is not None and bool(item == needle) for item in items)
+    return (
+        any(item is None for item in items)
+        if needle is None
+        else any(item is not None and bool(item == needle) for item in items)
+    )
 
 
 STRICT: dict[str, Callable[..., Any]] = {"get": get, "at": at, "cardinality": len}

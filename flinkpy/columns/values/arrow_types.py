@@ -6,13 +6,33 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkpy.common.typeinfo import BasicTypeInfo, MapTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from flinkpy.common.typeinfo import (
+    BasicTypeInfo,
+    MapTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
 from flinkpy.core.errors import ProgramError
 
 _ARROW: dict[str, Any] = {
-    "STRING": pa.string(), "CHAR": pa.string(), "BOOLEAN": pa.bool_(), "BYTE": pa.int8(), "SHORT": pa.int16(), "INT": pa.int32(), "LONG": pa.int64(),
-    "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "BIG_DEC": pa.decimal128(38, 18), "BIG_INT": pa.decimal128(38, 0),
-    "SQL_DATE": pa.date32(), "SQL_TIME": pa.time64("us"), "SQL_TIMESTAMP": pa.timestamp("us"), "INSTANT": pa.timestamp("us", "UTC"),
+    "STRING": pa.string(),
+    "CHAR": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "BYTE": pa.int8(),
+    "SHORT": pa.int16(),
+    "INT": pa.int32(),
+    "LONG": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "BIG_DEC": pa.decimal128(38, 18),
+    "BIG_INT": pa.decimal128(38, 0),
+    "SQL_DATE": pa.date32(),
+    "SQL_TIME": pa.time64("us"),
+    "SQL_TIMESTAMP": pa.timestamp("us"),
+    "INSTANT": pa.timestamp("us", "UTC"),
 }
 
 
@@ -25,19 +45,32 @@ def arrow_type(type_info: TypeInformation) -> pa.DataType:
     if isinstance(type_info, BasicTypeInfo):
         return _ARROW[type_info.name]
     if isinstance(type_info, PrimitiveArrayTypeInfo):
-        return pa.binary() if type_info == Types.PRIMITIVE_ARRAY(Types.BYTE()) else pa.list_(arrow_type(type_info.element_type))
+        return (
+            pa.binary()
+            if type_info == Types.PRIMITIVE_ARRAY(Types.BYTE())
+            else pa.list_(arrow_type(type_info.element_type))
+        )
     if isinstance(type_info, MapTypeInfo):
         return pa.map_(arrow_type(type_info.key_type), arrow_type(type_info.value_type))
     if isinstance(type_info, RowTypeInfo):
         return pa.struct(list(arrow_schema(type_info)))
     if isinstance(type_info, TupleTypeInfo):
-        return pa.struct([pa.field(f"f{at}", arrow_type(each)) for at, each in enumerate(type_info.field_types)])
-    raise ProgramError(f"{type_info!r} has no column type: declare what the values are, such as Types.STRING()")
+        return pa.struct(
+            [pa.field(f"f{at}", arrow_type(each)) for at, each in enumerate(type_info.field_types)]
+        )
+    raise ProgramError(
+        f"{type_info!r} has no column type: declare what the values are, such as Types.STRING()"
+    )
 
 
 def arrow_schema(type_info: RowTypeInfo) -> pa.Schema:
     """The schema of the columns that rows of this type become."""
-    return pa.schema([pa.field(name, arrow_type(each)) for name, each in zip(type_info.field_names, type_info.field_types)])
+    return pa.schema(
+        [
+            pa.field(name, arrow_type(each))
+            for name, each in zip(type_info.field_names, type_info.field_types)
+        ]
+    )
 
 
 def type_of_arrow(kind: pa.DataType) -> TypeInformation:
@@ -69,5 +102,10 @@ def row_type_of(fields: Any) -> TypeInformation:
     >>> row_type_of(pa.schema([("a", pa.int64())]))
     Types.ROW_NAMED(['a'], [Types.LONG()])
     """
-    listed = [fields.field(at) for at in range(len(fields) if isinstance(fields, pa.Schema) else fields.num_fields)]
-    return Types.ROW_NAMED([field.name for field in listed], [type_of_arrow(field.type) for field in listed])
+    listed = [
+        fields.field(at)
+        for at in range(len(fields) if isinstance(fields, pa.Schema) else fields.num_fields)
+    ]
+    return Types.ROW_NAMED(
+        [field.name for field in listed], [type_of_arrow(field.type) for field in listed]
+    )

@@ -17,8 +17,9 @@ from flinkpy.core.errors import ProgramError
 
 
 def python_values(column: Any) -> list[Any]:
-    """A column's values in the form that they have in a row: structs are Rows, maps are dicts. Numbers without nulls
-    go through numpy, which is several times faster than Arrow's own conversion."""
+    """A column's values in the form that they have in a row: structs are Rows, maps are dicts.
+    Numbers without nulls go through numpy, which is several times faster than Arrow's own
+    conversion."""
     kind = column.type
     if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
@@ -33,7 +34,8 @@ def python_values(column: Any) -> list[Any]:
 
 
 def _times_in_microseconds(kind: Any) -> Any:
-    """The type with microseconds in times of day, as Python has them. A cast to it refuses finer ones, which Arrow's own conversion cuts."""
+    """The type with microseconds in times of day, as Python has them. A cast to it refuses finer
+    ones, which Arrow's own conversion cuts."""
     if pa.types.is_time64(kind):
         return pa.time64("us")
     if _is_list(kind) and not kind.value_type.equals(_times_in_microseconds(kind.value_type)):
@@ -43,44 +45,76 @@ def _times_in_microseconds(kind: Any) -> Any:
 
 def _has_rows(kind: Any) -> bool:
     """Whether Arrow's own Python values of this type differ from those in a row."""
-    return bool(pa.types.is_struct(kind) or pa.types.is_map(kind) or (_is_list(kind) and _has_rows(kind.value_type)))
+    return bool(
+        pa.types.is_struct(kind)
+        or pa.types.is_map(kind)
+        or (_is_list(kind) and _has_rows(kind.value_type))
+    )
 
 
 def _is_list(kind: Any) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
 
 
 def _nested_values(column: Any) -> list[Any]:
     kind = column.type
     if pa.types.is_struct(kind):
-        rows = rows_of_columns(tuple(field.name for field in kind), [python_values(each) for each in column.flatten()], len(column))
-        return [row if there else None for row, there in zip(rows, column.is_valid().to_pylist())] if column.null_count else rows
+        rows = rows_of_columns(
+            tuple(field.name for field in kind),
+            [python_values(each) for each in column.flatten()],
+            len(column),
+        )
+        return (
+            [row if there else None for row, there in zip(rows, column.is_valid().to_pylist())]
+            if column.null_count
+            else rows
+        )
     if pa.types.is_map(kind):
         return _dicts(column)
     values = iter(python_values(column.flatten()))
-    return [None if length is None else list(islice(values, length)) for length in pc.list_value_length(column).to_pylist()]
+    return [
+        None if length is None else list(islice(values, length))
+        for length in pc.list_value_length(column).to_pylist()
+    ]
 
 
 def _dicts(column: Any) -> list[Any]:
-    """The values of a map column. All keys are in one array, all values in another, and ``offsets`` says where each
-    map begins."""
+    """The values of a map column. All keys are in one array, all values in another, and ``offsets``
+    says where each map begins."""
     ends = column.offsets.to_pylist()
     start = ends[0] if ends else 0
-    keys, values = (python_values(part.slice(start, ends[-1] - start)) if ends else [] for part in (column.keys, column.items))
-    dicts = [dict(zip(keys[begin - start:end - start], values[begin - start:end - start])) for begin, end in pairwise(ends)]
-    return [each if there else None for each, there in zip(dicts, column.is_valid().to_pylist())] if column.null_count else dicts
+    keys, values = (
+        python_values(part.slice(start, ends[-1] - start)) if ends else []
+        for part in (column.keys, column.items)
+    )
+    dicts = [
+        dict(zip(keys[begin - start : end - start], values[begin - start : end - start]))
+        for begin, end in pairwise(ends)
+    ]
+    return (
+        [each if there else None for each, there in zip(dicts, column.is_valid().to_pylist())]
+        if column.null_count
+        else dicts
+    )
 
 
 _PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
 
 
 def without_views(data: Any) -> Any:
-    """The table or record batch without string and binary views, wherever they are in a column, and without run-end
-    encoding. Arrow has few kernels for these, and cannot even take rows from them."""
+    """The table or record batch without string and binary views, wherever they are in a column, and
+    without run-end encoding. Arrow has few kernels for these, and cannot even take rows from
+    them."""
     for at, field in enumerate(data.schema):
         if pa.types.is_run_end_encoded(field.type):
-            data = data.set_column(at, field.with_type(field.type.value_type), _decoded(data.column(at)))
-    schema = pa.schema([field.with_type(_without_views(field.type)) for field in data.schema], data.schema.metadata)
+            data = data.set_column(
+                at, field.with_type(field.type.value_type), _decoded(data.column(at))
+            )
+    schema = pa.schema(
+        [field.with_type(_without_views(field.type)) for field in data.schema], data.schema.metadata
+    )
     return data if schema.equals(data.schema) else data.cast(schema)
 
 
@@ -102,16 +136,19 @@ def _decoded(column: Any) -> Any:
 
 
 def conformed(batch: Any, schema: Any) -> Any:
-    """The batch with exactly this schema: columns are selected by name and cast. Raises ArrowInvalid for missing
-    columns and for values that a cast would change."""
+    """The batch with exactly this schema: columns are selected by name and cast. Raises
+    ArrowInvalid for missing columns and for values that a cast would change."""
     missing = [name for name in schema.names if name not in batch.schema.names]
     if missing:
         raise pa.ArrowInvalid(f"no column {', '.join(missing)}")
-    return pa.RecordBatch.from_arrays([cast_exactly(batch.column(field.name), field) for field in schema], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [cast_exactly(batch.column(field.name), field) for field in schema], schema=schema
+    )
 
 
 def batch_of_columns(columns: Mapping[str, Any]) -> Any:
-    """A record batch from named columns: arrays of Arrow, numpy and pandas, or lists of values as in rows."""
+    """A record batch from named columns: arrays of Arrow, numpy and pandas, or lists of values as
+    in rows."""
     arrays = {name: _array(values, name) for name, values in columns.items()}
     return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
@@ -139,15 +176,19 @@ def rows_of_batch(data: Any) -> list[Row]:
 
 
 def _beyond_python(data: Any) -> Exception | None:
-    """Says which value no object of Python holds: days before year 1 and after 9999, and what is finer than microseconds."""
+    """Says which value no object of Python holds: days before year 1 and after 9999, and what is
+    finer than microseconds."""
     for field, column in zip(data.schema, data.columns):
         for at in range(len(column)):
             try:
                 python_values(column.slice(at, 1))
             except (OverflowError, ValueError, pa.ArrowException) as error:
                 value = f"column {field.name!r} holds {_shown(column.slice(at, 1))} ({field.type})"
-                return ProgramError(f"row {at} of a batch: {value}, which no object of Python holds ({error}); work on columns, or cast it with "
-                                    f"select(col({field.name!r}).cast(...)) before rows are made")
+                return ProgramError(
+                    f"row {at} of a batch: {value}, which no object of Python holds "
+                    f"({error}); work on columns, or cast it with "
+                    f"select(col({field.name!r}).cast(...)) before rows are made"
+                )
     return None
 
 
@@ -159,8 +200,8 @@ def _shown(column: Any) -> str:
 
 
 def batch_of_rows(values: Sequence[Any], schema: Any) -> Any:
-    """Rows, tuples or dicts as a record batch of that schema. Raises ValueError, which names the record and the
-    field, for a value that does not fit."""
+    """Rows, tuples or dicts as a record batch of that schema. Raises ValueError, which names the
+    record and the field, for a value that does not fit."""
     names = schema.names
     first = values[0]
     if isinstance(first, dict):
@@ -169,7 +210,10 @@ def batch_of_rows(values: Sequence[Any], schema: Any) -> Any:
         columns = list(zip(*values, strict=True)) if names else []
         if len(columns) != len(names):
             raise ValueError(f"records have {len(columns)} fields, the declared type {len(names)}")
-        return pa.RecordBatch.from_arrays([array_of(column, field.type, field.name) for column, field in zip(columns, schema)], schema=schema)
+        return pa.RecordBatch.from_arrays(
+            [array_of(column, field.type, field.name) for column, field in zip(columns, schema)],
+            schema=schema,
+        )
     except (LookupError, ValueError, TypeError) as error:
         raise ValueError(_culprit(values, schema) or str(error)) from error
 
@@ -178,10 +222,16 @@ def _culprit(values: Sequence[Any], schema: Any) -> str | None:
     for value in values:
         fields = list(value)
         if len(fields) != len(schema):
-            return f"{value!r:.100} has {len(fields)} fields, the declared type {len(schema)}: {', '.join(schema.names)}"
+            return (
+                f"{value!r:.100} has {len(fields)} fields, the declared type {len(schema)}: "
+                f"{', '.join(schema.names)}"
+            )
         for field, each in zip(schema, fields):
             try:
                 array_of([each], field.type, field.name)
             except (LookupError, ValueError, TypeError) as error:
-                return f"field {field.name!r} of {value!r:.100} is not of its declared type {field.type}: {error}"
+                return (
+                    f"field {field.name!r} of {value!r:.100} is not of its declared type "
+                    f"{field.type}: {error}"
+                )
     return None

@@ -1,10 +1,9 @@
-"""Exact conversion of values to Arrow arrays: the array's values equal the given ones, or a ValueError names the one
-that does not fit.
+"""Exact conversion of values to Arrow arrays: the array's values equal the given ones, or a
+ValueError names the one that does not fit.
 
-Arrow's own conversion loses information: 2.9 becomes 2 in a column of integers, a datetime becomes a date, a zoned
-datetime loses its zone. So each type has a rule: which classes of values Arrow converts exactly, and how to first
-convert a value of another class to an equal value.
-"""
+Arrow's own conversion loses information: 2.9 becomes 2 in a column of integers, a datetime becomes
+a date, a zoned datetime loses its zone. So each type has a rule: which classes of values Arrow
+converts exactly, and how to first convert a value of another class to an equal value."""
 
 from __future__ import annotations
 
@@ -36,8 +35,8 @@ _ARROWS_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 def array_of(values: Sequence[Any], kind: Any, field: str = "") -> Any:
-    """The values as an Arrow array of this type. Raises ValueError, which names the first value that does not fit,
-    and ``field``.
+    """The values as an Arrow array of this type. Raises ValueError, which names the first value
+    that does not fit, and ``field``.
 
     >>> array_of([1, 2.0, None], pa.int64()).to_pylist()
     [1, 2, None]
@@ -66,7 +65,9 @@ def _one_by_one(values: Sequence[Any], kind: Any, rule: _Rule, field: str) -> An
         try:
             exact.append(None if is_missing(value) else rule.exactly(value))
         except _ARROWS_ERRORS as error:
-            raise _misfit(value, kind, field, f": {error}" if isinstance(error, _Reason) else "") from error
+            raise _misfit(
+                value, kind, field, f": {error}" if isinstance(error, _Reason) else ""
+            ) from error
     try:
         return rule.checked(pa.array(exact, kind), exact)
     except _ARROWS_ERRORS:
@@ -84,15 +85,21 @@ class _Reason(ValueError):
 
 def is_missing(value: Any) -> bool:
     """Whether the value is None, or NaT or NA of pandas or numpy."""
-    return (value is None or type(value).__name__ in ("NaTType", "NAType")
-            or (isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value))))
+    return (
+        value is None
+        or type(value).__name__ in ("NaTType", "NAType")
+        or (isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value)))
+    )
 
 
 def _misfit(value: Any, kind: Any, field: str, why: str = "") -> ValueError:
-    return ValueError(f"{f'field {field!r}: ' if field else ''}{value!r:.100} ({type(value).__name__}) is no {kind}{why}")
+    return ValueError(
+        f"{f'field {field!r}: ' if field else ''}{value!r:.100} ({type(value).__name__}) is "
+        f"no {kind}{why}"
+    )
 
 
-# -- nested values ------------------------------------------------------------------------------------------------------------------------------
+# -- nested values ---------------------------------------------------------------------------------
 
 
 def _nested(kind: Any) -> Callable[[Sequence[Any], Any, str], Any] | None:
@@ -106,7 +113,8 @@ def _nested(kind: Any) -> Callable[[Sequence[Any], Any, str], Any] | None:
 
 
 def named_fields(value: Any) -> dict[Any, Any] | None:
-    """The fields of a record with names: a dict, a named Row, a named tuple or a dataclass; None for anything else."""
+    """The fields of a record with names: a dict, a named Row, a named tuple or a dataclass; None
+    for anything else."""
     if isinstance(value, dict):
         return value
     if isinstance(value, (Row, tuple)):
@@ -120,16 +128,26 @@ def named_fields(value: Any) -> dict[Any, Any] | None:
 def _structs(values: Sequence[Any], kind: Any, field: str) -> Any:
     names = [each.name for each in kind]
     nothing = [None] * len(names)
-    records = [nothing if is_missing(value) else _in_order(value, names, kind, field) for value in values]
+    records = [
+        nothing if is_missing(value) else _in_order(value, names, kind, field) for value in values
+    ]
     if not names or not records:
         return pa.array([None if is_missing(value) else {} for value in values], kind)
     inside = f"{field}." if field else ""
-    children = [array_of(column, each.type, f"{inside}{each.name}") for each, column in zip(kind, zip(*records))]
-    return pa.StructArray.from_arrays(children, fields=list(kind), mask=pa.array([is_missing(value) for value in values], pa.bool_()))
+    children = [
+        array_of(column, each.type, f"{inside}{each.name}")
+        for each, column in zip(kind, zip(*records))
+    ]
+    return pa.StructArray.from_arrays(
+        children,
+        fields=list(kind),
+        mask=pa.array([is_missing(value) for value in values], pa.bool_()),
+    )
 
 
 def _in_order(value: Any, names: list[str], kind: Any, field: str) -> Sequence[Any]:
-    """The values of the struct's fields: by name from a dict or a record with these names, else by position."""
+    """The values of the struct's fields: by name from a dict or a record with these names, else by
+    position."""
     named = named_fields(value)
     if named is not None and (isinstance(value, dict) or named.keys() <= set(names)):
         more = [name for name in named if name not in names]
@@ -147,7 +165,9 @@ def _elements(value: Any, kind: Any, field: str) -> Sequence[Any]:
         return value
     if isinstance(value, np.ndarray):
         return list(value)
-    if isinstance(value, (str, bytes, bytearray, Mapping, set, frozenset)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, bytearray, Mapping, set, frozenset)) or not isinstance(
+        value, Iterable
+    ):
         raise _misfit(value, kind, field)
     return list(value)
 
@@ -155,14 +175,27 @@ def _elements(value: Any, kind: Any, field: str) -> Sequence[Any]:
 def _offsets(lengths: Sequence[int | None], kind: Any) -> Any:
     """The offset where each list begins; None where the list is missing."""
     ends = list(accumulate(length or 0 for length in lengths))
-    return pa.array([*(None if length is None else end - length for length, end in zip(lengths, ends)), ends[-1] if ends else 0], kind)
+    return pa.array(
+        [
+            *(None if length is None else end - length for length, end in zip(lengths, ends)),
+            ends[-1] if ends else 0,
+        ],
+        kind,
+    )
 
 
 def _lists(values: Sequence[Any], kind: Any, field: str) -> Any:
     lists = [None if is_missing(value) else _elements(value, kind, field) for value in values]
-    elements = array_of([each for listed in lists if listed is not None for each in listed], kind.value_type, f"{field}[]")
+    elements = array_of(
+        [each for listed in lists if listed is not None for each in listed],
+        kind.value_type,
+        f"{field}[]",
+    )
     made = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
-    offsets = _offsets([None if listed is None else len(listed) for listed in lists], pa.int64() if pa.types.is_large_list(kind) else pa.int32())
+    offsets = _offsets(
+        [None if listed is None else len(listed) for listed in lists],
+        pa.int64() if pa.types.is_large_list(kind) else pa.int32(),
+    )
     return made.from_arrays(offsets, elements, type=kind)
 
 
@@ -178,7 +211,11 @@ def _maps(values: Sequence[Any], kind: Any, field: str) -> Any:
     pairs = []
     for value in values:
         try:
-            pairs.append(None if is_missing(value) else list((value if isinstance(value, Mapping) else dict(value)).items()))
+            pairs.append(
+                None
+                if is_missing(value)
+                else list((value if isinstance(value, Mapping) else dict(value)).items())
+            )
         except _ARROWS_ERRORS as error:
             raise _misfit(value, kind, field) from error
     flat = [pair for each in pairs if each is not None for pair in each]
@@ -186,11 +223,13 @@ def _maps(values: Sequence[Any], kind: Any, field: str) -> Any:
         raise _misfit(None, kind.key_type, f"{field} (keys)")
     keys = array_of([key for key, _ in flat], kind.key_type, f"{field} (keys)")
     items = array_of([item for _, item in flat], kind.item_type, f"{field}[]")
-    made = pa.MapArray.from_arrays(_offsets([None if each is None else len(each) for each in pairs], pa.int32()), keys, items)
+    made = pa.MapArray.from_arrays(
+        _offsets([None if each is None else len(each) for each in pairs], pa.int32()), keys, items
+    )
     return made if made.type.equals(kind) else made.cast(kind)
 
 
-# -- single values ------------------------------------------------------------------------------------------------------------------------------
+# -- single values ---------------------------------------------------------------------------------
 
 
 def _as_it_is(array: Any, values: Sequence[Any]) -> Any:
@@ -199,8 +238,8 @@ def _as_it_is(array: Any, values: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class _Rule:
-    """``plain``: classes whose values Arrow converts exactly or rejects. ``checked`` checks the array that Arrow
-    made."""
+    """``plain``: classes whose values Arrow converts exactly or rejects. ``checked`` checks the
+    array that Arrow made."""
 
     plain: frozenset[type]
     exactly: Exactly
@@ -220,7 +259,10 @@ def _rule(kind: Any) -> _Rule:
         return _of(bool, exactly=_of_class(np.bool_, bool))
     if is_a.is_decimal(kind):
         return _of(int, exactly=_decimal(kind.scale))
-    for test, cls, others in ((_is_text, str, str), (_is_bytes, bytes, (bytes, bytearray, memoryview))):
+    for test, cls, others in (
+        (_is_text, str, str),
+        (_is_bytes, bytes, (bytes, bytearray, memoryview)),
+    ):
         if test(kind):
             return _of(cls, exactly=_of_class(others, cls))
     if is_a.is_date(kind):
@@ -234,16 +276,28 @@ def _rule(kind: Any) -> _Rule:
     return _of(exactly=lambda value: value)
 
 
-def _of(*plain: type, exactly: Exactly, checked: Callable[[Any, Sequence[Any]], Any] = _as_it_is) -> _Rule:
+def _of(
+    *plain: type, exactly: Exactly, checked: Callable[[Any, Sequence[Any]], Any] = _as_it_is
+) -> _Rule:
     return _Rule(frozenset((*plain, type(None))), exactly, checked)
 
 
 def _is_text(kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind)) or str(kind) == "string_view"
+    return (
+        bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        or str(kind) == "string_view"
+    )
 
 
 def _is_bytes(kind: Any) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)) or str(kind) == "binary_view"
+    return (
+        bool(
+            pa.types.is_binary(kind)
+            or pa.types.is_large_binary(kind)
+            or pa.types.is_fixed_size_binary(kind)
+        )
+        or str(kind) == "binary_view"
+    )
 
 
 def _of_class(wanted: Any, cls: type) -> Exactly:
@@ -299,7 +353,9 @@ def _shorter_float(kind: Any) -> Exactly:
 
 
 def _without_new_infinities(array: Any, values: Sequence[Any]) -> Any:
-    if (pc.sum(pc.is_inf(array)).as_py() or 0) != sum(1 for value in values if value is not None and math.isinf(value)):
+    if (pc.sum(pc.is_inf(array)).as_py() or 0) != sum(
+        1 for value in values if value is not None and math.isinf(value)
+    ):
         raise ValueError
     return array
 
@@ -366,7 +422,9 @@ def _since_1970(value: Any) -> tuple[int, bool]:
         raise ValueError
     more = getattr(value, "nanosecond", 0)  # of a pandas.Timestamp
     plain = value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
-    return (plain - (_EPOCH if plain.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND * 1000 + more, plain.tzinfo is not None
+    return (
+        plain - (_EPOCH if plain.tzinfo is None else _EPOCH_UTC)
+    ) // _MICROSECOND * 1000 + more, plain.tzinfo is not None
 
 
 def _numpy_nanoseconds(value: Any, name: str) -> int:

@@ -1,8 +1,7 @@
 """Casts of columns that never change a value.
 
-Arrow's safe casts are not always safe: they drop time zones or invent them, cut timestamps to dates, leave out fields
-of structs, and turn floats that are too large into infinity.
-"""
+Arrow's safe casts are not always safe: they drop time zones or invent them, cut timestamps to
+dates, leave out fields of structs, and turn floats that are too large into infinity."""
 
 from __future__ import annotations
 
@@ -13,7 +12,8 @@ import pyarrow.compute as pc
 
 
 def cast_exactly(column: Any, field: Any) -> Any:
-    """The column with the field's type. Raises ArrowInvalid, which names the field, if a value would change."""
+    """The column with the field's type. Raises ArrowInvalid, which names the field, if a value
+    would change."""
     have, wanted = column.type, field.type
     loss = _loss(have, wanted)
     if loss is not None:
@@ -21,11 +21,20 @@ def cast_exactly(column: Any, field: Any) -> Any:
     try:
         cast = column.cast(wanted)
     except pa.ArrowException as error:
-        numbers = _equal_decimals(column, wanted) if pa.types.is_decimal(wanted) else _equal_floats(column, wanted)
+        numbers = (
+            _equal_decimals(column, wanted)
+            if pa.types.is_decimal(wanted)
+            else _equal_floats(column, wanted)
+        )
         if numbers is not None:
             return numbers
         raise pa.ArrowInvalid(f"column {field.name!r}: {error}") from error
-    if pa.types.is_floating(have) and not have.equals(wanted) and pa.types.is_floating(wanted) and _infinities(cast) != _infinities(column):
+    if (
+        pa.types.is_floating(have)
+        and not have.equals(wanted)
+        and pa.types.is_floating(wanted)
+        and _infinities(cast) != _infinities(column)
+    ):
         raise pa.ArrowInvalid(f"column {field.name!r} has values too large for {wanted}")
     return cast
 
@@ -39,17 +48,27 @@ def _loss(have: Any, wanted: Any) -> str | None:
         return "would cut it" if is_a.is_date(wanted) or is_a.is_time(wanted) else None
     if is_a.is_struct(have) and is_a.is_struct(wanted):
         more = [field.name for field in have if wanted.get_field_index(field.name) < 0]
-        losses = [f"has no field {more[0]!r}"] if more else [_loss(field.type, wanted.field(field.name).type) for field in have]
+        losses = (
+            [f"has no field {more[0]!r}"]
+            if more
+            else [_loss(field.type, wanted.field(field.name).type) for field in have]
+        )
         return next((loss for loss in losses if loss is not None), None)
     if is_a.is_map(have) and is_a.is_map(wanted):
         return _loss(have.key_type, wanted.key_type) or _loss(have.item_type, wanted.item_type)
-    if is_a.is_nested(have) and is_a.is_nested(wanted) and hasattr(have, "value_type") and hasattr(wanted, "value_type"):
+    if (
+        is_a.is_nested(have)
+        and is_a.is_nested(wanted)
+        and hasattr(have, "value_type")
+        and hasattr(wanted, "value_type")
+    ):
         return _loss(have.value_type, wanted.value_type)
     return None
 
 
 def _equal_floats(column: Any, wanted: Any) -> Any:
-    """Integers as the floats that equal them; None if there are none for all. (Arrow refuses every integer beyond those that all have one.)"""
+    """Integers as the floats that equal them; None if there are none for all. (Arrow refuses every
+    integer beyond those that all have one.)"""
     if not (pa.types.is_integer(column.type) and pa.types.is_floating(wanted)):
         return None
     floats = column.cast(wanted, safe=False)
@@ -60,7 +79,8 @@ def _equal_floats(column: Any, wanted: Any) -> Any:
 
 
 def _equal_decimals(column: Any, wanted: Any) -> Any:
-    """Integers as decimals of few digits; None if one has more. (Arrow asks for room for every integer of the type.)"""
+    """Integers as decimals of few digits; None if one has more. (Arrow asks for room for every
+    integer of the type.)"""
     if not pa.types.is_integer(column.type):
         return None
     try:

@@ -1,4 +1,5 @@
-"""Constants in expressions: which values are allowed, and the conversion of numpy's values to Python's."""
+"""Constants in expressions: which values are allowed, and the conversion of numpy's values to
+Python's."""
 
 from __future__ import annotations
 
@@ -8,7 +9,18 @@ from typing import Any
 
 from flinkpy.core.errors import ProgramError
 
-_CLASSES = (bool, int, float, str, bytes, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, type(None))
+_CLASSES = (
+    bool,
+    int,
+    float,
+    str,
+    bytes,
+    decimal.Decimal,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    type(None),
+)
 
 
 def is_literal(value: Any) -> bool:
@@ -17,8 +29,8 @@ def is_literal(value: Any) -> bool:
 
 
 def python_value(value: Any) -> Any:
-    """The Python value that equals a value of numpy or pandas; None for NaT. Raises ProgramError for a value with
-    fractions of a microsecond, and for a decimal that is no finite number.
+    """The Python value that equals a value of numpy or pandas; None for NaT. Raises ProgramError
+    for a value with fractions of a microsecond, and for a decimal that is no finite number.
 
     >>> import numpy
     >>> python_value(numpy.int8(3)), python_value(numpy.datetime64("NaT"))
@@ -29,7 +41,10 @@ def python_value(value: Any) -> Any:
     if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):  # of pandas
         raise ProgramError(f"{value!r} cannot stand in an expression: it has parts of microseconds")
     if isinstance(value, decimal.Decimal) and not value.is_finite():
-        raise ProgramError(f"{value!r} cannot stand in an expression: decimals in columns are finite; NaN and infinities are floats")
+        raise ProgramError(
+            f"{value!r} cannot stand in an expression: decimals in columns are finite; NaN "
+            "and infinities are floats"
+        )
     if not hasattr(value, "item") or type(value).__module__ != "numpy":
         return value
     found, kind = value.item(), type(value).__name__

@@ -1,10 +1,10 @@
 """Frames of pandas, made of columns without losing a digit.
 
-pandas' own types of whole numbers have no null. Arrow therefore makes floats of a column that has one, which rounds what lies
-beyond 2**53. Such a column becomes one of pandas' nullable types here (``Int64`` and its like), which hold every number and
-``pd.NA``. A column without nulls has numpy's type, as pandas users expect. Lists, maps and structs that have nulls among whole
-numbers, or instants with a zone, are Python's, and times with nanoseconds stay Arrow's.
-"""
+pandas' own types of whole numbers have no null. Arrow therefore makes floats of a column that has
+one, which rounds what lies beyond 2**53. Such a column becomes one of pandas' nullable types here
+(``Int64`` and its like), which hold every number and ``pd.NA``. A column without nulls has numpy's
+type, as pandas users expect. Lists, maps and structs that have nulls among whole numbers, or
+instants with a zone, are Python's, and times with nanoseconds stay Arrow's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def pandas_frame(data: pa.Table | pa.RecordBatch, what: str) -> pd.DataFrame:
-    """The table or record batch as a frame. Raises ProgramError, which names ``what``, without pandas.
+    """The table or record batch as a frame. Raises ProgramError, which names ``what``, without
+    pandas.
 
     >>> frame = pandas_frame(pa.table({"n": [2**53 + 1, None], "m": [1, 2]}), "to_pandas()")
     >>> frame["n"][0], str(frame["n"].dtype), str(frame["m"].dtype)
@@ -33,7 +34,8 @@ def pandas_frame(data: pa.Table | pa.RecordBatch, what: str) -> pd.DataFrame:
     for at in exact:
         data = data.set_column(at, data.schema.names[at], pa.nulls(data.num_rows))
     frame = data.to_pandas()
-    is_whole = len(frame.columns) == data.num_columns  # else its metadata has made an index of some columns
+    # else its metadata has made an index of some columns
+    is_whole = len(frame.columns) == data.num_columns
     for at, series in exact.items():
         place = at if is_whole else frame.columns.get_loc(data.schema.names[at])
         series.index = frame.index
@@ -42,7 +44,8 @@ def pandas_frame(data: pa.Table | pa.RecordBatch, what: str) -> pd.DataFrame:
 
 
 def _exact(pandas: Any, column: Any) -> Any:
-    """The column as a series, where Arrow's own conversion would round, or fail for a digit; else None."""
+    """The column as a series, where Arrow's own conversion would round, or fail for a digit; else
+    None."""
     kind = column.type
     if pa.types.is_integer(kind) and column.null_count:
         nullable = f"{'U' if pa.types.is_unsigned_integer(kind) else ''}Int{kind.bit_width}"
@@ -53,8 +56,8 @@ def _exact(pandas: Any, column: Any) -> Any:
 
 
 def _loses(column: Any) -> bool:
-    """Whether Arrow's conversion loses something within a list, map or struct: digits of whole numbers that have a null
-    among them, or zones."""
+    """Whether Arrow's conversion loses something within a list, map or struct: digits of whole
+    numbers that have a null among them, or zones."""
     kind = column.type
     if not pa.types.is_nested(kind) or pa.types.is_union(kind) or not len(column):
         return False
@@ -65,8 +68,11 @@ def _loses(column: Any) -> bool:
     else:
         parts = _parts(column, lambda chunk: [pc.list_flatten(chunk)])
     return any(
-        (pa.types.is_integer(each.type) and each.null_count > 0) or (pa.types.is_timestamp(each.type) and each.type.tz) or _loses(each)
-        for each in parts)
+        (pa.types.is_integer(each.type) and each.null_count > 0)
+        or (pa.types.is_timestamp(each.type) and each.type.tz)
+        or _loses(each)
+        for each in parts
+    )
 
 
 def _parts(column: Any, parts: Callable[[Any], list[Any]]) -> list[Any]:

@@ -1,12 +1,13 @@
-"""The client's side of collecting: one thread reads the connections of all sinks into a bounded queue; iterating
-takes from the queue.
+"""The client's side of collecting: one thread reads the connections of all sinks into a bounded
+queue; iterating takes from the queue.
 
-A job that restarts without checkpoints makes its results again, so the records of a subtask's earlier attempt are dropped when a later one begins.
-Records that the program was already given cannot be taken back: iterating then ends with an error. Callers that gather all records first
+A job that restarts without checkpoints makes its results again, so the records of a subtask's
+earlier attempt are dropped when a later one begins. Records that the program was already given
+cannot be taken back: iterating then ends with an error. Callers that gather all records first
 (``gathered``) get those of the last attempt only.
 
-Records of a job with checkpoints are held back until their checkpoint is complete (``collect.held_results``), so each is given once.
-"""
+Records of a job with checkpoints are held back until their checkpoint is complete
+(``collect.held_results``), so each is given once."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ _LOG = engine_logger(__name__)
 
 QUEUE_BYTES = 16 << 20
 RECEIVE_BYTES = 256 << 10
-EARLIER_TIMEOUT_S = 1.0  # silence of an earlier attempt of a subtask, when a later one goes on from a checkpoint
+# silence of an earlier attempt of a subtask, when a later one goes on from a checkpoint
+EARLIER_TIMEOUT_S = 1.0
 DRAIN_TIMEOUT_S = 10.0  # silence after the job's end on connections that neither end nor break
 
 
@@ -52,11 +54,11 @@ class CollectStatistics:
 
 
 class CollectServer:
-    """Listens for the sinks of one job. Iterating yields the records, in order per subtask, until ``job_ended`` was
-    called and everything has been read.
+    """Listens for the sinks of one job. Iterating yields the records, in order per subtask, until
+    ``job_ended`` was called and everything has been read.
 
-    ``host`` is the address to listen on; the workers must be able to reach it. Iterating raises the error given to
-    ``job_ended``.
+    ``host`` is the address to listen on; the workers must be able to reach it. Iterating raises the
+    error given to ``job_ended``.
 
     >>> with CollectServer() as server:                     # doctest: +SKIP
     ...     job = submit(program_with(server.sink()))
@@ -64,8 +66,14 @@ class CollectServer:
     ...     for record in server: print(record)
     """
 
-    def __init__(self, host: str = "127.0.0.1", *, clock: Clock = SYSTEM_CLOCK, queue_bytes: int = QUEUE_BYTES,
-                 decode: Callable[[bytes], Any] = pickle.loads) -> None:
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        queue_bytes: int = QUEUE_BYTES,
+        decode: Callable[[bytes], Any] = pickle.loads,
+    ) -> None:
         self._decode = decode
         self.token = secrets.token_bytes(32)
         self._clock, self._queue_bytes = clock, queue_bytes
@@ -81,18 +89,21 @@ class CollectServer:
         self._refused = self._batches = self._ended = 0
         self._paused: bool | None = False  # None: to be found out for all connections
         self._quiet_since = clock.monotonic()
-        # shared between the two threads
-        # Taken directly and not through the condition, in which Ctrl-C could interrupt and leave it locked.
+        # shared between the two threads Taken directly and not through the condition, in which
+        # Ctrl-C could interrupt and leave it locked.
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._queue: deque[tuple[int, bytes | None]] = deque()  # (subtask, payload); None: the records given of the subtask are void
+        # (subtask, payload); None: the records given of the subtask are void
+        self._queue: deque[tuple[int, bytes | None]] = deque()
         self._attempts: dict[int, int] = {}  # subtask -> the latest
-        self._given: set[int] = set()  # subtasks of whose latest attempt something was taken from the queue
+        # subtasks of whose latest attempt something was taken from the queue
+        self._given: set[int] = set()
         self._held = HeldResults()
         self._queued = 0
         self._job_ended = self._closed = self._complete = False
         self._error: BaseException | None = None
-        self._checkpoint_id: int | None = None  # of a job that has failed: the newest that is complete
+        # of a job that has failed: the newest that is complete
+        self._checkpoint_id: int | None = None
         self._thread = threading.Thread(target=self._run, name=f"collect {self.port}", daemon=True)
         self._thread.start()
 
@@ -100,30 +111,38 @@ class CollectServer:
         """A sink that sends to this server."""
         return CollectSink(self.host, self.port, self.token)
 
-    # -- the client's thread --------------------------------------------------------------------------------------------------
+    # -- the client's thread -----------------------------------------------------------------------
 
-    def job_ended(self, error: BaseException | None = None, checkpoint_id: int | None = None) -> None:
-        """Says that the job has ended; may be called from any thread. Records in transit are still returned; then
-        iterating ends, and raises ``error`` if there is one. ``checkpoint_id`` is the job's newest that is complete: what it
-        has is returned too, though the tasks were not told any more."""
+    def job_ended(
+        self, error: BaseException | None = None, checkpoint_id: int | None = None
+    ) -> None:
+        """Says that the job has ended; may be called from any thread. Records in transit are still
+        returned; then iterating ends, and raises ``error`` if there is one. ``checkpoint_id`` is
+        the job's newest that is complete: what it has is returned too, though the tasks were not
+        told any more."""
         with self._lock:
             if not self._job_ended:
-                self._job_ended, self._error, self._checkpoint_id = True, error, checkpoint_id
+                self._job_ended = True
+                self._error = error
+                self._checkpoint_id = checkpoint_id
         self._wake()
 
     def batches(self) -> Iterator[Any]:
-        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``. Raises JobRestartedError when
-        a later attempt replaces records that were already returned."""
+        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``. Raises
+        JobRestartedError when a later attempt replaces records that were already returned."""
         for _, batch in self._attributed():
             if batch is None:
                 raise JobRestartedError(
-                    "the job was restarted from its beginning, and makes again what this iterator has given out already; take(), to_arrow(), "
-                    "to_pandas() and execute_and_collect(limit=...) give the last attempt's results only")
+                    "the job was restarted from its beginning, and makes again what this "
+                    "iterator has given out already; take(), to_arrow(), "
+                    "to_pandas() and execute_and_collect(limit=...) give the last "
+                    "attempt's results only"
+                )
             yield batch
 
     def gathered(self, limit: int | None = None) -> list[Any]:
-        """All batches of the job, or enough to hold ``limit`` records, without repetitions; the batches of a subtask
-        are in order."""
+        """All batches of the job, or enough to hold ``limit`` records, without repetitions; the
+        batches of a subtask are in order."""
         kept: list[tuple[int, Any]] = []
         records = 0
         for subtask, batch in self._attributed():
@@ -138,8 +157,8 @@ class CollectServer:
         return [batch for _, batch in kept]
 
     def _attributed(self) -> Iterator[tuple[int, Any | None]]:
-        """Batches with their subtasks. None in place of a batch means that the subtask's batches returned so far came
-        from an earlier attempt and are void."""
+        """Batches with their subtasks. None in place of a batch means that the subtask's batches
+        returned so far came from an earlier attempt and are void."""
         while True:
             with self._lock:
                 self._changed.wait_for(lambda: self._queue or self._complete or self._closed)
@@ -162,7 +181,8 @@ class CollectServer:
             yield from batch if isinstance(batch, list) else rows_of(ColumnBatch(batch))
 
     def close(self) -> None:
-        """Stops listening and breaks all connections, so sinks that are still writing fail. Iterating ends."""
+        """Stops listening and breaks all connections, so sinks that are still writing fail.
+        Iterating ends."""
         with self._lock:
             already, self._closed = self._closed, True
             self._changed.notify_all()
@@ -178,7 +198,9 @@ class CollectServer:
         self.close()
 
     def statistics(self) -> CollectStatistics:
-        return CollectStatistics(len(self._connections), self._refused, self._batches, self._queued, self._ended)
+        return CollectStatistics(
+            len(self._connections), self._refused, self._batches, self._queued, self._ended
+        )
 
     def __repr__(self) -> str:
         return f"<CollectServer {self.host}:{self.port}: {self.statistics()}>"
@@ -189,12 +211,14 @@ class CollectServer:
         except OSError:
             pass  # closed, or enough wake-ups are pending already
 
-    # -- the reading thread ---------------------------------------------------------------------------------------------------
+    # -- the reading thread ------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             while not self._closed and not self._complete:
-                for key, _ in self._selector.select(1.0 if self._connections or self._job_ended else None):
+                for key, _ in self._selector.select(
+                    1.0 if self._connections or self._job_ended else None
+                ):
                     sock: Any = key.fileobj
                     if sock is self._listener:
                         self._accept()
@@ -227,7 +251,8 @@ class CollectServer:
         self._answer(sock, connection.greeting())
 
     def _answer(self, sock: socket.socket, data: bytes) -> None:
-        """Sends a few bytes, which fit into a new socket's buffer; if the connection does not take them, drops it."""
+        """Sends a few bytes, which fit into a new socket's buffer; if the connection does not take
+        them, drops it."""
         try:
             if data and sock.send(data) == len(data):
                 return
@@ -254,7 +279,8 @@ class CollectServer:
         self._quiet_since = self._clock.monotonic()
         self._keep(connection, frames)
         if not was_authenticated:
-            self._paused = None  # its handshake was read although the queue may be full; what follows waits
+            # its handshake was read although the queue may be full; what follows waits
+            self._paused = None
         if not data:
             self._drop(sock)
         elif answer:
@@ -294,7 +320,8 @@ class CollectServer:
             self._changed.notify_all()
 
     def _read_earlier(self, subtask: int, attempt: int) -> None:
-        """Reads what earlier attempts of the subtask still have on the way: it comes before what the new one sends."""
+        """Reads what earlier attempts of the subtask still have on the way: it comes before what
+        the new one sends."""
         for sock, each in list(self._connections.items()):
             if each.subtask != subtask or each.attempt >= attempt:
                 continue
@@ -313,7 +340,8 @@ class CollectServer:
             sock.close()
 
     def _regulate(self) -> None:
-        """Stops reading while the queue is full, drops connections whose handshake takes too long, and detects the end."""
+        """Stops reading while the queue is full, drops connections whose handshake takes too long,
+        and detects the end."""
         full = self._queued >= self._queue_bytes
         if full != self._paused:
             self._paused = full
@@ -325,7 +353,9 @@ class CollectServer:
                     self._selector.register(sock, selectors.EVENT_READ)
         now = self._clock.monotonic()
         for sock, connection in list(self._connections.items()):
-            if not connection.authenticated and (self._job_ended or now - connection.opened_at > HANDSHAKE_TIMEOUT_S):
+            if not connection.authenticated and (
+                self._job_ended or now - connection.opened_at > HANDSHAKE_TIMEOUT_S
+            ):
                 self._drop(sock)
         if not self._job_ended or self._paused:
             self._quiet_since = now

@@ -1,13 +1,15 @@
-"""The sink that sends a job's results to the program that waits for them (``flinkpy.network.wire.client_channel``).
+"""The sink that sends a job's results to the program that waits for them
+(``flinkpy.network.wire.client_channel``).
 
-The first frame names the subtask and its attempt: the program drops a subtask's records when a later attempt of it begins, as that attempt makes all
-of them again. A program that does not iterate stops reading its sockets; the sinks' outboxes fill, and back-pressure reaches the sources.
+The first frame names the subtask and its attempt: the program drops a subtask's records when a
+later attempt of it begins, as that attempt makes all of them again. A program that does not iterate
+stops reading its sockets; the sinks' outboxes fill, and back-pressure reaches the sources.
 
-In a job with checkpoints the program holds records back until their checkpoint is complete. A marker stands behind the records of each checkpoint;
-it is what this sink commits. A job that starts from a checkpoint of another one finds markers of that one's program, which mean nothing to its own.
-All up to a marker has been handed to the operating system when the checkpoint is taken: it arrives although the process
-dies, but not if the machine does in that moment.
-"""
+In a job with checkpoints the program holds records back until their checkpoint is complete. A
+marker stands behind the records of each checkpoint; it is what this sink commits. A job that starts
+from a checkpoint of another one finds markers of that one's program, which mean nothing to its own.
+All up to a marker has been handed to the operating system when the checkpoint is taken: it arrives
+although the process dies, but not if the machine does in that moment."""
 
 from __future__ import annotations
 
@@ -28,19 +30,24 @@ from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 
 
 class CollectSink(Sink):
-    """Sends every batch to the :class:`~flinkpy.connectors.collect.collect_server.CollectServer` at ``host:port``;
-    created by ``server.sink()``."""
+    """Sends every batch to the :class:`~flinkpy.connectors.collect.collect_server.CollectServer` at
+    ``host:port``; created by ``server.sink()``."""
 
     def __init__(self, host: str, port: int, token: bytes) -> None:
-        self._host, self._port, self._token = host, port, token
+        self._host = host
+        self._port = port
+        self._token = token
         self._early: list[_Mark] = []  # committed before there is a writer
-        self._program = hashlib.sha256(token).hexdigest()[:16]  # the token itself is in no checkpoint
+        # the token itself is in no checkpoint
+        self._program = hashlib.sha256(token).hexdigest()[:16]
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         sock = connect_to_client(self._host, self._port, self._token)
         outbox = Outbox(sock, context.timers, client_name(self._host, self._port))
         writer = _CollectWriter(outbox, context.task, self._program)
-        writer.begin(context.operator_state.restored if takes_checkpoints(context.configuration) else None)
+        writer.begin(
+            context.operator_state.restored if takes_checkpoints(context.configuration) else None
+        )
         return writer
 
     def create_committer(self, context: OperatorContext) -> Committer | None:
@@ -52,7 +59,8 @@ class CollectSink(Sink):
         self._early = []
 
     def _tell(self, committables: Sequence[_Mark]) -> None:
-        """Tells the program which checkpoints are complete; those of the restored state when there is a connection."""
+        """Tells the program which checkpoints are complete; those of the restored state when there
+        is a connection."""
         own, writer = [mark for mark in committables if mark.program == self._program], self._writer
         if isinstance(writer, _CollectWriter):
             writer.complete(own)
@@ -64,8 +72,8 @@ class CollectSink(Sink):
 
 
 class _Columns:
-    """Pickles only the data of a ``pyarrow.RecordBatch``: Arrow's own pickle of a slice contains all the data that it
-    was cut from."""
+    """Pickles only the data of a ``pyarrow.RecordBatch``: Arrow's own pickle of a slice contains
+    all the data that it was cut from."""
 
     def __init__(self, data: Any) -> None:
         self._data = data
@@ -106,25 +114,34 @@ class _CollectWriter(SinkWriter):
     """Writes the frames of one subtask."""
 
     def __init__(self, outbox: Outbox, task: TaskInfo, program: str = "") -> None:
-        self._outbox, self._task, self._program = outbox, task, program
+        self._outbox = outbox
+        self._task = task
+        self._program = program
         self._by_value: StreamPickler | None = None
         self._markers = 0
         self._is_marked = True  # whether nothing stands behind the last marker
         self._is_sent = True  # whether it is
 
     def begin(self, restored: bool | None) -> None:
-        """``restored``: whether this attempt goes on from a checkpoint; None: the job takes none."""
+        """``restored``: whether this attempt goes on from a checkpoint; None: the job takes
+        none."""
         subtask, attempt = self._task.subtask_index, self._task.attempt_id.attempt
         if restored is None:
             self._send(wire.KIND_BEGIN, wire.SUBTASK_ATTEMPT.pack(subtask, attempt))
         else:
-            self._send(wire.KIND_CHECKPOINTED_BEGIN, wire.CHECKPOINTED_BEGIN.pack(subtask, attempt, self._task.parallelism, restored))
+            self._send(
+                wire.KIND_CHECKPOINTED_BEGIN,
+                wire.CHECKPOINTED_BEGIN.pack(subtask, attempt, self._task.parallelism, restored),
+            )
 
     def _send(self, kind: int, payload: bytes) -> None:
         self._outbox.send(HEADER.pack(kind, len(payload)), payload)
 
     def write_batch(self, batch: Batch) -> None:
-        self._send(wire.KIND_BATCH, self._pickled(batch.values if isinstance(batch, RowBatch) else _Columns(batch.data)))
+        self._send(
+            wire.KIND_BATCH,
+            self._pickled(batch.values if isinstance(batch, RowBatch) else _Columns(batch.data)),
+        )
         self._is_marked = False
 
     def prepare_commit(self) -> Sequence[_Mark]:
@@ -132,7 +149,14 @@ class _CollectWriter(SinkWriter):
             return ()
         self._is_marked, self._is_sent = True, False
         self._markers += 1
-        return [_Mark(self._task.subtask_index, self._task.attempt_id.attempt, self._markers, self._program)]
+        return [
+            _Mark(
+                self._task.subtask_index,
+                self._task.attempt_id.attempt,
+                self._markers,
+                self._program,
+            )
+        ]
 
     def snapshot_state(self, checkpoint_id: int) -> Sequence[Any]:
         if not self._is_sent:
@@ -143,7 +167,9 @@ class _CollectWriter(SinkWriter):
 
     def complete(self, marks: Sequence[_Mark]) -> None:
         for mark in marks:
-            self._send(wire.KIND_COMPLETE, wire.COMPLETE.pack(mark.subtask, mark.attempt, mark.number))
+            self._send(
+                wire.KIND_COMPLETE, wire.COMPLETE.pack(mark.subtask, mark.attempt, mark.number)
+            )
         self._outbox.flush()
 
     @property
@@ -168,8 +194,8 @@ class _CollectWriter(SinkWriter):
         self._outbox.close()
 
     def _pickled(self, records: Any) -> bytes:
-        """The records with plain pickle if that works; otherwise classes that the program defines are sent with their
-        first instances."""
+        """The records with plain pickle if that works; otherwise classes that the program defines
+        are sent with their first instances."""
         if self._by_value is None:
             try:
                 return pickle.dumps(records, protocol=5)

@@ -1,13 +1,13 @@
 """What the program has received of a job with checkpoints, and does not show yet.
 
-Each attempt of a subtask sends a *stream*: batches, with a marker behind those of each checkpoint. Batches before a
-marker are shown when the marker's checkpoint is complete. The stream says so itself; if it broke before it could, a later
-attempt does, which was restored from that checkpoint. Nothing else of a broken stream is ever shown, as the later attempt
-makes it again. If the job fails before any could, its JobMaster says which checkpoint is the newest that is complete.
+Each attempt of a subtask sends a *stream*: batches, with a marker behind those of each checkpoint.
+Batches before a marker are shown when the marker's checkpoint is complete. The stream says so
+itself; if it broke before it could, a later attempt does, which was restored from that checkpoint.
+Nothing else of a broken stream is ever shown, as the later attempt makes it again. If the job fails
+before any could, its JobMaster says which checkpoint is the newest that is complete.
 
-Held batches are not counted against the bound of what is read ahead: the notice that frees them stands behind them. So
-between two checkpoints the program keeps all of the results.
-"""
+Held batches are not counted against the bound of what is read ahead: the notice that frees them
+stands behind them. So between two checkpoints the program keeps all of the results."""
 
 from __future__ import annotations
 
@@ -62,8 +62,11 @@ class HeldResults:
     def __init__(self) -> None:
         self._streams: dict[tuple[int, int], _Stream] = {}
 
-    def take(self, subtask: int, attempt: int, parallelism: int, frames: list[Frame]) -> list[tuple[int, bytes]]:
-        """Frames as they came in a stream; gives back the batches that can be shown now, each with its subtask."""
+    def take(
+        self, subtask: int, attempt: int, parallelism: int, frames: list[Frame]
+    ) -> list[tuple[int, bytes]]:
+        """Frames as they came in a stream; gives back the batches that can be shown now, each with
+        its subtask."""
         found: list[tuple[int, bytes]] = []
         own = self._stream(subtask, attempt)
         own.parallelism = parallelism
@@ -75,14 +78,18 @@ class HeldResults:
             else:
                 if not own.has_records:  # it has said of all earlier attempts what is complete
                     own.has_records = True
-                    found += [(subtask, batch) for batch in self._end_before(subtask, attempt, parallelism)]
+                    found += [
+                        (subtask, batch)
+                        for batch in self._end_before(subtask, attempt, parallelism)
+                    ]
                 own.add(frame)
                 if isinstance(frame, Marker):
                     found += [(subtask, batch) for batch in own.shown()]
         return found
 
     def _end_before(self, subtask: int, attempt: int, parallelism: int) -> list[bytes]:
-        """No more of the subtask's earlier attempts will be complete. Of those with another parallelism, other subtasks may have more to say."""
+        """No more of the subtask's earlier attempts will be complete. Of those with another
+        parallelism, other subtasks may have more to say."""
         found: list[bytes] = []
         for (other, earlier), stream in self._streams.items():
             if other == subtask and earlier < attempt and stream.parallelism == parallelism:
@@ -91,16 +98,23 @@ class HeldResults:
         return found
 
     def job_failed(self, checkpoint_id: int) -> list[tuple[int, bytes]]:
-        """No task says more, and this checkpoint is the newest that is complete. Gives back what it has and nobody could say: a job that
-        starts from it does not make that again. Only the latest attempts count: what is left of earlier ones was made again."""
+        """No task says more, and this checkpoint is the newest that is complete. Gives back what it
+        has and nobody could say: a job that starts from it does not make that again. Only the
+        latest attempts count: what is left of earlier ones was made again."""
         attempts: dict[int, int] = {}
         for subtask, attempt in self._streams:
             attempts[subtask] = max(attempt, attempts.get(subtask, attempt))
-        return [(subtask, batch) for subtask, attempt in sorted(attempts.items())
-                for marker, batches in self._streams[subtask, attempt].parts if marker.checkpoint_id <= checkpoint_id for batch in batches]
+        return [
+            (subtask, batch)
+            for subtask, attempt in sorted(attempts.items())
+            for marker, batches in self._streams[subtask, attempt].parts
+            if marker.checkpoint_id <= checkpoint_id
+            for batch in batches
+        ]
 
     def forget(self, subtask: int) -> None:
-        """The subtask begins again from the beginning: nothing of its earlier attempts will be shown."""
+        """The subtask begins again from the beginning: nothing of its earlier attempts will be
+        shown."""
         self._streams = {key: stream for key, stream in self._streams.items() if key[0] != subtask}
 
     def _stream(self, subtask: int, attempt: int) -> _Stream:

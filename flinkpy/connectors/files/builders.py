@@ -17,17 +17,33 @@ from flinkpy.connectors.part_files import file_sink
 from flinkpy.connectors.part_files.buckets import BucketAssigner
 from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
 from flinkpy.connectors.part_files.file_formats import EncodedFormat, FileFormat, ParquetFormat
-from flinkpy.connectors.part_files.rolling import DefaultRollingPolicy, OnCheckpointRollingPolicy, RollingPolicy
+from flinkpy.connectors.part_files.rolling import (
+    DefaultRollingPolicy,
+    OnCheckpointRollingPolicy,
+    RollingPolicy,
+)
 from flinkpy.connectors.source_api.source import Source
 from flinkpy.core.errors import ProgramError
 
 __all__ = [
-    "BucketAssigner", "BulkFormat", "DefaultRollingPolicy", "FileCompactor", "FileCompactStrategy", "FileEnumeratorProvider", "FileSink",
-    "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider", "OnCheckpointRollingPolicy", "OutputFileConfig", "RollingPolicy", "StreamFormat",
+    "BucketAssigner",
+    "BulkFormat",
+    "DefaultRollingPolicy",
+    "FileCompactor",
+    "FileCompactStrategy",
+    "FileEnumeratorProvider",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "OnCheckpointRollingPolicy",
+    "OutputFileConfig",
+    "RollingPolicy",
+    "StreamFormat",
     "StreamingFileSink",
 ]
 
-# -- reading ------------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -48,8 +64,8 @@ class StreamFormat:
 
 @dataclass(frozen=True)
 class BulkFormat:
-    """How batches of columns are read from files: ``open_files(paths, interval)`` makes the source, which looks for new
-    files at that interval, in milliseconds; None: never.
+    """How batches of columns are read from files: ``open_files(paths, interval)`` makes the source,
+    which looks for new files at that interval, in milliseconds; None: never.
 
     >>> BulkFormat.parquet(columns=["carrier"])  # doctest: +ELLIPSIS
     BulkFormat(...)
@@ -62,7 +78,9 @@ class BulkFormat:
         """Parquet files; with ``columns`` only those are read."""
         from flinkpy.connectors.files.column_files import ParquetSource
 
-        return BulkFormat(lambda paths, interval: ParquetSource(paths, columns, watch_interval_ms=interval))
+        return BulkFormat(
+            lambda paths, interval: ParquetSource(paths, columns, watch_interval_ms=interval)
+        )
 
 
 @dataclass(frozen=True)
@@ -77,7 +95,8 @@ class FileEnumeratorProvider:
 
     @staticmethod
     def default_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Cuts large files, except compressed ones. Leaves out hidden files, whose names begin with ``.`` or ``_``."""
+        """Cuts large files, except compressed ones. Leaves out hidden files, whose names begin with
+        ``.`` or ``_``."""
         return FileEnumeratorProvider(True)
 
     @staticmethod
@@ -92,32 +111,41 @@ class FileSplitAssignerProvider:
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
-        """In Flink, splits near the reader first. The file systems here do not tell where a file lies, so splits are
-        assigned in order."""
+        """In Flink, splits near the reader first. The file systems here do not tell where a file
+        lies, so splits are assigned in order."""
         return FileSplitAssignerProvider()
 
 
 class FileSource:
-    """PyFlink's builder of file sources: ``FileSource.for_record_stream_format(StreamFormat.text_line_format(),
-    path).build()`` is the same as ``TextFileSource(path)``.
+    """PyFlink's builder of file sources:
+    ``FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build()`` is the
+    same as ``TextFileSource(path)``.
 
     >>> FileSource.for_record_stream_format(StreamFormat.text_line_format(), "lines.txt").build()  # doctest: +SKIP
     """
 
     @staticmethod
-    def for_record_stream_format(stream_format: StreamFormat, *paths: str | Path) -> FileSourceBuilder:
-        """A builder for a source that reads record by record, such as lines of text. Raises ProgramError if it is not
-        given a StreamFormat."""
+    def for_record_stream_format(
+        stream_format: StreamFormat, *paths: str | Path
+    ) -> FileSourceBuilder:
+        """A builder for a source that reads record by record, such as lines of text. Raises
+        ProgramError if it is not given a StreamFormat."""
         if not isinstance(stream_format, StreamFormat):
-            raise ProgramError(f"for_record_stream_format takes a StreamFormat, this is {stream_format!r:.80}; see StreamFormat.text_line_format()")
+            raise ProgramError(
+                "for_record_stream_format takes a StreamFormat, this is "
+                f"{stream_format!r:.80}; see StreamFormat.text_line_format()"
+            )
         return FileSourceBuilder(stream_format, paths)
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str | Path) -> FileSourceBuilder:
-        """A builder for a source that reads column batches, such as Parquet. Raises ProgramError if it is not given a
-        BulkFormat."""
+        """A builder for a source that reads column batches, such as Parquet. Raises ProgramError if
+        it is not given a BulkFormat."""
         if not isinstance(bulk_format, BulkFormat):
-            raise ProgramError(f"for_bulk_file_format takes a BulkFormat, this is {bulk_format!r:.80}; see BulkFormat.parquet()")
+            raise ProgramError(
+                f"for_bulk_file_format takes a BulkFormat, this is {bulk_format!r:.80}; see "
+                "BulkFormat.parquet()"
+            )
         return FileSourceBuilder(bulk_format, paths)
 
 
@@ -133,31 +161,42 @@ class FileSourceBuilder:
         self._interval_ms: int | None = None
         self._splittable = True
 
-    def monitor_continuously(self, discovery_interval: Duration | timedelta | int) -> FileSourceBuilder:
-        """Looks for new files at this interval (milliseconds, if a number); the source never ends. Raises
-        ProgramError for an interval below 1 ms."""
+    def monitor_continuously(
+        self, discovery_interval: Duration | timedelta | int
+    ) -> FileSourceBuilder:
+        """Looks for new files at this interval (milliseconds, if a number); the source never ends.
+        Raises ProgramError for an interval below 1 ms."""
         milliseconds = to_milliseconds(discovery_interval)
         if milliseconds < 1:
-            raise ProgramError(f"monitor_continuously() takes a duration above 0, this is {discovery_interval!r}")
+            raise ProgramError(
+                f"monitor_continuously() takes a duration above 0, this is {discovery_interval!r}"
+            )
         self._interval_ms = milliseconds
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Reads the files that exist when the source is built, and then ends. This is the default."""
+        """Reads the files that exist when the source is built, and then ends. This is the
+        default."""
         self._interval_ms = None
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
         """Sets whether large files are cut."""
         if not isinstance(file_enumerator, FileEnumeratorProvider):
-            raise ProgramError(f"set_file_enumerator() takes a FileEnumeratorProvider, this is {file_enumerator!r:.80}")
+            raise ProgramError(
+                "set_file_enumerator() takes a FileEnumeratorProvider, this is "
+                f"{file_enumerator!r:.80}"
+            )
         self._splittable = file_enumerator.splittable
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
         """Sets which reader gets which split; there is only one way."""
         if not isinstance(split_assigner, FileSplitAssignerProvider):
-            raise ProgramError(f"set_split_assigner() takes a FileSplitAssignerProvider, this is {split_assigner!r:.80}")
+            raise ProgramError(
+                "set_split_assigner() takes a FileSplitAssignerProvider, this is "
+                f"{split_assigner!r:.80}"
+            )
         return self
 
     def build(self) -> Source[Any]:
@@ -166,11 +205,13 @@ class FileSourceBuilder:
             return self._format.open_files(self._paths, self._interval_ms)
         split_bytes = DEFAULT_SPLIT_BYTES if self._splittable else None
         if self._interval_ms is not None:
-            return WatchedTextFileSource(self._paths, self._format.charset, split_bytes, interval_ms=self._interval_ms)
+            return WatchedTextFileSource(
+                self._paths, self._format.charset, split_bytes, interval_ms=self._interval_ms
+            )
         return TextFileSource(self._paths, self._format.charset, split_bytes)
 
 
-# -- writing ------------------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -221,10 +262,13 @@ S = TypeVar("S", bound=file_sink.FileSink)
 
 
 class _SinkBuilder:
-    """What all builders of a file sink offer. Without a bucket assigner there is one folder per hour, as in Flink."""
+    """What all builders of a file sink offer. Without a bucket assigner there is one folder per
+    hour, as in Flink."""
 
     def __init__(self, path: str | Path, form: FileFormat, rolling: RollingPolicy) -> None:
-        self._path, self._format, self._rolling = path, form, rolling
+        self._path = path
+        self._format = form
+        self._rolling = rolling
         self._config = OutputFileConfig()
         self._buckets = BucketAssigner.date_time_bucket_assigner()
         self._check_interval_ms = file_sink.CHECK_INTERVAL_MS
@@ -243,7 +287,9 @@ class _SinkBuilder:
     def with_bucket_check_interval(self: Self, interval: int) -> Self:
         """Sets how often, in milliseconds, the rolling policy is asked while no record comes."""
         if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
-            raise ProgramError(f"with_bucket_check_interval() takes milliseconds from 1 on, this is {interval!r}")
+            raise ProgramError(
+                f"with_bucket_check_interval() takes milliseconds from 1 on, this is {interval!r}"
+            )
         self._check_interval_ms = interval
         return self
 
@@ -253,8 +299,16 @@ class _SinkBuilder:
         return self
 
     def _build(self, kind: type[S]) -> S:
-        return kind(self._path, self._format, self._config.part_prefix, self._config.part_suffix, buckets=self._buckets, rolling=self._rolling,
-                    check_interval_ms=self._check_interval_ms, compact=self._compact)
+        return kind(
+            self._path,
+            self._format,
+            self._config.part_prefix,
+            self._config.part_suffix,
+            buckets=self._buckets,
+            rolling=self._rolling,
+            check_interval_ms=self._check_interval_ms,
+            compact=self._compact,
+        )
 
 
 class FileSink(file_sink.FileSink):
@@ -266,9 +320,14 @@ class FileSink(file_sink.FileSink):
     class BaseBuilder(_SinkBuilder):
         """Builds the sink."""
 
-        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> FileSink.BaseBuilder:
+        def enable_compact(
+            self, strategy: FileCompactStrategy, compactor: FileCompactor
+        ) -> FileSink.BaseBuilder:
             """Joins small parts of one subtask and one bucket before they become visible."""
-            self._compact = (_checked(strategy, FileCompactStrategy, "enable_compact()"), _checked(compactor, FileCompactor, "enable_compact()"))
+            self._compact = (
+                _checked(strategy, FileCompactStrategy, "enable_compact()"),
+                _checked(compactor, FileCompactor, "enable_compact()"),
+            )
             return self
 
         def disable_compact(self) -> FileSink.BaseBuilder:
@@ -282,10 +341,17 @@ class FileSink(file_sink.FileSink):
         """Builds a sink that writes records one by one; by default parts end by size and age."""
 
     class BulkFormatBuilder(BaseBuilder):
-        """Builds a sink of files that must be written as a whole; parts end only with checkpoints."""
+        """Builds a sink of files that must be written as a whole; parts end only with
+        checkpoints."""
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.BulkFormatBuilder:
-            return super().with_rolling_policy(_checked(rolling_policy, OnCheckpointRollingPolicy, "with_rolling_policy() of a bulk format"))
+            return super().with_rolling_policy(
+                _checked(
+                    rolling_policy,
+                    OnCheckpointRollingPolicy,
+                    "with_rolling_policy() of a bulk format",
+                )
+            )
 
     @staticmethod
     def for_row_format(base_path: str | Path, encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -294,17 +360,26 @@ class FileSink(file_sink.FileSink):
         return FileSink.RowFormatBuilder(base_path, form, RollingPolicy.default_rolling_policy())
 
     @staticmethod
-    def for_bulk_format(base_path: str | Path, writer_factory: BulkWriterFactory | None = None) -> FileSink.BulkFormatBuilder:
+    def for_bulk_format(
+        base_path: str | Path, writer_factory: BulkWriterFactory | None = None
+    ) -> FileSink.BulkFormatBuilder:
         """A builder for a sink of column files; Parquet unless another format is given."""
-        form = ParquetFormat() if writer_factory is None else _checked(writer_factory, FileFormat, "for_bulk_format()")
-        return FileSink.BulkFormatBuilder(base_path, form, RollingPolicy.on_checkpoint_rolling_policy())
+        form = (
+            ParquetFormat()
+            if writer_factory is None
+            else _checked(writer_factory, FileFormat, "for_bulk_format()")
+        )
+        return FileSink.BulkFormatBuilder(
+            base_path, form, RollingPolicy.on_checkpoint_rolling_policy()
+        )
 
     def get_transformer(self) -> Any:
         """None. In PyFlink it turns rows into Java's before the sink; here nothing needs to."""
 
 
 class StreamingFileSink(file_sink.FileSink):
-    """Flink's older file sink: ``stream.add_sink(StreamingFileSink.for_row_format(path, encoder).build())``.
+    """Flink's older file sink: ``stream.add_sink(StreamingFileSink.for_row_format(path,
+    encoder).build())``.
 
     >>> sink = StreamingFileSink.for_row_format("out", Encoder.simple_string_encoder()).build()
     """
@@ -325,18 +400,36 @@ class StreamingFileSink(file_sink.FileSink):
     class DefaultBulkFormatBuilder(BaseBuilder):
         """Builds a sink of files that must be written as a whole."""
 
-        def with_rolling_policy(self, policy: RollingPolicy) -> StreamingFileSink.DefaultBulkFormatBuilder:
-            return super().with_rolling_policy(_checked(policy, OnCheckpointRollingPolicy, "with_rolling_policy() of a bulk format"))
+        def with_rolling_policy(
+            self, policy: RollingPolicy
+        ) -> StreamingFileSink.DefaultBulkFormatBuilder:
+            return super().with_rolling_policy(
+                _checked(
+                    policy, OnCheckpointRollingPolicy, "with_rolling_policy() of a bulk format"
+                )
+            )
 
     @staticmethod
-    def for_row_format(base_path: str | Path, encoder: Encoder) -> StreamingFileSink.DefaultRowFormatBuilder:
+    def for_row_format(
+        base_path: str | Path, encoder: Encoder
+    ) -> StreamingFileSink.DefaultRowFormatBuilder:
         form = EncodedFormat(_checked(encoder, Encoder, "for_row_format()"))
-        return StreamingFileSink.DefaultRowFormatBuilder(base_path, form, RollingPolicy.default_rolling_policy())
+        return StreamingFileSink.DefaultRowFormatBuilder(
+            base_path, form, RollingPolicy.default_rolling_policy()
+        )
 
     @staticmethod
-    def for_bulk_format(base_path: str | Path, writer_factory: BulkWriterFactory | None = None) -> StreamingFileSink.DefaultBulkFormatBuilder:
-        form = ParquetFormat() if writer_factory is None else _checked(writer_factory, FileFormat, "for_bulk_format()")
-        return StreamingFileSink.DefaultBulkFormatBuilder(base_path, form, RollingPolicy.on_checkpoint_rolling_policy())
+    def for_bulk_format(
+        base_path: str | Path, writer_factory: BulkWriterFactory | None = None
+    ) -> StreamingFileSink.DefaultBulkFormatBuilder:
+        form = (
+            ParquetFormat()
+            if writer_factory is None
+            else _checked(writer_factory, FileFormat, "for_bulk_format()")
+        )
+        return StreamingFileSink.DefaultBulkFormatBuilder(
+            base_path, form, RollingPolicy.on_checkpoint_rolling_policy()
+        )
 
 
 T = TypeVar("T")

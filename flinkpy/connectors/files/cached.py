@@ -1,9 +1,8 @@
 """A stream that the first job to compute it writes to files, and that later jobs read from them.
 
-Each subtask writes the batches that pass through it to a file with a hidden name. At the end of its input it renames
-the file; the new name says how many files there are. The cache is complete only when all files of one attempt of one
-job are there, so nothing that a failed job leaves is read.
-"""
+Each subtask writes the batches that pass through it to a file with a hidden name. At the end of its
+input it renames the file; the new name says how many files there are. The cache is complete only
+when all files of one attempt of one job are there, so nothing that a failed job leaves is read."""
 
 from __future__ import annotations
 
@@ -18,7 +17,14 @@ from typing import IO, Any
 
 from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.elements import Batch
 from flinkpy.operators.base import BatchForm, OneInputOperator
 
@@ -26,7 +32,8 @@ _NAME = re.compile(r"(?P<run>[0-9a-f-]+)_(?P<subtask>\d+)_of_(?P<parallelism>\d+
 
 
 class CacheFolder:
-    """The folder of a cache. It is deleted with the program that made it; ``clear`` deletes the files."""
+    """The folder of a cache. It is deleted with the program that made it; ``clear`` deletes the
+    files."""
 
     def __init__(self) -> None:
         self._path: str | None = None
@@ -46,7 +53,9 @@ class CacheFolder:
         for name in os.listdir(self._path):
             match = _NAME.fullmatch(name)
             if match is not None:
-                runs.setdefault(match["run"], {})[int(match["subtask"])] = os.path.join(self._path, name)
+                runs.setdefault(match["run"], {})[int(match["subtask"])] = os.path.join(
+                    self._path, name
+                )
                 wanted[match["run"]] = int(match["parallelism"])
         for run, files in sorted(runs.items()):
             if len(files) == wanted[run]:
@@ -69,8 +78,8 @@ class CacheFolder:
 
 
 class CacheWriter(OneInputOperator):
-    """Passes every batch on, and writes it to the cache. The cache is a table: of running results it has the last one
-    of each key, because those who read it later could not tell which is."""
+    """Passes every batch on, and writes it to the cache. The cache is a table: of running results
+    it has the last one of each key, because those who read it later could not tell which is."""
 
     batch_form = BatchForm.AS_IN_STREAM
     takes_last_results = True
@@ -145,7 +154,9 @@ class CacheSource(Source[CacheSplit]):
     has_timestamps = True
 
     def __init__(self, files: list[str], columnar: bool, schema: Any = None) -> None:
-        self._files, self._columnar, self.schema = files, columnar, schema
+        self._files = files
+        self._columnar = columnar
+        self.schema = schema
 
     @property
     def boundedness(self) -> Boundedness:
@@ -155,7 +166,9 @@ class CacheSource(Source[CacheSplit]):
     def is_columnar(self) -> bool:
         return self._columnar
 
-    def create_enumerator(self, context: SplitEnumeratorContext[CacheSplit], checkpoint: Any = None) -> SplitEnumerator[CacheSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[CacheSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[CacheSplit]:
         return SplitQueue(context, self._splits, checkpoint)
 
     def _splits(self, parallelism: int) -> Iterator[CacheSplit]:

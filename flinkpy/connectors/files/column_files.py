@@ -23,24 +23,33 @@ if TYPE_CHECKING:
 
 __all__ = ["AvroSource", "CsvSource", "JsonLinesSource", "ParquetSource"]
 
-SPLITS_PER_READER = 4  # at least, if a file has enough row groups: a faster reader can then take more
+# at least, if a file has enough row groups: a faster reader can then take more
+SPLITS_PER_READER = 4
 _DECODED_BYTES, _MOST_DECODED_ROWS = 4 << 20, 64 << 10  # at a time; with all the file's columns
 SKIPPED_GROUPS = "numRowGroupsSkipped"
 
 
 class ParquetSource(ColumnFileSource):
-    """Reads Parquet files, which are cut at row groups. ``columns`` are those to read, by default all; other columns
-    are not read from disk.
+    """Reads Parquet files, which are cut at row groups. ``columns`` are those to read, by default
+    all; other columns are not read from disk.
 
-    Without ``schema`` the footers of all files are read when the program is built: there are the columns of all files,
-    with the larger type where files have integers or floats of different sizes. A column that a file does not have is
-    null in its rows. Raises ProgramError if there is no such file or column, and for types that do not go together.
+    Without ``schema`` the footers of all files are read when the program is built: there are the
+    columns of all files, with the larger type where files have integers or floats of different
+    sizes. A column that a file does not have is null in its rows. Raises ProgramError if there is
+    no such file or column, and for types that do not go together.
 
     >>> ParquetSource("flights.parquet", columns=["carrier", "dep_delay"])  # doctest: +SKIP
     """
 
-    def __init__(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int = DEFAULT_BATCH_ROWS, *,
-                 schema: pa.Schema | None = None, watch_interval_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        paths: PathArgument,
+        columns: list[str] | None = None,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        *,
+        schema: pa.Schema | None = None,
+        watch_interval_ms: int | None = None,
+    ) -> None:
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
 
     def _first_schema(self, file: FileInfo) -> pa.Schema:
@@ -73,12 +82,16 @@ class ParquetSource(ColumnFileSource):
                 numbers = list(groups)
                 if is_skipped:
                     context.count(SKIPPED_GROUPS, len(numbers))
-                    yield SkippedRows(sum(parquet.metadata.row_group(group).num_rows for group in numbers))
+                    yield SkippedRows(
+                        sum(parquet.metadata.row_group(group).num_rows for group in numbers)
+                    )
                     continue
                 for batch in self._batches_of(parquet, split.file, numbers, names):
                     yield self._with_nulls(batch)
 
-    def _batches_of(self, parquet: Any, file: FileInfo, groups: list[int], names: list[str]) -> Iterator[Any]:
+    def _batches_of(
+        self, parquet: Any, file: FileInfo, groups: list[int], names: list[str]
+    ) -> Iterator[Any]:
         from flinkpy.connectors.files.int96 import exact_batches, has_int96
 
         rows = self._decoded_rows(parquet.metadata, groups)
@@ -86,32 +99,48 @@ class ParquetSource(ColumnFileSource):
         if not has_int96(parquet.schema):
             yield from batches
             return
-        with _opened(file, pre_buffer=True, coerce_int96_timestamp_unit="ns", metadata=parquet.metadata) as other:
+        with _opened(
+            file, pre_buffer=True, coerce_int96_timestamp_unit="ns", metadata=parquet.metadata
+        ) as other:
             coarse, fine = parquet.schema_arrow, other.schema_arrow
             twice = [name for name in names if not coarse.field(name).equals(fine.field(name))]
             also = other.iter_batches(batch_size=rows, row_groups=groups, columns=twice)
             yield from exact_batches(batches, also, self._in_files) if twice else batches
 
     def _decoded_rows(self, metadata: Any, groups: list[int]) -> int:
-        """How many rows are decoded at a time, which are cut into batches then: each time costs something for every column."""
+        """How many rows are decoded at a time, which are cut into batches then: each time costs
+        something for every column."""
         sizes = [metadata.row_group(group) for group in groups]
-        rows, size = sum(group.num_rows for group in sizes), sum(group.total_byte_size for group in sizes)
+        rows = sum(group.num_rows for group in sizes)
+        size = sum(group.total_byte_size for group in sizes)
         fitting: int = _DECODED_BYTES * rows // max(size, 1)
         return max(self._batch_rows, min(_MOST_DECODED_ROWS, fitting))
 
     def _can_be_read(self, there: Any) -> bool:
-        """Whether no value of this file is refused because it does not fit its column: then rows may be left out without a change."""
+        """Whether no value of this file is refused because it does not fit its column: then rows
+        may be left out without a change."""
         from flinkpy.connectors.files.schemas.merged_schemas import common_type
 
         in_both = [field for field in self._in_files if field.name in there.names]
-        return all(common_type(field.type, there.field(field.name).type) == field.type for field in in_both)  # None for integers read as floats
+        # None for integers read as floats
+        return all(
+            common_type(field.type, there.field(field.name).type) == field.type for field in in_both
+        )
 
     def _may_match_group(self, group: Any, there: Any) -> bool:
-        ranges = {name: ValueRange(only_nulls=True) for name in self._in_files.names if name not in there.names}
+        ranges = {
+            name: ValueRange(only_nulls=True)
+            for name in self._in_files.names
+            if name not in there.names
+        }
         for at in range(group.num_columns):
             column = group.column(at)
             name = column.path_in_schema
-            read_as_it_is = name in there.names and name in self._in_files.names and there.field(name).type.equals(self._in_files.field(name).type)
+            read_as_it_is = (
+                name in there.names
+                and name in self._in_files.names
+                and there.field(name).type.equals(self._in_files.field(name).type)
+            )
             if read_as_it_is and column.is_stats_set:
                 ranges[name] = _range_of(column.statistics, group.num_rows)
         return may_be_true(self._filter, ranges)
@@ -120,7 +149,9 @@ class ParquetSource(ColumnFileSource):
 def _opened(file: FileInfo, *, coerce_int96_timestamp_unit: str = "us", **options: Any) -> Any:
     import pyarrow.parquet as pq
 
-    return pq.ParquetFile(open_seekable(file), coerce_int96_timestamp_unit=coerce_int96_timestamp_unit, **options)
+    return pq.ParquetFile(
+        open_seekable(file), coerce_int96_timestamp_unit=coerce_int96_timestamp_unit, **options
+    )
 
 
 def _range_of(statistics: Any, rows: int) -> ValueRange:

@@ -1,8 +1,9 @@
-"""INT96 timestamps of Parquet, as Spark 3, Hive and Impala write them: a day, and nanoseconds within it.
+"""INT96 timestamps of Parquet, as Spark 3, Hive and Impala write them: a day, and nanoseconds
+within it.
 
-Arrow reads them in one unit. Microseconds reach every day that Python has, but cut what is finer; nanoseconds cut
-nothing, but wrap around before 1677 and after 2262. So such columns are read in both. What the two differ by is what
-microseconds cut, also where nanoseconds have wrapped around.
+Arrow reads them in one unit. Microseconds reach every day that Python has, but cut what is finer;
+nanoseconds cut nothing, but wrap around before 1677 and after 2262. So such columns are read in
+both. What the two differ by is what microseconds cut, also where nanoseconds have wrapped around.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ def has_int96(schema: Any) -> bool:
 
 
 def exact_batches(coarse: Iterator[Any], fine: Iterator[Any], wanted: Any) -> Iterator[Any]:
-    """The record batches of a file that was opened in microseconds, ``coarse``, with the columns of ``fine``, opened in
-    nanoseconds, where ``wanted`` has those. Raises ArrowInvalid for a value that its column cannot hold."""
+    """The record batches of a file that was opened in microseconds, ``coarse``, with the columns of
+    ``fine``, opened in nanoseconds, where ``wanted`` has those. Raises ArrowInvalid for a value
+    that its column cannot hold."""
     for batch, other in zip(coarse, fine, strict=True):
         for at, name in enumerate(batch.schema.names):
             if name in other.schema.names:
-                batch = batch.set_column(at, name, _exact(batch.column(at), other.column(name), wanted.field(name)))
+                batch = batch.set_column(
+                    at, name, _exact(batch.column(at), other.column(name), wanted.field(name))
+                )
         yield batch
 
 
@@ -41,10 +45,15 @@ def _exact(coarse: Any, fine: Any, wanted: Any) -> Any:
             at = int(misfits.argmax())
             shown = pa.scalar(int(counts[at]), pa.timestamp("us")).cast(pa.string()).as_py()
             if in_nanoseconds:
-                raise pa.ArrowInvalid(f"column {wanted.name!r} holds {shown}, which no column of nanoseconds does; "
-                                      "give schema= with pa.timestamp('us') for it")
-            raise pa.ArrowInvalid(f"column {wanted.name!r} holds {shown} and {cut[at]} nanoseconds; "
-                                  "give schema= with pa.timestamp('ns') for it")
+                raise pa.ArrowInvalid(
+                    f"column {wanted.name!r} holds {shown}, which no column of nanoseconds "
+                    "does; "
+                    "give schema= with pa.timestamp('us') for it"
+                )
+            raise pa.ArrowInvalid(
+                f"column {wanted.name!r} holds {shown} and {cut[at]} nanoseconds; "
+                "give schema= with pa.timestamp('ns') for it"
+            )
     return fine if in_nanoseconds else coarse
 
 

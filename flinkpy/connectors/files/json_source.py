@@ -7,7 +7,16 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.files.broken_lines import OnBroken, Refused, check_on_error, lines_before, read_around, read_blocks, read_first, when_read
+from flinkpy.connectors.files.broken_lines import (
+    OnBroken,
+    Refused,
+    check_on_error,
+    lines_before,
+    read_around,
+    read_blocks,
+    read_first,
+    when_read,
+)
 from flinkpy.connectors.files.column_source import Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_records import RecordEnds
 from flinkpy.connectors.files.json_lines import (
@@ -23,7 +32,12 @@ from flinkpy.connectors.files.json_lines import (
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, open_binary, refuse_other_kind
 from flinkpy.connectors.files.schemas.inferred_source import InferredFileSource
 from flinkpy.connectors.files.schemas.merged_schemas import merged_schema
-from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_for_readers
+from flinkpy.connectors.files.text_files import (
+    DEFAULT_SPLIT_BYTES,
+    FileSplit,
+    LineBlocks,
+    cut_for_readers,
+)
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 from flinkpy.connectors.source_api.source import ReaderContext
 from flinkpy.core.errors import ProgramError
@@ -37,24 +51,37 @@ _ENDS = RecordEnds(b",", None)  # JSON has no line ends within texts
 
 
 class JsonLinesSource(InferredFileSource):
-    """Reads files with one JSON object per line. ``schema`` gives the columns; fields that it does not have are an
-    error, unless ``ignore_extra_fields``. Without it, the columns are those that the beginnings of all files show; with
-    ``infer_all``, those that the whole files show, which are read once for it.
+    """Reads files with one JSON object per line. ``schema`` gives the columns; fields that it does
+    not have are an error, unless ``ignore_extra_fields``. Without it, the columns are those that
+    the beginnings of all files show; with ``infer_all``, those that the whole files show, which are
+    read once for it.
 
-    ``on_error`` says what happens to a line that is no such object, or has a value that is not of its column's type:
-    it fails the job (``"fail"``), its wrong values are null (``"null"``), or it is left out (``"skip"``).
-    """
+    ``on_error`` says what happens to a line that is no such object, or has a value that is not of
+    its column's type: it fails the job (``"fail"``), its wrong values are null (``"null"``), or it
+    is left out (``"skip"``)."""
 
     takes_error_policy = True
 
     def __init__(
-        self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, batch_rows: int = DEFAULT_BATCH_ROWS,
-        split_bytes: int = DEFAULT_SPLIT_BYTES, *, infer_all: bool = False, ignore_extra_fields: bool = False, on_error: OnBroken = "fail",
+        self,
+        paths: PathArgument,
+        columns: list[str] | None = None,
+        schema: pa.Schema | None = None,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        split_bytes: int = DEFAULT_SPLIT_BYTES,
+        *,
+        infer_all: bool = False,
+        ignore_extra_fields: bool = False,
+        on_error: OnBroken = "fail",
         watch_interval_ms: int | None = None,
     ) -> None:
         if not isinstance(split_bytes, int) or split_bytes < 1:
-            raise ProgramError(f"split_bytes= takes a number of bytes from 1 on, this is {split_bytes!r:.80}")
-        self._split_bytes, self._infer_all, self._ignores_extra = split_bytes, infer_all, ignore_extra_fields
+            raise ProgramError(
+                f"split_bytes= takes a number of bytes from 1 on, this is {split_bytes!r:.80}"
+            )
+        self._split_bytes = split_bytes
+        self._infer_all = infer_all
+        self._ignores_extra = ignore_extra_fields
         self._on_error = check_on_error(on_error, schema)
         _refuse_maps(schema)
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
@@ -68,8 +95,12 @@ class JsonLinesSource(InferredFileSource):
         try:
             for place, block in _blocks(FileSplit("", file, 0, None), most_bytes):
                 if self._on_error == "fail":
-                    yield read_first(block, _ENDS.all, _shown_or_told,
-                                     lambda: lines_before(open_binary(file), place))  # noqa: B023  (called at once)
+                    yield read_first(
+                        block,
+                        _ENDS.all,
+                        _shown_or_told,
+                        lambda: lines_before(open_binary(file), place),  # noqa: B023  (called at once)
+                    )
                 else:
                     parts = read_around(block, _ENDS.all, shown_schema)
                     shown = ((file.path, part) for part in parts if not isinstance(part, Refused))
@@ -86,7 +117,9 @@ class JsonLinesSource(InferredFileSource):
             return super()._advice(file, why)
         if not self._is_shown:
             return "; with ignore_extra_fields=True such fields are left out"
-        return "; the schema is that of the first lines, give schema=" + ("" if self._infer_all else " or infer_all=True")
+        return "; the schema is that of the first lines, give schema=" + (
+            "" if self._infer_all else " or infer_all=True"
+        )
 
     def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
         for part in cut_for_readers(file, self._split_bytes, parallelism):
@@ -102,7 +135,9 @@ class JsonLinesSource(InferredFileSource):
             is_line = block.count(b"\n", 0, len(block) - 1) == 0
             if is_line and (why := told(block, str(error))) != str(error):
                 raise pa.ArrowInvalid(why) from error
-            is_one = is_line and not any(sign in str(error) for sign in ("olumn", "is not in the schema"))
+            is_one = is_line and not any(
+                sign in str(error) for sign in ("olumn", "is not in the schema")
+            )
             name = first_misfit(block, self._read) if is_one else None
             if name is None:
                 raise
@@ -132,8 +167,15 @@ class JsonLinesSource(InferredFileSource):
         def read_mended(record: bytes) -> Any:
             return mended(record, self._full_schema, self._read)
 
-        yield from read_blocks(_blocks(split.lines), file.path, _ENDS.all, self._read_or_told, read_mended,
-                               lambda place: lines_before(open_binary(file), place), when_read(self._on_error, context.diverts))
+        yield from read_blocks(
+            _blocks(split.lines),
+            file.path,
+            _ENDS.all,
+            self._read_or_told,
+            read_mended,
+            lambda place: lines_before(open_binary(file), place),
+            when_read(self._on_error, context.diverts),
+        )
 
 
 def _shown_or_told(block: bytes) -> pa.Schema:
@@ -151,14 +193,20 @@ def _refuse_maps(schema: Any) -> None:
 
     for field in schema if isinstance(schema, pa.Schema) else ():
         if "map<" in str(field.type):
-            raise ProgramError(f"column {field.name!r} is a {field.type}, and files of JSON lines are read without maps: declare a pa.struct of the "
-                               "keys that are wanted, with ignore_extra_fields=True; or read the lines with read_text_file() and map them with a "
-                               "JsonRowDeserializationSchema, whose Types.MAP() takes any keys")
+            raise ProgramError(
+                f"column {field.name!r} is a {field.type}, and files of JSON lines are read "
+                "without maps: declare a pa.struct of the "
+                "keys that are wanted, with ignore_extra_fields=True; or "
+                "read the lines with read_text_file() and map them with a "
+                "JsonRowDeserializationSchema, whose Types.MAP() takes any keys"
+            )
 
 
 def _blocks(split: FileSplit, most_bytes: int | None = None) -> Iterator[tuple[int, bytes]]:
     """Offset and bytes of each block, without a byte order mark."""
-    with closing(LineBlocks(split, _BLOCK_BYTES if most_bytes is None else min(_BLOCK_BYTES, most_bytes))) as blocks:
+    with closing(
+        LineBlocks(split, _BLOCK_BYTES if most_bytes is None else min(_BLOCK_BYTES, most_bytes))
+    ) as blocks:
         while (found := blocks.next()) is not None:
             offset, block = found
             if not offset:

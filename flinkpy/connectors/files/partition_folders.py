@@ -1,9 +1,9 @@
-"""Folders such as ``city=Oslo`` in the paths of files: columns with one value per file, as Hive, Spark and Arrow
-write and read them.
+"""Folders such as ``city=Oslo`` in the paths of files: columns with one value per file, as Hive,
+Spark and Arrow write and read them.
 
-Only folders below the folder that the program names count; in a pattern, those after the first part with a wildcard.
-Values are text, unless all are integers or all are dates; ``__HIVE_DEFAULT_PARTITION__`` is null.
-"""
+Only folders below the folder that the program names count; in a pattern, those after the first part
+with a wildcard. Values are text, unless all are integers or all are dates;
+``__HIVE_DEFAULT_PARTITION__`` is null."""
 
 from __future__ import annotations
 
@@ -26,25 +26,36 @@ NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
 class PartitionFolders:
-    """The columns from the folder names of these files; none if there are no files yet. ``given`` may say their types.
-    Raises ProgramError if the files' folders have different names.
+    """The columns from the folder names of these files; none if there are no files yet. ``given``
+    may say their types. Raises ProgramError if the files' folders have different names.
 
     >>> PartitionFolders("out", [FileInfo(os.path.abspath("out/city=Oslo/year=2024/part.parquet"), 1)]).schema.names
     ['city', 'year']
     """
 
-    def __init__(self, paths: PathArgument, files: Sequence[FileInfo], given: pa.Schema | None = None) -> None:
+    def __init__(
+        self, paths: PathArgument, files: Sequence[FileInfo], given: pa.Schema | None = None
+    ) -> None:
         import pyarrow as pa
 
-        self._roots = [_root(os.path.expanduser(path)) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+        self._roots = [
+            _root(os.path.expanduser(path))
+            for path in ([paths] if isinstance(paths, (str, Path)) else paths)
+        ]
         self._first = files[0].path if files else ""
         self._names = list(self._texts(self._first)) if files else []
         texts = [self._checked(file.path) for file in files]
         readers = {name: _reader([each[name] for each in texts]) for name in self._names}
         self._read = {name: read for name, (_, read) in readers.items()}
         self._kinds = {name: kind for name, (kind, _) in readers.items()}
-        self.schema: pa.Schema = pa.schema([given.field(name) if given is not None and name in given.names else pa.field(name, kind)
-                                            for name, kind in self._kinds.items()])
+        self.schema: pa.Schema = pa.schema(
+            [
+                given.field(name)
+                if given is not None and name in given.names
+                else pa.field(name, kind)
+                for name, kind in self._kinds.items()
+            ]
+        )
 
     def _texts(self, path: str) -> dict[str, str | None]:
         return _named(_below(path, self._roots)) if self._first else {}
@@ -52,12 +63,16 @@ class PartitionFolders:
     def _checked(self, path: str) -> dict[str, str | None]:
         texts = self._texts(path)
         if list(texts) != self._names:
-            raise ProgramError(f"{self._first} lies in folders of {_listed(self._names)}, {path} in folders of {_listed(texts)}; files of one source "
-                               "lie in folders of the same names")
+            raise ProgramError(
+                f"{self._first} lies in folders of {_listed(self._names)}, {path} in folders "
+                f"of {_listed(texts)}; files of one source "
+                "lie in folders of the same names"
+            )
         return texts
 
     def scalars(self, path: str) -> dict[str, Any]:
-        """What the folders of this file say, as Arrow's scalars. Raises ArrowInvalid for a text that is not of its column's type."""
+        """What the folders of this file say, as Arrow's scalars. Raises ArrowInvalid for a text
+        that is not of its column's type."""
         import pyarrow as pa
 
         found = {}
@@ -67,7 +82,10 @@ class PartitionFolders:
                 try:
                     found[name] = pa.scalar(None if text is None else self._read[name](text), kind)
                 except (ValueError, OverflowError) as error:
-                    raise pa.ArrowInvalid(f"the folder {name}={text} is no {kind}, as those of the first files are; give schema=") from error
+                    raise pa.ArrowInvalid(
+                        f"the folder {name}={text} is no {kind}, as those of the first files "
+                        "are; give schema="
+                    ) from error
             else:
                 found[name] = pa.scalar(text, pa.string()).cast(kind)
         return found
@@ -80,7 +98,8 @@ class PartitionFolders:
 
 
 def folder_of(fields: dict[str, Any]) -> str:
-    """The folder for a record with these values. Raises ProgramError for bytes and nested values, which no name can show.
+    """The folder for a record with these values. Raises ProgramError for bytes and nested values,
+    which no name can show.
 
     >>> folder_of({"city": "Oslo/Fornebu", "year": None, "open": True})
     'city=Oslo%2FFornebu/year=__HIVE_DEFAULT_PARTITION__/open=true'
@@ -99,7 +118,10 @@ def _text_of(name: str, value: Any) -> str:
     if value is None or value == "":
         return NOTHING
     if isinstance(value, (bytes, bytearray, list, tuple, dict)):
-        raise ProgramError(f"partitions by {name!r}: {value!r:.80} cannot be the name of a folder; make it a number, text or a date")
+        raise ProgramError(
+            f"partitions by {name!r}: {value!r:.80} cannot be the name of a folder; make it a "
+            "number, text or a date"
+        )
     return _escaped(str(value).lower() if isinstance(value, bool) else str(value))
 
 
@@ -117,12 +139,16 @@ def _root(path: str) -> str:
 def _below(path: str, roots: list[str]) -> list[str]:
     """The folders between the root and the file."""
     inside = [root for root in roots if path.startswith(root.rstrip("/") + "/")]
-    return path[len(max(inside, key=len)):].strip("/").split("/")[:-1] if inside else []
+    return path[len(max(inside, key=len)) :].strip("/").split("/")[:-1] if inside else []
 
 
 def _named(folders: list[str]) -> dict[str, str | None]:
     pairs = [folder.partition("=") for folder in folders]
-    return {unquote(name): None if text == NOTHING else unquote(text) for name, equals, text in pairs if name and equals}
+    return {
+        unquote(name): None if text == NOTHING else unquote(text)
+        for name, equals, text in pairs
+        if name and equals
+    }
 
 
 def _listed(texts: Iterable[str]) -> str:
@@ -130,13 +156,15 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _reader(texts: Sequence[str | None]) -> tuple[Any, Callable[[str], Any]]:
-    """The type that fits all these texts, and the function that reads a value. A number with leading zeros makes the
-    column text, to keep the zeros."""
+    """The type that fits all these texts, and the function that reads a value. A number with
+    leading zeros makes the column text, to keep the zeros."""
     import pyarrow as pa
 
     given = {text for text in texts if text is not None}
     if given and all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text) for text in given):
-        return (pa.int32() if all(-(1 << 31) <= int(text) < 1 << 31 for text in given) else pa.int64()), int
+        return (
+            pa.int32() if all(-(1 << 31) <= int(text) < 1 << 31 for text in given) else pa.int64()
+        ), int
     if given and all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) and _is_date(text) for text in given):
         return pa.date32(), datetime.date.fromisoformat
     return pa.string(), str

@@ -1,9 +1,8 @@
-"""Finds the files that a path means: a file, a directory (all files in it, at any depth), a pattern, or a URL of these
-in a file system that Arrow supports (s3, gs, hdfs …).
+"""Finds the files that a path means: a file, a directory (all files in it, at any depth), a
+pattern, or a URL of these in a file system that Arrow supports (s3, gs, hdfs …).
 
-Paths are resolved when the program is built. So a mistyped name raises an error with the line of the program, and all
-workers read the same list.
-"""
+Paths are resolved when the program is built. So a mistyped name raises an error with the line of
+the program, and all workers read the same list."""
 
 from __future__ import annotations
 
@@ -28,25 +27,29 @@ from flinkpy.core.file_systems import file_system, shown, split_url, told
 from flinkpy.core.secrets.engine_logs import engine_logger
 
 PathArgument = str | Path | Sequence[str | Path]
-SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}  # of compressed files, and Arrow's names
+# of compressed files, and Arrow's names
+SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 _LOG = engine_logger(__name__)
 _FILE_URI = "file:///"
 _FILLED = 5  # bytes: more than the length of what is compressed takes, which may be zero
 
 
 _MAGIC = {
-    b"\x1f\x8b\x08": "compressed with gzip: give its name the ending .gz", b"BZh91AY&SY": "compressed with bzip2: give its name the ending .bz2",
+    b"\x1f\x8b\x08": "compressed with gzip: give its name the ending .gz",
+    b"BZh91AY&SY": "compressed with bzip2: give its name the ending .bz2",
     b"\x28\xb5\x2f\xfd": "compressed with Zstandard: give its name the ending .zst",
     b"\x04\x22\x4d\x18": "compressed with LZ4: give its name the ending .lz4",
     b"\xfd7zXZ\x00": "compressed with xz, which Arrow does not read: compress it with gzip or zstd instead",
     b"PK\x03\x04": "a ZIP archive: unpack it, or compress its files with gzip or zstd instead",
-    b"7z\xbc\xaf\x27\x1c": "a 7z archive: unpack it", b"PAR1\x15": "a Parquet file: read it with from_parquet()",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive: unpack it",
+    b"PAR1\x15": "a Parquet file: read it with from_parquet()",
     b"Obj\x01": "an Avro file: read it with from_avro()",
 }
 
 
 def refuse_other_kind(path: str, beginning: bytes) -> None:
-    """Raises ProgramError if a file that should hold text begins as a compressed file, an archive or a file of columns does."""
+    """Raises ProgramError if a file that should hold text begins as a compressed file, an archive
+    or a file of columns does."""
     for magic, kind in _MAGIC.items():
         if beginning.startswith(magic):
             raise ProgramError(f"{path} is {kind}")
@@ -58,7 +61,8 @@ class NoFilesError(ProgramError):
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file and its length in bytes. ``store`` is the URL of its file system, with options; "": the local disk."""
+    """A file and its length in bytes. ``store`` is the URL of its file system, with options; "":
+    the local disk."""
 
     path: str
     size: int
@@ -71,11 +75,17 @@ class FileInfo:
 
 
 def find_files(paths: PathArgument) -> list[FileInfo]:
-    """The files that ``paths`` mean, sorted within each path. Raises ProgramError, with the path, if there are none.
-    Files and folders in directories, and matches of patterns, are left out if their names begin with ``.`` or ``_``: they
-    are still being written. A pattern finds them that has such a name itself, as ``_delta_log/*.json`` has; and a folder
-    ``_day=1`` is a partition."""
-    given = [paths] if isinstance(paths, (str, Path)) else list(paths) if isinstance(paths, Iterable) else [paths]
+    """The files that ``paths`` mean, sorted within each path. Raises ProgramError, with the path,
+    if there are none. Files and folders in directories, and matches of patterns, are left out if
+    their names begin with ``.`` or ``_``: they are still being written. A pattern finds them that
+    has such a name itself, as ``_delta_log/*.json`` has; and a folder ``_day=1`` is a partition."""
+    given = (
+        [paths]
+        if isinstance(paths, (str, Path))
+        else list(paths)
+        if isinstance(paths, Iterable)
+        else [paths]
+    )
     if not given:
         raise ProgramError("no path given")
     for path in given:
@@ -86,14 +96,23 @@ def find_files(paths: PathArgument) -> list[FileInfo]:
 
 def local_path(path: str) -> str:
     """The path in a ``file://`` URI; ``~`` is the folder of this user; any other path unchanged."""
-    return unquote(path[len(_FILE_URI) - 1:]) if path.startswith(_FILE_URI) else os.path.expanduser(path)
+    return (
+        unquote(path[len(_FILE_URI) - 1 :])
+        if path.startswith(_FILE_URI)
+        else os.path.expanduser(path)
+    )
 
 
 def at_home(paths: PathArgument) -> PathArgument:
-    """The paths with the folder of this user in place of ``~``, for a process that is another user's."""
+    """The paths with the folder of this user in place of ``~``, for a process that is another
+    user's."""
     if isinstance(paths, (str, Path)):
         return os.path.expanduser(paths)
-    return [os.path.expanduser(path) if isinstance(path, (str, Path)) else path for path in paths] if isinstance(paths, Iterable) else paths
+    return (
+        [os.path.expanduser(path) if isinstance(path, (str, Path)) else path for path in paths]
+        if isinstance(paths, Iterable)
+        else paths
+    )
 
 
 def _find(path: str) -> list[FileInfo]:
@@ -102,11 +121,19 @@ def _find(path: str) -> list[FileInfo]:
     matches = [path] if os.path.lexists(path) else _matches(path)
     if not matches:
         error = NoFilesError if fixed_part(path) != path.rstrip("/") else ProgramError
-        raise error(f"no such file or directory: {path}" + ("" if os.path.isabs(path) else f" (looked in {os.getcwd()})"))
-    found = [info for match in matches for info in (_walk(match) if len(matches) == 1 else _walk_match(match))]
+        raise error(
+            f"no such file or directory: {path}"
+            + ("" if os.path.isabs(path) else f" (looked in {os.getcwd()})")
+        )
+    found = [
+        info
+        for match in matches
+        for info in (_walk(match) if len(matches) == 1 else _walk_match(match))
+    ]
     if not found:
         raise NoFilesError(f"no files in {path}")
-    return list(dict.fromkeys(found))  # ``folder/**`` matches a file and also every folder that contains it
+    # ``folder/**`` matches a file and also every folder that contains it
+    return list(dict.fromkeys(found))
 
 
 def _walk_match(path: str) -> Iterator[FileInfo]:
@@ -121,7 +148,11 @@ def _walk_match(path: str) -> Iterator[FileInfo]:
 def _matches(pattern: str) -> list[str]:
     """The matches of the pattern; hidden files only if the pattern asks for them."""
     fixed = len(fixed_part(pattern))
-    return [path for path in sorted(glob.glob(pattern, recursive=True)) if not _is_hidden(path[fixed:], pattern[fixed:])]
+    return [
+        path
+        for path in sorted(glob.glob(pattern, recursive=True))
+        if not _is_hidden(path[fixed:], pattern[fixed:])
+    ]
 
 
 def _walk(path: str) -> Iterator[FileInfo]:
@@ -157,12 +188,18 @@ def _tell_left_out(path: str, kind: str) -> None:
 
 
 def _other_kind(path: str) -> str | None:
-    """What the path is, if it is no plain file. Nothing else is opened: a pipe would wait for its other end."""
+    """What the path is, if it is no plain file. Nothing else is opened: a pipe would wait for its
+    other end."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
         return "a link to what is not there"
-    kinds = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
+    kinds = (
+        (stat.S_ISFIFO, "a named pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+    )
     return next((kind for is_a, kind in kinds if is_a(mode)), None)
 
 
@@ -174,18 +211,36 @@ def _find_remote(url: str) -> list[FileInfo]:
         system, root = file_system(store)
         fixed = fixed_part(within)
         start = root + fixed
-        exact = system.get_file_info(root + within.rstrip("/")) if fixed != within.rstrip("/") else None
-        if exact is not None and exact.type is not fs.FileType.NotFound:  # brackets and stars are letters of its name
+        exact = (
+            system.get_file_info(root + within.rstrip("/")) if fixed != within.rstrip("/") else None
+        )
+        # brackets and stars are letters of its name
+        if exact is not None and exact.type is not fs.FileType.NotFound:
             fixed = within.rstrip("/")
             start = root + fixed
         info = system.get_file_info(start)
-        infos = system.get_file_info(fs.FileSelector(start, recursive=True)) if info.type is fs.FileType.Directory else [info]
+        infos = (
+            system.get_file_info(fs.FileSelector(start, recursive=True))
+            if info.type is fs.FileType.Directory
+            else [info]
+        )
     except (OSError, ValueError, NotImplementedError) as error:
-        raise ProgramError(f"cannot look at {shown(store)}{within}: {told(error, store)}") from error
+        raise ProgramError(
+            f"cannot look at {shown(store)}{within}: {told(error, store)}"
+        ) from error
     pattern = re.escape(fixed) if fixed == within.rstrip("/") else _pattern(within.rstrip("/"))
     wanted = re.compile(re.escape(root) + pattern + r"(?:/.*)?", re.DOTALL)
-    files = [one for one in infos if one.type is fs.FileType.File and not _is_hidden(one.path[len(start):], within[len(fixed):])]
-    found = [FileInfo(shown(store) + one.path[len(root):], int(one.size), store) for one in files if wanted.fullmatch(one.path)]
+    files = [
+        one
+        for one in infos
+        if one.type is fs.FileType.File
+        and not _is_hidden(one.path[len(start) :], within[len(fixed) :])
+    ]
+    found = [
+        FileInfo(shown(store) + one.path[len(root) :], int(one.size), store)
+        for one in files
+        if wanted.fullmatch(one.path)
+    ]
     if not found:
         raise NoFilesError(f"no such file or directory: {shown(store)}{within}")
     return sorted(found, key=lambda one: one.path)
@@ -203,7 +258,8 @@ def fixed_part(path: str) -> str:
 
 
 def _pattern(path: str) -> str:
-    """The regular expression of a pattern with ``*`` and ``?``, which match within one folder, ``**`` and ``[…]``."""
+    """The regular expression of a pattern with ``*`` and ``?``, which match within one folder,
+    ``**`` and ``[…]``."""
     pieces = []
     for piece in re.split(r"(\*\*/?|\*|\?|\[!?[^\]]+\])", path):
         if piece.startswith("**"):
@@ -218,13 +274,17 @@ def _pattern(path: str) -> str:
 def _is_hidden(path: str, pattern: str = "") -> bool:
     """Whether a name in the path is hidden, and no name in the pattern asks for it."""
     asked = [piece for piece in pattern.split("/") if piece.startswith((".", "_"))]
-    hidden = [name for name in path.split("/") if name.startswith(".") or (name.startswith("_") and "=" not in name)]
+    hidden = [
+        name
+        for name in path.split("/")
+        if name.startswith(".") or (name.startswith("_") and "=" not in name)
+    ]
     return any(not any(fnmatchcase(name, piece) for piece in asked) for name in hidden)
 
 
 def open_binary(info: FileInfo, offset: int = 0) -> IO[bytes]:
-    """The file's bytes from ``offset`` on, decompressed if its suffix says so; ``offset`` then counts decompressed
-    bytes."""
+    """The file's bytes from ``offset`` on, decompressed if its suffix says so; ``offset`` then
+    counts decompressed bytes."""
     if info.compression is None:
         with _on_this_host(info):
             stream = open(info.path, "rb", buffering=0) if not info.store else open_seekable(info)  # noqa: SIM115  (the caller closes it)
@@ -247,29 +307,35 @@ def open_binary(info: FileInfo, offset: int = 0) -> IO[bytes]:
 
 @contextmanager
 def _on_this_host(info: FileInfo) -> Iterator[None]:
-    """A file that the program has seen may not be on the machine of the worker that reads it: the error says which machine that is."""
+    """A file that the program has seen may not be on the machine of the worker that reads it: the
+    error says which machine that is."""
     try:
         yield
     except FileNotFoundError:
-        told = (f"No such file or directory on {socket.gethostname()}, where it is to be read (it was found when the program was built, so it may be "
-                "on another machine, or gone since; on Ray all nodes must see it, in a shared folder or an object store)")
+        told = (
+            f"No such file or directory on {socket.gethostname()}, where it is to be read (it "
+            "was found when the program was built, so it may be "
+            "on another machine, or gone since; on Ray all nodes must see it, in a "
+            "shared folder or an object store)"
+        )
         raise FileNotFoundError(errno.ENOENT, told, info.path) from None
 
 
 def _ends_in_zeros(info: FileInfo) -> bool:
-    """Whether a file of gzip is filled up with zeros, as tapes and some tools do, which Python's reader passes over, and Arrow's does not."""
+    """Whether a file of gzip is filled up with zeros, as tapes and some tools do, which Python's
+    reader passes over, and Arrow's does not."""
     with open_seekable(info) as file:
         file.seek(max(0, info.size - _FILLED))
         return info.size > _FILLED and not any(file.read(_FILLED))
 
 
 def open_seekable(info: FileInfo) -> Any:
-    """The file as an Arrow input file. It is not memory-mapped (which would be no faster): if the file were truncated
-    meanwhile, the process would be killed."""
+    """The file as an Arrow input file. It is not memory-mapped (which would be no faster): if the
+    file were truncated meanwhile, the process would be killed."""
     import pyarrow as pa
 
     if not info.store:
         with _on_this_host(info):
             return pa.OSFile(info.path)
     system, root = file_system(info.store)
-    return system.open_input_file(root + info.path[len(shown(info.store)):])
+    return system.open_input_file(root + info.path[len(shown(info.store)) :])

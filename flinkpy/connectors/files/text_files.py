@@ -1,10 +1,10 @@
-"""Lines of text files. Plain files are cut into byte ranges, so that all readers can share a large one; compressed
-files are read whole.
+"""Lines of text files. Plain files are cut into byte ranges, so that all readers can share a large
+one; compressed files are read whole.
 
-A line belongs to the range that contains its first byte. So a reader whose range does not start at 0 looks at the
-byte before it: it starts after the first line end at or after that byte, and reads past the end of its range to
-finish its last line. Every line is read exactly once, wherever the cuts fall.
-"""
+A line belongs to the range that contains its first byte. So a reader whose range does not start at
+0 looks at the byte before it: it starts after the first line end at or after that byte, and reads
+past the end of its range to finish its last line. Every line is read exactly once, wherever the
+cuts fall."""
 
 from __future__ import annotations
 
@@ -14,10 +14,23 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from flinkpy.connectors.files.paths import FileInfo, PathArgument, find_files, open_binary, refuse_other_kind
+from flinkpy.connectors.files.paths import (
+    FileInfo,
+    PathArgument,
+    find_files,
+    open_binary,
+    refuse_other_kind,
+)
 from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
 
@@ -32,8 +45,8 @@ BLOCK_BYTES = 256 << 10
 
 @dataclass(frozen=True)
 class FileSplit:
-    """The lines of a file that begin in [start, end). Reading resumes at byte ``offset``, after ``skip`` lines from
-    there."""
+    """The lines of a file that begin in [start, end). Reading resumes at byte ``offset``, after
+    ``skip`` lines from there."""
 
     split_id: str
     file: FileInfo
@@ -44,7 +57,8 @@ class FileSplit:
 
 
 def cut_file(file: FileInfo, split_bytes: int) -> Iterator[FileSplit]:
-    """Splits of about ``split_bytes``; a single split for a file that cannot be entered in the middle."""
+    """Splits of about ``split_bytes``; a single split for a file that cannot be entered in the
+    middle."""
     if file.compression is not None or file.size <= split_bytes:
         yield FileSplit(f"{file.path}:0", file, 0, None)
         return
@@ -55,7 +69,8 @@ def cut_file(file: FileInfo, split_bytes: int) -> Iterator[FileSplit]:
 
 
 def cut_for_readers(file: FileInfo, split_bytes: int, parallelism: int) -> Iterator[FileSplit]:
-    """Splits of about ``split_bytes``, or of less, so that each reader has some; but no tiny ones."""
+    """Splits of about ``split_bytes``, or of less, so that each reader has some; but no tiny
+    ones."""
     return cut_file(file, max(_LEAST_SPLIT_BYTES, min(split_bytes, -(-file.size // parallelism))))
 
 
@@ -80,7 +95,7 @@ class LineBlocks:
             line_end = block.find(b"\n")
             if line_end >= 0:
                 self.offset += line_end + 1
-                self._rest = block[line_end + 1:]
+                self._rest = block[line_end + 1 :]
                 return
             self.offset += len(block)
 
@@ -92,14 +107,15 @@ class LineBlocks:
         return bytes(block)
 
     def next(self) -> tuple[int, bytes] | None:
-        """Offset and bytes of the next whole lines; None after the last line that begins in the split."""
+        """Offset and bytes of the next whole lines; None after the last line that begins in the
+        split."""
         while True:
             if self._end is not None and self.offset >= self._end:
                 return None
             cut = self._last_line_end()
             if cut or (self._done and self._rest):
                 offset, block = self.offset, self._rest[:cut] if cut else self._rest
-                self._rest = self._rest[len(block):]
+                self._rest = self._rest[len(block) :]
                 self.offset += len(block)
                 return offset, block
             if self._done:
@@ -110,7 +126,8 @@ class LineBlocks:
         """How many bytes of the rest belong to whole lines that begin before the split's end."""
         if self._end is None or self.offset + len(self._rest) <= self._end:
             return self._rest.rfind(b"\n") + 1
-        last = self._end - self.offset - 1  # the split's last byte: the line that contains it is the split's last
+        # the split's last byte: the line that contains it is the split's last
+        last = self._end - self.offset - 1
         return self._rest.find(b"\n", last) + 1 if last >= 0 else 0
 
     def close(self) -> None:
@@ -119,23 +136,36 @@ class LineBlocks:
 
 def fail_at(line: BrokenLine) -> None:
     """Raises ProgramError for a line that is not in its file's charset."""
-    raise ProgramError(f"{line.file}, line {line.line}: {line.why}; name the encoding with charset_name=, or leave such lines out with on_error=")
+    raise ProgramError(
+        f"{line.file}, line {line.line}: {line.why}; name the encoding with charset_name=, or "
+        "leave such lines out with on_error="
+    )
 
 
 class LineReader(SplitReader[FileSplit]):
     """Lines as text, without their ends."""
 
     def __init__(
-        self, split: FileSplit, charset: str, block_bytes: int = BLOCK_BYTES, *, refuse: Callable[[BrokenLine], None] = fail_at,
+        self,
+        split: FileSplit,
+        charset: str,
+        block_bytes: int = BLOCK_BYTES,
+        *,
+        refuse: Callable[[BrokenLine], None] = fail_at,
         replaces: bool = False,
     ) -> None:
-        self._split, self._charset, self._refuse = split, charset, refuse
+        self._split = split
+        self._charset = charset
+        self._refuse = refuse
         self._errors = "replace" if replaces else "strict"
-        self._behind_mark = "utf-8" if codecs.lookup(charset).name == "utf-8-sig" else charset  # only a file begins with a byte order mark
+        # only a file begins with a byte order mark
+        self._behind_mark = "utf-8" if codecs.lookup(charset).name == "utf-8-sig" else charset
         self._blocks = LineBlocks(split, block_bytes)
         self._lines: list[Any] = []  # texts, and a BrokenLine for each line that is none
         self._has_broken = False
-        self._offset, self._next, self._last = split.offset, 0, 0
+        self._offset = split.offset
+        self._next = 0
+        self._last = 0
         skip = split.skip
         while skip and self._load():  # blocks may be cut differently from the first time
             self._next = min(skip, len(self._lines))
@@ -152,12 +182,18 @@ class LineReader(SplitReader[FileSplit]):
         try:
             text = block.decode(charset, self._errors)
         except UnicodeDecodeError:
-            self._lines, self._next, self._has_broken = self._decoded(block, charset), 0, True
+            self._lines = self._decoded(block, charset)
+            self._next = 0
+            self._has_broken = True
             return True
         lines = text.split("\n")
         if text.endswith("\n"):
             lines.pop()
-        self._lines = [line[:-1] if line.endswith("\r") else line for line in lines] if "\r" in text else lines
+        self._lines = (
+            [line[:-1] if line.endswith("\r") else line for line in lines]
+            if "\r" in text
+            else lines
+        )
         self._next, self._has_broken = 0, False
         return True
 
@@ -175,16 +211,25 @@ class LineReader(SplitReader[FileSplit]):
                 if before is None:
                     before = lines_before(open_binary(self._split.file), self._offset or 0)
                 why = f"byte {error.start} of the line is not {self._charset}: {error.reason}"
-                found.append(BrokenLine(self._split.file.path, before + number + 1, line.decode("ascii", "backslashreplace"), why))
+                found.append(
+                    BrokenLine(
+                        self._split.file.path,
+                        before + number + 1,
+                        line.decode("ascii", "backslashreplace"),
+                        why,
+                    )
+                )
         return found
 
     def next_batch(self, limit: int) -> Batch | None:
         if self._next >= len(self._lines) and not self._load():
-            self._offset, self._lines, self._next = self._blocks.offset, [], 0
+            self._offset = self._blocks.offset
+            self._lines = []
+            self._next = 0
             return None
         start = self._last = self._next
         self._next = min(start + limit, len(self._lines))
-        lines = self._lines[start:self._next]
+        lines = self._lines[start : self._next]
         if not self._has_broken:
             return RowBatch(lines)
         for line in lines:
@@ -208,19 +253,25 @@ def check_charset(charset: str) -> None:
         line_end = "\n".encode(charset)
     except (LookupError, TypeError):
         raise ProgramError(f"{charset!r} is no character set Python knows") from None
-    if line_end.removeprefix(codecs.BOM_UTF8) != b"\n":  # utf-8-sig reads files that begin with a byte order mark
-        raise ProgramError(f"charset {charset} does not end lines with a byte 0x0A, as cutting files needs; recode to utf-8")
+    # utf-8-sig reads files that begin with a byte order mark
+    if line_end.removeprefix(codecs.BOM_UTF8) != b"\n":
+        raise ProgramError(
+            f"charset {charset} does not end lines with a byte 0x0A, as cutting files needs; "
+            "recode to utf-8"
+        )
 
 
 class TextFileSource(Source[FileSplit]):
     """Reads the lines of text files, as ``str`` without line ends.
 
-    ``paths`` is a file, a directory, a glob, a URI, or a list of these; ``.gz``, ``.bz2``, ``.zst`` and ``.lz4``
-    files are decompressed. Lines are in order within a split of ``split_bytes`` (None: files are not cut); at
-    parallelism 1 the splits are in order too. Raises ProgramError if there is no such file.
+    ``paths`` is a file, a directory, a glob, a URI, or a list of these; ``.gz``, ``.bz2``, ``.zst``
+    and ``.lz4`` files are decompressed. Lines are in order within a split of ``split_bytes`` (None:
+    files are not cut); at parallelism 1 the splits are in order too. Raises ProgramError if there
+    is no such file.
 
-    ``on_error`` says what happens to a line with bytes that are not in the charset: it fails the job (``"fail"``), it is left
-    out (``"skip"``), or it has U+FFFD in their place (``"replace"``), as in Flink.
+    ``on_error`` says what happens to a line with bytes that are not in the charset: it fails the
+    job (``"fail"``), it is left out (``"skip"``), or it has U+FFFD in their place (``"replace"``),
+    as in Flink.
 
     >>> env.from_source(TextFileSource("logs/*.txt"), WatermarkStrategy.no_watermarks(), "logs")  # doctest: +SKIP
     """
@@ -228,11 +279,20 @@ class TextFileSource(Source[FileSplit]):
     has_timestamps = False
     takes_error_policy = True
 
-    def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int | None = DEFAULT_SPLIT_BYTES, *,
-                 on_error: OnBrokenText = "fail") -> None:
+    def __init__(
+        self,
+        paths: PathArgument,
+        charset: str = "utf-8",
+        split_bytes: int | None = DEFAULT_SPLIT_BYTES,
+        *,
+        on_error: OnBrokenText = "fail",
+    ) -> None:
         check_charset(charset)
         if on_error not in ("fail", "skip", "replace"):
-            raise ProgramError(f'on_error= of lines of text is "fail", "skip" or "replace", or an ErrorPolicy; this is {on_error!r:.80}')
+            raise ProgramError(
+                'on_error= of lines of text is "fail", "skip" or "replace", or an '
+                f"ErrorPolicy; this is {on_error!r:.80}"
+            )
         self._on_error = on_error
         self._files = find_files(paths)
         self._charset, self._split_bytes = charset, split_bytes
@@ -241,25 +301,39 @@ class TextFileSource(Source[FileSplit]):
     def boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED
 
-    def create_enumerator(self, context: SplitEnumeratorContext[FileSplit], checkpoint: Any = None) -> SplitEnumerator[FileSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[FileSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[FileSplit]:
         return SplitQueue(context, self._discover, checkpoint)
 
     def _discover(self, parallelism: int) -> Iterator[FileSplit]:
         for file in self._files:
-            yield from cut_file(file, file.size) if self._split_bytes is None else cut_for_readers(file, self._split_bytes, parallelism)
+            yield from (
+                cut_file(file, file.size)
+                if self._split_bytes is None
+                else cut_for_readers(file, self._split_bytes, parallelism)
+            )
 
     def create_reader(self, context: ReaderContext) -> SourceReader[FileSplit]:
         return line_reader(context, self._charset, self._on_error)
 
     def __repr__(self) -> str:
-        return f"TextFileSource({len(self._files)} files, {sum(file.size for file in self._files)} bytes)"
+        return (
+            f"TextFileSource({len(self._files)} files, "
+            f"{sum(file.size for file in self._files)} bytes)"
+        )
 
 
-def line_reader(context: ReaderContext, charset: str, on_error: OnBrokenText = "fail") -> SourceReader[FileSplit]:
+def line_reader(
+    context: ReaderContext, charset: str, on_error: OnBrokenText = "fail"
+) -> SourceReader[FileSplit]:
     """The reader of a source of lines."""
+
     def leave_out(line: BrokenLine) -> None:
         context.leave_out(line, line.why)
 
     refuse = leave_out if context.diverts or on_error == "skip" else fail_at
     replaces = on_error == "replace" and not context.diverts
-    return SequentialReader(context, lambda split: LineReader(split, charset, refuse=refuse, replaces=replaces))
+    return SequentialReader(
+        context, lambda split: LineReader(split, charset, refuse=refuse, replaces=replaces)
+    )

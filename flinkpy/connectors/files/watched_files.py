@@ -1,8 +1,8 @@
-"""A source of text files that keeps running: the enumerator looks for new files at an interval, and the stream never
-ends.
+"""A source of text files that keeps running: the enumerator looks for new files at an interval, and
+the stream never ends.
 
-A file is read once, as it is when it is found. So write it under a hidden name, and rename it when it is complete.
-"""
+A file is read once, as it is when it is found. So write it under a hidden name, and rename it when
+it is complete."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class WatchedFiles:
 
 
 class WatchedTextFileSource(Source[FileSplit]):
-    """Reads the lines of existing files and of files that appear later. ``paths`` need not exist yet; with
-    ``split_bytes`` None, files are not cut.
+    """Reads the lines of existing files and of files that appear later. ``paths`` need not exist
+    yet; with ``split_bytes`` None, files are not cut.
 
     >>> WatchedTextFileSource("incoming", interval_ms=1000).boundedness
     <Boundedness.CONTINUOUS_UNBOUNDED: 'CONTINUOUS_UNBOUNDED'>
@@ -57,16 +57,30 @@ class WatchedTextFileSource(Source[FileSplit]):
     has_timestamps = False
     takes_error_policy = True
 
-    def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int | None = None, *, interval_ms: int) -> None:
+    def __init__(
+        self,
+        paths: PathArgument,
+        charset: str = "utf-8",
+        split_bytes: int | None = None,
+        *,
+        interval_ms: int,
+    ) -> None:
         check_charset(charset)
-        self._paths, self._charset, self._split_bytes, self._interval_s = at_home(paths), charset, split_bytes, interval_ms / 1000
+        self._paths = at_home(paths)
+        self._charset = charset
+        self._split_bytes = split_bytes
+        self._interval_s = interval_ms / 1000
 
     @property
     def boundedness(self) -> Boundedness:
         return Boundedness.CONTINUOUS_UNBOUNDED
 
-    def create_enumerator(self, context: SplitEnumeratorContext[FileSplit], checkpoint: Any = None) -> SplitEnumerator[FileSplit]:
-        return FileWatcher(context, lambda: files_by_now(self._paths), self._cut, self._interval_s, checkpoint)
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[FileSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[FileSplit]:
+        return FileWatcher(
+            context, lambda: files_by_now(self._paths), self._cut, self._interval_s, checkpoint
+        )
 
     def _cut(self, file: FileInfo) -> Iterable[FileSplit]:
         return cut_file(file, max(file.size, 1) if self._split_bytes is None else self._split_bytes)
@@ -79,12 +93,21 @@ class WatchedTextFileSource(Source[FileSplit]):
 
 
 class FileWatcher(SplitEnumerator[S]):
-    """Hands out the splits of new files. Readers that ask while there are none wait. ``look`` and ``cut`` may take
-    their time: they run in the background."""
+    """Hands out the splits of new files. Readers that ask while there are none wait. ``look`` and
+    ``cut`` may take their time: they run in the background."""
 
-    def __init__(self, context: SplitEnumeratorContext[S], look: Callable[[], list[FileInfo]], cut: Callable[[FileInfo], Iterable[S]],
-                 interval_s: float, checkpoint: WatchedFiles | None = None) -> None:
-        self._context, self._look, self._cut, self._interval_s = context, look, cut, interval_s
+    def __init__(
+        self,
+        context: SplitEnumeratorContext[S],
+        look: Callable[[], list[FileInfo]],
+        cut: Callable[[FileInfo], Iterable[S]],
+        interval_s: float,
+        checkpoint: WatchedFiles | None = None,
+    ) -> None:
+        self._context = context
+        self._look = look
+        self._cut = cut
+        self._interval_s = interval_s
         self._seen = set(checkpoint.seen) if checkpoint is not None else set()
         self._left: deque[S] = deque(checkpoint.left if checkpoint is not None else ())
         self._waiting: list[int] = []
@@ -93,7 +116,9 @@ class FileWatcher(SplitEnumerator[S]):
         self._context.call_async(self._look_for_new, self._found, self._interval_s)
 
     def _look_for_new(self) -> dict[str, list[S]]:
-        return {file.path: list(self._cut(file)) for file in self._look() if file.path not in self._seen}
+        return {
+            file.path: list(self._cut(file)) for file in self._look() if file.path not in self._seen
+        }
 
     def _found(self, files: dict[str, list[S]] | None, error: BaseException | None) -> None:
         if error is not None:
@@ -108,7 +133,8 @@ class FileWatcher(SplitEnumerator[S]):
         registered = self._context.registered_readers if self._waiting and self._left else {}
         while self._waiting and self._left:
             subtask = self._waiting.pop(0)
-            if subtask in registered:  # else it has failed meanwhile, and its next attempt asks for itself
+            # else it has failed meanwhile, and its next attempt asks for itself
+            if subtask in registered:
                 self._context.assign_splits(subtask, [self._left.popleft()])
 
     def handle_split_request(self, subtask: int, host: str) -> None:

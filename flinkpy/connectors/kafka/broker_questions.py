@@ -8,7 +8,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, making_a_client, refusal
+from flinkpy.connectors.kafka.client_properties import (
+    for_librdkafka,
+    is_refusal,
+    making_a_client,
+    refusal,
+)
 from flinkpy.connectors.kafka.kafka_offsets import LATEST, KafkaTopicPartition, Offsets
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ProgramError
@@ -27,12 +32,22 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 
 
 class BrokerQuestions:
-    """Asks until there is an answer, at most for ``patience_s``. Raises ProgramError if there is none by then, and at once for what asking again
-    cannot mend. It blocks, so it belongs to a thread that may; ``stopped`` ends the waiting."""
+    """Asks until there is an answer, at most for ``patience_s``. Raises ProgramError if there is
+    none by then, and at once for what asking again cannot mend. It blocks, so it belongs to a
+    thread that may; ``stopped`` ends the waiting."""
 
-    def __init__(self, properties: Mapping[str, str], clock: Clock, patience_s: float, stopped: threading.Event) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        clock: Clock,
+        patience_s: float,
+        stopped: threading.Event,
+    ) -> None:
         self._servers = properties["bootstrap.servers"]
-        self._properties, self._clock, self._patience_s, self._stopped = properties, clock, patience_s, stopped
+        self._properties = properties
+        self._clock = clock
+        self._patience_s = patience_s
+        self._stopped = stopped
         self.group = properties.get("group.id")
         self._told: KafkaError | None = None  # the last error that the client told
         self._consumer: Consumer
@@ -43,8 +58,12 @@ class BrokerQuestions:
         from confluent_kafka import Consumer
 
         config: dict[str, Any] = {
-            "group.id": "flinkpy", "isolation.level": "read_uncommitted", "log_level": 0, **for_librdkafka(self._properties),
-            "enable.auto.commit": False, "error_cb": self._tell,
+            "group.id": "flinkpy",
+            "isolation.level": "read_uncommitted",
+            "log_level": 0,
+            **for_librdkafka(self._properties),
+            "enable.auto.commit": False,
+            "error_cb": self._tell,
         }
         with making_a_client():
             self._consumer = Consumer(config)
@@ -56,11 +75,15 @@ class BrokerQuestions:
     def _tell(self, error: KafkaError) -> None:
         self._told = error
 
-    # -- partitions -----------------------------------------------------------------------------------------------------------
+    # -- partitions --------------------------------------------------------------------------------
 
     def partitions_of(self, topics: Collection[str]) -> set[KafkaTopicPartition]:
         """All partitions of the topics. Raises ProgramError for a topic that does not exist."""
-        return {KafkaTopicPartition(topic, each) for topic in topics for each in self._ask(partial(self._numbers, topic), f"topic {topic!r}")}
+        return {
+            KafkaTopicPartition(topic, each)
+            for topic in topics
+            for each in self._ask(partial(self._numbers, topic), f"topic {topic!r}")
+        }
 
     def _numbers(self, topic: str, timeout: float) -> list[int]:
         from confluent_kafka import KafkaException
@@ -73,35 +96,55 @@ class BrokerQuestions:
     def partitions_matching(self, matches: Callable[[str], object]) -> set[KafkaTopicPartition]:
         """All partitions of the topics whose names match. Kafka's own topics do not count."""
         topics = self._ask(lambda timeout: self._consumer.list_topics(timeout=timeout)).topics
-        return {KafkaTopicPartition(topic, each) for topic, metadata in topics.items() if topic not in INTERNAL_TOPICS and matches(topic)
-                for each in metadata.partitions}
+        return {
+            KafkaTopicPartition(topic, each)
+            for topic, metadata in topics.items()
+            if topic not in INTERNAL_TOPICS and matches(topic)
+            for each in metadata.partitions
+        }
 
-    # -- offsets (kafka_offsets.OffsetLookup) -----------------------------------------------------------------------------------
+    # -- offsets (kafka_offsets.OffsetLookup) ------------------------------------------------------
 
     def at_time(self, partitions: Collection[KafkaTopicPartition], time: int) -> Offsets:
-        return self._offsets(partitions, time, lambda asked, timeout: self._consumer.offsets_for_times(asked, timeout))
+        return self._offsets(
+            partitions,
+            time,
+            lambda asked, timeout: self._consumer.offsets_for_times(asked, timeout),
+        )
 
     def committed(self, partitions: Collection[KafkaTopicPartition]) -> Offsets:
         if self.group is None:
             return {}
-        return self._offsets(partitions, LATEST, lambda asked, timeout: self._consumer.committed(asked, timeout))
+        return self._offsets(
+            partitions, LATEST, lambda asked, timeout: self._consumer.committed(asked, timeout)
+        )
 
-    def _offsets(self, partitions: Collection[KafkaTopicPartition], offset: int,
-                 call: Callable[[list[TopicPartition], float], list[TopicPartition]]) -> Offsets:
+    def _offsets(
+        self,
+        partitions: Collection[KafkaTopicPartition],
+        offset: int,
+        call: Callable[[list[TopicPartition], float], list[TopicPartition]],
+    ) -> Offsets:
         """What the call says of each partition; those that it knows no offset of are left out."""
         from confluent_kafka import KafkaException, TopicPartition
 
         def asked(timeout: float) -> list[TopicPartition]:
-            answers = call([TopicPartition(each.topic, each.partition, offset) for each in partitions], timeout)
+            answers = call(
+                [TopicPartition(each.topic, each.partition, offset) for each in partitions], timeout
+            )
             failed = [answer.error for answer in answers if answer.error is not None]
             if failed:
                 raise KafkaException(failed[0])
             return answers
 
         answers = self._ask(asked) if partitions else []
-        return {KafkaTopicPartition(each.topic, each.partition): each.offset for each in answers if each.offset >= 0}
+        return {
+            KafkaTopicPartition(each.topic, each.partition): each.offset
+            for each in answers
+            if each.offset >= 0
+        }
 
-    # -- patience -------------------------------------------------------------------------------------------------------------
+    # -- patience ----------------------------------------------------------------------------------
 
     def _ask(self, call: Callable[[float], T], place: str = "") -> T:
         from confluent_kafka import KafkaException
@@ -118,8 +161,16 @@ class BrokerQuestions:
                     raise refusal(known, self._servers, place) from None
             waited, reason = self._clock.monotonic() - began, (self._told or failure).str()
             if waited >= self._patience_s or self._stopped.wait(PAUSE_S):
-                raise ProgramError(f"no Kafka broker at {self._servers} has answered within {self._patience_s:g} s ({reason}): check the address, "
-                                   "and the property security.protocol")
+                raise ProgramError(
+                    f"no Kafka broker at {self._servers} has answered within "
+                    f"{self._patience_s:g} s ({reason}): check the address, "
+                    "and the property security.protocol"
+                )
             if waited >= WARN_AFTER_S and not warned:
                 warned = True
-                _LOG.warning("no Kafka broker at %s has answered for %.0f s (%s); asking on", self._servers, waited, reason)
+                _LOG.warning(
+                    "no Kafka broker at %s has answered for %.0f s (%s); asking on",
+                    self._servers,
+                    waited,
+                    reason,
+                )

@@ -26,7 +26,11 @@ class KafkaTopicPartition:
     def __post_init__(self) -> None:
         if not isinstance(self.topic, str) or not self.topic:
             raise ProgramError(f"a topic has a name, this is {self.topic!r:.80}")
-        if isinstance(self.partition, bool) or not isinstance(self.partition, int) or self.partition < 0:
+        if (
+            isinstance(self.partition, bool)
+            or not isinstance(self.partition, int)
+            or self.partition < 0
+        ):
             raise ProgramError(f"a partition is a number from 0 on, this is {self.partition!r:.80}")
 
     def __repr__(self) -> str:
@@ -45,8 +49,15 @@ class KafkaOffsetResetStrategy(Enum):
     NONE = 2
 
 
-_RESET_TIMES = {KafkaOffsetResetStrategy.EARLIEST: EARLIEST, KafkaOffsetResetStrategy.LATEST: LATEST}
-_RESET_PROPERTY = {KafkaOffsetResetStrategy.EARLIEST: "earliest", KafkaOffsetResetStrategy.LATEST: "latest", KafkaOffsetResetStrategy.NONE: "error"}
+_RESET_TIMES = {
+    KafkaOffsetResetStrategy.EARLIEST: EARLIEST,
+    KafkaOffsetResetStrategy.LATEST: LATEST,
+}
+_RESET_PROPERTY = {
+    KafkaOffsetResetStrategy.EARLIEST: "earliest",
+    KafkaOffsetResetStrategy.LATEST: "latest",
+    KafkaOffsetResetStrategy.NONE: "error",
+}
 
 Offsets = dict[KafkaTopicPartition, int]
 
@@ -60,7 +71,8 @@ class OffsetLookup(Protocol):
         ...
 
     def at_time(self, partitions: Collection[KafkaTopicPartition], time: int) -> Offsets:
-        """The first offset at or after the time (milliseconds, or EARLIEST, or LATEST); no entry for a partition without one."""
+        """The first offset at or after the time (milliseconds, or EARLIEST, or LATEST); no entry
+        for a partition without one."""
         ...
 
     def committed(self, partitions: Collection[KafkaTopicPartition]) -> Offsets:
@@ -84,7 +96,9 @@ class KafkaOffsetsInitializer:
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
         """The first offset that the partition still has."""
-        return KafkaOffsetsInitializer("earliest()", _At(EARLIEST), KafkaOffsetResetStrategy.EARLIEST)
+        return KafkaOffsetsInitializer(
+            "earliest()", _At(EARLIEST), KafkaOffsetResetStrategy.EARLIEST
+        )
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
@@ -93,48 +107,77 @@ class KafkaOffsetsInitializer:
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """The offset of the first record whose timestamp (in milliseconds) is at or after the given one; the end of a partition without such
-        a record. Raises ProgramError for a timestamp below 0."""
+        """The offset of the first record whose timestamp (in milliseconds) is at or after the given
+        one; the end of a partition without such a record. Raises ProgramError for a timestamp below
+        0."""
         if isinstance(timestamp, bool) or not isinstance(timestamp, int) or timestamp < 0:
-            raise ProgramError(f"timestamp() takes milliseconds since 1970, this is {timestamp!r:.80}")
-        return KafkaOffsetsInitializer(f"timestamp({timestamp})", _At(timestamp), KafkaOffsetResetStrategy.LATEST)
+            raise ProgramError(
+                f"timestamp() takes milliseconds since 1970, this is {timestamp!r:.80}"
+            )
+        return KafkaOffsetsInitializer(
+            f"timestamp({timestamp})", _At(timestamp), KafkaOffsetResetStrategy.LATEST
+        )
 
     @staticmethod
-    def committed_offsets(offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE) -> KafkaOffsetsInitializer:
-        """The offsets committed by the consumer group; ``offset_reset_strategy`` says what holds for a partition without one. With NONE the job
-        fails then."""
+    def committed_offsets(
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
+    ) -> KafkaOffsetsInitializer:
+        """The offsets committed by the consumer group; ``offset_reset_strategy`` says what holds
+        for a partition without one. With NONE the job fails then."""
         strategy = _checked_strategy(offset_reset_strategy)
-        return KafkaOffsetsInitializer(f"committed_offsets({strategy.name})", _Given({}, strategy), strategy, needs_group=True)
+        return KafkaOffsetsInitializer(
+            f"committed_offsets({strategy.name})", _Given({}, strategy), strategy, needs_group=True
+        )
 
     @staticmethod
-    def offsets(offsets: Mapping[KafkaTopicPartition, int],
-                offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST) -> KafkaOffsetsInitializer:
-        """The given offsets. A partition without one has the offset committed by the group, or that of the strategy, which also holds for offsets
-        that the partition does not have."""
+    def offsets(
+        offsets: Mapping[KafkaTopicPartition, int],
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
+    ) -> KafkaOffsetsInitializer:
+        """The given offsets. A partition without one has the offset committed by the group, or that
+        of the strategy, which also holds for offsets that the partition does not have."""
         strategy = _checked_strategy(offset_reset_strategy)
         for partition, offset in offsets.items():
             if not isinstance(partition, KafkaTopicPartition):
-                raise ProgramError(f"offsets() takes a dict with KafkaTopicPartition as keys, this is {partition!r:.80}")
+                raise ProgramError(
+                    "offsets() takes a dict with KafkaTopicPartition as keys, this is "
+                    f"{partition!r:.80}"
+                )
             if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
-                raise ProgramError(f"the offset of {partition} is a number from 0 on, this is {offset!r:.80}")
-        return KafkaOffsetsInitializer(f"offsets({dict(offsets)!r:.80}, {strategy.name})", _Given(dict(offsets), strategy), strategy)
+                raise ProgramError(
+                    f"the offset of {partition} is a number from 0 on, this is {offset!r:.80}"
+                )
+        return KafkaOffsetsInitializer(
+            f"offsets({dict(offsets)!r:.80}, {strategy.name})",
+            _Given(dict(offsets), strategy),
+            strategy,
+        )
 
     def resolve(self, partitions: Collection[KafkaTopicPartition], lookup: OffsetLookup) -> Offsets:
         """The offset of each partition. Raises ProgramError for one that has none."""
         return self._resolve(partitions, lookup)
 
-    def beginnings(self, partitions: Collection[KafkaTopicPartition], lookup: OffsetLookup) -> Offsets:
-        """The offset of each partition, to begin at. One that the partition does not have is replaced as the strategy says; with NONE it raises
-        ProgramError."""
+    def beginnings(
+        self, partitions: Collection[KafkaTopicPartition], lookup: OffsetLookup
+    ) -> Offsets:
+        """The offset of each partition, to begin at. One that the partition does not have is
+        replaced as the strategy says; with NONE it raises ProgramError."""
         found = self.resolve(partitions, lookup)
         if isinstance(self._resolve, _At):
             return found
         first, end = lookup.at_time(partitions, EARLIEST), lookup.at_time(partitions, LATEST)
-        outside = [each for each in partitions if each in first and each in end and not first[each] <= found[each] <= end[each]]
+        outside = [
+            each
+            for each in partitions
+            if each in first and each in end and not first[each] <= found[each] <= end[each]
+        ]
         if outside and self._reset is KafkaOffsetResetStrategy.NONE:
             each = outside[0]
-            raise ProgramError(f"{each} has no offset {found[each]}, but those from {first[each]} to {end[each]}: begin there, or say with a "
-                               "KafkaOffsetResetStrategy, EARLIEST or LATEST, where to begin")
+            raise ProgramError(
+                f"{each} has no offset {found[each]}, but those from {first[each]} to "
+                f"{end[each]}: begin there, or say with a "
+                "KafkaOffsetResetStrategy, EARLIEST or LATEST, where to begin"
+            )
         there = first if self._reset is KafkaOffsetResetStrategy.EARLIEST else end
         return {**found, **{each: there[each] for each in outside}}
 
@@ -153,7 +196,9 @@ class _At:
 
     time: int
 
-    def __call__(self, partitions: Collection[KafkaTopicPartition], lookup: OffsetLookup) -> Offsets:
+    def __call__(
+        self, partitions: Collection[KafkaTopicPartition], lookup: OffsetLookup
+    ) -> Offsets:
         found = lookup.at_time(partitions, self.time)
         missing = [each for each in partitions if each not in found]
         return {**found, **lookup.at_time(missing, LATEST)} if missing else found
@@ -166,7 +211,9 @@ class _Given:
     offsets: Offsets
     strategy: KafkaOffsetResetStrategy
 
-    def __call__(self, partitions: Collection[KafkaTopicPartition], lookup: OffsetLookup) -> Offsets:
+    def __call__(
+        self, partitions: Collection[KafkaTopicPartition], lookup: OffsetLookup
+    ) -> Offsets:
         found = {each: self.offsets[each] for each in partitions if each in self.offsets}
         missing = [each for each in partitions if each not in found]
         if missing:
@@ -175,12 +222,19 @@ class _Given:
         if missing and self.strategy is KafkaOffsetResetStrategy.NONE:
             group = "a group" if lookup.group is None else f"the group {lookup.group!r}"
             which = f"{', '.join(map(repr, missing[:3]))}{' …' if missing[3:] else ''}"
-            raise ProgramError(f"there is no offset of {which} that {group} has committed: say where to begin, as with "
-                               "KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST)")
-        return {**found, **lookup.at_time(missing, _RESET_TIMES[self.strategy])} if missing else found
+            raise ProgramError(
+                f"there is no offset of {which} that {group} has committed: say where to "
+                "begin, as with "
+                "KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST)"
+            )
+        return (
+            {**found, **lookup.at_time(missing, _RESET_TIMES[self.strategy])} if missing else found
+        )
 
 
 def _checked_strategy(strategy: Any) -> KafkaOffsetResetStrategy:
     if not isinstance(strategy, KafkaOffsetResetStrategy):
-        raise ProgramError(f"an offset reset strategy is one of KafkaOffsetResetStrategy, this is {strategy!r:.80}")
+        raise ProgramError(
+            f"an offset reset strategy is one of KafkaOffsetResetStrategy, this is {strategy!r:.80}"
+        )
     return strategy

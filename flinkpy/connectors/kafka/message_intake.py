@@ -1,12 +1,12 @@
-"""A reader's consumer. librdkafka fetches on threads of its own, into a queue that is bounded; the task's thread takes what is there and never
-waits.
+"""A reader's consumer. librdkafka fetches on threads of its own, into a queue that is bounded; the
+task's thread takes what is there and never waits.
 
-Only when there is nothing, a thread waits for the next message, and wakes the reader up. So while messages flow, no Python thread stands between
-librdkafka and the task; and when the task does not take, librdkafka's queue fills and it stops fetching.
+Only when there is nothing, a thread waits for the next message, and wakes the reader up. So while
+messages flow, no Python thread stands between librdkafka and the task; and when the task does not
+take, librdkafka's queue fills and it stops fetching.
 
-Only one thread uses the consumer at a time: committing while another one waits for messages blocks for good (confluent-kafka 2.16). What the task
-asks for meanwhile is done by the waiting thread.
-"""
+Only one thread uses the consumer at a time: committing while another one waits for messages blocks
+for good (confluent-kafka 2.16). What the task asks for meanwhile is done by the waiting thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, making_a_client, refusal
+from flinkpy.connectors.kafka.client_properties import (
+    for_librdkafka,
+    is_refusal,
+    making_a_client,
+    refusal,
+)
 from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition, Offsets
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import FlinkpyError
@@ -27,19 +32,24 @@ if TYPE_CHECKING:
 
 _LOG = engine_logger(__name__)
 
-AT_ONCE = 1_000  # messages; the client's objects of four thousand do not stay in the processor's cache, and cost half as much again
-WAIT_S = 0.1  # how long the thread waits at a time; what the task asks for, and closing, waits as long at most
+# messages; the client's objects of four thousand do not stay in the processor's cache, and cost
+# half as much again
+AT_ONCE = 1_000
+# how long the thread waits at a time; what the task asks for, and closing, waits as long at most
+WAIT_S = 0.1
 WARN_AFTER_S, QUIET_S = 5.0, 30.0
 DEFAULTS: dict[str, Any] = {
     "isolation.level": "read_uncommitted",  # as in Kafka's Java client
-    # A reader of many has a smaller share of memory than a program that does nothing else: librdkafka fetches ahead 64 MB by itself
+    # A reader of many has a smaller share of memory than a program that does nothing else:
+    # librdkafka fetches ahead 64 MB by itself
     "queued.max.messages.kbytes": 16384,
     "log_level": 0,  # errors come to error_cb
 }
 
 
 class Outage:
-    """Decides when to warn that the brokers are away: once, when errors have been coming for some seconds."""
+    """Decides when to warn that the brokers are away: once, when errors have been coming for some
+    seconds."""
 
     def __init__(self) -> None:
         self._since = self._last = -QUIET_S
@@ -65,12 +75,17 @@ class Outage:
 
 
 class MessageIntake:
-    """Takes messages of the partitions that are assigned to it. All calls come from the task's thread."""
+    """Takes messages of the partitions that are assigned to it. All calls come from the task's
+    thread."""
 
-    def __init__(self, properties: Mapping[str, str], clock: Clock, wake_up: Callable[[], None]) -> None:
+    def __init__(
+        self, properties: Mapping[str, str], clock: Clock, wake_up: Callable[[], None]
+    ) -> None:
         from confluent_kafka import Consumer
 
-        self._clock, self._wake_up, self._servers = clock, wake_up, properties["bootstrap.servers"]
+        self._clock = clock
+        self._wake_up = wake_up
+        self._servers = properties["bootstrap.servers"]
         self._outage = Outage()
         self._failure: Exception | None = None
         self._changed = threading.Condition()
@@ -79,18 +94,25 @@ class MessageIntake:
         self._ends: Offsets = {}  # behind the last record of each partition, as far as known
         self._waits = self._stopped = False
         config = {
-            "group.id": "flinkpy", **DEFAULTS, **for_librdkafka(properties),
-            "enable.auto.commit": False, "enable.auto.offset.store": False,
-            "enable.partition.eof": True,  # says where a partition ends although its last offsets have no records
-            "error_cb": self._error_told, "on_commit": self._commit_answered,
+            "group.id": "flinkpy",
+            **DEFAULTS,
+            **for_librdkafka(properties),
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            # says where a partition ends although its last offsets have no records
+            "enable.partition.eof": True,
+            "error_cb": self._error_told,
+            "on_commit": self._commit_answered,
         }
         with making_a_client():
             self._consumer = Consumer(config)
         # a daemon, so that a call that does not return does not keep the process alive
-        self._thread = threading.Thread(target=self._wait_for_messages, name=f"Kafka {self._servers}"[:60], daemon=True)
+        self._thread = threading.Thread(
+            target=self._wait_for_messages, name=f"Kafka {self._servers}"[:60], daemon=True
+        )
         self._thread.start()
 
-    # -- the task's thread ----------------------------------------------------------------------------------------------------
+    # -- the task's thread -------------------------------------------------------------------------
 
     def assign(self, offsets: Offsets) -> None:
         """Begins to fetch partitions from these offsets."""
@@ -109,8 +131,9 @@ class MessageIntake:
         action()
 
     def take(self, limit: int) -> list[Message]:
-        """The messages that are there, at most ``limit`` and ``AT_ONCE``, also those that tell of errors and of the ends of partitions. If there is
-        none, the reader is woken up when one comes."""
+        """The messages that are there, at most ``limit`` and ``AT_ONCE``, also those that tell of
+        errors and of the ends of partitions. If there is none, the reader is woken up when one
+        comes."""
         with self._changed:
             if self._failure is not None:
                 raise self._failure
@@ -128,8 +151,9 @@ class MessageIntake:
         return messages
 
     def pending(self, offsets: Offsets) -> int | None:
-        """The records from these offsets on, as far as the brokers' last answers tell; None before those. Where the thread has the consumer, it looks
-        a moment later, and what was seen before counts: a second call at a time would wait for it, with the interpreter's lock."""
+        """The records from these offsets on, as far as the brokers' last answers tell; None before
+        those. Where the thread has the consumer, it looks a moment later, and what was seen before
+        counts: a second call at a time would wait for it, with the interpreter's lock."""
         partitions = list(offsets)
         self._do(lambda: self._look_at_ends(partitions))
         ends = self._ends
@@ -142,7 +166,10 @@ class MessageIntake:
 
         positions = _positions(dict.fromkeys(partitions, 0))
         with suppress(KafkaException):  # of a partition that is gone meanwhile
-            self._ends = {partition: self._consumer.get_watermark_offsets(each, cached=True)[1] for partition, each in zip(partitions, positions)}
+            self._ends = {
+                partition: self._consumer.get_watermark_offsets(each, cached=True)[1]
+                for partition, each in zip(partitions, positions)
+            }
 
     def commit(self, offsets: Offsets) -> None:
         """Commits the offsets to the group, in the background."""
@@ -162,20 +189,30 @@ class MessageIntake:
             self._stopped = True
             self._changed.notify()
 
-    # -- the waiting thread -----------------------------------------------------------------------------------------------------
+    # -- the waiting thread ------------------------------------------------------------------------
 
     def _wait_for_messages(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waits or self._stopped)
-                if not self._waits:  # otherwise what was asked for, such as the last commit, comes before the end
+                # otherwise what was asked for, such as the last commit, comes before the end
+                if not self._waits:
                     break
-            arrived: list[Message] = self._tried(lambda: self._consumer.consume(1, 0 if self._stopped else WAIT_S)) or []
+            arrived: list[Message] = (
+                self._tried(lambda: self._consumer.consume(1, 0 if self._stopped else WAIT_S)) or []
+            )
             while (asked := self._next_asked(arrived)) is not None:
                 self._tried(asked)
             warning = self._outage.warning(self._clock.monotonic())
             if warning is not None and not arrived:
-                _LOG.warning("the Kafka brokers at %s have not been reached %s; reading goes on when they are back", self._servers, warning)
+                _LOG.warning(
+                    (
+                        "the Kafka brokers at %s have not been reached %s; reading goes on when "
+                        "they are back"
+                    ),
+                    self._servers,
+                    warning,
+                )
         self._consumer.close()
 
     def _tried(self, action: Callable[[], Any]) -> Any:
@@ -186,7 +223,8 @@ class MessageIntake:
             return None
 
     def _next_asked(self, arrived: list[Message]) -> Callable[[], object] | None:
-        """What the task has asked for. If there is nothing more, and something to tell it, it has the consumer again."""
+        """What the task has asked for. If there is nothing more, and something to tell it, it has
+        the consumer again."""
         with self._changed:
             if self._asked:
                 return self._asked.popleft()
@@ -197,7 +235,7 @@ class MessageIntake:
             self._wake_up()
         return None
 
-    # -- what the client tells, on the thread that asks it ----------------------------------------------------------------------
+    # -- what the client tells, on the thread that asks it -----------------------------------------
 
     def _error_told(self, error: KafkaError) -> None:
         if is_refusal(error):
@@ -211,8 +249,14 @@ class MessageIntake:
             self._warn_of_commit(failed)
 
     def _warn_of_commit(self, error: KafkaError) -> None:
-        _LOG.warning("offsets were not committed to the group at %s (%s); the job's checkpoints have them, and the next one commits again",
-                     self._servers, error.str())
+        _LOG.warning(
+            (
+                "offsets were not committed to the group at %s (%s); the job's checkpoints have "
+                "them, and the next one commits again"
+            ),
+            self._servers,
+            error.str(),
+        )
 
     def failure_of(self, error: KafkaError, place: str = "") -> FlinkpyError:
         """The error as a sentence."""
@@ -222,4 +266,7 @@ class MessageIntake:
 def _positions(offsets: Offsets) -> list[TopicPartition]:
     from confluent_kafka import TopicPartition
 
-    return [TopicPartition(partition.topic, partition.partition, offset) for partition, offset in offsets.items()]
+    return [
+        TopicPartition(partition.topic, partition.partition, offset)
+        for partition, offset in offsets.items()
+    ]

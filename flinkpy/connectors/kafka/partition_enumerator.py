@@ -15,7 +15,8 @@ _LOG = engine_logger(__name__)
 
 @dataclass(frozen=True)
 class KafkaSplit:
-    """A partition, the offset of the next record to read, and the offset to stop before (None: without end)."""
+    """A partition, the offset of the next record to read, and the offset to stop before (None:
+    without end)."""
 
     split_id: str
     partition: KafkaTopicPartition
@@ -29,8 +30,9 @@ class KafkaSplit:
 
 @dataclass(frozen=True)
 class PartitionsSeen:
-    """The enumerator's state in a checkpoint: the partitions it has found (None: it has not looked yet), the splits not assigned, and what the
-    program said of their ends ("": a checkpoint that does not know)."""
+    """The enumerator's state in a checkpoint: the partitions it has found (None: it has not looked
+    yet), the splits not assigned, and what the program said of their ends ("": a checkpoint that
+    does not know)."""
 
     seen: frozenset[KafkaTopicPartition] | None
     left: tuple[KafkaSplit, ...]
@@ -42,8 +44,8 @@ Stops = Mapping[KafkaTopicPartition, int | None]
 
 @dataclass(frozen=True)
 class ReadersMayBegin:
-    """Tells a reader that it has its first partitions, so that one without any knows it. ``stops`` are other ends for partitions that it was restored
-    with."""
+    """Tells a reader that it has its first partitions, so that one without any knows it. ``stops``
+    are other ends for partitions that it was restored with."""
 
     stops: Stops = field(default_factory=dict)
 
@@ -61,26 +63,39 @@ def with_stop(split: KafkaSplit, stops: Stops) -> KafkaSplit:
 
 
 def owner_of(partition: KafkaTopicPartition, readers: int) -> int:
-    """The reader of a partition: the partitions of a topic go round the readers, from one that the topic's name says. The same as Flink's."""
+    """The reader of a partition: the partitions of a topic go round the readers, from one that the
+    topic's name says. The same as Flink's."""
     text = partition.topic.encode("utf-16-be")
     hashed = 0
     for place in range(0, len(text), 2):  # String.hashCode() of Java
-        hashed = (31 * hashed + int.from_bytes(text[place:place + 2], "big")) & 0xFFFFFFFF
+        hashed = (31 * hashed + int.from_bytes(text[place : place + 2], "big")) & 0xFFFFFFFF
     return ((hashed * 31 & 0x7FFFFFFF) % readers + partition.partition) % readers
 
 
 class PartitionEnumerator(SplitEnumerator[KafkaSplit]):
     """Looks for partitions, once or every ``interval_s``, and pushes them to their readers.
 
-    ``look(seen, ends_are_others)`` runs in the background; ``seen`` is None at the first look. Without ``interval_s`` the readers are told that
-    no more will come. A look that fails fails the job only if the readers wait for it: later they have partitions to go on with.
+    ``look(seen, ends_are_others)`` runs in the background; ``seen`` is None at the first look.
+    Without ``interval_s`` the readers are told that no more will come. A look that fails fails the
+    job only if the readers wait for it: later they have partitions to go on with.
 
-    ``ends`` is what the program says of the partitions' ends. A checkpoint's partitions keep theirs, unless the program says something else now.
-    """
+    ``ends`` is what the program says of the partitions' ends. A checkpoint's partitions keep
+    theirs, unless the program says something else now."""
 
-    def __init__(self, context: SplitEnumeratorContext[KafkaSplit], look: Callable[[frozenset[KafkaTopicPartition] | None, bool], Found],
-                 interval_s: float | None, stop_looking: Callable[[], None], ends: object = None, checkpoint: PartitionsSeen | None = None) -> None:
-        self._context, self._look, self._interval_s, self._stop_looking, self._ends = context, look, interval_s, stop_looking, ends
+    def __init__(
+        self,
+        context: SplitEnumeratorContext[KafkaSplit],
+        look: Callable[[frozenset[KafkaTopicPartition] | None, bool], Found],
+        interval_s: float | None,
+        stop_looking: Callable[[], None],
+        ends: object = None,
+        checkpoint: PartitionsSeen | None = None,
+    ) -> None:
+        self._context = context
+        self._look = look
+        self._interval_s = interval_s
+        self._stop_looking = stop_looking
+        self._ends = ends
         self._restored = PartitionsSeen(None, (), ends) if checkpoint is None else checkpoint
         self._seen, ends_before = self._restored.seen, self._restored.ends
         self._ends_are_others = self._seen is not None and ends_before not in ("", ends)
@@ -95,7 +110,9 @@ class PartitionEnumerator(SplitEnumerator[KafkaSplit]):
 
     def start(self) -> None:
         if self._is_awaited or self._interval_s is not None:
-            self._context.call_async(lambda: self._look(self._seen, self._ends_are_others), self._found, self._interval_s)
+            self._context.call_async(
+                lambda: self._look(self._seen, self._ends_are_others), self._found, self._interval_s
+            )
 
     def _found(self, found: Found | None, error: BaseException | None) -> None:
         if error is not None or found is None:
@@ -106,7 +123,10 @@ class PartitionEnumerator(SplitEnumerator[KafkaSplit]):
         new, is_first = found.new, self._is_awaited
         if self._ends_are_others:
             self._stops, self._ends_are_others = found.stops, False
-            self._left = {reader: [with_stop(split, self._stops) for split in splits] for reader, splits in self._left.items()}
+            self._left = {
+                reader: [with_stop(split, self._stops) for split in splits]
+                for reader, splits in self._left.items()
+            }
         self._seen = (self._seen or frozenset()).union(split.partition for split in new)
         self._add(new)
         if new and not is_first:
@@ -116,7 +136,9 @@ class PartitionEnumerator(SplitEnumerator[KafkaSplit]):
 
     def _add(self, splits: Iterable[KafkaSplit]) -> None:
         for split in splits:
-            self._left.setdefault(owner_of(split.partition, self._context.parallelism), []).append(split)
+            self._left.setdefault(owner_of(split.partition, self._context.parallelism), []).append(
+                split
+            )
 
     def _serve(self, subtask: int) -> None:
         """Gives a reader what there is for it."""
@@ -140,10 +162,15 @@ class PartitionEnumerator(SplitEnumerator[KafkaSplit]):
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
         left = tuple(split for splits in self._left.values() for split in splits)
-        return PartitionsSeen(self._seen, left, self._restored.ends if self._ends_are_others else self._ends)
+        return PartitionsSeen(
+            self._seen, left, self._restored.ends if self._ends_are_others else self._ends
+        )
 
     def close(self) -> None:
         self._stop_looking()
 
     def __repr__(self) -> str:
-        return f"<PartitionEnumerator: {'looking' if self._seen is None else f'{len(self._seen)} partitions seen'}>"
+        return (
+            "<PartitionEnumerator: "
+            f"{'looking' if self._seen is None else f'{len(self._seen)} partitions seen'}>"
+        )

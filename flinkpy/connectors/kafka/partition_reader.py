@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.connectors.kafka.client_properties import is_refusal, is_unreadable
 from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition, Offsets
 from flinkpy.connectors.kafka.message_intake import MessageIntake
-from flinkpy.connectors.kafka.partition_enumerator import KafkaSplit, ReadersMayBegin, Stops, with_stop
+from flinkpy.connectors.kafka.partition_enumerator import (
+    KafkaSplit,
+    ReadersMayBegin,
+    Stops,
+    with_stop,
+)
 from flinkpy.connectors.kafka.record_decoding import CannotDecodeError, RecordDecoding
 from flinkpy.connectors.source_api.source import InputStatus, ReaderContext, SourceReader
 from flinkpy.core.elements import Batch, Watermark, WatermarkStatus
@@ -30,35 +35,52 @@ class MalformedRecordError(FlinkpyError):
         self.place, self.cause = place, cause
 
     def __str__(self) -> str:
-        return f"the record at {self.place} cannot be decoded: {self.cause.why}{shown(self.cause.beginning)}"
+        return (
+            f"the record at {self.place} cannot be decoded: "
+            f"{self.cause.why}{shown(self.cause.beginning)}"
+        )
 
 
 class KafkaReader(SourceReader[KafkaSplit]):
     """Gives batches of one partition each. What its snapshot says was read is what it has given.
 
-    It begins when its enumerator has assigned the first partitions, so that the event time of restored ones does not pass those. A subtask
-    without partitions says that it is idle: it holds nobody back.
-    """
+    It begins when its enumerator has assigned the first partitions, so that the event time of
+    restored ones does not pass those. A subtask without partitions says that it is idle: it holds
+    nobody back."""
 
-    def __init__(self, context: ReaderContext, open_intake: Callable[[], MessageIntake], decoding: RecordDecoding, *, commits: bool) -> None:
-        self._context, self._open_intake, self._decoding, self._commits = context, open_intake, decoding, commits
+    def __init__(
+        self,
+        context: ReaderContext,
+        open_intake: Callable[[], MessageIntake],
+        decoding: RecordDecoding,
+        *,
+        commits: bool,
+    ) -> None:
+        self._context = context
+        self._open_intake = open_intake
+        self._decoding = decoding
+        self._commits = commits
         self._added: list[KafkaSplit] = []  # not begun
         self._splits: dict[KafkaTopicPartition, KafkaSplit] = {}  # where each partition is read on
-        self._ready: deque[tuple[KafkaTopicPartition, list[Message], int | None]] = deque()  # messages, or the offset at which there are no more
+        # messages, or the offset at which there are no more
+        self._ready: deque[tuple[KafkaTopicPartition, list[Message], int | None]] = deque()
         self._may_begin = self._no_more = self._said_idle = False
         self._last: KafkaTopicPartition | None = None
-        self._offset = 0  # of the first record of the last batch, or of the one that cannot be decoded
-        self._done: list[KafkaSplit] = []  # read to their stop: a later run of the job may have another one
+        # of the first record of the last batch, or of the one that cannot be decoded
+        self._offset = 0
+        # read to their stop: a later run of the job may have another one
+        self._done: list[KafkaSplit] = []
         self._stops: Stops = {}
         self._has_intake = False
-        self._ended: Offsets = {}  # the offsets of partitions that were read to their stop, until they are committed
+        # the offsets of partitions that were read to their stop, until they are committed
+        self._ended: Offsets = {}
         self._to_commit: dict[int, Offsets] = {}
 
     def start(self) -> None:
         self._intake = self._open_intake()
         self._has_intake = True
 
-    # -- splits ---------------------------------------------------------------------------------------------------------------
+    # -- splits ------------------------------------------------------------------------------------
 
     def add_splits(self, splits: list[KafkaSplit]) -> None:
         self._added.extend(splits)
@@ -87,7 +109,7 @@ class KafkaReader(SourceReader[KafkaSplit]):
         self._done.append(split)
         self._context.split_finished(split.split_id)
 
-    # -- reading --------------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def poll(self, limit: int) -> Batch | InputStatus | Watermark | WatermarkStatus:
         if not self._may_begin:
@@ -118,19 +140,26 @@ class KafkaReader(SourceReader[KafkaSplit]):
         return InputStatus.NOTHING_AVAILABLE
 
     def _sort_out(self, messages: list[Message]) -> None:
-        """Takes the messages apart by partition; what tells that a partition has ended comes behind its messages."""
-        from confluent_kafka import Message  # its own methods, mapped, cost a tenth of any other way to call them
+        """Takes the messages apart by partition; what tells that a partition has ended comes behind
+        its messages."""
+        # its own methods, mapped, cost a tenth of any other way to call them
+        from confluent_kafka import Message
 
         ends: list[tuple[KafkaTopicPartition, int]] = []
         if any(map(Message.error, messages)):
-            ends = [(_partition_of(each), each.offset() or 0) for each in messages if self._is_end(each)]
+            ends = [
+                (_partition_of(each), each.offset() or 0) for each in messages if self._is_end(each)
+            ]
             messages = [each for each in messages if each.error() is None]
         if messages:
-            self._ready.extend((partition, each, None) for partition, each in _by_partition(messages))
+            self._ready.extend(
+                (partition, each, None) for partition, each in _by_partition(messages)
+            )
         self._ready.extend((partition, [], offset) for partition, offset in ends)
 
     def _is_end(self, message: Message) -> bool:
-        """Whether it tells that the partition has no more messages now. Raises what else it tells; what the client mends by itself is no matter."""
+        """Whether it tells that the partition has no more messages now. Raises what else it tells;
+        what the client mends by itself is no matter."""
         from confluent_kafka import KafkaError
 
         error = message.error()
@@ -139,10 +168,14 @@ class KafkaReader(SourceReader[KafkaSplit]):
         if is_refusal(error) or is_unreadable(error):
             offset = message.offset()
             at = f", offset {offset}" if offset is not None and offset >= 0 else ""
-            raise self._intake.failure_of(error, f"topic {message.topic()!r}, partition {message.partition()}{at}")
+            raise self._intake.failure_of(
+                error, f"topic {message.topic()!r}, partition {message.partition()}{at}"
+            )
         return False
 
-    def _next_batch(self, partition: KafkaTopicPartition, messages: list[Message], end: int | None) -> Batch | None:
+    def _next_batch(
+        self, partition: KafkaTopicPartition, messages: list[Message], end: int | None
+    ) -> Batch | None:
         split = self._splits.get(partition)
         if split is None:  # what was fetched beyond its stop
             return None
@@ -159,10 +192,15 @@ class KafkaReader(SourceReader[KafkaSplit]):
             self._end(split)
         return batch
 
-    def _up_to_stop(self, messages: list[Message], split: KafkaSplit) -> tuple[list[Message], KafkaSplit]:
+    def _up_to_stop(
+        self, messages: list[Message], split: KafkaSplit
+    ) -> tuple[list[Message], KafkaSplit]:
         following = (messages[-1].offset() or 0) + 1
         if split.stop is not None and following > split.stop:
-            messages, following = messages[:bisect_left([each.offset() or 0 for each in messages], split.stop)], split.stop
+            messages = messages[
+                : bisect_left([each.offset() or 0 for each in messages], split.stop)
+            ]
+            following = split.stop
         return messages, replace(split, offset=following)
 
     def _decoded(self, messages: list[Message]) -> Batch | None:
@@ -175,26 +213,41 @@ class KafkaReader(SourceReader[KafkaSplit]):
             raise (error.__cause__ or error) from None
 
     def pending_records(self) -> int | None:
-        return self._intake.pending({partition: split.offset for partition, split in self._splits.items()})
+        return self._intake.pending(
+            {partition: split.offset for partition, split in self._splits.items()}
+        )
 
     def split_of_batch(self) -> str | None:
         return f"{self._last.topic}-{self._last.partition}" if self._last is not None else None
 
     def position(self) -> str | None:
-        return f"topic {self._last.topic!r}, partition {self._last.partition}, offset {self._offset}" if self._last is not None else None
+        return (
+            (f"topic {self._last.topic!r}, partition {self._last.partition}, offset {self._offset}")
+            if self._last is not None
+            else None
+        )
 
-    # -- checkpoints ------------------------------------------------------------------------------------------------------------
+    # -- checkpoints -------------------------------------------------------------------------------
 
     def snapshot_state(self, checkpoint_id: int) -> list[KafkaSplit]:
         if self._commits:
-            self._to_commit[checkpoint_id] = {**self._ended, **{partition: split.offset for partition, split in self._splits.items()}}
+            self._to_commit[checkpoint_id] = {
+                **self._ended,
+                **{partition: split.offset for partition, split in self._splits.items()},
+            }
         return [*self._splits.values(), *self._added, *self._done]
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         offsets = self._to_commit.get(checkpoint_id)
-        self._to_commit = {number: later for number, later in self._to_commit.items() if number > checkpoint_id}
+        self._to_commit = {
+            number: later for number, later in self._to_commit.items() if number > checkpoint_id
+        }
         if offsets:
-            self._ended = {partition: end for partition, end in self._ended.items() if offsets.get(partition) != end}
+            self._ended = {
+                partition: end
+                for partition, end in self._ended.items()
+                if offsets.get(partition) != end
+            }
             self._intake.commit(offsets)
 
     def close(self) -> None:
@@ -211,7 +264,8 @@ def _partition_of(message: Message) -> KafkaTopicPartition:
 
 
 def _by_partition(messages: list[Message]) -> list[tuple[KafkaTopicPartition, list[Message]]]:
-    """The messages of each partition, in order. Mostly all are of one: the client fetches a partition at a time."""
+    """The messages of each partition, in order. Mostly all are of one: the client fetches a
+    partition at a time."""
     from confluent_kafka import Message
 
     topics, numbers = list(map(Message.topic, messages)), list(map(Message.partition, messages))

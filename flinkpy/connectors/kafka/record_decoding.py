@@ -1,7 +1,8 @@
-"""What a reader gives for messages: values, whole records, or columns. Each works on a batch of messages of one partition.
+"""What a reader gives for messages: values, whole records, or columns. Each works on a batch of
+messages of one partition.
 
-The client's own methods (``Message.value``), mapped over a batch, cost a tenth of any other way to call them.
-"""
+The client's own methods (``Message.value``), mapped over a batch, cost a tenth of any other way to
+call them."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 
 class KafkaRecord(NamedTuple):
-    """A record of a topic as it is: ``value`` and ``key`` are bytes or None, ``timestamp`` is in milliseconds.
+    """A record of a topic as it is: ``value`` and ``key`` are bytes or None, ``timestamp`` is in
+    milliseconds.
 
     >>> KafkaRecord("orders", 0, 17, 1_700_000_000_000, (("trace", b"1"),), b"shop-1", b"{}").value
     b'{}'
@@ -66,7 +68,8 @@ class RecordDecoding(ABC):
 
 
 class Values(RecordDecoding):
-    """The values, through a DeserializationSchema. Records without a value, and those that it gives None for, are skipped."""
+    """The values, through a DeserializationSchema. Records without a value, and those that it gives
+    None for, are skipped."""
 
     def __init__(self, deserialization: DeserializationSchema) -> None:
         self._deserialization = deserialization
@@ -86,9 +89,14 @@ class Values(RecordDecoding):
                 values = [function(each) for each in upcoming]
             except Exception as error:  # the iterator knows how far it got
                 raise CannotDecodeError(len(raw) - length_hint(upcoming) - 1) from error
-        if [value for value in values if value is None]:  # in a list: ``in`` would ask values how they compare
+        # in a list: ``in`` would ask values how they compare
+        if [value for value in values if value is None]:
             kept = [(value, stamp) for value, stamp in zip(values, stamps) if value is not None]
-            return RowBatch([value for value, _ in kept], [stamp for _, stamp in kept]) if kept else None
+            return (
+                RowBatch([value for value, _ in kept], [stamp for _, stamp in kept])
+                if kept
+                else None
+            )
         return RowBatch(values, stamps)
 
     def _without_tombstones(self, raw: list[bytes | None], stamps: list[int]) -> Batch | None:
@@ -108,7 +116,8 @@ class Values(RecordDecoding):
         return RowBatch(values, kept) if values else None
 
     def _function(self) -> Callable[[bytes], Any] | None:
-        """What is called for each value; None if values are what they are. Python's own function where it means the same."""
+        """What is called for each value; None if values are what they are. Python's own function
+        where it means the same."""
         schema = self._deserialization
         if type(schema) is ByteArraySchema:
             return None
@@ -129,13 +138,23 @@ class WholeRecords(RecordDecoding):
         from confluent_kafka import Message
 
         first, stamps = messages[0], [stamp for _, stamp in map(Message.timestamp, messages)]
-        headers: list[Any] = [tuple(each) if each else () for each in map(Message.headers, messages)]
-        records: Iterable[Any] = map(KafkaRecord, repeat(first.topic()), repeat(first.partition()), map(Message.offset, messages), stamps, headers,
-                                     map(Message.key, messages), map(Message.value, messages))
+        headers: list[Any] = [
+            tuple(each) if each else () for each in map(Message.headers, messages)
+        ]
+        records: Iterable[Any] = map(
+            KafkaRecord,
+            repeat(first.topic()),
+            repeat(first.partition()),
+            map(Message.offset, messages),
+            stamps,
+            headers,
+            map(Message.key, messages),
+            map(Message.value, messages),
+        )
         return RowBatch(list(records), stamps)
 
 
-# -- columns ------------------------------------------------------------------------------------------------------------------
+# -- columns ---------------------------------------------------------------------------------------
 
 
 class ColumnNames(NamedTuple):
@@ -149,18 +168,28 @@ class ColumnNames(NamedTuple):
 
 
 class Columns(RecordDecoding):
-    """Values as columns, and columns of what is beside them, on request. Records without a value are rows of nulls if there is a column for the
-    key, and are skipped otherwise."""
+    """Values as columns, and columns of what is beside them, on request. Records without a value
+    are rows of nulls if there is a column for the key, and are skipped otherwise."""
 
     def __init__(self, decoder: ColumnarDecoder, names: ColumnNames) -> None:
         import pyarrow as pa
 
-        types = ColumnNames(pa.string(), pa.int32(), pa.int64(), pa.timestamp("ms", "UTC"), pa.binary())
+        types = ColumnNames(
+            pa.string(), pa.int32(), pa.int64(), pa.timestamp("ms", "UTC"), pa.binary()
+        )
         beside = [pa.field(name, type_) for name, type_ in zip(names, types) if name is not None]
-        doubled = [field.name for field in beside if field.name in decoder.schema.names or [each.name for each in beside].count(field.name) > 1]
+        doubled = [
+            field.name
+            for field in beside
+            if field.name in decoder.schema.names
+            or [each.name for each in beside].count(field.name) > 1
+        ]
         if doubled:
-            raise ProgramError(f"two columns would be called {doubled[0]!r}; choose another name for that of the topic, partition, offset, timestamp "
-                               "or key")
+            raise ProgramError(
+                f"two columns would be called {doubled[0]!r}; choose another name for that of "
+                "the topic, partition, offset, timestamp "
+                "or key"
+            )
         self._decoder, self._names = decoder, names
         self._schema = pa.schema([*decoder.schema, *beside])
 
@@ -185,12 +214,21 @@ class Columns(RecordDecoding):
         except Exception as error:
             index = getattr(error, "index", None) or 0
             raise CannotDecodeError(index if places is None else places[index]) from error
-        stamps = np.fromiter((stamp for _, stamp in map(Message.timestamp, messages)), np.int64, len(messages))
+        stamps = np.fromiter(
+            (stamp for _, stamp in map(Message.timestamp, messages)), np.int64, len(messages)
+        )
         if decoded.num_rows != len(messages):
             name = type(self._decoder).__name__
-            raise ProgramError(f"{name}.decode() gives {decoded.num_rows} rows for {len(messages)} messages; it must give one each")
+            raise ProgramError(
+                f"{name}.decode() gives {decoded.num_rows} rows for {len(messages)} messages; "
+                "it must give one each"
+            )
         beside = self._beside(messages, stamps) if any(self._names) else []
-        data = pa.RecordBatch.from_arrays([*decoded.columns, *beside], schema=self._schema) if beside else decoded
+        data = (
+            pa.RecordBatch.from_arrays([*decoded.columns, *beside], schema=self._schema)
+            if beside
+            else decoded
+        )
         return ColumnBatch(data, stamps)
 
     def _beside(self, messages: list[Message], stamps: Any) -> list[pa.Array]:

@@ -21,7 +21,8 @@ class Subscription:
     partitions: frozenset[KafkaTopicPartition] = frozenset()
 
     def find(self, brokers: BrokerQuestions) -> set[KafkaTopicPartition]:
-        """The partitions there are. Raises ProgramError for a topic or partition that does not exist."""
+        """The partitions there are. Raises ProgramError for a topic or partition that does not
+        exist."""
         if self.pattern is not None:
             return brokers.partitions_matching(re.compile(self.pattern).fullmatch)
         if self.topics:
@@ -30,16 +31,23 @@ class Subscription:
         missing = sorted(self.partitions - there)
         if missing:
             count = sum(each.topic == missing[0].topic for each in there)
-            raise ProgramError(f"Kafka has no partition {missing[0]}: the topic has {count}, counted from 0")
+            raise ProgramError(
+                f"Kafka has no partition {missing[0]}: the topic has {count}, counted from 0"
+            )
         return set(self.partitions)
 
     def __str__(self) -> str:
-        return self.pattern if self.pattern is not None else ", ".join(self.topics or map(repr, sorted(self.partitions)))
+        return (
+            self.pattern
+            if self.pattern is not None
+            else ", ".join(self.topics or map(repr, sorted(self.partitions)))
+        )
 
 
 @dataclass(frozen=True)
 class KafkaReading:
-    """All that a Kafka source is told. With ``stop`` and not ``bounded`` the stream counts as unbounded, and ends nevertheless."""
+    """All that a Kafka source is told. With ``stop`` and not ``bounded`` the stream counts as
+    unbounded, and ends nevertheless."""
 
     properties: Mapping[str, str]
     subscription: Subscription

@@ -13,17 +13,18 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-# Of columnar sources: long enough that a kernel's fixed cost does not matter, short enough to stay in the cache.
+# Of columnar sources: long enough that a kernel's fixed cost does not matter, short enough to stay
+# in the cache.
 DEFAULT_BATCH_ROWS = 8192
 
 
 class ArrowSource(InMemorySource):
-    """Reads the rows of a ``pyarrow.Table``, a ``RecordBatch``, or any object that offers an Arrow stream
-    (``__arrow_c_stream__``: frames of Polars, DuckDB's relations), as column batches of ``batch_rows`` rows.
+    """Reads the rows of a ``pyarrow.Table``, a ``RecordBatch``, or any object that offers an Arrow
+    stream (``__arrow_c_stream__``: frames of Polars, DuckDB's relations), as column batches of
+    ``batch_rows`` rows.
 
-    At parallelism 1 the rows are in order; with more readers each gets a contiguous part. Raises ProgramError for
-    other objects.
-    """
+    At parallelism 1 the rows are in order; with more readers each gets a contiguous part. Raises
+    ProgramError for other objects."""
 
     def __init__(self, data: Any, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
         from flinkpy.columns.values.conversion import without_views
@@ -37,11 +38,13 @@ class ArrowSource(InMemorySource):
 
     @staticmethod
     def from_pandas(frame: pd.DataFrame, batch_rows: int = DEFAULT_BATCH_ROWS) -> ArrowSource:
-        """Reads the rows of a pandas frame, without its index, as they are when this is called. Raises ProgramError
-        if it is not a pandas frame or Arrow cannot convert it."""
+        """Reads the rows of a pandas frame, without its index, as they are when this is called.
+        Raises ProgramError if it is not a pandas frame or Arrow cannot convert it."""
         if not hasattr(frame, "columns") or not hasattr(frame, "index"):
             advice = "; from_arrow() takes it" if is_arrow_stream(frame) else ""
-            raise ProgramError(f"from_pandas takes a pandas frame, this is a {type(frame).__name__}{advice}")
+            raise ProgramError(
+                f"from_pandas takes a pandas frame, this is a {type(frame).__name__}{advice}"
+            )
         return ArrowSource(_table_of_pandas(frame), batch_rows)
 
     @property
@@ -58,7 +61,11 @@ class ArrowSource(InMemorySource):
 
 def is_arrow_stream(data: Any) -> bool:
     """Whether it is a table that offers its columns as an Arrow stream."""
-    return hasattr(data, "__arrow_c_stream__") and (hasattr(data, "schema") or hasattr(data, "columns")) and not isinstance(data, type)
+    return (
+        hasattr(data, "__arrow_c_stream__")
+        and (hasattr(data, "schema") or hasattr(data, "columns"))
+        and not isinstance(data, type)
+    )
 
 
 def _table_of_pandas(frame: Any) -> pa.Table:
@@ -82,12 +89,17 @@ def table_of(data: Any) -> pa.Table:
     if type(data).__name__ == "DataFrame" and type(data).__module__.partition(".")[0] == "pandas":
         return _table_of_pandas(data)
     if not hasattr(data, "__arrow_c_stream__") or isinstance(data, type):
-        raise ProgramError("from_arrow takes a pyarrow.Table or RecordBatch, or what gives an Arrow stream (__arrow_c_stream__), this is a "
-                           f"{type(data).__name__}")
+        raise ProgramError(
+            "from_arrow takes a pyarrow.Table or RecordBatch, or what gives an Arrow stream "
+            "(__arrow_c_stream__), this is a "
+            f"{type(data).__name__}"
+        )
     try:
         return pa.RecordBatchReader.from_stream(data).read_all()
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise ProgramError(f"from_arrow: the {type(data).__name__} cannot be read as an Arrow stream: {error}") from error
+        raise ProgramError(
+            f"from_arrow: the {type(data).__name__} cannot be read as an Arrow stream: {error}"
+        ) from error
 
 
 def single_batch(table: Any) -> Any:

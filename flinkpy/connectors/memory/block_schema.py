@@ -1,9 +1,8 @@
 """Casts the blocks of one stream to its schema.
 
-Arrow refuses to cast a struct that is null if one of its fields must not be null; such structs come from every left
-join. So casts use types in which everything may be null (``nullable``), and ``relabelled`` then restores what the
-schema says about nulls.
-"""
+Arrow refuses to cast a struct that is null if one of its fields must not be null; such structs come
+from every left join. So casts use types in which everything may be null (``nullable``), and
+``relabelled`` then restores what the schema says about nulls."""
 
 from __future__ import annotations
 
@@ -13,9 +12,9 @@ import pyarrow as pa
 
 
 def conformed(table: Any, schema: Any) -> Any:
-    """The table with exactly the schema's columns, in their order, cast where types differ. A missing column is null,
-    because some blocks of a Ray Dataset have more columns than others. Raises ArrowInvalid for values that do not
-    fit."""
+    """The table with exactly the schema's columns, in their order, cast where types differ. A
+    missing column is null, because some blocks of a Ray Dataset have more columns than others.
+    Raises ArrowInvalid for values that do not fit."""
     if table.schema.equals(schema):
         return table
     if not schema.names:

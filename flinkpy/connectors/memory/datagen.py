@@ -1,5 +1,5 @@
-"""A source of generated records: a function of the index, with or without an end, as fast as possible or at a steady
-rate."""
+"""A source of generated records: a function of the index, with or without an end, as fast as
+possible or at a steady rate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import Any
 
 from flinkpy.connectors.source_api.enumerators import SplitShares
 from flinkpy.connectors.source_api.readers import NothingYet, SideBySideReader, SplitReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.clock import Clock
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
@@ -19,7 +26,8 @@ _TIMER_ROUNDING_S = 1e-9  # a timer may fire this much too early
 
 @dataclass(frozen=True)
 class StrideSplit:
-    """The indices ``next``, ``next + step``, … below ``end`` (None: without end). So all readers advance evenly."""
+    """The indices ``next``, ``next + step``, … below ``end`` (None: without end). So all readers
+    advance evenly."""
 
     split_id: str
     next: int
@@ -28,25 +36,36 @@ class StrideSplit:
 
 
 class DataGeneratorSource(Source[StrideSplit]):
-    """Generates ``function(index)`` for the indices 0, 1, 2 … below ``count`` (None: without end), at ``rate``
-    records a second over all readers (None: as fast as they are consumed). Raises ProgramError for a negative
-    ``count`` and a ``rate`` that is not positive.
+    """Generates ``function(index)`` for the indices 0, 1, 2 … below ``count`` (None: without end),
+    at ``rate`` records a second over all readers (None: as fast as they are consumed). Raises
+    ProgramError for a negative ``count`` and a ``rate`` that is not positive.
 
-    At a rate, each record is emitted when it is due, counted from the first one. A source that was held up catches
-    up, so the number of records after any time is exact. With ``columns=True`` the function takes an int64 array of
-    indices and returns a ``pyarrow.RecordBatch`` or a dict of columns.
+    At a rate, each record is emitted when it is due, counted from the first one. A source that was
+    held up catches up, so the number of records after any time is exact. With ``columns=True`` the
+    function takes an int64 array of indices and returns a ``pyarrow.RecordBatch`` or a dict of
+    columns.
 
     >>> source = DataGeneratorSource(lambda index: (index % 7, index), count=1000, rate=100)
     """
 
     has_timestamps = False
 
-    def __init__(self, function: Callable[[Any], Any], count: int | None = None, rate: float | None = None, *, columns: bool = False) -> None:
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        count: int | None = None,
+        rate: float | None = None,
+        *,
+        columns: bool = False,
+    ) -> None:
         if count is not None and count < 0:
             raise ProgramError(f"count {count} is negative; leave it out for an unbounded stream")
         if rate is not None and rate <= 0:
             raise ProgramError(f"rate {rate} is not positive; leave it out for as fast as possible")
-        self._function, self._count, self._rate, self._columns = function, count, rate, columns
+        self._function = function
+        self._count = count
+        self._rate = rate
+        self._columns = columns
 
     @property
     def boundedness(self) -> Boundedness:
@@ -56,9 +75,14 @@ class DataGeneratorSource(Source[StrideSplit]):
     def is_columnar(self) -> bool:
         return self._columns
 
-    def create_enumerator(self, context: SplitEnumeratorContext[StrideSplit], checkpoint: Any = None) -> SplitEnumerator[StrideSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[StrideSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[StrideSplit]:
         def discover(parallelism: int) -> list[StrideSplit]:
-            return [StrideSplit(f"{first}/{parallelism}", first, parallelism, self._count) for first in range(parallelism)]
+            return [
+                StrideSplit(f"{first}/{parallelism}", first, parallelism, self._count)
+                for first in range(parallelism)
+            ]
 
         return SplitShares(context, discover, checkpoint)
 
@@ -66,8 +90,12 @@ class DataGeneratorSource(Source[StrideSplit]):
         make = self._make_columns if self._columns else self._make_rows
         rate = self._rate
         if rate is None:
-            return SideBySideReader(context, lambda split: GeneratingReader(split, make), awaits_all=True)
-        return SideBySideReader(context, lambda split: RatedReader(split, make, rate, context.clock), awaits_all=True)
+            return SideBySideReader(
+                context, lambda split: GeneratingReader(split, make), awaits_all=True
+            )
+        return SideBySideReader(
+            context, lambda split: RatedReader(split, make, rate, context.clock), awaits_all=True
+        )
 
     def _make_rows(self, indices: range) -> Batch:
         function = self._function
@@ -121,10 +149,12 @@ class GeneratingReader(SplitReader[StrideSplit]):
 
 
 class RatedReader(GeneratingReader):
-    """Generates records at a steady rate: the record with index i is due i / rate seconds after the one with index
-    0."""
+    """Generates records at a steady rate: the record with index i is due i / rate seconds after the
+    one with index 0."""
 
-    def __init__(self, split: StrideSplit, make: Callable[[range], Batch], rate: float, clock: Clock) -> None:
+    def __init__(
+        self, split: StrideSplit, make: Callable[[range], Batch], rate: float, clock: Clock
+    ) -> None:
         super().__init__(split, make)
         self._rate, self._clock = rate, clock
         self._start = clock.monotonic() - (split.next - split.next % split.step) / rate

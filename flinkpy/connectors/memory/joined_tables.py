@@ -1,4 +1,5 @@
-"""Tables that a program hands over to be joined with a stream: data in its memory, or a function that loads it."""
+"""Tables that a program hands over to be joined with a stream: data in its memory, or a function
+that loads it."""
 
 from __future__ import annotations
 
@@ -14,9 +15,10 @@ from flinkpy.operators.columnar.table_join import JoinedTable, same_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 class HeldTable(JoinedTable):
-    """A table of the program's memory. Embedded, the subtasks read it in place; on Ray a large one is put into the object
-    store once, and stays there as long as the program."""
+    """A table of the program's memory. Embedded, the subtasks read it in place; on Ray a large one
+    is put into the object store once, and stays there as long as the program."""
 
     def __init__(self, data: Any) -> None:
         table = static_table(data)
@@ -27,7 +29,10 @@ class HeldTable(JoinedTable):
     def load(self) -> pa.Table:
         import pyarrow as pa
 
-        pieces = [self._pieces.fetch(number, lambda: None).result() for number in range(len(self._pieces.rows))]
+        pieces = [
+            self._pieces.fetch(number, lambda: None).result()
+            for number in range(len(self._pieces.rows))
+        ]
         return pa.concat_tables([static_table(opened(piece)) for piece in pieces])
 
     def __repr__(self) -> str:
@@ -49,21 +54,32 @@ class LoadedTable(JoinedTable):
 
 
 def static_table(data: Any) -> pa.Table:
-    """The table of a frame, of Arrow's data, or of a list of dicts or Rows. Raises ProgramError for anything else."""
+    """The table of a frame, of Arrow's data, or of a list of dicts or Rows. Raises ProgramError for
+    anything else."""
     import pyarrow as pa
 
     from flinkpy.columns.values.conversion import without_views
 
     if isinstance(data, (list, tuple)):
         table = _of_records(data)
-    elif isinstance(data, pa.RecordBatch) or is_arrow_stream(data) or hasattr(data, "__arrow_c_stream__"):
+    elif (
+        isinstance(data, pa.RecordBatch)
+        or is_arrow_stream(data)
+        or hasattr(data, "__arrow_c_stream__")
+    ):
         table = without_views(table_of(data))
     else:
-        raise ProgramError("join_table() takes a frame of pandas or Polars, a pyarrow.Table, a list of dicts or Rows, a stream that ends, or a "
-                           f"function that returns one of these; this is a {type(data).__name__}")
+        raise ProgramError(
+            "join_table() takes a frame of pandas or Polars, a pyarrow.Table, a list of dicts "
+            "or Rows, a stream that ends, or a "
+            f"function that returns one of these; this is a {type(data).__name__}"
+        )
     doubled = [name for name in table.column_names if table.column_names.count(name) > 1]
     if doubled:
-        raise ProgramError(f"join_table(): two columns of the table are called {doubled[0]!r}; give them different names")
+        raise ProgramError(
+            f"join_table(): two columns of the table are called {doubled[0]!r}; give them "
+            "different names"
+        )
     return table
 
 
@@ -74,7 +90,12 @@ def _of_records(records: Any) -> pa.Table:
 
     plain = [record.as_dict() if isinstance(record, Row) else record for record in records]
     if not plain or not all(isinstance(record, Mapping) for record in plain):
-        raise ProgramError("join_table(): a list has one or more dicts or Rows with names, so that the columns are known; of an empty table give a "
-                           "pyarrow.Table with a schema")
+        raise ProgramError(
+            "join_table(): a list has one or more dicts or Rows with names, so that the "
+            "columns are known; of an empty table give a "
+            "pyarrow.Table with a schema"
+        )
     names = list(dict.fromkeys(name for record in plain for name in record))
-    return pa.Table.from_batches([batch_of_columns({name: [record.get(name) for record in plain] for name in names})])
+    return pa.Table.from_batches(
+        [batch_of_columns({name: [record.get(name) for record in plain] for name in names})]
+    )

@@ -1,12 +1,13 @@
 """Records in the program's memory, in pieces: the tables and collections that a program hands over.
 
-Their sources read by index. In embedded mode they read the program's own objects without copying. On Ray the pieces
-are put once into the object store (``flinkpy.connectors.ray.stored_pieces``); small ones travel with the job.
+Their sources read by index. In embedded mode they read the program's own objects without copying.
+On Ray the pieces are put once into the object store (``flinkpy.connectors.ray.stored_pieces``);
+small ones travel with the job.
 
-A piece is a ``pyarrow.Table``, a list of values that cannot be changed in place, or the pickle of a list. Values that
-could be changed are pickled when the program hands them over. So a job reads them as they were then, and if it
-changes its records, it changes neither the program's nor those of the next job.
-"""
+A piece is a ``pyarrow.Table``, a list of values that cannot be changed in place, or the pickle of a
+list. Values that could be changed are pickled when the program hands them over. So a job reads them
+as they were then, and if it changes its records, it changes neither the program's nor those of the
+next job."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ class Pieces(OutOfBand):
         return self._ends[-1] if self._ends else 0
 
     def span(self, index: int) -> tuple[int, int, int]:
-        """The number of the piece that contains the record of that index, and the indices where the piece begins and
-        ends."""
+        """The number of the piece that contains the record of that index, and the indices where the
+        piece begins and ends."""
         number = bisect_right(self._ends, index)
         return number, self._ends[number - 1] if number else 0, self._ends[number]
 
@@ -69,12 +70,14 @@ def opened(piece: Any) -> Any:
 
 
 def pieces_of(values: list[Any]) -> Pieces:
-    """The values of a collection as pieces; ``values`` must be a list that nobody else has. Raises ProgramError for
-    values that could be changed and cannot be pickled."""
+    """The values of a collection as pieces; ``values`` must be a list that nobody else has. Raises
+    ProgramError for values that could be changed and cannot be pickled."""
     if not could_be_mutated(values):
         return Pieces([values], [len(values)])
     parts = cut_list(values)
-    return Pieces([dumps_data(_each_its_own(part), "the collection") for part in parts], map(len, parts))
+    return Pieces(
+        [dumps_data(_each_its_own(part), "the collection") for part in parts], map(len, parts)
+    )
 
 
 def pickled(pieces: Pieces) -> Pieces:
@@ -84,19 +87,25 @@ def pickled(pieces: Pieces) -> Pieces:
         if isinstance(piece, bytes):
             parts.append((piece, rows))
         else:
-            parts += [(dumps_data(part, "the collection"), len(part)) for part in (cut_list(piece) if isinstance(piece, list) else [piece])]
+            parts += [
+                (dumps_data(part, "the collection"), len(part))
+                for part in (cut_list(piece) if isinstance(piece, list) else [piece])
+            ]
     return Pieces([part for part, _ in parts], [rows for _, rows in parts])
 
 
 def cut_list(values: list[Any]) -> list[list[Any]]:
     """The values in lists of at most ``PIECE_ROWS``."""
-    return [values[start:start + PIECE_ROWS] for start in range(0, len(values), PIECE_ROWS)]
+    return [values[start : start + PIECE_ROWS] for start in range(0, len(values), PIECE_ROWS)]
 
 
 def _each_its_own(values: list[Any]) -> list[Any]:
-    """The values as separate objects: ``[[0]] * 3`` becomes three lists, as in Flink, which serializes records one by
-    one. So changing one record changes no other."""
+    """The values as separate objects: ``[[0]] * 3`` becomes three lists, as in Flink, which
+    serializes records one by one. So changing one record changes no other."""
     if len(set(map(id, values))) == len(values):
         return values
     first_at = {id(value): at for at, value in reversed(list(enumerate(values)))}
-    return [value if first_at[id(value)] == at else private_copy(value) for at, value in enumerate(values)]
+    return [
+        value if first_at[id(value)] == at else private_copy(value)
+        for at, value in enumerate(values)
+    ]

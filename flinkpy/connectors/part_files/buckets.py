@@ -16,8 +16,23 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.formats.text_values import plain
 
 # The letters of Java's DateTimeFormatter that are supported; other text goes in quotes.
-_LETTERS = {"yyyy": "%Y", "uuuu": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S", "a": "%p", "DDD": "%j",
-            "EEE": "%a", "EEEE": "%A", "MMM": "%b", "MMMM": "%B"}
+_LETTERS = {
+    "yyyy": "%Y",
+    "uuuu": "%Y",
+    "yy": "%y",
+    "MM": "%m",
+    "dd": "%d",
+    "HH": "%H",
+    "hh": "%I",
+    "mm": "%M",
+    "ss": "%S",
+    "a": "%p",
+    "DDD": "%j",
+    "EEE": "%a",
+    "EEEE": "%A",
+    "MMM": "%b",
+    "MMMM": "%B",
+}
 
 
 class BucketAssigner(ABC):
@@ -29,7 +44,8 @@ class BucketAssigner(ABC):
 
     @abstractmethod
     def bucket_for(self, now_ms: int) -> str | None:
-        """The bucket of all records that come now; None if it depends on the record, see :meth:`bucket_of`."""
+        """The bucket of all records that come now; None if it depends on the record, see
+        :meth:`bucket_of`."""
 
     def bucket_of(self, value: Any) -> str:
         """The bucket of this record."""
@@ -45,8 +61,13 @@ class BucketAssigner(ABC):
         for at, value in enumerate(values):
             shares.setdefault(self.bucket_of(value), []).append(at)
         if isinstance(batch, ColumnBatch):
-            return [(name, ColumnBatch(batch.data.take(positions))) for name, positions in shares.items()]
-        return [(name, RowBatch([values[at] for at in positions])) for name, positions in shares.items()]
+            return [
+                (name, ColumnBatch(batch.data.take(positions)))
+                for name, positions in shares.items()
+            ]
+        return [
+            (name, RowBatch([values[at] for at in positions])) for name, positions in shares.items()
+        ]
 
     names_in_folders: Sequence[str] = ()  # columns whose values stand there, and not in the files
 
@@ -63,20 +84,25 @@ class BucketAssigner(ABC):
         return _BasePath()
 
     @staticmethod
-    def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """One folder per hour of processing time, or as ``format_str`` (in Java's letters) says, in the given time
-        zone or the machine's. Raises ProgramError for an unknown pattern or time zone."""
+    def date_time_bucket_assigner(
+        format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None
+    ) -> BucketAssigner:
+        """One folder per hour of processing time, or as ``format_str`` (in Java's letters) says, in
+        the given time zone or the machine's. Raises ProgramError for an unknown pattern or time
+        zone."""
         return _DateTime(format_str, timezone_id)
 
     @staticmethod
     def by_value(bucket_of: Callable[[Any], str]) -> BucketAssigner:
-        """One folder per value of a function of the record. (In PyFlink such assigners are written in Java.)"""
+        """One folder per value of a function of the record. (In PyFlink such assigners are written
+        in Java.)"""
         return _ByValue(bucket_of)
 
     @staticmethod
     def by_columns(*names: str) -> BucketAssigner:
-        """One folder for each combination of values of these columns, such as ``city=Oslo/year=2024``. As in Hive and Spark, the values stand in the
-        folder's name only, and not in its files.
+        """One folder for each combination of values of these columns, such as
+        ``city=Oslo/year=2024``. As in Hive and Spark, the values stand in the folder's name only,
+        and not in its files.
 
         >>> FileSink("out", "parquet", buckets=BucketAssigner.by_columns("city", "year"))  # doctest: +SKIP
         """
@@ -98,7 +124,10 @@ class _ByValue(BucketAssigner):
     def bucket_of(self, value: Any) -> str:
         bucket = str(self._bucket_of(value))
         if bucket.startswith("/") or ".." in bucket.split("/"):
-            raise ProgramError(f"bucket {bucket!r} leads out of the sink's directory; give the name of a folder in it")
+            raise ProgramError(
+                f"bucket {bucket!r} leads out of the sink's directory; give the name of a "
+                "folder in it"
+            )
         return bucket
 
 
@@ -107,16 +136,25 @@ class ByColumns(BucketAssigner):
 
     def __init__(self, names: Sequence[str]) -> None:
         if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
-            raise ProgramError(f"the columns of partitions are a list of names, at least one; this is {names!r:.80}")
+            raise ProgramError(
+                "the columns of partitions are a list of names, at least one; this is "
+                f"{names!r:.80}"
+            )
         if len(set(names)) < len(names):
-            raise ProgramError(f"a column stands twice in those of the partitions: {', '.join(names)}")
+            raise ProgramError(
+                f"a column stands twice in those of the partitions: {', '.join(names)}"
+            )
         self._names = self.names_in_folders = list(names)
 
     def bucket_for(self, now_ms: int) -> None:
         return None
 
     def shares_of(self, batch: Batch, now_ms: int) -> Iterable[tuple[str, Batch]]:
-        return self._columns_shared(batch.data) if isinstance(batch, ColumnBatch) else self._rows_shared(batch.values)
+        return (
+            self._columns_shared(batch.data)
+            if isinstance(batch, ColumnBatch)
+            else self._rows_shared(batch.values)
+        )
 
     def _columns_shared(self, data: Any) -> Iterator[tuple[str, Batch]]:
         self.check_names(data.schema.names)
@@ -128,17 +166,24 @@ class ByColumns(BucketAssigner):
         first = group = np.zeros(len(data), np.int64)
         for name in self._names:
             column = data.column(name)
-            if pa.types.is_dictionary(column.type):  # Arrow would leave it as it is, and its nulls without a code
+            # Arrow would leave it as it is, and its nulls without a code
+            if pa.types.is_dictionary(column.type):
                 column = column.dictionary_decode()
             codes = column.dictionary_encode(null_encoding="encode")
             joint = group * len(codes.dictionary) + codes.indices.to_numpy(zero_copy_only=False)
             _, first, group = np.unique(joint, return_index=True, return_inverse=True)
-        shown = zip(*(python_values(data.column(name).take(pa.array(first))) for name in self._names))
+        shown = zip(
+            *(python_values(data.column(name).take(pa.array(first))) for name in self._names)
+        )
         folders = [folder_of(dict(zip(self._names, values))) for values in shown]
         others = data.drop_columns(self._names)
         order, ends = np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))
         for at in np.argsort(first).tolist():  # in the order of their first records
-            share = others if len(first) == 1 else others.take(pa.array(order[ends[at - 1] if at else 0:ends[at]]))
+            share = (
+                others
+                if len(first) == 1
+                else others.take(pa.array(order[ends[at - 1] if at else 0 : ends[at]]))
+            )
             yield folders[at], ColumnBatch(share)
 
     def _rows_shared(self, values: Sequence[Any]) -> Iterator[tuple[str, Batch]]:
@@ -146,24 +191,43 @@ class ByColumns(BucketAssigner):
         for value in values:
             record = plain(value)
             if not isinstance(record, dict):
-                raise ProgramError(f"partitions by {', '.join(self._names)} need records whose fields have names; {value!r:.80} has none")
+                raise ProgramError(
+                    f"partitions by {', '.join(self._names)} need records whose fields have "
+                    f"names; {value!r:.80} has none"
+                )
             self.check_names(list(record))
             folder = folder_of({name: record[name] for name in self._names})
-            shares.setdefault(folder, []).append({name: each for name, each in record.items() if name not in self._names})
+            shares.setdefault(folder, []).append(
+                {name: each for name, each in record.items() if name not in self._names}
+            )
         return ((folder, RowBatch(records)) for folder, records in shares.items())
 
     def check_names(self, names: Sequence[str]) -> None:
         missing = [name for name in self._names if name not in names]
         if missing:
-            raise ProgramError(f"there is no column {missing[0]!r} to partition by; there are {', '.join(map(str, names))}")
+            raise ProgramError(
+                f"there is no column {missing[0]!r} to partition by; there are "
+                f"{', '.join(map(str, names))}"
+            )
         if len(names) == len(self._names):
-            raise ProgramError(f"partitions by {', '.join(self._names)} leave no column for the files: these are all there are")
+            raise ProgramError(
+                f"partitions by {', '.join(self._names)} leave no column for the files: these "
+                "are all there are"
+            )
 
     def type_written(self, type_info: TypeInformation | None) -> TypeInformation | None:
         if not isinstance(type_info, RowTypeInfo):
             return type_info
-        kept = [(name, kind) for name, kind in zip(type_info.field_names, type_info.field_types) if name not in self._names]
-        return Types.ROW_NAMED([name for name, _ in kept], [kind for _, kind in kept]) if kept else None
+        kept = [
+            (name, kind)
+            for name, kind in zip(type_info.field_names, type_info.field_types)
+            if name not in self._names
+        ]
+        return (
+            Types.ROW_NAMED([name for name, _ in kept], [kind for _, kind in kept])
+            if kept
+            else None
+        )
 
 
 class _DateTime(BucketAssigner):
@@ -182,8 +246,10 @@ def strftime_pattern(pattern: str) -> str:
     '%Y-%m-%dT%H'
     """
     out, position = [], 0
-    for match in re.finditer(r"'(?P<quoted>[^']*)'|(?P<run>(?P<letter>[A-Za-z])(?P=letter)*)", pattern):
-        out.append(pattern[position:match.start()].replace("%", "%%"))
+    for match in re.finditer(
+        r"'(?P<quoted>[^']*)'|(?P<run>(?P<letter>[A-Za-z])(?P=letter)*)", pattern
+    ):
+        out.append(pattern[position : match.start()].replace("%", "%%"))
         position = match.end()
         run = match["run"]
         if run is None:
@@ -191,7 +257,10 @@ def strftime_pattern(pattern: str) -> str:
         elif run in _LETTERS:
             out.append(_LETTERS[run])
         else:
-            raise ProgramError(f"the bucket pattern {pattern!r} has {run!r}; known are {', '.join(_LETTERS)}, and text in quotes")
+            raise ProgramError(
+                f"the bucket pattern {pattern!r} has {run!r}; known are "
+                f"{', '.join(_LETTERS)}, and text in quotes"
+            )
     return "".join([*out, pattern[position:].replace("%", "%%")])
 
 
@@ -201,10 +270,14 @@ def _zone(timezone_id: str | None) -> datetime.tzinfo | None:
     offset = re.fullmatch(r"(?:GMT|UTC)?([+-])(\d{1,2})(?::?(\d{2}))?", timezone_id)
     if offset is not None:
         minutes = int(offset[2]) * 60 + int(offset[3] or 0)
-        return datetime.timezone(datetime.timedelta(minutes=-minutes if offset[1] == "-" else minutes))
+        return datetime.timezone(
+            datetime.timedelta(minutes=-minutes if offset[1] == "-" else minutes)
+        )
     from zoneinfo import ZoneInfo
 
     try:
         return ZoneInfo(timezone_id)
     except (KeyError, ValueError, OSError):
-        raise ProgramError(f"there is no time zone {timezone_id!r}; write it as Europe/Berlin or GMT+01:00") from None
+        raise ProgramError(
+            f"there is no time zone {timezone_id!r}; write it as Europe/Berlin or GMT+01:00"
+        ) from None

@@ -1,6 +1,6 @@
-"""What writers of files of columns share: batches are gathered into groups of rows of a useful length. If no types were
-declared, the whole first group shows the columns' types. The first batch is not enough: it may hold only integers and
-be followed by fractions."""
+"""What writers of files of columns share: batches are gathered into groups of rows of a useful
+length. If no types were declared, the whole first group shows the columns' types. The first batch
+is not enough: it may hold only integers and be followed by fractions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ GROUP_ROWS = 128 << 10
 
 
 class ColumnsPart(PartWriter):
-    """One file. ``schema`` is that of all batches; None: the first group shows it. ``kind`` is what messages call the format."""
+    """One file. ``schema`` is that of all batches; None: the first group shows it. ``kind`` is what
+    messages call the format."""
 
     kind: str
 
@@ -69,8 +70,11 @@ class ColumnsPart(PartWriter):
 
     @property
     def _advice(self) -> str:
-        return ("declare what the records are, with output_type=Types.ROW_NAMED([names], [types]) where they are made or with "
-                f"FileSink(..., format={self.kind}Format(schema=pyarrow.schema([...])))")
+        return (
+            "declare what the records are, with output_type=Types.ROW_NAMED([names], [types]) "
+            "where they are made or with "
+            f"FileSink(..., format={self.kind}Format(schema=pyarrow.schema([...])))"
+        )
 
     def _show_types(self) -> None:
         """Sets the schema that the gathered records show, and turns them into columns."""
@@ -83,28 +87,40 @@ class ColumnsPart(PartWriter):
         records, self._records = self._records, []
         columns = _columns(records, None)
         try:
-            self._schema = pa.schema([(name, inferred_type(column, name)) for name, column in columns.items()])
+            self._schema = pa.schema(
+                [(name, inferred_type(column, name)) for name, column in columns.items()]
+            )
         except ValueError as error:
-            raise ProgramError(f"records do not show the columns of a {self.kind} file: {error}; {self._advice}") from error
+            raise ProgramError(
+                f"records do not show the columns of a {self.kind} file: {error}; {self._advice}"
+            ) from error
         self._batches.append(self._fitted(columns))
 
     def _fitted(self, columns: dict[str, Sequence[Any]]) -> Any:
-        """The columns with the types of the schema. If the schema was declared, columns it does not have are left
-        out."""
+        """The columns with the types of the schema. If the schema was declared, columns it does not
+        have are left out."""
         import pyarrow as pa
 
         from flinkpy.columns.values.exact_arrays import array_of
 
         more = [name for name in columns if name not in self._schema.names]
         if self._is_shown and more:
-            raise ProgramError(f"records have fields that the first records have not: {', '.join(map(repr, more))}; {self._advice}")
+            raise ProgramError(
+                "records have fields that the first records have not: "
+                f"{', '.join(map(repr, more))}; {self._advice}"
+            )
         rows = len(next(iter(columns.values())))
         nothing = [None] * rows
         try:
-            arrays = [array_of(columns.get(field.name, nothing), field.type, field.name) for field in self._schema]
+            arrays = [
+                array_of(columns.get(field.name, nothing), field.type, field.name)
+                for field in self._schema
+            ]
         except ValueError as error:
             shown = f", as the first {GROUP_ROWS} records were" if self._is_shown else ""
-            raise ProgramError(f"records do not fit the {self.kind} schema: {error}{shown}; {self._advice}") from error
+            raise ProgramError(
+                f"records do not fit the {self.kind} schema: {error}{shown}; {self._advice}"
+            ) from error
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _fitting(self, data: Any) -> Any:
@@ -118,10 +134,16 @@ class ColumnsPart(PartWriter):
 
         try:
             if self._is_shown and len(data.schema) > len(self._schema):
-                raise pa.ArrowInvalid(f"the first batch had {', '.join(self._schema.names)}, this one has {', '.join(data.schema.names)}")
+                raise pa.ArrowInvalid(
+                    f"the first batch had {', '.join(self._schema.names)}, this one has "
+                    f"{', '.join(data.schema.names)}"
+                )
             return conformed(data, self._schema)
         except pa.ArrowException as error:
-            raise ProgramError(f"columns do not fit the {self.kind} schema: {error}; give {self.kind}Format(schema=...)") from error
+            raise ProgramError(
+                f"columns do not fit the {self.kind} schema: {error}; give "
+                f"{self.kind}Format(schema=...)"
+            ) from error
 
     def _write_group(self) -> None:
         import pyarrow as pa
@@ -145,7 +167,10 @@ def _columns(values: Sequence[Any], names: Sequence[str] | None) -> dict[str, Se
     records = [_record_of(value, names) for value in values]
     if not any(records):
         raise ProgramError(f"{values[0]!r:.100} has no fields, of which such a file has columns")
-    return {str(name): [record.get(name) for record in records] for name in dict.fromkeys(name for record in records for name in record)}
+    return {
+        str(name): [record.get(name) for record in records]
+        for name in dict.fromkeys(name for record in records for name in record)
+    }
 
 
 def _record_of(value: Any, names: Sequence[str] | None) -> dict[Any, Any]:
@@ -163,4 +188,7 @@ def _numbered(fields: Sequence[Any]) -> list[str]:
 
 def _check_length(value: Any, fields: Sequence[Any], names: Sequence[str] | None) -> None:
     if names is not None and len(fields) > len(names):
-        raise ProgramError(f"{value!r:.100} has {len(fields)} fields, the file {len(names)} columns: {', '.join(names)}")
+        raise ProgramError(
+            f"{value!r:.100} has {len(fields)} fields, the file {len(names)} columns: "
+            f"{', '.join(names)}"
+        )

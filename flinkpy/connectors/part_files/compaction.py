@@ -1,9 +1,9 @@
 """Making few large files of many small ones, before they become visible.
 
-Parts are put together at a checkpoint, or at every n-th, and when the input ends: those of one subtask and one folder that came since the last time.
-Until then they stay hidden. The sources are kept until the joined file is committed, as an earlier checkpoint may still know them.
-A compactor works on the local disk: elsewhere the parts are fetched to it, and what it makes is sent back.
-"""
+Parts are put together at a checkpoint, or at every n-th, and when the input ends: those of one
+subtask and one folder that came since the last time. Until then they stay hidden. The sources are
+kept until the joined file is committed, as an earlier checkpoint may still know them. A compactor
+works on the local disk: elsewhere the parts are fetched to it, and what it makes is sent back."""
 
 from __future__ import annotations
 
@@ -29,22 +29,31 @@ class FileCompactStrategy:
     """
 
     size_threshold: int = -1  # bytes; -1: no bound
-    checkpoints: int = -1  # compaction after so many checkpoints, -1: after each; what is left at the end is compacted then
+    # compaction after so many checkpoints, -1: after each; what is left at the end is compacted
+    # then
+    checkpoints: int = -1
     threads: int = 1
 
     class Builder:
         """Builds the strategy."""
 
         def __init__(self) -> None:
-            self._size_threshold, self._checkpoints, self._threads = -1, -1, 1
+            self._size_threshold = -1
+            self._checkpoints = -1
+            self._threads = 1
 
-        def enable_compaction_on_checkpoint(self, num_checkpoints_before_compaction: int) -> FileCompactStrategy.Builder:
+        def enable_compaction_on_checkpoint(
+            self, num_checkpoints_before_compaction: int
+        ) -> FileCompactStrategy.Builder:
             """Files of so many checkpoints are put together, and seen then only."""
-            self._checkpoints = _positive(num_checkpoints_before_compaction, "num_checkpoints_before_compaction")
+            self._checkpoints = _positive(
+                num_checkpoints_before_compaction, "num_checkpoints_before_compaction"
+            )
             return self
 
         def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
-            """Files are put together until they have so many bytes; those of one checkpoint, unless compaction waits for several."""
+            """Files are put together until they have so many bytes; those of one checkpoint, unless
+            compaction waits for several."""
             self._size_threshold = _positive(size_threshold, "size_threshold")
             return self
 
@@ -54,9 +63,13 @@ class FileCompactStrategy:
             return self
 
         def build(self) -> FileCompactStrategy:
-            """The strategy. Raises ProgramError if neither a size nor a number of checkpoints is set."""
+            """The strategy. Raises ProgramError if neither a size nor a number of checkpoints is
+            set."""
             if self._size_threshold < 0 and self._checkpoints < 0:
-                raise ProgramError("a FileCompactStrategy needs set_size_threshold(...) or enable_compaction_on_checkpoint(...)")
+                raise ProgramError(
+                    "a FileCompactStrategy needs set_size_threshold(...) or "
+                    "enable_compaction_on_checkpoint(...)"
+                )
             return FileCompactStrategy(self._size_threshold, self._checkpoints, self._threads)
 
     @staticmethod
@@ -146,7 +159,11 @@ def _positive(number: int, what: str) -> int:
 
 
 def compacted(
-    parts: Sequence[PartFile], names: PartNames, storage: PartStorage, strategy: FileCompactStrategy, compactor: FileCompactor,
+    parts: Sequence[PartFile],
+    names: PartNames,
+    storage: PartStorage,
+    strategy: FileCompactStrategy,
+    compactor: FileCompactor,
 ) -> list[PartFile]:
     """The files that the parts were put together to."""
     folders: dict[str, list[PartFile]] = {}
@@ -155,7 +172,9 @@ def compacted(
     made = []
     for of_folder in folders.values():
         sizes = [storage.size(part.hidden) for part in of_folder]
-        for group in strategy.groups(sizes) if compactor.joins else [[at] for at in range(len(of_folder))]:
+        for group in (
+            strategy.groups(sizes) if compactor.joins else [[at] for at in range(len(of_folder))]
+        ):
             joined = names.joined([of_folder[at] for at in group])
             _compact(storage, compactor, joined)
             made.append(joined)
@@ -167,7 +186,10 @@ def _compact(storage: PartStorage, compactor: FileCompactor, joined: PartFile) -
         compactor.compact(joined.sources, joined.hidden)
         return
     with tempfile.TemporaryDirectory(prefix="flinkpy-parts-") as folder:
-        sources = [os.path.join(folder, f"{at}-{os.path.basename(path)}") for at, path in enumerate(joined.sources)]
+        sources = [
+            os.path.join(folder, f"{at}-{os.path.basename(path)}")
+            for at, path in enumerate(joined.sources)
+        ]
         for path, source in zip(joined.sources, sources):
             storage.fetch(path, source)
         made = os.path.join(folder, "made")

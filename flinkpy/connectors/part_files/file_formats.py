@@ -1,4 +1,5 @@
-"""The formats of part files: text lines, CSV, JSON lines, Parquet and Avro. Each writes rows and columns."""
+"""The formats of part files: text lines, CSV, JSON lines, Parquet and Avro. Each writes rows and
+columns."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _PARQUET_CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 
 
 def compressed_suffix(compression: str | None) -> str:
-    """What the names of files with this compression end in. Raises ProgramError for one that Arrow does not have.
+    """What the names of files with this compression end in. Raises ProgramError for one that Arrow
+    does not have.
 
     >>> compressed_suffix("gzip")
     '.gz'
@@ -39,7 +41,10 @@ def compressed_suffix(compression: str | None) -> str:
         return ""
     found = [suffix for suffix, name in SUFFIXES.items() if name == compression]
     if not found:
-        raise ProgramError(f"compression is one of {', '.join(SUFFIXES.values())}, or None; this is {compression!r:.80}")
+        raise ProgramError(
+            f"compression is one of {', '.join(SUFFIXES.values())}, or None; this is "
+            f"{compression!r:.80}"
+        )
     return found[0]
 
 
@@ -69,8 +74,12 @@ class FileFormat(BulkWriterFactory):
 class _EncodedPart(PartWriter):
     """Writes batches that a function turns into bytes, compressed if ``compression`` says so."""
 
-    def __init__(self, file: OutputFile, bytes_of: Callable[[Batch], bytes], compression: str | None = None) -> None:
-        self._file, self._bytes_of, self._compressed = file, bytes_of, compression is not None
+    def __init__(
+        self, file: OutputFile, bytes_of: Callable[[Batch], bytes], compression: str | None = None
+    ) -> None:
+        self._file = file
+        self._bytes_of = bytes_of
+        self._compressed = compression is not None
         self._out: Any = file
         if compression is not None:
             import pyarrow as pa
@@ -96,14 +105,21 @@ class _EncodedPart(PartWriter):
             self._file.close()
 
 
-def _text_part(file: OutputFile, charset: str, text_of: Callable[[Batch], str], compression: str | None) -> PartWriter:
-    encode = codecs.getincrementalencoder(charset)().encode  # writes the byte order mark of UTF-16 once
+def _text_part(
+    file: OutputFile, charset: str, text_of: Callable[[Batch], str], compression: str | None
+) -> PartWriter:
+    # writes the byte order mark of UTF-16 once
+    encode = codecs.getincrementalencoder(charset)().encode
 
     def bytes_of(batch: Batch) -> bytes:
         try:
             return encode(text_of(batch))
         except UnicodeEncodeError as error:
-            raise ProgramError(f"{error.object[error.start:error.end]!r:.40} cannot be written in {charset}; name another encoding") from error
+            raise ProgramError(
+                f"{error.object[error.start : error.end]!r:.40} cannot be written in "
+                f"{charset}; "
+                "name another encoding"
+            ) from error
 
     return _EncodedPart(file, bytes_of, compression)
 
@@ -114,12 +130,20 @@ def _has_mark(encoding: str) -> bool:
 
 
 class TextFormat(FileFormat):
-    """One line per value: ``str(value)``, or what ``encode`` returns for it. ``compression`` is one of the names of
-    Arrow's codecs, such as ``"gzip"``."""
+    """One line per value: ``str(value)``, or what ``encode`` returns for it. ``compression`` is one
+    of the names of Arrow's codecs, such as ``"gzip"``."""
 
-    def __init__(self, encode: Callable[[Any], str] = str, charset: str = "utf-8", *, compression: Compression | None = None) -> None:
+    def __init__(
+        self,
+        encode: Callable[[Any], str] = str,
+        charset: str = "utf-8",
+        *,
+        compression: Compression | None = None,
+    ) -> None:
         check_encoding(charset)
-        self._encode, self._charset, self._compression = encode, charset, compression
+        self._encode = encode
+        self._charset = charset
+        self._compression = compression
         self.suffix = ".txt" + compressed_suffix(compression)
 
     @property
@@ -128,7 +152,12 @@ class TextFormat(FileFormat):
 
     def open(self, file: OutputFile) -> PartWriter:
         encode = self._encode
-        return _text_part(file, self._charset, lambda batch: "".join([f"{encode(value)}\n" for value in rows_of(batch)]), self._compression)
+        return _text_part(
+            file,
+            self._charset,
+            lambda batch: "".join([f"{encode(value)}\n" for value in rows_of(batch)]),
+            self._compression,
+        )
 
 
 class EncodedFormat(FileFormat):
@@ -142,30 +171,53 @@ class EncodedFormat(FileFormat):
 
     def open(self, file: OutputFile) -> PartWriter:
         encode = self._encoder.encode
-        return _EncodedPart(file, lambda batch: b"".join([encode(value) for value in rows_of(batch)]))
+        return _EncodedPart(
+            file, lambda batch: b"".join([encode(value) for value in rows_of(batch)])
+        )
 
 
 class CsvFormat(FileFormat):
-    """CSV with one line per record. Tuples, lists, rows, dicts and dataclasses are written by field; any other value
-    is a single field. ``columns`` are the header line; by default it has the field names of the first record. Fields
-    of records with names go to the columns of those names, other fields to columns by position.
+    """CSV with one line per record. Tuples, lists, rows, dicts and dataclasses are written by
+    field; any other value is a single field. ``columns`` are the header line; by default it has the
+    field names of the first record. Fields of records with names go to the columns of those names,
+    other fields to columns by position.
 
-    None is written as ``null_value`` without quotes. The same text as a value, and empty text, is quoted, so that
-    readers can tell them apart. ``quoting_style`` is ``"needed"`` or ``"all_valid"``, which quotes everything but
-    None. Bytes are written as Base64, nested values as JSON. ``compression`` is one of the names of Arrow's codecs,
-    such as ``"gzip"``. Raises ProgramError for invalid arguments.
-    """
+    None is written as ``null_value`` without quotes. The same text as a value, and empty text, is
+    quoted, so that readers can tell them apart. ``quoting_style`` is ``"needed"`` or
+    ``"all_valid"``, which quotes everything but None. Bytes are written as Base64, nested values as
+    JSON. ``compression`` is one of the names of Arrow's codecs, such as ``"gzip"``. Raises
+    ProgramError for invalid arguments."""
 
-    def __init__(self, columns: Sequence[str] | None = None, delimiter: str = ",", header: bool = True, *, null_value: str = "",
-                 encoding: str = "utf-8", quoting_style: Literal["needed", "all_valid"] = "needed", compression: Compression | None = None) -> None:
+    def __init__(
+        self,
+        columns: Sequence[str] | None = None,
+        delimiter: str = ",",
+        header: bool = True,
+        *,
+        null_value: str = "",
+        encoding: str = "utf-8",
+        quoting_style: Literal["needed", "all_valid"] = "needed",
+        compression: Compression | None = None,
+    ) -> None:
         if not isinstance(delimiter, str) or len(delimiter) != 1:
             raise ProgramError(f"CsvFormat: delimiter is one character, this is {delimiter!r:.80}")
-        if not isinstance(null_value, str) or any(letter in null_value for letter in ('"', "\n", "\r", delimiter)):
-            raise ProgramError(f"CsvFormat: null_value is text without quotes, line ends and delimiters, this is {null_value!r:.80}")
+        if not isinstance(null_value, str) or any(
+            letter in null_value for letter in ('"', "\n", "\r", delimiter)
+        ):
+            raise ProgramError(
+                "CsvFormat: null_value is text without quotes, line ends and delimiters, "
+                f"this is {null_value!r:.80}"
+            )
         if quoting_style not in ("needed", "all_valid"):
-            raise ProgramError(f'CsvFormat: quoting_style is "needed" or "all_valid", this is {quoting_style!r:.80}')
+            raise ProgramError(
+                'CsvFormat: quoting_style is "needed" or "all_valid", this is '
+                f"{quoting_style!r:.80}"
+            )
         check_encoding(encoding)
-        self._columns, self._header, self._encoding, self._compression = columns, header, encoding, compression
+        self._columns = columns
+        self._header = header
+        self._encoding = encoding
+        self._compression = compression
         if isinstance(columns, str):
             raise ProgramError(f"CsvFormat: columns are a list of names, this is {columns!r:.80}")
         if not isinstance(header, bool):
@@ -237,7 +289,10 @@ class _Fields:
         if not isinstance(record, dict) or names is None or list(record) == names:
             fields = fields_of(record)
             if names is not None and len(fields) != len(names):
-                raise ProgramError(f"{value!r:.100} has {len(fields)} fields, and the file's header {len(names)}: {', '.join(map(str, names))}")
+                raise ProgramError(
+                    f"{value!r:.100} has {len(fields)} fields, and the file's header "
+                    f"{len(names)}: {', '.join(map(str, names))}"
+                )
             return fields
         if record.keys() <= set(names) or (self._given and record.keys() >= set(names)):
             return [record.get(name) for name in names]
@@ -245,18 +300,23 @@ class _Fields:
             return list(record.values())
         more = ", ".join(repr(name) for name in record if name not in names)
         if self._given:
-            raise ProgramError(f"a record has fields that are not among the columns of CsvFormat(columns={names!r:.100}): {more}")
-        raise ProgramError(f"a record has fields that the file's first record has not: {more}; name all of them with CsvFormat(columns=[...])")
+            raise ProgramError(
+                "a record has fields that are not among the columns of "
+                f"CsvFormat(columns={names!r:.100}): {more}"
+            )
+        raise ProgramError(
+            f"a record has fields that the file's first record has not: {more}; name all of "
+            "them with CsvFormat(columns=[...])"
+        )
 
 
 class JsonLinesFormat(FileFormat):
     """One JSON value per line; dataclasses, rows and the rows of column batches become objects.
 
-    Values that JSON does not have are written as Flink and Spark do: bytes as Base64; NaN and infinities as
-    ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; dates, times and decimals as text. numpy's numbers become numbers.
-    Sets, and objects without a text form, raise ProgramError. ``compression`` is one of the names of Arrow's codecs,
-    such as ``"gzip"``.
-    """
+    Values that JSON does not have are written as Flink and Spark do: bytes as Base64; NaN and
+    infinities as ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; dates, times and decimals as text.
+    numpy's numbers become numbers. Sets, and objects without a text form, raise ProgramError.
+    ``compression`` is one of the names of Arrow's codecs, such as ``"gzip"``."""
 
     def __init__(self, *, compression: Compression | None = None) -> None:
         self._compression = compression
@@ -271,7 +331,9 @@ class JsonLinesFormat(FileFormat):
         return form
 
     def open(self, file: OutputFile) -> PartWriter:
-        return _text_part(file, "utf-8", lambda batch: _json_lines(batch, self._tuple_names), self._compression)
+        return _text_part(
+            file, "utf-8", lambda batch: _json_lines(batch, self._tuple_names), self._compression
+        )
 
 
 def _json_lines(batch: Batch, tuple_names: list[str] | None) -> str:
@@ -284,19 +346,21 @@ def _json_lines(batch: Batch, tuple_names: list[str] | None) -> str:
             pass  # the rows tell which field cannot be written
     values = rows_of(batch)
     if tuple_names is not None:
-        values = [dict(zip(tuple_names, value)) if type(value) is tuple else value for value in values]
+        values = [
+            dict(zip(tuple_names, value)) if type(value) is tuple else value for value in values
+        ]
     return "".join([json_text(value) + "\n" for value in values])
 
 
 class ParquetFormat(FileFormat):
-    """Parquet. Column batches have a schema. Rows must be dicts, dataclasses or tuples; their columns come from
-    ``schema``, from the stream's declared type, or from what the first 131,072 rows show (tuples get columns f0, f1
-    …). With ``schema``, columns are selected by name and cast.
+    """Parquet. Column batches have a schema. Rows must be dicts, dataclasses or tuples; their
+    columns come from ``schema``, from the stream's declared type, or from what the first 131,072
+    rows show (tuples get columns f0, f1 …). With ``schema``, columns are selected by name and cast.
 
-    No value is changed: integers mixed with fractions become a column of floats, and a value that does not fit its
-    column fails the job. Nested rows become structs with the fields of all records. Nested dicts become maps, as in
-    PyFlink and Spark, or structs if their values have no common type.
-    """
+    No value is changed: integers mixed with fractions become a column of floats, and a value that
+    does not fit its column fails the job. Nested rows become structs with the fields of all
+    records. Nested dicts become maps, as in PyFlink and Spark, or structs if their values have no
+    common type."""
 
     suffix = ".parquet"
 
@@ -304,9 +368,15 @@ class ParquetFormat(FileFormat):
         import pyarrow as pa
 
         if schema is not None and not isinstance(schema, pa.Schema):
-            raise ProgramError(f'ParquetFormat: schema is a pyarrow schema, such as pa.schema([("n", pa.int64())]); this is {schema!r:.80}')
+            raise ProgramError(
+                'ParquetFormat: schema is a pyarrow schema, such as pa.schema([("n", '
+                f"pa.int64())]); this is {schema!r:.80}"
+            )
         if compression is not None and str(compression).lower() not in _PARQUET_CODECS:
-            raise ProgramError(f"ParquetFormat: compression is one of {', '.join(_PARQUET_CODECS)}; this is {compression!r:.80}")
+            raise ProgramError(
+                f"ParquetFormat: compression is one of {', '.join(_PARQUET_CODECS)}; this is "
+                f"{compression!r:.80}"
+            )
         self._schema, self._compression = schema, compression
 
     @property
@@ -318,25 +388,36 @@ class ParquetFormat(FileFormat):
         return self if schema is self._schema else ParquetFormat(schema, self._compression)
 
     def without_columns(self, names: Collection[str]) -> FileFormat:
-        return self if self._schema is None else ParquetFormat(_schema_without(self._schema, names), self._compression)
+        return (
+            self
+            if self._schema is None
+            else ParquetFormat(_schema_without(self._schema, names), self._compression)
+        )
 
     def open(self, file: OutputFile) -> PartWriter:
         return ParquetPart(file, self._schema, self._compression)
 
 
 class AvroFormat(FileFormat):
-    """Avro container files. Their columns come from ``schema`` or from the records, as those of Parquet files do; all may
-    be null that are not declared otherwise. ``codec`` compresses: ``"null"``, ``"deflate"``, ``"bzip2"``, ``"snappy"``,
-    ``"zstandard"`` (the last two need packages of their own). Needs the extra ``flinkpy[avro]``.
+    """Avro container files. Their columns come from ``schema`` or from the records, as those of
+    Parquet files do; all may be null that are not declared otherwise. ``codec`` compresses:
+    ``"null"``, ``"deflate"``, ``"bzip2"``, ``"snappy"``, ``"zstandard"`` (the last two need
+    packages of their own). Needs the extra ``flinkpy[avro]``.
 
     >>> FileSink("out", AvroFormat(codec="null"))  # doctest: +SKIP
     """
 
     suffix = ".avro"
 
-    def __init__(self, schema: pa.Schema | None = None, codec: Literal["null", "deflate", "bzip2", "snappy", "zstandard"] = "deflate") -> None:
+    def __init__(
+        self,
+        schema: pa.Schema | None = None,
+        codec: Literal["null", "deflate", "bzip2", "snappy", "zstandard"] = "deflate",
+    ) -> None:
         if codec not in ("null", "deflate", "bzip2", "snappy", "zstandard"):
-            raise ProgramError(f"codec is one of null, deflate, bzip2, snappy, zstandard; this is {codec!r:.80}")
+            raise ProgramError(
+                f"codec is one of null, deflate, bzip2, snappy, zstandard; this is {codec!r:.80}"
+            )
         from flinkpy.connectors.part_files.avro.avro_types import avro_schema
         from flinkpy.formats.avro.avro_schema import require_fastavro
 
@@ -357,7 +438,11 @@ class AvroFormat(FileFormat):
         return self if schema is self._schema else AvroFormat(schema, self._codec)
 
     def without_columns(self, names: Collection[str]) -> FileFormat:
-        return self if self._schema is None else AvroFormat(_schema_without(self._schema, names), self._codec)
+        return (
+            self
+            if self._schema is None
+            else AvroFormat(_schema_without(self._schema, names), self._codec)
+        )
 
     def open(self, file: OutputFile) -> PartWriter:
         from flinkpy.connectors.part_files.avro.avro_part import AvroPart
@@ -371,8 +456,11 @@ def _schema_without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in names], schema.metadata)
 
 
-def _declared_schema(given: pa.Schema | None, type_info: TypeInformation | None) -> pa.Schema | None:
-    """The schema that was given, or that of the stream's declared type, or None: the values show it."""
+def _declared_schema(
+    given: pa.Schema | None, type_info: TypeInformation | None
+) -> pa.Schema | None:
+    """The schema that was given, or that of the stream's declared type, or None: the values show
+    it."""
     row_type = _row_type(type_info)
     if given is not None or row_type is None:
         return given
@@ -385,5 +473,12 @@ def _declared_schema(given: pa.Schema | None, type_info: TypeInformation | None)
 
 
 def _row_type(type_info: TypeInformation | None) -> RowTypeInfo | None:
-    """The declared type as that of a row: the fields of a tuple are f0, f1 and so on. None for values without fields."""
-    return RowTypeInfo(type_info.field_types) if isinstance(type_info, TupleTypeInfo) else type_info if isinstance(type_info, RowTypeInfo) else None
+    """The declared type as that of a row: the fields of a tuple are f0, f1 and so on. None for
+    values without fields."""
+    return (
+        RowTypeInfo(type_info.field_types)
+        if isinstance(type_info, TupleTypeInfo)
+        else type_info
+        if isinstance(type_info, RowTypeInfo)
+        else None
+    )

@@ -1,5 +1,6 @@
-"""Part files, one series per subtask and bucket. A part is written under a hidden name and gets its own when the checkpoint that has it is complete,
-or when the stream has ended well. So a reader of the directory never sees half a file, nor a record of a lost attempt."""
+"""Part files, one series per subtask and bucket. A part is written under a hidden name and gets its
+own when the checkpoint that has it is complete, or when the stream has ended well. So a reader of
+the directory never sees half a file, nor a record of a lost attempt."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.connectors.files.paths import SUFFIXES
 from flinkpy.connectors.part_files.buckets import BucketAssigner, ByColumns
 from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
-from flinkpy.connectors.part_files.file_formats import AvroFormat, CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, TextFormat
+from flinkpy.connectors.part_files.file_formats import (
+    AvroFormat,
+    CsvFormat,
+    FileFormat,
+    JsonLinesFormat,
+    ParquetFormat,
+    TextFormat,
+)
 from flinkpy.connectors.part_files.file_writer import FileWriter, FileWriterState
 from flinkpy.connectors.part_files.part_commits import PartCommitter
 from flinkpy.connectors.part_files.part_names import PartNames
@@ -25,31 +33,48 @@ from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 
-_FORMATS: dict[str, type[FileFormat]] = {"text": TextFormat, "csv": CsvFormat, "json": JsonLinesFormat, "parquet": ParquetFormat,
-                                         "avro": AvroFormat}
+_FORMATS: dict[str, type[FileFormat]] = {
+    "text": TextFormat,
+    "csv": CsvFormat,
+    "json": JsonLinesFormat,
+    "parquet": ParquetFormat,
+    "avro": AvroFormat,
+}
 CHECK_INTERVAL_MS = 60_000
 
 
 class FileSink(Sink):
-    """Writes into the directory ``path``: ``part-<job>-<sink>-<subtask>.txt``, so that neither runs nor several sinks of a job overwrite each
-    other. Further parts, where ``rolling`` says so, end in ``-1``, ``-2`` and so on.
+    """Writes into the directory ``path``: ``part-<job>-<sink>-<subtask>.txt``, so that neither runs
+    nor several sinks of a job overwrite each other. Further parts, where ``rolling`` says so, end
+    in ``-1``, ``-2`` and so on.
 
     ``format`` is ``"text"``, ``"csv"``, ``"json"`` (lines), ``"parquet"``, ``"avro"``, or a
-    FileFormat with options of its own. ``buckets`` says which folder a record goes to; ``partition_by`` names columns: there is a folder for
-    each of their values, such as ``city=Oslo``. Subtasks that got no record write no file. ``path`` may be a URL of an object store, such as ``s3://bucket/folder``.
+    FileFormat with options of its own. ``buckets`` says which folder a record goes to;
+    ``partition_by`` names columns: there is a folder for each of their values, such as
+    ``city=Oslo``. Subtasks that got no record write no file. ``path`` may be a URL of an object
+    store, such as ``s3://bucket/folder``.
 
-    With checkpoints each record is seen exactly once. Every checkpoint ends the parts that are open, whatever ``rolling`` says.
-    Its parts are seen when it is complete. Names of a job that was restored have a random piece, so nothing that was seen is ever
-    overwritten. Without checkpoints files are seen when a subtask has ended well. A failed job leaves hidden files behind, which
+    With checkpoints each record is seen exactly once. Every checkpoint ends the parts that are
+    open, whatever ``rolling`` says. Its parts are seen when it is complete. Names of a job that was
+    restored have a random piece, so nothing that was seen is ever overwritten. Without checkpoints
+    files are seen when a subtask has ended well. A failed job leaves hidden files behind, which
     readers pass over.
 
     >>> stream.sink_to(FileSink("out", format=CsvFormat(columns=["word", "count"])))  # doctest: +SKIP
     """
 
     def __init__(
-        self, path: str | Path, format: str | FileFormat = "text", prefix: str = "part", suffix: str | None = None, *,
-        buckets: BucketAssigner | None = None, rolling: RollingPolicy = NEVER_BEFORE_THE_END, check_interval_ms: int = CHECK_INTERVAL_MS,
-        compact: tuple[FileCompactStrategy, FileCompactor] | None = None, partition_by: Sequence[str] | None = None,
+        self,
+        path: str | Path,
+        format: str | FileFormat = "text",
+        prefix: str = "part",
+        suffix: str | None = None,
+        *,
+        buckets: BucketAssigner | None = None,
+        rolling: RollingPolicy = NEVER_BEFORE_THE_END,
+        check_interval_ms: int = CHECK_INTERVAL_MS,
+        compact: tuple[FileCompactStrategy, FileCompactor] | None = None,
+        partition_by: Sequence[str] | None = None,
     ) -> None:
         if isinstance(format, str) and format not in _FORMATS:
             raise ProgramError(f"unknown file format {format!r}; there are {', '.join(_FORMATS)}")
@@ -57,14 +82,27 @@ class FileSink(Sink):
             raise ProgramError(f"a file sink's directory is text or a Path, this is {path!r:.80}")
         self._store, self._path = split_location(str(path))
         if not self._store and os.path.isfile(self._path):
-            raise ProgramError(f"{path} is a file; a file sink writes several parts and takes a directory")
+            raise ProgramError(
+                f"{path} is a file; a file sink writes several parts and takes a directory"
+            )
         self._format = _FORMATS[format]() if isinstance(format, str) else format
         if compact is not None and compact[1].concatenates and not self._format.can_be_concatenated:
-            raise ProgramError(f"{type(self._format).__name__}: files of it cannot be joined by concatenation; derive from FileCompactor to read "
-                               "them and write one, or do without enable_compact() (CSV without header lines and text can be joined, if "
-                               "their encoding has no byte order mark)")
-        if compact is not None and compact[1].delimiter and self._format.suffix.endswith(tuple(SUFFIXES)):
-            raise ProgramError(f"a delimiter between compressed files ({self._format.suffix}) would damage them; leave it out")
+            raise ProgramError(
+                f"{type(self._format).__name__}: files of it cannot be joined by "
+                "concatenation; derive from FileCompactor to read "
+                "them and write one, or do without enable_compact() (CSV "
+                "without header lines and text can be joined, if "
+                "their encoding has no byte order mark)"
+            )
+        if (
+            compact is not None
+            and compact[1].delimiter
+            and self._format.suffix.endswith(tuple(SUFFIXES))
+        ):
+            raise ProgramError(
+                f"a delimiter between compressed files ({self._format.suffix}) would damage "
+                "them; leave it out"
+            )
         self._prefix = prefix
         self._suffix = self._format.suffix if suffix is None else suffix
         if partition_by is not None:
@@ -73,10 +111,18 @@ class FileSink(Sink):
             buckets = ByColumns(partition_by)
         self._buckets = BucketAssigner.base_path_bucket_assigner() if buckets is None else buckets
         if not isinstance(self._buckets, BucketAssigner):
-            raise ProgramError(f"buckets= takes a BucketAssigner, such as BucketAssigner.by_columns(...); this is {buckets!r:.80}")
+            raise ProgramError(
+                "buckets= takes a BucketAssigner, such as BucketAssigner.by_columns(...); "
+                f"this is {buckets!r:.80}"
+            )
         if not isinstance(rolling, RollingPolicy):
-            raise ProgramError(f"rolling= takes a RollingPolicy, such as RollingPolicy.on_checkpoint_rolling_policy(); this is {rolling!r:.80}")
-        self._rolling, self._check_interval_ms, self._compact = rolling, check_interval_ms, compact
+            raise ProgramError(
+                "rolling= takes a RollingPolicy, such as "
+                f"RollingPolicy.on_checkpoint_rolling_policy(); this is {rolling!r:.80}"
+            )
+        self._rolling = rolling
+        self._check_interval_ms = check_interval_ms
+        self._compact = compact
         self._format = self._format.without_columns(self._buckets.names_in_folders)
 
     def of_type(self, type_info: TypeInformation | None) -> FileSink:
@@ -103,7 +149,9 @@ class FileSink(Sink):
         return self._writer_of(context, names, state)
 
     def create_committer(self, context: OperatorContext) -> Committer:
-        return PartCommitter(self._storage, self._path if takes_checkpoints(context.configuration) else None)
+        return PartCommitter(
+            self._storage, self._path if takes_checkpoints(context.configuration) else None
+        )
 
     @property
     def _storage(self) -> PartStorage:
@@ -113,15 +161,35 @@ class FileSink(Sink):
         try:
             self._storage.make_folder(self._path)
         except OSError as error:
-            if is_lasting(error) and context.task.attempt_id.attempt == 0:  # else the disk may be at fault
+            # else the disk may be at fault
+            if is_lasting(error) and context.task.attempt_id.attempt == 0:
                 reason = error.strerror or error
-                raise ProgramError(f"the file sink cannot write to {self._path}: {reason}") from error
+                raise ProgramError(
+                    f"the file sink cannot write to {self._path}: {reason}"
+                ) from error
             raise
-        return PartNames.of_task(self._path, self._prefix, self._suffix, context.task, context.operator_id, restored)
+        return PartNames.of_task(
+            self._path, self._prefix, self._suffix, context.task, context.operator_id, restored
+        )
 
-    def _writer_of(self, context: OperatorContext, names: PartNames, state: FileWriterState | None = None) -> FileWriter:
-        return FileWriter(self._format, self._storage, self._buckets, self._rolling, self._compact, names, context.timers, self._check_interval_ms,
-                          synced=takes_checkpoints(context.configuration), state=state)
+    def _writer_of(
+        self, context: OperatorContext, names: PartNames, state: FileWriterState | None = None
+    ) -> FileWriter:
+        return FileWriter(
+            self._format,
+            self._storage,
+            self._buckets,
+            self._rolling,
+            self._compact,
+            names,
+            context.timers,
+            self._check_interval_ms,
+            synced=takes_checkpoints(context.configuration),
+            state=state,
+        )
 
     def __repr__(self) -> str:
-        return f"FileSink({shown(self._store) if self._store else ''}{self._path}, {type(self._format).__name__})"
+        return (
+            f"FileSink({shown(self._store) if self._store else ''}{self._path}, "
+            f"{type(self._format).__name__})"
+        )

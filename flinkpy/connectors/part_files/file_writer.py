@@ -1,4 +1,5 @@
-"""The part files of one subtask: records go to the open part of their bucket, parts end and wait for their commit."""
+"""The part files of one subtask: records go to the open part of their bucket, parts end and wait
+for their commit."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from flinkpy.operators.sinks.sink_port import SinkWriter
 
 @dataclass(frozen=True)
 class FileWriterState:
-    """Which checkpoint this is, and the parts that wait to be put together, for how many checkpoints by now."""
+    """Which checkpoint this is, and the parts that wait to be put together, for how many
+    checkpoints by now."""
 
     checkpoint_id: int
     waiting: tuple[PartFile, ...] = ()
@@ -33,12 +35,14 @@ class FileWriterState:
         return FileWriterState(
             checkpoint_id=max(state.checkpoint_id for state in states),
             waiting=tuple(part for state in states for part in state.waiting),
-            waited=max(state.waited for state in states))
+            waited=max(state.waited for state in states),
+        )
 
 
 @dataclass
 class _Bucket:
-    """The parts of one folder since the last checkpoint: the one being written, and those that are whole."""
+    """The parts of one folder since the last checkpoint: the one being written, and those that are
+    whole."""
 
     number: int
     part: PartWriter | None = None
@@ -55,18 +59,35 @@ class _Bucket:
 
 
 class FileWriter(SinkWriter):
-    """The parts of one subtask, each begun with its first record. ``synced``: they are on disk before a checkpoint is."""
+    """The parts of one subtask, each begun with its first record. ``synced``: they are on disk
+    before a checkpoint is."""
 
     def __init__(
-        self, form: FileFormat, storage: PartStorage, assigner: BucketAssigner, rolling: RollingPolicy,
-        compact: tuple[FileCompactStrategy, FileCompactor] | None, names: PartNames, timers: ProcessingTimeService,
-        check_interval_ms: int, *, synced: bool, state: FileWriterState | None = None,
+        self,
+        form: FileFormat,
+        storage: PartStorage,
+        assigner: BucketAssigner,
+        rolling: RollingPolicy,
+        compact: tuple[FileCompactStrategy, FileCompactor] | None,
+        names: PartNames,
+        timers: ProcessingTimeService,
+        check_interval_ms: int,
+        *,
+        synced: bool,
+        state: FileWriterState | None = None,
     ) -> None:
-        self._format, self._storage, self._assigner, self._rolling, self._compact = form, storage, assigner, rolling, compact
+        self._format = form
+        self._storage = storage
+        self._assigner = assigner
+        self._rolling = rolling
+        self._compact = compact
         self._names = names
-        self._timers, self._interval_s, self._synced = timers, check_interval_ms / 1000, synced
+        self._timers = timers
+        self._interval_s = check_interval_ms / 1000
+        self._synced = synced
         self._buckets: dict[str, _Bucket] = {}
-        self._first_number = 0  # of a bucket's parts behind a checkpoint: no earlier part of any bucket has it
+        # of a bucket's parts behind a checkpoint: no earlier part of any bucket has it
+        self._first_number = 0
         self._timer: TimerHandle | None = None
         self._waiting = [] if state is None else list(state.waiting)
         self._waited = 0 if state is None else state.waited
@@ -85,7 +106,8 @@ class FileWriter(SinkWriter):
             bucket = self._buckets[name] = _Bucket(self._first_number)
         if bucket.part is None:
             bucket.names = self._names.part(name, bucket.number)
-            bucket.part, bucket.opened_ms = self._format.open(self._storage.create(bucket.names.hidden)), now
+            bucket.part = self._format.open(self._storage.create(bucket.names.hidden))
+            bucket.opened_ms = now
             bucket.number += 1
         bucket.part.write(batch)
         bucket.written_ms = now
@@ -97,7 +119,9 @@ class FileWriter(SinkWriter):
         if bucket.part is None:
             return
         size, largest = bucket.part.size, self._storage.largest_part
-        if (largest is not None and size >= largest) or self._rolling.should_roll(OpenPart(size, bucket.opened_ms, bucket.written_ms), now):
+        if (largest is not None and size >= largest) or self._rolling.should_roll(
+            OpenPart(size, bucket.opened_ms, bucket.written_ms), now
+        ):
             bucket.end_part()
 
     def _check(self) -> None:
@@ -115,7 +139,8 @@ class FileWriter(SinkWriter):
         self._ended = True
 
     def prepare_commit(self) -> Sequence[PartFile]:
-        """The parts since the last time, whole; or what they and those that waited were put together to."""
+        """The parts since the last time, whole; or what they and those that waited were put
+        together to."""
         parts: list[PartFile] = []
         for bucket in self._buckets.values():
             bucket.end_part()

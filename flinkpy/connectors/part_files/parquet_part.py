@@ -25,10 +25,15 @@ class ParquetPart(ColumnsPart):
 
         try:
             if self._writer is None:
-                self._writer = pq.ParquetWriter(self._file, self._schema, compression=self._compression)
+                self._writer = pq.ParquetWriter(
+                    self._file, self._schema, compression=self._compression
+                )
             self._writer.write_table(table)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise ProgramError(f"Parquet has no columns of this schema ({self._schema.to_string(truncate_metadata=True)}): {error}") from error
+            raise ProgramError(
+                "Parquet has no columns of this schema "
+                f"({self._schema.to_string(truncate_metadata=True)}): {error}"
+            ) from error
 
     def _end(self) -> None:
         if self._writer is not None:

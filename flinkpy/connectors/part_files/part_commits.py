@@ -13,16 +13,21 @@ _LOG = engine_logger(__name__)
 
 
 class PartCommitter(Committer):
-    """Renames. A file that has its own name already was committed before. ``synced_below``: the sink's folder, if names must outlive a crash of the
-    machine."""
+    """Renames. A file that has its own name already was committed before. ``synced_below``: the
+    sink's folder, if names must outlive a crash of the machine."""
 
     def __init__(self, storage: PartStorage, synced_below: str | None = None) -> None:
         self._storage, self._synced_below = storage, synced_below
 
     def commit(self, committables: Sequence[PartFile]) -> None:
         for part in committables:
-            if not self._storage.publish(part.hidden, part.final):  # committed, and taken away since? No reason to fail for ever
-                _LOG.warning("neither %s nor %s is there: the part was moved or removed", part.final, part.hidden)
+            # committed, and taken away since? No reason to fail for ever
+            if not self._storage.publish(part.hidden, part.final):
+                _LOG.warning(
+                    "neither %s nor %s is there: the part was moved or removed",
+                    part.final,
+                    part.hidden,
+                )
             for source in part.sources:
                 self._storage.remove(source)
         if self._synced_below is not None:

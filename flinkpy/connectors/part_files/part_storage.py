@@ -1,8 +1,8 @@
 """Where part files are: on a disk, or in a file system that Arrow knows.
 
-A disk and HDFS rename a file in one step. An object store has no rename: it copies the object and then removes the
-first one. So there, a part is seen when its copy is whole. If that is cut off in between, doing it again gives the same.
-"""
+A disk and HDFS rename a file in one step. An object store has no rename: it copies the object and
+then removes the first one. So there, a part is seen when its copy is whole. If that is cut off in
+between, doing it again gives the same."""
 
 from __future__ import annotations
 
@@ -16,15 +16,25 @@ from functools import lru_cache
 from flinkpy.connectors.files.paths import local_path
 from flinkpy.connectors.part_files.part_writer import OutputFile
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import StoreError, file_system, is_object_store, is_without_answer, shown, split_url, told
+from flinkpy.core.file_systems import (
+    StoreError,
+    file_system,
+    is_object_store,
+    is_without_answer,
+    shown,
+    split_url,
+    told,
+)
 
-_LARGEST_COPY = 4 << 30  # S3 copies objects of up to 5 GB in one request; a part may exceed this by its last batch
+# S3 copies objects of up to 5 GB in one request; a part may exceed this by its last batch
+_LARGEST_COPY = 4 << 30
 
 
 class PartStorage(ABC):
     """A file system, as a file sink uses it. Paths are those within it."""
 
-    largest_part: int | None = None  # bytes after which a part ends, whatever the rolling policy says
+    # bytes after which a part ends, whatever the rolling policy says
+    largest_part: int | None = None
 
     @abstractmethod
     def name_of(self, path: str) -> str:
@@ -39,7 +49,8 @@ class PartStorage(ABC):
 
     @abstractmethod
     def publish(self, hidden: str, final: str) -> bool:
-        """Gives a whole file its own name. If that was done before, it does nothing; False if there is neither of the two."""
+        """Gives a whole file its own name. If that was done before, it does nothing; False if there
+        is neither of the two."""
 
     @abstractmethod
     def size(self, path: str) -> int: ...
@@ -56,7 +67,8 @@ class PartStorage(ABC):
         """Waits until the closed file will outlive a crash of the machine."""
 
     def sync_names(self, paths: Iterable[str], top: str) -> None:
-        """Waits until the names of these files, and of the folders from ``top`` down to them, will."""
+        """Waits until the names of these files, and of the folders from ``top`` down to them,
+        will."""
 
     def fetch(self, path: str, target: str) -> None:
         """Copies the file to the local disk."""
@@ -114,7 +126,8 @@ class Disk(PartStorage):
                 folders.add(folder)
                 folder = os.path.dirname(folder)
         for folder in folders:
-            with suppress(FileNotFoundError, PermissionError):  # taken away since, or above what this user may read
+            # taken away since, or above what this user may read
+            with suppress(FileNotFoundError, PermissionError):
                 self.sync(folder)
 
 
@@ -135,7 +148,8 @@ class ArrowStorage(PartStorage):
 
     @contextmanager
     def _telling(self, what: str, path: str) -> Iterator[None]:
-        """Around calls of Arrow. Raises StoreError with the path, and for a server that does not answer with its place."""
+        """Around calls of Arrow. Raises StoreError with the path, and for a server that does not
+        answer with its place."""
         try:
             yield
         except FileNotFoundError:
@@ -178,15 +192,23 @@ class ArrowStorage(PartStorage):
         from pyarrow import fs
 
         with self._telling("cannot look at", folder):
-            found = self._system.get_file_info(fs.FileSelector(self._root + folder, recursive=True, allow_not_found=True))
-        return (info.path[len(self._root):] for info in found if info.is_file)
+            found = self._system.get_file_info(
+                fs.FileSelector(self._root + folder, recursive=True, allow_not_found=True)
+            )
+        return (info.path[len(self._root) :] for info in found if info.is_file)
 
     def fetch(self, path: str, target: str) -> None:
-        with self._system.open_input_stream(self._root + path) as source, open(target, "wb") as file:
+        with (
+            self._system.open_input_stream(self._root + path) as source,
+            open(target, "wb") as file,
+        ):
             shutil.copyfileobj(source, file, 1 << 20)
 
     def store(self, source: str, path: str) -> None:
-        with open(source, "rb") as file, self._system.open_output_stream(self._root + path) as target:
+        with (
+            open(source, "rb") as file,
+            self._system.open_output_stream(self._root + path) as target,
+        ):
             shutil.copyfileobj(file, target, 1 << 20)
 
 

@@ -10,8 +10,8 @@ from flinkpy.core.errors import ProgramError
 
 @dataclass
 class OpenPart:
-    """What a policy knows about the part that is being written: its size in bytes, when it was opened, and when it
-    was last written to, both in milliseconds of processing time."""
+    """What a policy knows about the part that is being written: its size in bytes, when it was
+    opened, and when it was last written to, both in milliseconds of processing time."""
 
     size: int
     opened_ms: int
@@ -19,7 +19,8 @@ class OpenPart:
 
 
 class RollingPolicy(ABC):
-    """Decides when a part ends. It is asked after each batch, and at the sink's check interval while no record comes.
+    """Decides when a part ends. It is asked after each batch, and at the sink's check interval
+    while no record comes.
 
     >>> RollingPolicy.default_rolling_policy(part_size=1000).should_roll(OpenPart(1000, 0, 0), now_ms=1)
     True
@@ -30,10 +31,13 @@ class RollingPolicy(ABC):
         """Whether to end the part now."""
 
     @staticmethod
-    def default_rolling_policy(part_size: int = 128 << 20, rollover_interval: int = 60_000,
-                               inactivity_interval: int = 60_000) -> DefaultRollingPolicy:
-        """Ends a part by its size in bytes, by its age, or by the time since it was last written to; both times in
-        milliseconds."""
+    def default_rolling_policy(
+        part_size: int = 128 << 20,
+        rollover_interval: int = 60_000,
+        inactivity_interval: int = 60_000,
+    ) -> DefaultRollingPolicy:
+        """Ends a part by its size in bytes, by its age, or by the time since it was last written
+        to; both times in milliseconds."""
         return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod
@@ -56,17 +60,28 @@ class DefaultRollingPolicy(RollingPolicy):
 
     def __post_init__(self) -> None:
         for name in ("part_size", "rollover_interval", "inactivity_interval"):
-            if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ProgramError(f"a rolling policy's {name} is a whole number from 1 on, this is {getattr(self, name)!r}")
+            if (
+                isinstance(getattr(self, name), bool)
+                or not isinstance(getattr(self, name), int)
+                or getattr(self, name) < 1
+            ):
+                raise ProgramError(
+                    f"a rolling policy's {name} is a whole number from 1 on, this is "
+                    f"{getattr(self, name)!r}"
+                )
 
     def should_roll(self, part: OpenPart, now_ms: int) -> bool:
-        return (part.size >= self.part_size or now_ms - part.opened_ms >= self.rollover_interval
-                or now_ms - part.written_ms >= self.inactivity_interval)
+        return (
+            part.size >= self.part_size
+            or now_ms - part.opened_ms >= self.rollover_interval
+            or now_ms - part.written_ms >= self.inactivity_interval
+        )
 
 
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
-    """Has a part hold the records between two checkpoints; without checkpoints there is only one part.
+    """Has a part hold the records between two checkpoints; without checkpoints there is only one
+    part.
 
     >>> OnCheckpointRollingPolicy().should_roll(OpenPart(1 << 40, 0, 0), now_ms=1)
     False

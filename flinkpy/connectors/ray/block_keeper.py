@@ -1,10 +1,11 @@
-"""The keeper of blocks in Ray's object store: an actor of each program, with a set of references for each hand-over.
+"""The keeper of blocks in Ray's object store: an actor of each program, with a set of references
+for each hand-over.
 
-Readers request blocks from it by number, so that Ray counts who borrows each. The keeper owns the blocks that sinks
-write, so they outlive the workers that made them. Blocks may also be made by calls of a ``Recipe`` (for Spark's
-partitions). The program reports where blocks are available; the keeper then makes the calls, tells jobs of each block
-that has arrived, and calls again for a block that is lost.
-"""
+Readers request blocks from it by number, so that Ray counts who borrows each. The keeper owns the
+blocks that sinks write, so they outlive the workers that made them. Blocks may also be made by
+calls of a ``Recipe`` (for Spark's partitions). The program reports where blocks are available; the
+keeper then makes the calls, tells jobs of each block that has arrived, and calls again for a block
+that is lost."""
 
 from __future__ import annotations
 
@@ -18,12 +19,13 @@ import ray
 from flinkpy.connectors.ray.written_blocks import BlockRange, WrittenBlocks
 
 TAKE_BLOCK = "take_block"
-"""The name of a worker's handler (``RayRpcService.add_handler``) that returns a written block for its token."""
+"""The name of a worker's handler (``RayRpcService.add_handler``) that returns a written block for
+its token."""
 
 
 class Recipe(Protocol):
-    """Makes blocks: a call returns a reference to the block of that number, which is available at that place. Can be
-    pickled."""
+    """Makes blocks: a call returns a reference to the block of that number, which is available at
+    that place. Can be pickled."""
 
     @property
     def count(self) -> int: ...
@@ -38,14 +40,16 @@ class Recipe(Protocol):
 
 @dataclass(frozen=True)
 class BlockUpdates:
-    """Blocks that have arrived, with the hosts each lies on; ``failure`` says why the others will not arrive."""
+    """Blocks that have arrived, with the hosts each lies on; ``failure`` says why the others will
+    not arrive."""
 
     blocks: tuple[tuple[int, tuple[str, ...]], ...] = ()
     failure: str | None = None
 
 
 class BlockSet:
-    """The blocks of one hand-over: those to read, which have numbers, and those that a job has written."""
+    """The blocks of one hand-over: those to read, which have numbers, and those that a job has
+    written."""
 
     def __init__(self, blocks: Sequence[Any]) -> None:
         self.blocks = list(blocks)
@@ -64,8 +68,8 @@ class BlockSet:
         self._recipe, self.blocks = recipe, [None] * recipe.count
 
     def gather_blocks(self, places: Mapping[int, str]) -> int:
-        """Starts calls for these blocks, which are available now, each at its place. Returns at once, with the number
-        of blocks that have arrived so far."""
+        """Starts calls for these blocks, which are available now, each at its place. Returns at
+        once, with the number of blocks that have arrived so far."""
         self._places.update(places)
         self._to_call.extend(places)
         self._collect_arrived()
@@ -98,8 +102,8 @@ class BlockSet:
         return BlockUpdates(tuple(self._arrived[seen:]), self._failure)
 
     def make_again(self, number: int, lost: list[Any]) -> list[Any]:
-        """A reference to replace the lost one: a new one if there is a recipe, else the same. Raises the recipe's
-        error if it fails."""
+        """A reference to replace the lost one: a new one if there is a recipe, else the same.
+        Raises the recipe's error if it fails."""
         if self._recipe is not None and self.blocks[number] == lost[0]:
             again = self._recipe(number, self._places[number])
             _stored([again])
@@ -116,8 +120,8 @@ class BlockSet:
         self._jobs_running -= 1
 
     def forgotten_by_program(self) -> None:
-        """The program has dropped the stream of these blocks. If no job has started yet, one may still be on its way
-        to the cluster."""
+        """The program has dropped the stream of these blocks. If no job has started yet, one may
+        still be on its way to the cluster."""
         self._is_needed_by_program = False
 
     @property
@@ -126,13 +130,14 @@ class BlockSet:
         return self._is_needed_by_program or self._jobs_running > 0 or not self._jobs_started
 
     def block(self, number: int) -> list[Any]:
-        """The reference of one block, in a list, because Ray would replace a bare reference by the block."""
+        """The reference of one block, in a list, because Ray would replace a bare reference by the
+        block."""
         return [self.blocks[number]]
 
 
 class BlockKeeper:
-    """The actor with a program's block sets. It carries out a caller's calls in order, except that ``make_again``,
-    which takes long, runs concurrently."""
+    """The actor with a program's block sets. It carries out a caller's calls in order, except that
+    ``make_again``, which takes long, runs concurrently."""
 
     def __init__(self) -> None:
         self._sets: dict[str, BlockSet] = {}
@@ -150,7 +155,7 @@ class BlockKeeper:
             raise LookupError("the stream that stood for the blocks is gone, and so are they")
         return found
 
-    # -- blocks to read ---------------------------------------------------------------------------------------------------
+    # -- blocks to read ----------------------------------------------------------------------------
 
     def expect_blocks(self, name: str, recipe: Recipe) -> None:
         self._set(name).expect_blocks(recipe)
@@ -171,15 +176,16 @@ class BlockKeeper:
     def make_again(self, name: str, number: int, lost: list[Any]) -> list[Any]:
         return self._set(name).make_again(number, lost)
 
-    # -- blocks written ---------------------------------------------------------------------------------------------------
+    # -- blocks written ----------------------------------------------------------------------------
 
     def add_written(self, name: str, subtask: int, attempt: int, ref: list[Any]) -> None:
-        """Adds a block that a sink's subtask in the program's own process has put into the store."""
+        """Adds a block that a sink's subtask in the program's own process has put into the
+        store."""
         self._set(name).written.add(subtask, attempt, ref[0])
 
     def fetch_written(self, name: str, subtask: int, attempt: int, worker: Any, token: str) -> None:
-        """Fetches a block from a sink's subtask in a worker, by a call of the worker's actor; so the keeper owns the
-        block."""
+        """Fetches a block from a sink's subtask in a worker, by a call of the worker's actor; so
+        the keeper owns the block."""
         self._set(name).written.add(subtask, attempt, worker.call_handler.remote(TAKE_BLOCK, token))
 
     def await_written(self, name: str, subtask: int, attempt: int) -> None:
@@ -197,7 +203,7 @@ class BlockKeeper:
     def committed_blocks(self, name: str) -> list[Any]:
         return self._set(name).written.committed()
 
-    # -- how long a set stays ---------------------------------------------------------------------------------------------
+    # -- how long a set stays ----------------------------------------------------------------------
 
     def job_started(self, name: str) -> None:
         self._set(name).job_started()
@@ -217,8 +223,8 @@ class BlockKeeper:
 
 
 def _stored(running: list[Any], timeout_s: float | None = None) -> list[Any]:
-    """Waits until all blocks are in the store or the time is up; returns those that are. Raises the error of a block
-    that failed."""
+    """Waits until all blocks are in the store or the time is up; returns those that are. Raises the
+    error of a block that failed."""
     ready, _ = ray.wait(running, num_returns=len(running), timeout=timeout_s, fetch_local=False)
     places = ray.experimental.get_object_locations(ready) if ready else {}
     # Only small values, such as errors, lie in no node's store
@@ -230,4 +236,7 @@ def hosts_of(refs: Sequence[Any]) -> list[tuple[str, ...]]:
     """The host names of the nodes that each block lies on; empty if Ray does not know."""
     names = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes()}
     locations = ray.experimental.get_object_locations(list(refs)) if refs else {}
-    return [tuple(names[node] for node in locations.get(ref, {}).get("node_ids", ()) if node in names) for ref in refs]
+    return [
+        tuple(names[node] for node in locations.get(ref, {}).get("node_ids", ()) if node in names)
+        for ref in refs
+    ]

@@ -1,10 +1,10 @@
-"""A sink that writes column batches as blocks into Ray's object store: in parallel, without passing through the
-driver, and owned by a keeper.
+"""A sink that writes column batches as blocks into Ray's object store: in parallel, without passing
+through the driver, and owned by a keeper.
 
-A subtask's blocks are committed when the checkpoint that has them is complete; in a job without checkpoints, when the
-subtask ends well. Batches are gathered into blocks of a useful size; a checkpoint ends a block. A subtask with
-``WAITING_BLOCKS`` blocks on their way into the store takes no input, so memory is bounded.
-"""
+A subtask's blocks are committed when the checkpoint that has them is complete; in a job without
+checkpoints, when the subtask ends well. Batches are gathered into blocks of a useful size; a
+checkpoint ends a block. A subtask with ``WAITING_BLOCKS`` blocks on their way into the store takes
+no input, so memory is bounded."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ WAITING_BLOCKS = 2  # how many blocks of a subtask may be on their way into the 
 
 
 class RayBlockSink(Sink):
-    """Writes blocks of about ``block_bytes`` for the keeper of that name. Takes only column batches, which
-    ``stream.to_ray_dataset()`` ensures."""
+    """Writes blocks of about ``block_bytes`` for the keeper of that name. Takes only column
+    batches, which ``stream.to_ray_dataset()`` ensures."""
 
     def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
         self.keeper, self.block_bytes = keeper, block_bytes
@@ -56,7 +56,9 @@ class _BlockWriter(SinkWriter):
         from flinkpy.connectors.ray.object_store import Store
 
         self._sink, self._store = sink, Store(sink.keeper)
-        self._subtask, self._attempt, self._subtasks = context.task.subtask_index, context.task.attempt_id.attempt, context.task.parallelism
+        self._subtask = context.task.subtask_index
+        self._attempt = context.task.attempt_id.attempt
+        self._subtasks = context.task.parallelism
         self._begins_anew = not takes_checkpoints(context.configuration)
         self._put_so_far, self._finished = 0, False
         self._run_in_task = context.run_in_task
@@ -67,7 +69,10 @@ class _BlockWriter(SinkWriter):
 
     def write_batch(self, batch: Batch) -> None:
         if not isinstance(batch, ColumnBatch):
-            raise ProgramError("blocks are made of columns, and rows came: declare their type where they are made, output_type=Types.ROW_NAMED(...)")
+            raise ProgramError(
+                "blocks are made of columns, and rows came: declare their type where they are "
+                "made, output_type=Types.ROW_NAMED(...)"
+            )
         self._gathered.append(batch.data)
         self._bytes += batch.data.nbytes
         if self._bytes >= self._sink.block_bytes:
@@ -81,7 +86,9 @@ class _BlockWriter(SinkWriter):
             self._waiting += 1
             self._put_so_far += 1
             block = self._sink.block_of(pa.Table.from_batches(gathered))
-            self._store.put(block, self._subtask, self._attempt, lambda: self._run_in_task(self._taken))
+            self._store.put(
+                block, self._subtask, self._attempt, lambda: self._run_in_task(self._taken)
+            )
 
     def _taken(self) -> None:
         self._waiting -= 1
@@ -102,12 +109,21 @@ class _BlockWriter(SinkWriter):
         self._finished = True
 
     def prepare_commit(self) -> Sequence[BlockRange]:
-        """Waits until the blocks are in the store, because a checkpoint that has them must not be lost with this
-        worker."""
+        """Waits until the blocks are in the store, because a checkpoint that has them must not be
+        lost with this worker."""
         self._put()
         self._store.await_written(self._subtask, self._attempt)
         last = self._subtasks if self._finished else None
-        return [BlockRange(self._sink.keeper, self._subtask, self._attempt, self._put_so_far, last, self._begins_anew)]
+        return [
+            BlockRange(
+                self._sink.keeper,
+                self._subtask,
+                self._attempt,
+                self._put_so_far,
+                last,
+                self._begins_anew,
+            )
+        ]
 
     def close(self) -> None:
         self._gathered = []
@@ -124,4 +140,7 @@ class _BlockCommitter(Committer):
             if blocks.keeper == self._keeper:
                 Store(self._keeper).commit_written(blocks)
             else:  # from a checkpoint of another program: its blocks were seen there, or have ended with it
-                LOG.warning("blocks that an earlier program has written before the checkpoint are not part of this program's results")
+                LOG.warning(
+                    "blocks that an earlier program has written before the checkpoint are not "
+                    "part of this program's results"
+                )

@@ -1,10 +1,9 @@
-"""Arrow blocks in Ray's object store as a columnar source. A split is one block and a row offset; a reader on the
-block's node reads it in place, without a copy. The source is bounded and replayable: the blocks stay while a job
-runs, and while the program may run another.
+"""Arrow blocks in Ray's object store as a columnar source. A split is one block and a row offset; a
+reader on the block's node reads it in place, without a copy. The source is bounded and replayable:
+the blocks stay while a job runs, and while the program may run another.
 
-Some blocks, such as Spark's partitions, may still be on their way when the job begins. Their numbers are known, and
-each is assigned when the keeper reports that it has arrived.
-"""
+Some blocks, such as Spark's partitions, may still be on their way when the job begins. Their
+numbers are known, and each is assigned when the keeper reports that it has arrived."""
 
 from __future__ import annotations
 
@@ -15,8 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS, single_batch
 from flinkpy.connectors.source_api.enumerators import SplitPool
-from flinkpy.connectors.source_api.readers import UNTIL_WOKEN, NothingYet, SequentialReader, SplitReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.readers import (
+    UNTIL_WOKEN,
+    NothingYet,
+    SequentialReader,
+    SplitReader,
+)
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 
@@ -41,23 +52,33 @@ class BlockSplit:
 
 @dataclass(frozen=True)
 class BlocksLeft:
-    """The state of a BlockQueue in a checkpoint: unassigned splits, and the numbers of blocks that have not arrived."""
+    """The state of a BlockQueue in a checkpoint: unassigned splits, and the numbers of blocks that
+    have not arrived."""
 
     splits: tuple[BlockSplit, ...]
     coming: frozenset[int]
 
 
 class RayBlockSource(Source[BlockSplit]):
-    """Reads the blocks of a keeper (see ``flinkpy.connectors.ray.block_keeper``), which all have one schema.
-    ``hosts`` are the hosts of each block; None for a block that has not arrived.
+    """Reads the blocks of a keeper (see ``flinkpy.connectors.ray.block_keeper``), which all have
+    one schema. ``hosts`` are the hosts of each block; None for a block that has not arrived.
 
     >>> env.from_ray_dataset(dataset)  # doctest: +SKIP
     """
 
     has_timestamps = False
 
-    def __init__(self, keeper: str, schema: pa.Schema, hosts: Sequence[tuple[str, ...] | None], batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
-        self._keeper, self._schema, self._hosts, self._batch_rows = keeper, schema, tuple(hosts), batch_rows
+    def __init__(
+        self,
+        keeper: str,
+        schema: pa.Schema,
+        hosts: Sequence[tuple[str, ...] | None],
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+    ) -> None:
+        self._keeper = keeper
+        self._schema = schema
+        self._hosts = tuple(hosts)
+        self._batch_rows = batch_rows
 
     @property
     def boundedness(self) -> Boundedness:
@@ -71,20 +92,31 @@ class RayBlockSource(Source[BlockSplit]):
     def is_columnar(self) -> bool:
         return True
 
-    def create_enumerator(self, context: SplitEnumeratorContext[BlockSplit], checkpoint: Any = None) -> SplitEnumerator[BlockSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[BlockSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[BlockSplit]:
         from flinkpy.connectors.ray.object_store import Store
 
-        return BlockQueue(context, Store(self._keeper), checkpoint if checkpoint is not None else self._all())
+        return BlockQueue(
+            context, Store(self._keeper), checkpoint if checkpoint is not None else self._all()
+        )
 
     def _all(self) -> BlocksLeft:
-        there = tuple(_split(number, hosts) for number, hosts in enumerate(self._hosts) if hosts is not None)
-        return BlocksLeft(there, frozenset(number for number, hosts in enumerate(self._hosts) if hosts is None))
+        there = tuple(
+            _split(number, hosts) for number, hosts in enumerate(self._hosts) if hosts is not None
+        )
+        return BlocksLeft(
+            there, frozenset(number for number, hosts in enumerate(self._hosts) if hosts is None)
+        )
 
     def create_reader(self, context: ReaderContext) -> SourceReader[BlockSplit]:
         from flinkpy.connectors.ray.object_store import Store
 
         store = Store(self._keeper)
-        return SequentialReader(context, lambda split: BlockReader(split, store, self._schema, self._batch_rows, context))
+        return SequentialReader(
+            context,
+            lambda split: BlockReader(split, store, self._schema, self._batch_rows, context),
+        )
 
     def __repr__(self) -> str:
         return f"RayBlockSource({len(self._hosts)} blocks)"
@@ -95,10 +127,12 @@ def _split(number: int, hosts: tuple[str, ...]) -> BlockSplit:
 
 
 class BlockQueue(SplitPool[BlockSplit]):
-    """Assigns blocks to readers, preferring those on the reader's host; readers wait for blocks that have not
-    arrived. Keeps all blocks alive until it is closed."""
+    """Assigns blocks to readers, preferring those on the reader's host; readers wait for blocks
+    that have not arrived. Keeps all blocks alive until it is closed."""
 
-    def __init__(self, context: SplitEnumeratorContext[BlockSplit], store: Store, left: BlocksLeft) -> None:
+    def __init__(
+        self, context: SplitEnumeratorContext[BlockSplit], store: Store, left: BlocksLeft
+    ) -> None:
         super().__init__(context)
         self._store, self._coming = store, set(left.coming)
         self._add(left.splits, more_to_come=bool(self._coming))
@@ -116,8 +150,12 @@ class BlockQueue(SplitPool[BlockSplit]):
 
     def _handle_updates(self, updates: BlockUpdates | None, error: BaseException | None) -> None:
         if error is not None:
-            raise ResourceUnavailableError(f"the blocks handed over do not come: {str(error).splitlines()[0]}; has the program that hands them over "
-                                           "ended, or Ray? Keep both running for as long as the job runs") from error
+            raise ResourceUnavailableError(
+                f"the blocks handed over do not come: {str(error).splitlines()[0]}; has the "
+                "program that hands them over "
+                "ended, or Ray? Keep both running for as long "
+                "as the job runs"
+            ) from error
         if updates is None:
             return
         self._seen += len(updates.blocks)
@@ -146,8 +184,12 @@ class BlockQueue(SplitPool[BlockSplit]):
 class BlockReader(SplitReader[BlockSplit]):
     """Reads one block in slices, as soon as it is here."""
 
-    def __init__(self, split: BlockSplit, store: Store, schema: pa.Schema, rows: int, context: ReaderContext) -> None:
-        self._split, self._schema, self._rows = split, schema, rows
+    def __init__(
+        self, split: BlockSplit, store: Store, schema: pa.Schema, rows: int, context: ReaderContext
+    ) -> None:
+        self._split = split
+        self._schema = schema
+        self._rows = rows
         self._fetched: Future[Any] = store.fetch(split.number, context.wake_up)
         self._table: Any = None
         self._next = self._last = split.offset
@@ -171,7 +213,10 @@ class BlockReader(SplitReader[BlockSplit]):
         try:
             block = self._fetched.result()
         except Exception as error:
-            raise ResourceUnavailableError(f"{self._split.split_id} of the data handed over is lost: {str(error).splitlines()[0]}") from error
+            raise ResourceUnavailableError(
+                f"{self._split.split_id} of the data handed over is lost: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
         if isinstance(block, pa.Buffer):
             block = pa.ipc.open_stream(block).read_all()
             if block.schema.names:  # without columns this would lose the number of rows

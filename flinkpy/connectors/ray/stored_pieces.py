@@ -1,9 +1,8 @@
-"""A program's tables and collections for jobs on Ray: large ones lie in the object store, where readers fetch them;
-small ones travel with the job.
+"""A program's tables and collections for jobs on Ray: large ones lie in the object store, where
+readers fetch them; small ones travel with the job.
 
-Data in the store ends with its program, so a job that outlives the program (``flinkpy run -d``) takes all its data
-with it.
-"""
+Data in the store ends with its program, so a job that outlives the program (``flinkpy run -d``)
+takes all its data with it."""
 
 from __future__ import annotations
 
@@ -51,13 +50,23 @@ def handed_over(data: OutOfBand, *, outlives_program: bool) -> OutOfBand:
     if not isinstance(data, Pieces):
         return data
     tables = [piece for piece in data.pieces if hasattr(piece, "schema")]
-    ready = data if sum(table.nbytes for table in tables) > SMALL_BYTES and not outlives_program else pickled(data)
-    if outlives_program or sum(len(piece) for piece in ready.pieces if isinstance(piece, bytes)) + sum(t.nbytes for t in tables) <= SMALL_BYTES:
+    ready = (
+        data
+        if sum(table.nbytes for table in tables) > SMALL_BYTES and not outlives_program
+        else pickled(data)
+    )
+    if (
+        outlives_program
+        or sum(len(piece) for piece in ready.pieces if isinstance(piece, bytes))
+        + sum(t.nbytes for t in tables)
+        <= SMALL_BYTES
+    ):
         return ready
     return _stored(data, ready)
 
 
-_known: WeakKeyDictionary[Pieces, StoredPieces] = WeakKeyDictionary()  # this program's pieces that are in the store
+# this program's pieces that are in the store
+_known: WeakKeyDictionary[Pieces, StoredPieces] = WeakKeyDictionary()
 
 
 _kept: list[Pieces] = []  # what no source keeps for its job stays as long as the program
@@ -65,9 +74,12 @@ _kept: list[Pieces] = []  # what no source keeps for its job stays as long as th
 
 def _stored(data: Pieces, ready: Pieces) -> StoredPieces:
     stored = _known.get(data)
-    if stored is None or not is_own(stored.keeper):  # the program has since connected to another Ray
+    # the program has since connected to another Ray
+    if stored is None or not is_own(stored.keeper):
         blocks = list(_blocks(ready))
-        stored = _known[data] = StoredPieces(keep(block for block, _ in blocks), [rows for _, rows in blocks])
+        stored = _known[data] = StoredPieces(
+            keep(block for block, _ in blocks), [rows for _, rows in blocks]
+        )
         forget_with(data, stored.keeper)
         if data.is_asked_for_by_subtasks:
             _kept.append(data)

@@ -1,4 +1,5 @@
-"""The blocks that a job has written, by the subtask and the attempt that wrote them. They are hidden until they are committed."""
+"""The blocks that a job has written, by the subtask and the attempt that wrote them. They are
+hidden until they are committed."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class BlockRange:
-    """What a writer prepares, and its committer commits: blocks up to number ``end`` of those that this attempt has
-    written. ``of_subtasks`` is how many subtasks the sink has, if this is the last range of its subtask; else None.
-    ``begins_anew``: the job takes no checkpoints, so an attempt writes everything again."""
+    """What a writer prepares, and its committer commits: blocks up to number ``end`` of those that
+    this attempt has written. ``of_subtasks`` is how many subtasks the sink has, if this is the last
+    range of its subtask; else None. ``begins_anew``: the job takes no checkpoints, so an attempt
+    writes everything again."""
 
     keeper: str
     subtask: int
@@ -21,10 +23,11 @@ class BlockRange:
 
 
 class WrittenBlocks:
-    """``add`` blocks, ``commit`` ranges of them. To commit a range twice is the same as to commit it once.
+    """``add`` blocks, ``commit`` ranges of them. To commit a range twice is the same as to commit
+    it once.
 
-    An attempt that goes on from a checkpoint adds to what earlier attempts have committed. One that begins anew replaces it, and
-    is seen only when all subtasks have ended.
+    An attempt that goes on from a checkpoint adds to what earlier attempts have committed. One that
+    begins anew replaces it, and is seen only when all subtasks have ended.
 
     >>> written = WrittenBlocks()
     >>> for ref in ("a", "b", "c"): written.add(0, 0, ref)
@@ -33,7 +36,8 @@ class WrittenBlocks:
     """
 
     def __init__(self) -> None:
-        self._blocks: dict[tuple[int, int], list[Any]] = {}  # by subtask and attempt, those that may still be committed
+        # by subtask and attempt, those that may still be committed
+        self._blocks: dict[tuple[int, int], list[Any]] = {}
         self._committed: dict[tuple[int, int], list[Any]] = {}
         self._ended: set[int] = set()
         self._subtasks: int | None = None
@@ -56,7 +60,7 @@ class WrittenBlocks:
             self._drop(self._committed, subtask, attempt)
         self._begins_anew = blocks.begins_anew
         committed = self._committed.setdefault((subtask, attempt), [])
-        committed += self.of_attempt(subtask, attempt)[len(committed):blocks.end]
+        committed += self.of_attempt(subtask, attempt)[len(committed) : blocks.end]
         self._drop(self._blocks, subtask, attempt)
         if blocks.of_subtasks is not None:
             self._subtasks = blocks.of_subtasks

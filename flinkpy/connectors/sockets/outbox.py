@@ -1,8 +1,8 @@
-"""Sends on a socket from the task's thread without blocking it: what the peer does not take yet is queued, up to a
-bound.
+"""Sends on a socket from the task's thread without blocking it: what the peer does not take yet is
+queued, up to a bound.
 
-While something is queued, a timer tries again; the writer reports that it is not available, and the task stops
-reading its input. A caller that writes nevertheless waits for room, for a bounded time.
+While something is queued, a timer tries again; the writer reports that it is not available, and the
+task stops reading its input. A caller that writes nevertheless waits for room, for a bounded time.
 """
 
 from __future__ import annotations
@@ -16,21 +16,31 @@ from flinkpy.core.errors import RecipientUnreachableError
 from flinkpy.operators.context import ProcessingTimeService, TimerHandle
 
 ROOM_BYTES = 4 << 20  # queued here at most, apart from the batch that crosses the line
-RETRY_S = 0.001  # the first pause before a full socket is tried again; doubled while nothing moves, up to
+# the first pause before a full socket is tried again; doubled while nothing moves, up to
+RETRY_S = 0.001
 LONGEST_RETRY_S = 0.016
 STALL_TIMEOUT_S = 600.0
 
 
 class Outbox:
-    """A bounded queue of bytes in front of a connected socket, which it makes non-blocking and owns.
+    """A bounded queue of bytes in front of a connected socket, which it makes non-blocking and
+    owns.
 
-    ``peer`` names the other side in errors. Its calls raise RecipientUnreachableError if the peer has gone away, or
-    takes nothing for ``STALL_TIMEOUT_S`` while somebody waits for room.
-    """
+    ``peer`` names the other side in errors. Its calls raise RecipientUnreachableError if the peer
+    has gone away, or takes nothing for ``STALL_TIMEOUT_S`` while somebody waits for room."""
 
-    def __init__(self, sock: socket.socket, timers: ProcessingTimeService, peer: str, room_bytes: int = ROOM_BYTES) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        timers: ProcessingTimeService,
+        peer: str,
+        room_bytes: int = ROOM_BYTES,
+    ) -> None:
         sock.setblocking(False)
-        self._socket, self._timers, self._peer, self._room = sock, timers, peer, room_bytes
+        self._socket = sock
+        self._timers = timers
+        self._peer = peer
+        self._room = room_bytes
         self._queue: deque[memoryview] = deque()
         self._queued = 0
         self._timer: TimerHandle | None = None
@@ -63,7 +73,8 @@ class Outbox:
         self._raise_error()
 
     def begin_flush(self) -> None:
-        """Takes no more until everything is sent; then calls the listener. ``flushed`` says whether it is."""
+        """Takes no more until everything is sent; then calls the listener. ``flushed`` says whether
+        it is."""
         self._flushing = bool(self._queue)
 
     @property
@@ -106,7 +117,9 @@ class Outbox:
         except OSError as error:
             self._error = RecipientUnreachableError(f"{self._peer} is gone: {error}")
             self._error.__cause__ = error
-        self._retry_s = RETRY_S if self.bytes_sent > sent_before else min(2 * self._retry_s, LONGEST_RETRY_S)
+        self._retry_s = (
+            RETRY_S if self.bytes_sent > sent_before else min(2 * self._retry_s, LONGEST_RETRY_S)
+        )
         if self._queue and self._timer is None and self._error is None:
             self._timer = self._timers.call_later(self._retry_s, self._try_again)
         self._flushing = self._flushing and bool(self._queue)
@@ -124,7 +137,9 @@ class Outbox:
             select.select([], [self._socket], [], STALL_TIMEOUT_S)
             self._push()
             if self.bytes_sent == sent and self._error is None:
-                self._error = RecipientUnreachableError(f"{self._peer} took nothing for {STALL_TIMEOUT_S:g} s")
+                self._error = RecipientUnreachableError(
+                    f"{self._peer} took nothing for {STALL_TIMEOUT_S:g} s"
+                )
         self._raise_error()
 
     def __repr__(self) -> str:

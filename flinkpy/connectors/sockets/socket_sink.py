@@ -17,12 +17,16 @@ CONNECT_TIMEOUT_S = 10.0
 
 
 class SocketSink(Sink):
-    """Sends ``serialize(value)`` for every record; by default its ``str`` and a line end, in utf-8. A slow server
-    causes back-pressure. If the server cannot be reached or goes away, the job fails with
-    RecipientUnreachableError."""
+    """Sends ``serialize(value)`` for every record; by default its ``str`` and a line end, in utf-8.
+    A slow server causes back-pressure. If the server cannot be reached or goes away, the job fails
+    with RecipientUnreachableError."""
 
-    def __init__(self, host: str, port: int, serialize: Callable[[Any], bytes] | None = None) -> None:
-        self._host, self._port, self._serialize = host, port, serialize
+    def __init__(
+        self, host: str, port: int, serialize: Callable[[Any], bytes] | None = None
+    ) -> None:
+        self._host = host
+        self._port = port
+        self._serialize = serialize
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         peer = f"the server at {self._host}:{self._port}"

@@ -1,5 +1,5 @@
-"""A source of lines from a TCP server. One subtask reads, on a thread of its own that may block; the others have
-nothing to do."""
+"""A source of lines from a TCP server. One subtask reads, on a thread of its own that may block;
+the others have nothing to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from typing import Any
 
 from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader, ThreadedSplitReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
 
@@ -30,27 +37,39 @@ class SocketSplit:
 
 
 class SocketTextSource(Source[SocketSplit]):
-    """Reads text from a server and cuts it at ``delimiter``. The source is unbounded. It ends when the server closes
-    the connection and ``max_retries`` attempts to connect again have failed (0: ends at once; -1: tries for ever). If
-    the first connection fails, it raises ProgramError; so it does for an invalid port and an empty delimiter.
-    """
+    """Reads text from a server and cuts it at ``delimiter``. The source is unbounded. It ends when
+    the server closes the connection and ``max_retries`` attempts to connect again have failed (0:
+    ends at once; -1: tries for ever). If the first connection fails, it raises ProgramError; so it
+    does for an invalid port and an empty delimiter."""
 
     has_timestamps = False
     can_replay = False
 
-    def __init__(self, host: str, port: int, delimiter: str = "\n", max_retries: int = 0, charset: str = "utf-8") -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        delimiter: str = "\n",
+        max_retries: int = 0,
+        charset: str = "utf-8",
+    ) -> None:
         if not isinstance(port, int) or not 0 < port < 65536:
             raise ProgramError(f"port {port!r:.80} is not a whole number between 1 and 65535")
         if not delimiter:
             raise ProgramError("the delimiter is empty")
-        self._host, self._port, self._charset, self._retries = host, port, charset, max_retries
+        self._host = host
+        self._port = port
+        self._charset = charset
+        self._retries = max_retries
         self._delimiter = delimiter.encode(charset)
 
     @property
     def boundedness(self) -> Boundedness:
         return Boundedness.CONTINUOUS_UNBOUNDED
 
-    def create_enumerator(self, context: SplitEnumeratorContext[SocketSplit], checkpoint: Any = None) -> SplitEnumerator[SocketSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[SocketSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[SocketSplit]:
         split = SocketSplit(f"{self._host}:{self._port}", self._host, self._port)
         return SplitQueue(context, lambda _: [split], checkpoint)
 
@@ -59,7 +78,9 @@ class SocketTextSource(Source[SocketSplit]):
             return _SocketReader(split, self._delimiter, self._charset, self._retries)
 
         def open_on_thread(split: SocketSplit) -> SplitReader[SocketSplit]:
-            return ThreadedSplitReader(split, open_split, RECEIVE_BYTES, context.wake_up, f"socket {split.split_id}")
+            return ThreadedSplitReader(
+                split, open_split, RECEIVE_BYTES, context.wake_up, f"socket {split.split_id}"
+            )
 
         return SequentialReader(context, open_on_thread)
 
@@ -71,7 +92,10 @@ class _SocketReader(SplitReader[SocketSplit]):
     """Blocks in connect and receive; ``interrupt`` ends either."""
 
     def __init__(self, split: SocketSplit, delimiter: bytes, charset: str, retries: int) -> None:
-        self._split, self._delimiter, self._charset, self._retries = split, delimiter, charset, retries
+        self._split = split
+        self._delimiter = delimiter
+        self._charset = charset
+        self._retries = retries
         self._stopped = threading.Event()
         self._socket: socket.socket | None = None
         self._rest = b""
@@ -93,7 +117,10 @@ class _SocketReader(SplitReader[SocketSplit]):
             if lines:
                 return RowBatch(self._decoded(lines))
             if len(self._rest) > LONGEST_LINE_BYTES:
-                raise ProgramError(f"{self._split.split_id} sent {len(self._rest)} bytes without a delimiter {self._delimiter!r}")
+                raise ProgramError(
+                    f"{self._split.split_id} sent {len(self._rest)} bytes without a delimiter "
+                    f"{self._delimiter!r}"
+                )
         return None
 
     def _receive(self, sock: socket.socket) -> bytes:
@@ -105,17 +132,23 @@ class _SocketReader(SplitReader[SocketSplit]):
         return data
 
     def _connect(self) -> socket.socket | None:
-        """A connection; None if the reader was stopped, or if the connection was lost and cannot be made again."""
+        """A connection; None if the reader was stopped, or if the connection was lost and cannot be
+        made again."""
         failures = 0
         while not self._stopped.is_set():
             try:
-                sock = socket.create_connection((self._split.host, self._split.port), timeout=CONNECT_TIMEOUT_S)
+                sock = socket.create_connection(
+                    (self._split.host, self._split.port), timeout=CONNECT_TIMEOUT_S
+                )
             except OSError as error:
                 if 0 <= self._retries <= failures:
                     if self._received:
                         self._stopped.set()
                         return None
-                    raise ProgramError(f"nobody listens at {self._split.split_id}: {error}; start the server first or set max_retries") from error
+                    raise ProgramError(
+                        f"nobody listens at {self._split.split_id}: {error}; start the server "
+                        "first or set max_retries"
+                    ) from error
                 failures += 1
                 self._stopped.wait(RETRY_DELAY_S)
             else:
@@ -126,7 +159,11 @@ class _SocketReader(SplitReader[SocketSplit]):
 
     def _decoded(self, lines: list[bytes]) -> list[str]:
         text = [line.decode(self._charset, "replace") for line in lines]
-        return [line[:-1] if line.endswith("\r") else line for line in text] if self._delimiter == b"\n" else text
+        return (
+            [line[:-1] if line.endswith("\r") else line for line in text]
+            if self._delimiter == b"\n"
+            else text
+        )
 
     def _last_line(self) -> Batch | None:
         rest, self._rest = self._rest, b""

@@ -1,4 +1,5 @@
-"""What a source could not read: counted, and diverted as dead letters if its operator has a policy."""
+"""What a source could not read: counted, and diverted as dead letters if its operator has a
+policy."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ SKIPPED = "numRecordsSkipped"
 class BrokenRecords:
     """Those of one operator."""
 
-    def __init__(self, policy: ErrorPolicy | None, context: OperatorContext, output: Output) -> None:
+    def __init__(
+        self, policy: ErrorPolicy | None, context: OperatorContext, output: Output
+    ) -> None:
         self._letters = None if policy is None else Letters(policy, context)
         self._context, self._output = context, output
 
@@ -25,4 +28,7 @@ class BrokenRecords:
         if self._letters is None:
             RuntimeContext(self._context).get_metrics_group().counter(SKIPPED).inc(1)
             return
-        self._output.emit_side(self._letters.side_output, RowBatch([self._letters.letter(ValueError(why), record, None)]))
+        self._output.emit_side(
+            self._letters.side_output,
+            RowBatch([self._letters.letter(ValueError(why), record, None)]),
+        )

@@ -1,9 +1,8 @@
 """The source coordinator: runs a source's enumerator in the JobMaster's thread.
 
-Apart from its callbacks it is pure: it has no thread, clock or network of its own. For each subtask it keeps the
-attempt it talks to, the position in that attempt's events (it takes each once and in order), and the splits it
-assigned. When the attempt fails, they go back to the enumerator.
-"""
+Apart from its callbacks it is pure: it has no thread, clock or network of its own. For each subtask
+it keeps the attempt it talks to, the position in that attempt's events (it takes each once and in
+order), and the splits it assigned. When the attempt fails, they go back to the enumerator."""
 
 from __future__ import annotations
 
@@ -44,12 +43,18 @@ class _Reader:
     sent: Numbering = field(default_factory=Numbering)
     held_back: list[Any] = field(default_factory=list)  # events that came before its registration
     assigned: list[Any] = field(default_factory=list)  # since the last checkpoint began
-    before: dict[int, list[Any]] = field(default_factory=dict)  # checkpoint under way -> what was assigned between the one before and this one
+    # checkpoint under way -> what was assigned between the one before and this one
+    before: dict[int, list[Any]] = field(default_factory=dict)
     no_more: bool = False
 
     def splits_since(self, checkpoint_id: int | None) -> list[Any]:
-        """What was assigned to it and is not in the reader's state at that checkpoint. None: all of it."""
-        behind = [splits for number, splits in self.before.items() if checkpoint_id is None or number > checkpoint_id]
+        """What was assigned to it and is not in the reader's state at that checkpoint. None: all of
+        it."""
+        behind = [
+            splits
+            for number, splits in self.before.items()
+            if checkpoint_id is None or number > checkpoint_id
+        ]
         return [split for splits in (*behind, self.assigned) for split in splits]
 
 
@@ -66,10 +71,11 @@ class SourceCoordinator:
     """Runs one source's enumerator and its exchange with the readers. It is itself the enumerator's
     ``SplitEnumeratorContext``. All calls come from the JobMaster's thread.
 
-    ``source`` is a Source, or a function that unpickles one. ``send_event(subtask, event)`` sends to the subtask's current attempt and repeats until
-    it is answered. ``run_in_background`` returns a future that completes in this thread. ``fail`` fails the job. Enumerators with a periodic
-    ``call_async`` need ``schedule(delay_s, action)``. ``restored`` comes from ``snapshot_state``. All sources of a job share ``alignment``.
-    """
+    ``source`` is a Source, or a function that unpickles one. ``send_event(subtask, event)`` sends
+    to the subtask's current attempt and repeats until it is answered. ``run_in_background`` returns
+    a future that completes in this thread. ``fail`` fails the job. Enumerators with a periodic
+    ``call_async`` need ``schedule(delay_s, action)``. ``restored`` comes from ``snapshot_state``.
+    All sources of a job share ``alignment``."""
 
     def __init__(
         self,
@@ -85,15 +91,21 @@ class SourceCoordinator:
         alignment: AlignmentGroups | None = None,
     ) -> None:
         self._alignment = alignment or AlignmentGroups()
-        self.operator_id, self.name, self.parallelism = operator_id, name, parallelism
+        self.operator_id = operator_id
+        self.name = name
+        self.parallelism = parallelism
         self._source, self._restored = source, restored
-        self._send_event, self._run_in_background, self._fail, self._schedule = send_event, run_in_background, fail, schedule
+        self._send_event = send_event
+        self._run_in_background = run_in_background
+        self._fail = fail
+        self._schedule = schedule
         self._readers = [_Reader() for _ in range(parallelism)]
         self._enumerator: SplitEnumerator[Any] | None = None
         self._closed = False
-        self.failed = False  # if True, the enumerator's state is lost, and the job restarts with another coordinator
+        # if True, the enumerator's state is lost, and the job restarts with another coordinator
+        self.failed = False
 
-    # -- life -----------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Creates the enumerator and starts it."""
@@ -103,12 +115,14 @@ class SourceCoordinator:
         source = self._source if isinstance(self._source, Source) else self._source()
         if not isinstance(source, Source):
             raise ProgramError(f"{source!r:.100} is no flinkpy.connectors.source_api.source.Source")
-        self._enumerator = source.create_enumerator(self, None if self._restored is None else loads(self._restored))
+        self._enumerator = source.create_enumerator(
+            self, None if self._restored is None else loads(self._restored)
+        )
         self._enumerator.start()
 
     def close(self) -> None:
-        """Closes the enumerator; later events are ignored. An error in its ``close`` is only logged, because the job
-        has ended."""
+        """Closes the enumerator; later events are ignored. An error in its ``close`` is only
+        logged, because the job has ended."""
         enumerator, self._enumerator, self._closed = self._enumerator, None, True
         try:
             if enumerator is not None:
@@ -117,22 +131,29 @@ class SourceCoordinator:
             _LOG.exception("closing the enumerator of %s", self.name)
 
     def snapshot_state(self, checkpoint_id: int) -> bytes:
-        """The splits that the enumerator has not assigned, pickled. Those that it has are in the readers' state at this
-        checkpoint. Raises what the enumerator raises, as an error of its program; the enumerator goes on."""
+        """The splits that the enumerator has not assigned, pickled. Those that it has are in the
+        readers' state at this checkpoint. Raises what the enumerator raises, as an error of its
+        program; the enumerator goes on."""
         for reader in self._readers:
             reader.before[checkpoint_id], reader.assigned = reader.assigned, []
         try:
-            return dumps_data(self._require_enumerator().snapshot_state(checkpoint_id), f"the enumerator's state of {self.name}")
+            return dumps_data(
+                self._require_enumerator().snapshot_state(checkpoint_id),
+                f"the enumerator's state of {self.name}",
+            )
         except Exception as error:
             raise as_user_error(error, f"{self.name} (enumerator)") from error
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The readers' splits of this checkpoint never come back."""
         for reader in self._readers:
-            reader.before = {number: splits for number, splits in reader.before.items() if number > checkpoint_id}
+            reader.before = {
+                number: splits for number, splits in reader.before.items() if number > checkpoint_id
+            }
 
     def _guarded(self, action: Callable[..., None], *args: Any) -> None:
-        """Runs code of the enumerator. If it raises, the job fails and the enumerator is not called again."""
+        """Runs code of the enumerator. If it raises, the job fails and the enumerator is not called
+        again."""
         if self._closed:
             return
         try:
@@ -141,10 +162,11 @@ class SourceCoordinator:
             self._closed = self.failed = True
             self._fail(as_user_error(error, f"{self.name} (enumerator)"))
 
-    # -- from the readers -----------------------------------------------------------------------------------------------------
+    # -- from the readers --------------------------------------------------------------------------
 
     def handle_event(self, subtask: int, event: Any, attempt: int | None = None) -> None:
-        """Handles an event of a reader. If ``attempt`` is given, events of earlier attempts are ignored."""
+        """Handles an event of a reader. If ``attempt`` is given, events of earlier attempts are
+        ignored."""
         reader = self._readers[subtask]
         if attempt is not None:
             if reader.attempt is not None and attempt < reader.attempt:
@@ -166,9 +188,15 @@ class SourceCoordinator:
         elif isinstance(event, CustomSourceEvent):
             self._require_enumerator().handle_source_event(subtask, loads(event.event))
         elif isinstance(event, WatermarkReported):
-            self._alignment.report((self.operator_id, subtask), event, lambda answer: self._send_to_reader(subtask, reader, answer))
+            self._alignment.report(
+                (self.operator_id, subtask),
+                event,
+                lambda answer: self._send_to_reader(subtask, reader, answer),
+            )
         else:
-            raise EngineError(f"source coordinator {self.name}: subtask {subtask} sent {event!r:.100}")
+            raise EngineError(
+                f"source coordinator {self.name}: subtask {subtask} sent {event!r:.100}"
+            )
 
     def _register(self, subtask: int, reader: _Reader, host: str) -> None:
         if reader.host is not None:
@@ -179,15 +207,22 @@ class SourceCoordinator:
         for event in held_back:
             self._handle_event(subtask, reader, event)
 
-    def subtask_reset(self, subtask: int, attempt: int | None = None, checkpoint_id: int | None = None) -> None:
-        """The subtask's attempt failed or was cancelled: its splits go back to the enumerator, but for those that the next attempt finds in its state
-        of the checkpoint. Its later events are ignored."""
+    def subtask_reset(
+        self, subtask: int, attempt: int | None = None, checkpoint_id: int | None = None
+    ) -> None:
+        """The subtask's attempt failed or was cancelled: its splits go back to the enumerator, but
+        for those that the next attempt finds in its state of the checkpoint. Its later events are
+        ignored."""
         reader = self._readers[subtask]
         if attempt is not None and reader.attempt is not None and attempt < reader.attempt:
             return  # an older attempt: reset already
-        self._guarded(self._reset_reader, subtask, None if attempt is None else attempt + 1, checkpoint_id)
+        self._guarded(
+            self._reset_reader, subtask, None if attempt is None else attempt + 1, checkpoint_id
+        )
 
-    def _reset_reader(self, subtask: int, next_attempt: int | None, checkpoint_id: int | None = None) -> None:
+    def _reset_reader(
+        self, subtask: int, next_attempt: int | None, checkpoint_id: int | None = None
+    ) -> None:
         given = self._readers[subtask].splits_since(checkpoint_id)
         self._readers[subtask] = _Reader(attempt=next_attempt)
         self._alignment.forget((self.operator_id, subtask))
@@ -199,27 +234,41 @@ class SourceCoordinator:
             raise EngineError(f"source coordinator {self.name} was not started")
         return self._enumerator
 
-    # -- the enumerator's context (``SplitEnumeratorContext``): to the readers ---------------------------------------------------
+    # -- the enumerator's context (``SplitEnumeratorContext``): to the readers ---------------------
 
     @property
     def registered_readers(self) -> dict[int, str]:
-        return {index: reader.host for index, reader in enumerate(self._readers) if reader.host is not None}
+        return {
+            index: reader.host
+            for index, reader in enumerate(self._readers)
+            if reader.host is not None
+        }
 
     def _registered(self, subtask: int, what: str) -> _Reader:
         if not 0 <= subtask < self.parallelism:
-            raise ProgramError(f"{self.name}: {what} for subtask {subtask}, there are {self.parallelism}")
+            raise ProgramError(
+                f"{self.name}: {what} for subtask {subtask}, there are {self.parallelism}"
+            )
         reader = self._readers[subtask]
         if reader.host is None:
-            raise ProgramError(f"{self.name}: {what} for subtask {subtask}, whose reader is not registered; wait for add_reader or a split request")
+            raise ProgramError(
+                f"{self.name}: {what} for subtask {subtask}, whose reader is not registered; "
+                "wait for add_reader or a split request"
+            )
         return reader
 
     def assign_splits(self, subtask: int, splits: list[Any]) -> None:
         reader = self._registered(subtask, "splits assigned")
         if reader.no_more:
-            raise ProgramError(f"{self.name}: splits assigned to subtask {subtask} after it was told there are no more")
+            raise ProgramError(
+                f"{self.name}: splits assigned to subtask {subtask} after it was told there "
+                "are no more"
+            )
         if splits:
             reader.assigned.extend(splits)
-            self._send_to_reader(subtask, reader, SplitsAdded(dumps_data(splits, f"a split of {self.name}")))
+            self._send_to_reader(
+                subtask, reader, SplitsAdded(dumps_data(splits, f"a split of {self.name}"))
+            )
 
     def signal_no_more_splits(self, subtask: int) -> None:
         reader = self._registered(subtask, "no more splits signalled")
@@ -228,23 +277,38 @@ class SourceCoordinator:
             self._send_to_reader(subtask, reader, NoMoreSplits())
 
     def send_event_to_reader(self, subtask: int, event: Any) -> None:
-        self._send_to_reader(subtask, self._registered(subtask, "an event sent"), CustomSourceEvent(dumps_data(event, f"an event of {self.name}")))
+        self._send_to_reader(
+            subtask,
+            self._registered(subtask, "an event sent"),
+            CustomSourceEvent(dumps_data(event, f"an event of {self.name}")),
+        )
 
     def _send_to_reader(self, subtask: int, reader: _Reader, event: Any) -> None:
         self._send_event(subtask, reader.sent.wrap(event))
 
-    # -- the enumerator's context: slow work ------------------------------------------------------------
+    # -- the enumerator's context: slow work -------------------------------------------------------
 
-    def call_async(self, function: Callable[[], Any], handler: Callable[[Any, BaseException | None], None], period_s: float | None = None) -> None:
-        """Runs a slow ``function`` in the background (again every ``period_s``), then ``handler(result, error)`` in
-        the JobMaster's thread."""
+    def call_async(
+        self,
+        function: Callable[[], Any],
+        handler: Callable[[Any, BaseException | None], None],
+        period_s: float | None = None,
+    ) -> None:
+        """Runs a slow ``function`` in the background (again every ``period_s``), then
+        ``handler(result, error)`` in the JobMaster's thread."""
         if self._closed:
             return
         if period_s is not None and self._schedule is None:
-            raise EngineError(f"{self.name}: this coordinator has no timers for a periodic call_async")
+            raise EngineError(
+                f"{self.name}: this coordinator has no timers for a periodic call_async"
+            )
 
         def done(future: Future[Any]) -> None:
-            self._guarded(handler, None if future.error is not None else future.result(timeout=0), future.error)
+            self._guarded(
+                handler,
+                None if future.error is not None else future.result(timeout=0),
+                future.error,
+            )
             if period_s is not None and self._schedule is not None and not self._closed:
                 self._schedule(period_s, lambda: self.call_async(function, handler, period_s))
 
@@ -252,11 +316,18 @@ class SourceCoordinator:
 
     def statistics(self) -> CoordinatorStatistics:
         return CoordinatorStatistics(
-            sum(reader.host is not None for reader in self._readers), sum(len(reader.splits_since(None)) for reader in self._readers),
+            sum(reader.host is not None for reader in self._readers),
+            sum(len(reader.splits_since(None)) for reader in self._readers),
             sum(reader.no_more for reader in self._readers),
         )
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "open" if self._enumerator is not None else "not started"
+        state = (
+            "closed" if self._closed else "open" if self._enumerator is not None else "not started"
+        )
         numbers = self.statistics()
-        return f"<SourceCoordinator of {self.name}: {state}, {numbers.registered}/{self.parallelism} readers, {numbers.splits_assigned} splits out>"
+        return (
+            f"<SourceCoordinator of {self.name}: {state}, "
+            f"{numbers.registered}/{self.parallelism} readers, {numbers.splits_assigned} "
+            "splits out>"
+        )

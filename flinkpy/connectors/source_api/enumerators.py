@@ -1,6 +1,6 @@
-"""Enumerators: SplitQueue, which most sources need, hands out one split per request; SplitPool is its base class for
-splits that come one by one; SplitShares gives each reader its share of the splits at the start; SplitDiscovery does so too, and
-looks for new ones."""
+"""Enumerators: SplitQueue, which most sources need, hands out one split per request; SplitPool is
+its base class for splits that come one by one; SplitShares gives each reader its share of the
+splits at the start; SplitDiscovery does so too, and looks for new ones."""
 
 from __future__ import annotations
 
@@ -9,19 +9,26 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from flinkpy.connectors.source_api.source import BeginReading, SourceSplit, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.source import (
+    BeginReading,
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 
 S = TypeVar("S", bound=SourceSplit)
 
 
 class SplitPool(SplitEnumerator[S]):
-    """Holds splits that are ready, and readers that wait while more may come. Subclasses say where splits come from."""
+    """Holds splits that are ready, and readers that wait while more may come. Subclasses say where
+    splits come from."""
 
     def __init__(self, context: SplitEnumeratorContext[S]) -> None:
         self._context = context
         self._left: deque[S] = deque()
         self._more_to_come = True
-        self._waiting: dict[int, str] = {}  # readers that asked while there was no split, and their hosts
+        # readers that asked while there was no split, and their hosts
+        self._waiting: dict[int, str] = {}
 
     def _add(self, splits: Iterable[S], *, more_to_come: bool) -> None:
         """Adds splits that have become ready, and serves readers that wait."""
@@ -30,15 +37,21 @@ class SplitPool(SplitEnumerator[S]):
         self._serve()
 
     def _near(self, host: str) -> S | None:
-        """One of the splits left that a reader on that host should get first; None if any will do."""
+        """One of the splits left that a reader on that host should get first; None if any will
+        do."""
         return None
 
     def _serve(self) -> None:
-        """Gives splits to waiting readers: first to those that have a split near them, then to the rest."""
+        """Gives splits to waiting readers: first to those that have a split near them, then to the
+        rest."""
         registered = self._context.registered_readers if self._waiting else {}
         # A reader that has failed asks again itself.
-        waiting = {subtask: host for subtask, host in self._waiting.items() if subtask in registered}
-        for subtask in [subtask for subtask, host in waiting.items() if self._near(host) is not None] + list(waiting):
+        waiting = {
+            subtask: host for subtask, host in self._waiting.items() if subtask in registered
+        }
+        for subtask in [
+            subtask for subtask, host in waiting.items() if self._near(host) is not None
+        ] + list(waiting):
             if subtask in self._waiting:
                 self.handle_split_request(subtask, self._waiting.pop(subtask))
 
@@ -66,16 +79,22 @@ class SplitPool(SplitEnumerator[S]):
 class SplitQueue(SplitPool[S]):
     """Hands out splits in order, one per request; when none is left, tells every reader that asks.
 
-    ``discover(parallelism)`` finds the splits and runs once, at the start; after a recovery the splits left in the
-    checkpoint are used instead. If discovery is ``slow`` (many files to look into), it runs in the background, and
-    readers that ask meanwhile wait.
-    """
+    ``discover(parallelism)`` finds the splits and runs once, at the start; after a recovery the
+    splits left in the checkpoint are used instead. If discovery is ``slow`` (many files to look
+    into), it runs in the background, and readers that ask meanwhile wait."""
 
     def __init__(
-        self, context: SplitEnumeratorContext[S], discover: Callable[[int], Iterable[S]], checkpoint: list[S] | None = None, *, slow: bool = False,
+        self,
+        context: SplitEnumeratorContext[S],
+        discover: Callable[[int], Iterable[S]],
+        checkpoint: list[S] | None = None,
+        *,
+        slow: bool = False,
     ) -> None:
         super().__init__(context)
-        self._discover, self._restored, self._slow = discover, checkpoint, slow
+        self._discover = discover
+        self._restored = checkpoint
+        self._slow = slow
 
     def start(self) -> None:
         parallelism = self._context.parallelism
@@ -92,22 +111,37 @@ class SplitQueue(SplitPool[S]):
         self._add(splits, more_to_come=False)
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        return self._restored if self._more_to_come else list(self._left)  # None: not found yet; discover again
+        # None: not found yet; discover again
+        return self._restored if self._more_to_come else list(self._left)
 
     def __repr__(self) -> str:
-        return "<SplitQueue: looking for splits>" if self._more_to_come else f"<SplitQueue: {len(self._left)} splits left>"
+        return (
+            "<SplitQueue: looking for splits>"
+            if self._more_to_come
+            else f"<SplitQueue: {len(self._left)} splits left>"
+        )
 
 
 class SplitShares(SplitEnumerator[S]):
-    """Assigns all splits at the start, to the readers in turn. For splits without end, which are read concurrently."""
+    """Assigns all splits at the start, to the readers in turn. For splits without end, which are
+    read concurrently."""
 
-    def __init__(self, context: SplitEnumeratorContext[S], discover: Callable[[int], Iterable[S]], checkpoint: list[S] | None = None) -> None:
-        self._context, self._discover, self._restored = context, discover, checkpoint
+    def __init__(
+        self,
+        context: SplitEnumeratorContext[S],
+        discover: Callable[[int], Iterable[S]],
+        checkpoint: list[S] | None = None,
+    ) -> None:
+        self._context = context
+        self._discover = discover
+        self._restored = checkpoint
         self._shares: dict[int, list[S]] = {}  # the shares of readers that have not registered yet
 
     def start(self) -> None:
         parallelism = self._context.parallelism
-        for index, split in enumerate(self._discover(parallelism) if self._restored is None else self._restored):
+        for index, split in enumerate(
+            self._discover(parallelism) if self._restored is None else self._restored
+        ):
             self._shares.setdefault(index % parallelism, []).append(split)
 
     def add_reader(self, subtask: int) -> None:
@@ -131,24 +165,33 @@ class SplitShares(SplitEnumerator[S]):
 class DiscoveredSplits(Generic[S]):
     """The state of a SplitDiscovery in a checkpoint."""
 
-    seen: tuple[str, ...] | None  # the ids of all splits that were found, in this order; None: it had not looked yet
+    # the ids of all splits that were found, in this order; None: it had not looked yet
+    seen: tuple[str, ...] | None
     left: tuple[S, ...]
 
 
 class SplitDiscovery(SplitEnumerator[S]):
-    """Assigns the splits that are there at the start as SplitShares does, and looks for new ones every ``interval_s``. For splits without end that
-    become more: partitions, tables, shards. A split that is no longer found is read on: its reader says when it ends.
+    """Assigns the splits that are there at the start as SplitShares does, and looks for new ones
+    every ``interval_s``. For splits without end that become more: partitions, tables, shards. A
+    split that is no longer found is read on: its reader says when it ends.
 
-    ``discover(parallelism)`` gives all splits there are, in a thread in the background; those whose ``split_id`` was seen before are dropped. What
-    it raises fails the job. Use it with ``SideBySideReader(…, awaits_all=True)``.
-    """
+    ``discover(parallelism)`` gives all splits there are, in a thread in the background; those whose
+    ``split_id`` was seen before are dropped. What it raises fails the job. Use it with
+    ``SideBySideReader(…, awaits_all=True)``."""
 
     def __init__(
-        self, context: SplitEnumeratorContext[S], discover: Callable[[int], Iterable[S]], interval_s: float,
+        self,
+        context: SplitEnumeratorContext[S],
+        discover: Callable[[int], Iterable[S]],
+        interval_s: float,
         checkpoint: DiscoveredSplits[S] | None = None,
     ) -> None:
-        self._context, self._discover, self._interval_s = context, discover, interval_s
-        self._seen: dict[str, None] = dict.fromkeys((checkpoint.seen if checkpoint is not None else None) or ())
+        self._context = context
+        self._discover = discover
+        self._interval_s = interval_s
+        self._seen: dict[str, None] = dict.fromkeys(
+            (checkpoint.seen if checkpoint is not None else None) or ()
+        )
         self._has_looked = checkpoint is not None and checkpoint.seen is not None
         self._shares: dict[int, list[S]] = {}  # of readers that have not registered yet
         for index, split in enumerate(checkpoint.left if checkpoint is not None else ()):
@@ -156,14 +199,18 @@ class SplitDiscovery(SplitEnumerator[S]):
 
     def start(self) -> None:
         parallelism = self._context.parallelism
-        self._context.call_async(lambda: list(self._discover(parallelism)), self._found, self._interval_s)
+        self._context.call_async(
+            lambda: list(self._discover(parallelism)), self._found, self._interval_s
+        )
 
     def _found(self, splits: list[S], error: BaseException | None) -> None:
         if error is not None:
             raise error
         for split in splits:
             if split.split_id not in self._seen:
-                self._shares.setdefault(len(self._seen) % self._context.parallelism, []).append(split)
+                self._shares.setdefault(len(self._seen) % self._context.parallelism, []).append(
+                    split
+                )
                 self._seen[split.split_id] = None
         registered = self._context.registered_readers
         began, self._has_looked = not self._has_looked, True
@@ -188,7 +235,12 @@ class SplitDiscovery(SplitEnumerator[S]):
 
     def snapshot_state(self, checkpoint_id: int) -> DiscoveredSplits[S]:
         seen = tuple(self._seen) if self._has_looked else None
-        return DiscoveredSplits(seen, tuple(split for share in self._shares.values() for split in share))
+        return DiscoveredSplits(
+            seen, tuple(split for share in self._shares.values() for split in share)
+        )
 
     def __repr__(self) -> str:
-        return f"<SplitDiscovery: {len(self._seen)} splits seen, {sum(map(len, self._shares.values()))} left>"
+        return (
+            f"<SplitDiscovery: {len(self._seen)} splits seen, "
+            f"{sum(map(len, self._shares.values()))} left>"
+        )

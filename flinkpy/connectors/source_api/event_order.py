@@ -1,7 +1,6 @@
-"""Delivers operator events exactly once and in order, although the RPC layer may repeat and reorder them: the sender
-numbers its events, and the receiver orders them and drops repetitions. Against loss, the sender repeats an event
-until it is answered.
-"""
+"""Delivers operator events exactly once and in order, although the RPC layer may repeat and reorder
+them: the sender numbers its events, and the receiver orders them and drops repetitions. Against
+loss, the sender repeats an event until it is answered."""
 
 from __future__ import annotations
 
@@ -41,8 +40,8 @@ class Reordering:
         self._early: dict[int, Any] = {}
 
     def accept(self, event: Any) -> list[Any]:
-        """Takes ``event``; returns the events that can be processed now. An event without a number is returned as it
-        is."""
+        """Takes ``event``; returns the events that can be processed now. An event without a number
+        is returned as it is."""
         if not isinstance(event, Numbered):
             return [event]
         if event.number >= self._next:

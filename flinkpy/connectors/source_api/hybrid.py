@@ -1,10 +1,10 @@
-"""Several sources, one after the other: when every reader has read the first source to its end, all go on with the
-next.
+"""Several sources, one after the other: when every reader has read the first source to its end, all
+go on with the next.
 
-The enumerator runs the current source's enumerator, and gives it a context in which "no more splits" is a message to
-the reader. A reader that has finished says so; when all have, the enumerator opens the next source and tells them. So
-no record of a source comes before the last record of the source before it.
-"""
+The enumerator runs the current source's enumerator, and gives it a context in which "no more
+splits" is a message to the reader. A reader that has finished says so; when all have, the
+enumerator opens the next source and tells them. So no record of a source comes before the last
+record of the source before it."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ _SWITCH, _NO_MORE, _DONE, _BEHIND = "switch", "no more splits", "done", "behind"
 
 
 class HybridSource(Source[HybridSplit]):
-    """Reads several sources one after the other. Made by ``HybridSource.builder(files).add_source(live).build()``.
-    All but the last must be bounded, and either all give rows or all give columns; otherwise raises ProgramError.
+    """Reads several sources one after the other. Made by
+    ``HybridSource.builder(files).add_source(live).build()``. All but the last must be bounded, and
+    either all give rows or all give columns; otherwise raises ProgramError.
 
     >>> from flinkpy.connectors.memory.ranges import NumberSequenceSource
     >>> HybridSource.builder(NumberSequenceSource(1, 3)).add_source(NumberSequenceSource(4, 6)).build()
@@ -59,9 +60,15 @@ class HybridSource(Source[HybridSplit]):
     def __init__(self, sources: list[Source[Any]]) -> None:
         for source in sources[:-1]:
             if source.boundedness is not Boundedness.BOUNDED:
-                raise ProgramError(f"{source!r:.80} never ends, so nothing can come behind it; only the last source may be unbounded")
+                raise ProgramError(
+                    f"{source!r:.80} never ends, so nothing can come behind it; only the last "
+                    "source may be unbounded"
+                )
         if len({source.is_columnar for source in sources}) > 1:
-            raise ProgramError("a hybrid source reads rows or columns, not one behind the other: read them as two streams and union these")
+            raise ProgramError(
+                "a hybrid source reads rows or columns, not one behind the other: read them "
+                "as two streams and union these"
+            )
         self._sources = sources
         self.has_timestamps = any(source.has_timestamps for source in sources)
         self.can_replay = all(source.can_replay for source in sources)
@@ -78,7 +85,9 @@ class HybridSource(Source[HybridSplit]):
     def is_columnar(self) -> bool:
         return self._sources[0].is_columnar
 
-    def create_enumerator(self, context: SplitEnumeratorContext[HybridSplit], checkpoint: Any = None) -> SplitEnumerator[HybridSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[HybridSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[HybridSplit]:
         return _HybridEnumerator(self._sources, context, checkpoint)
 
     def create_reader(self, context: ReaderContext) -> SourceReader[HybridSplit]:
@@ -106,19 +115,23 @@ class HybridSourceBuilder:
         return self
 
     def build(self) -> HybridSource:
-        """The hybrid source. Raises ProgramError if a source before the last one is unbounded, or if some give rows
-        and others columns."""
+        """The hybrid source. Raises ProgramError if a source before the last one is unbounded, or
+        if some give rows and others columns."""
         return HybridSource(list(self._sources))
 
 
-# -- in the JobMaster ---------------------------------------------------------------------------------------------------------
+# -- in the JobMaster ------------------------------------------------------------------------------
 
 
 class _ContextOf:
     """What one source's enumerator sees of the job: the readers that are at its source."""
 
-    def __init__(self, outer: SplitEnumeratorContext[HybridSplit], index: int, at: dict[int, int]) -> None:
-        self._outer, self._index, self._at = outer, index, at
+    def __init__(
+        self, outer: SplitEnumeratorContext[HybridSplit], index: int, at: dict[int, int]
+    ) -> None:
+        self._outer = outer
+        self._index = index
+        self._at = at
 
     @property
     def parallelism(self) -> int:
@@ -126,10 +139,20 @@ class _ContextOf:
 
     @property
     def registered_readers(self) -> dict[int, str]:
-        return {subtask: host for subtask, host in self._outer.registered_readers.items() if self._at.get(subtask) == self._index}
+        return {
+            subtask: host
+            for subtask, host in self._outer.registered_readers.items()
+            if self._at.get(subtask) == self._index
+        }
 
     def assign_splits(self, subtask: int, splits: list[Any]) -> None:
-        self._outer.assign_splits(subtask, [HybridSplit(f"{self._index}:{split.split_id}", self._index, split) for split in splits])
+        self._outer.assign_splits(
+            subtask,
+            [
+                HybridSplit(f"{self._index}:{split.split_id}", self._index, split)
+                for split in splits
+            ],
+        )
 
     def signal_no_more_splits(self, subtask: int) -> None:
         self._outer.send_event_to_reader(subtask, _Of(self._index, _NO_MORE))
@@ -137,20 +160,32 @@ class _ContextOf:
     def send_event_to_reader(self, subtask: int, event: Any) -> None:
         self._outer.send_event_to_reader(subtask, _Of(self._index, (event,)))
 
-    def call_async(self, function: Callable[[], Any], handler: Callable[[Any, BaseException | None], None], period_s: float | None = None) -> None:
+    def call_async(
+        self,
+        function: Callable[[], Any],
+        handler: Callable[[Any, BaseException | None], None],
+        period_s: float | None = None,
+    ) -> None:
         self._outer.call_async(function, handler, period_s)
 
 
 class _HybridEnumerator(SplitEnumerator[HybridSplit]):
-    """Runs the current source's enumerator, and those of earlier sources, to which splits may come back."""
+    """Runs the current source's enumerator, and those of earlier sources, to which splits may come
+    back."""
 
-    def __init__(self, sources: list[Source[Any]], context: SplitEnumeratorContext[HybridSplit], checkpoint: tuple[int, Any] | None) -> None:
+    def __init__(
+        self,
+        sources: list[Source[Any]],
+        context: SplitEnumeratorContext[HybridSplit],
+        checkpoint: tuple[int, Any] | None,
+    ) -> None:
         self._sources, self._context = sources, context
         self._index: int = 0 if checkpoint is None else checkpoint[0]
         self._restored: Any = None if checkpoint is None else checkpoint[1]
         self._at: dict[int, int] = {}  # subtask -> index of the source its reader is at
         self._done: set[int] = set()  # readers that have finished the current source
-        self._back: dict[int, int] = {}  # subtask -> index of the earliest source whose splits have come back from it
+        # subtask -> index of the earliest source whose splits have come back from it
+        self._back: dict[int, int] = {}
         self._enumerators: dict[int, SplitEnumerator[Any]] = {}
 
     def start(self) -> None:
@@ -199,7 +234,9 @@ class _HybridEnumerator(SplitEnumerator[HybridSplit]):
     def add_splits_back(self, splits: list[HybridSplit], subtask: int) -> None:
         for index in sorted({split.index for split in splits}):
             if index in self._enumerators:
-                self._enumerators[index].add_splits_back([split.split for split in splits if split.index == index], subtask)
+                self._enumerators[index].add_splits_back(
+                    [split.split for split in splits if split.index == index], subtask
+                )
                 self._back[subtask] = min(index, self._back.get(subtask, index))
         self._at.pop(subtask, None)
         self._done.discard(subtask)
@@ -212,7 +249,7 @@ class _HybridEnumerator(SplitEnumerator[HybridSplit]):
             enumerator.close()
 
 
-# -- in the task --------------------------------------------------------------------------------------------------------------
+# -- in the task -----------------------------------------------------------------------------------
 
 
 class _HybridReader(SourceReader[HybridSplit]):
@@ -222,7 +259,8 @@ class _HybridReader(SourceReader[HybridSplit]):
         self._sources, self._context = sources, context
         self._index = -1
         self._reader: SourceReader[Any] | None = None
-        self._early: list[HybridSplit] = []  # restored splits, until the enumerator has named the current source
+        # restored splits, until the enumerator has named the current source
+        self._early: list[HybridSplit] = []
         self._no_more = self._told = False
 
     def _switch(self, index: int) -> None:
@@ -230,7 +268,13 @@ class _HybridReader(SourceReader[HybridSplit]):
             self._reader.close()
         self._index, self._told = index, False
         self._reader = self._sources[index].create_reader(
-            replace(self._context, send_source_event=lambda event: self._context.send_source_event(_Of(index, (event,)))))
+            replace(
+                self._context,
+                send_source_event=lambda event: self._context.send_source_event(
+                    _Of(index, (event,))
+                ),
+            )
+        )
         self._reader.start()
         early, self._early = self._early, []
         self.add_splits(early)
@@ -278,7 +322,13 @@ class _HybridReader(SourceReader[HybridSplit]):
 
     def snapshot_state(self, checkpoint_id: int) -> list[HybridSplit]:
         current = self._reader.snapshot_state(checkpoint_id) if self._reader is not None else []
-        return [*(HybridSplit(f"{self._index}:{split.split_id}", self._index, split) for split in current), *self._early]
+        return [
+            *(
+                HybridSplit(f"{self._index}:{split.split_id}", self._index, split)
+                for split in current
+            ),
+            *self._early,
+        ]
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         if self._reader is not None:

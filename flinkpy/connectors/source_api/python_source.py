@@ -1,4 +1,5 @@
-"""A source in ten lines of Python: say what the splits are, and how to iterate over one from a position.
+"""A source in ten lines of Python: say what the splits are, and how to iterate over one from a
+position.
 
 ::
 
@@ -16,10 +17,11 @@
 
     env.from_source(Sensors(), WatermarkStrategy.no_watermarks(), "sensors")
 
-If a count of records is not enough to resume from, set ``positioned = True`` and yield ``(value, position)`` pairs.
-The position (any object that can be pickled; None at first) is passed to ``read`` when the split is read again from
-after that value. With ``has_timestamps = True`` a record comes with its event time in milliseconds: ``(value, time)``, or
-``(value, time, position)``. With ``columnar = True`` each value is a batch of columns, a ``pyarrow.RecordBatch`` or ``Table``, and
+If a count of records is not enough to resume from, set ``positioned = True`` and yield ``(value,
+position)`` pairs. The position (any object that can be pickled; None at first) is passed to
+``read`` when the split is read again from after that value. With ``has_timestamps = True`` a record
+comes with its event time in milliseconds: ``(value, time)``, or ``(value, time, position)``. With
+``columnar = True`` each value is a batch of columns, a ``pyarrow.RecordBatch`` or ``Table``, and
 its time an array of as many numbers::
 
     class Pages(PythonSource):
@@ -41,8 +43,20 @@ from itertools import islice
 from typing import Any
 
 from flinkpy.connectors.source_api.enumerators import SplitDiscovery, SplitQueue, SplitShares
-from flinkpy.connectors.source_api.readers import SequentialReader, SideBySideReader, SplitReader, ThreadedSplitReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.readers import (
+    SequentialReader,
+    SideBySideReader,
+    SplitReader,
+    ThreadedSplitReader,
+)
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.users_values import bounded_repr, several
 from flinkpy.operators.event_time.valid_times import are_times, milliseconds
@@ -60,13 +74,14 @@ class PythonSplit:
 class PythonSource(Source[PythonSplit]):
     """Base class of sources written as plain Python iteration; see the module's example.
 
-    ``bounded``: whether the splits end. Splits that end are read one after the other, by whichever subtask is free.
-    Splits without end are assigned at the start, and a subtask reads all of its splits concurrently; with ``discovery_interval_s``
-    ``splits`` is asked again every so many seconds, and new ones are read too. ``blocking``: whether iterating may wait (for a device, a
-    server); such a split is read on a thread of its own. ``positioned``: whether ``read`` yields positions. ``has_timestamps``: whether it yields
-    event times. ``columnar``: whether it yields batches of columns; ``schema`` is theirs, if it is known, so that mistakes in names are told early.
-    Batches are brought to it: columns are taken by name and cast exactly.
-    """
+    ``bounded``: whether the splits end. Splits that end are read one after the other, by whichever
+    subtask is free. Splits without end are assigned at the start, and a subtask reads all of its
+    splits concurrently; with ``discovery_interval_s`` ``splits`` is asked again every so many
+    seconds, and new ones are read too. ``blocking``: whether iterating may wait (for a device, a
+    server); such a split is read on a thread of its own. ``positioned``: whether ``read`` yields
+    positions. ``has_timestamps``: whether it yields event times. ``columnar``: whether it yields
+    batches of columns; ``schema`` is theirs, if it is known, so that mistakes in names are told
+    early. Batches are brought to it: columns are taken by name and cast exactly."""
 
     bounded: bool = True
     blocking: bool = False
@@ -77,8 +92,8 @@ class PythonSource(Source[PythonSplit]):
     has_timestamps: bool = False
 
     def splits(self, parallelism: int) -> Iterable[Any]:
-        """Called in the JobMaster: the splits, which can be read independently of each other; any values that can be
-        pickled. By default there is one split."""
+        """Called in the JobMaster: the splits, which can be read independently of each other; any
+        values that can be pickled. By default there is one split."""
         return [None]
 
     @abstractmethod
@@ -86,19 +101,28 @@ class PythonSource(Source[PythonSplit]):
         """Called in the task: the records of the split from ``position`` on."""
 
     def split_id(self, split: Any) -> str:
-        """With ``discovery_interval_s``: what tells this split from others, each time ``splits`` gives it. By default its text."""
-        if vars(object)["__repr__"] is type(split).__repr__ and vars(object)["__str__"] is type(split).__str__:
-            raise TypeError(f"{bounded_repr(split, 60)} has no text that tells it from other splits: define split_id(self, split) in "
-                            f"{type(self).__name__}, or give splits as text")
+        """With ``discovery_interval_s``: what tells this split from others, each time ``splits``
+        gives it. By default its text."""
+        if (
+            vars(object)["__repr__"] is type(split).__repr__
+            and vars(object)["__str__"] is type(split).__str__
+        ):
+            raise TypeError(
+                f"{bounded_repr(split, 60)} has no text that tells it from other splits: "
+                "define split_id(self, split) in "
+                f"{type(self).__name__}, or give splits as text"
+            )
         return str(split)
 
     def interrupt(self, split: Any) -> None:
-        """Called in another thread when the task ends: makes a ``read`` of this split return or raise, say by closing its connection. It may be
-        waiting, or just about to begin. By default its thread goes on waiting, and ends with the process."""
+        """Called in another thread when the task ends: makes a ``read`` of this split return or
+        raise, say by closing its connection. It may be waiting, or just about to begin. By default
+        its thread goes on waiting, and ends with the process."""
 
     def acknowledge(self, split: Any, position: Any) -> None:
-        """Called in the task's thread when a checkpoint is complete: of this split nothing up to ``position`` comes again, so a server may forget
-        it. With ``blocking``, ``read`` may be waiting in another thread meanwhile. It must return soon."""
+        """Called in the task's thread when a checkpoint is complete: of this split nothing up to
+        ``position`` comes again, so a server may forget it. With ``blocking``, ``read`` may be
+        waiting in another thread meanwhile. It must return soon."""
 
     @property
     def boundedness(self) -> Boundedness:
@@ -108,7 +132,9 @@ class PythonSource(Source[PythonSplit]):
     def is_columnar(self) -> bool:
         return self.columnar
 
-    def create_enumerator(self, context: SplitEnumeratorContext[PythonSplit], checkpoint: Any = None) -> SplitEnumerator[PythonSplit]:
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[PythonSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[PythonSplit]:
         if self.bounded:
             return SplitQueue(context, self._discover, checkpoint)
         if self.discovery_interval_s is not None:
@@ -118,7 +144,9 @@ class PythonSource(Source[PythonSplit]):
     def _discover(self, parallelism: int) -> Iterator[PythonSplit]:
         first = None if self.positioned else 0
         by_name = not self.bounded and self.discovery_interval_s is not None
-        for index, value in enumerate(several(self.splits(parallelism), f"{type(self).__name__}.splits()", "splits")):
+        for index, value in enumerate(
+            several(self.splits(parallelism), f"{type(self).__name__}.splits()", "splits")
+        ):
             yield PythonSplit(self.split_id(value) if by_name else str(index), value, first)
 
     def create_reader(self, context: ReaderContext) -> SourceReader[PythonSplit]:
@@ -126,8 +154,11 @@ class PythonSource(Source[PythonSplit]):
             return _BatchIterator(self, split) if self.columnar else _IteratorReader(self, split)
 
         def open_on_thread(split: PythonSplit) -> SplitReader[PythonSplit]:
-            # One record at a time, because the next may take long. The reader's queue joins records that accumulate.
-            return ThreadedSplitReader(split, open_split, 1, context.wake_up, f"{type(self).__name__} {split.value}"[:60])
+            # One record at a time, because the next may take long. The reader's queue joins records
+            # that accumulate.
+            return ThreadedSplitReader(
+                split, open_split, 1, context.wake_up, f"{type(self).__name__} {split.value}"[:60]
+            )
 
         opened = open_on_thread if self.blocking else open_split
         if self.bounded:
@@ -143,10 +174,14 @@ class _IteratorReader(SplitReader[PythonSplit]):
     """Takes records from the user's iterator."""
 
     def __init__(self, source: PythonSource, split: PythonSplit) -> None:
-        self._source, self._split, self._position = source, split, split.position
+        self._source = source
+        self._split = split
+        self._position = split.position
         self._call = f"{type(source).__name__}.read()"
         self._positioned, self._stamped = source.positioned, source.has_timestamps
-        self._records = iter(several(source.read(split.value, split.position), self._call, "records"))
+        self._records = iter(
+            several(source.read(split.value, split.position), self._call, "records")
+        )
         self._first = split.position
 
     def next_batch(self, limit: int) -> Batch | None:
@@ -166,7 +201,8 @@ class _IteratorReader(SplitReader[PythonSplit]):
             try:
                 found.append(milliseconds(time, self._call))
             except (TypeError, ValueError) as error:
-                error.record_at_fault = value  # type: ignore[union-attr]  # which the error of the job shows
+                # which the error of the job shows
+                error.record_at_fault = value  # type: ignore[union-attr]
                 raise
         return found
 
@@ -174,7 +210,11 @@ class _IteratorReader(SplitReader[PythonSplit]):
         """The records, their event times, and the position behind the last."""
         try:
             if self._positioned and self._stamped:
-                return [value for value, _, _ in found], [time for _, time, _ in found], found[-1][2]
+                return (
+                    [value for value, _, _ in found],
+                    [time for _, time, _ in found],
+                    found[-1][2],
+                )
             if self._positioned:
                 return [value for value, _ in found], None, found[-1][1]
             if self._stamped:
@@ -185,18 +225,44 @@ class _IteratorReader(SplitReader[PythonSplit]):
 
     def _wrong(self, found: Any) -> TypeError:
         what = "a batch" if self._source.columnar else "a record"
-        parts = [what, *(["its event time"] if self._stamped else []), *(["the position behind it"] if self._positioned else [])]
-        flags = [name for name, is_set in (("has_timestamps", self._stamped), ("positioned", self._positioned)) if is_set]
-        shape = "pairs of " + " and ".join(parts) if len(parts) == 2 else f"triples of {', '.join(parts[:2])} and {parts[2]}"
-        return TypeError(f"{self._call} gives {bounded_repr(found, 60)}; as {' and '.join(flags)} {'is' if len(flags) == 1 else 'are'} True, "
-                         f"it gives {shape}")
+        parts = [
+            what,
+            *(["its event time"] if self._stamped else []),
+            *(["the position behind it"] if self._positioned else []),
+        ]
+        flags = [
+            name
+            for name, is_set in (
+                ("has_timestamps", self._stamped),
+                ("positioned", self._positioned),
+            )
+            if is_set
+        ]
+        shape = (
+            "pairs of " + " and ".join(parts)
+            if len(parts) == 2
+            else f"triples of {', '.join(parts[:2])} and {parts[2]}"
+        )
+        return TypeError(
+            f"{self._call} gives {bounded_repr(found, 60)}; as {' and '.join(flags)} "
+            f"{'is' if len(flags) == 1 else 'are'} True, "
+            f"it gives {shape}"
+        )
 
     def snapshot(self) -> PythonSplit:
         return replace(self._split, position=self._position)
 
     def position(self) -> str:
-        name = f"split {self._split.split_id}" if self._split.value is None else f"split {self._split.value!r:.80}"
-        return f"{name}, its beginning" if self._first is None else f"{name}, position {self._first!r:.80}"
+        name = (
+            f"split {self._split.split_id}"
+            if self._split.value is None
+            else f"split {self._split.value!r:.80}"
+        )
+        return (
+            f"{name}, its beginning"
+            if self._first is None
+            else f"{name}, position {self._first!r:.80}"
+        )
 
     def interrupt(self) -> None:
         self._source.interrupt(self._split.value)
@@ -208,13 +274,16 @@ class _IteratorReader(SplitReader[PythonSplit]):
 
 
 class _BatchIterator(_IteratorReader):
-    """The same where each value is a batch of columns: those of the source's schema, if it says one."""
+    """The same where each value is a batch of columns: those of the source's schema, if it says
+    one."""
 
     def __init__(self, source: PythonSource, split: PythonSplit) -> None:
         from flinkpy.columns.values.conversion import without_views
 
         super().__init__(source, split)
-        self._schema = None if source.schema is None else without_views(source.schema.empty_table()).schema
+        self._schema = (
+            None if source.schema is None else without_views(source.schema.empty_table()).schema
+        )
 
     def next_batch(self, limit: int) -> Batch | None:
         found = next(self._records, None)
@@ -236,23 +305,37 @@ class _BatchIterator(_IteratorReader):
             batches = data.combine_chunks().to_batches()
             data = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=data.schema)
         if not isinstance(data, pa.RecordBatch):
-            given = f"a {type(data).__name__}" if hasattr(data, "columns") else bounded_repr(data, 60)
-            raise TypeError(f"{self._call} gives {given}; as columnar is True, it gives a pyarrow.RecordBatch or Table each time")
+            given = (
+                f"a {type(data).__name__}" if hasattr(data, "columns") else bounded_repr(data, 60)
+            )
+            raise TypeError(
+                f"{self._call} gives {given}; as columnar is True, it gives a "
+                "pyarrow.RecordBatch or Table each time"
+            )
         data = without_views(data)
         if self._schema is not None and not data.schema.equals(self._schema):
             try:
                 data = conformed(data, self._schema)
             except pa.ArrowInvalid as error:
-                raise TypeError(f"{self._call} gives columns that are not those of its schema ({error}); there are "
-                                f"{', '.join(data.schema.names) or 'none'}") from None
+                raise TypeError(
+                    f"{self._call} gives columns that are not those of its schema ({error}); "
+                    "there are "
+                    f"{', '.join(data.schema.names) or 'none'}"
+                ) from None
         if times is None:
             return ColumnBatch(data)
         moments: Any = np.asarray(times)
         if moments.size and moments.dtype.kind not in "iu":
-            raise TypeError(f"{self._call} gives event times of type {moments.dtype}; they must be whole numbers of milliseconds")
+            raise TypeError(
+                f"{self._call} gives event times of type {moments.dtype}; they must be whole "
+                "numbers of milliseconds"
+            )
         for extreme in (moments.min(), moments.max()) if moments.size else ():
             milliseconds(extreme, self._call)
         stamps = moments.astype(np.int64)
         if stamps.shape != (data.num_rows,):
-            raise TypeError(f"{self._call} gives {stamps.size} event times for {data.num_rows} rows; it gives one for each")
+            raise TypeError(
+                f"{self._call} gives {stamps.size} event times for {data.num_rows} rows; it "
+                "gives one for each"
+            )
         return ColumnBatch(data, stamps)

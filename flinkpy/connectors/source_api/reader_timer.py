@@ -1,4 +1,5 @@
-"""The one timer of a source's reader: readers ask at every poll, so a later call replaces an earlier one."""
+"""The one timer of a source's reader: readers ask at every poll, so a later call replaces an
+earlier one."""
 
 from __future__ import annotations
 

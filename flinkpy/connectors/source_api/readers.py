@@ -1,9 +1,8 @@
-"""Source readers made of split readers. They read splits one after the other, or all concurrently; in the task's
-thread or, if reading may block, on threads of their own.
+"""Source readers made of split readers. They read splits one after the other, or all concurrently;
+in the task's thread or, if reading may block, on threads of their own.
 
-A :class:`SplitReader` reads one split and knows its position. Everything else is implemented here once: requests for
-splits, the end of input, snapshots, threads.
-"""
+A :class:`SplitReader` reads one split and knows its position. Everything else is implemented here
+once: requests for splits, the end of input, snapshots, threads."""
 
 from __future__ import annotations
 
@@ -15,7 +14,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from flinkpy.connectors.source_api.source import BeginReading, InputStatus, ReaderContext, SourceReader, SourceSplit
+from flinkpy.connectors.source_api.source import (
+    BeginReading,
+    InputStatus,
+    ReaderContext,
+    SourceReader,
+    SourceSplit,
+)
 from flinkpy.core.elements import Batch, RowBatch
 
 S = TypeVar("S", bound=SourceSplit)
@@ -28,9 +33,8 @@ JOINED_RECORDS = 1024  # short batches that wait for the task are joined up to t
 class NothingYet:
     """The split has no batch at the moment, and has not ended.
 
-    ``retry_after_s``: the reader is asked again after this many seconds. None: it calls ``context.wake_up`` itself
-    when there is a batch.
-    """
+    ``retry_after_s``: the reader is asked again after this many seconds. None: it calls
+    ``context.wake_up`` itself when there is a batch."""
 
     retry_after_s: float | None = None
 
@@ -39,7 +43,8 @@ UNTIL_WOKEN = NothingYet()
 
 
 class Acknowledgements(Generic[S]):
-    """Tells how far splits were read in a checkpoint that is complete: those that were being read, and those that ended since the one before.
+    """Tells how far splits were read in a checkpoint that is complete: those that were being read,
+    and those that ended since the one before.
 
     ``tell`` gets each split once, as the newest of these checkpoints has it.
     """
@@ -73,8 +78,8 @@ class SplitReader(ABC, Generic[S]):
 
     @abstractmethod
     def next_batch(self, limit: int) -> Batch | NothingYet | None:
-        """The next batch, of at most about ``limit`` records; ``NothingYet`` while there is none; None at the end of
-        the split."""
+        """The next batch, of at most about ``limit`` records; ``NothingYet`` while there is none;
+        None at the end of the split."""
 
     @abstractmethod
     def snapshot(self) -> S:
@@ -94,12 +99,14 @@ class SplitReader(ABC, Generic[S]):
 class SequentialReader(SourceReader[S]):
     """Reads one split after the other in the task's thread, and requests another when it has none.
 
-    ``acknowledge`` is called in the task's thread when a checkpoint is complete, with the splits that were begun, as they are in it: what was read
-    of them never comes again.
-    """
+    ``acknowledge`` is called in the task's thread when a checkpoint is complete, with the splits
+    that were begun, as they are in it: what was read of them never comes again."""
 
     def __init__(
-        self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]], acknowledge: Callable[[list[S]], None] = _nobody,
+        self,
+        context: ReaderContext,
+        open_split: Callable[[S], SplitReader[S]],
+        acknowledge: Callable[[list[S]], None] = _nobody,
     ) -> None:
         self._context = context
         self._open_split = open_split
@@ -159,20 +166,28 @@ class SequentialReader(SourceReader[S]):
             current.close()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {len(self._splits)} splits waiting{', one open' if self._current is not None else ''}>"
+        return (
+            f"<{type(self).__name__}: {len(self._splits)} splits "
+            f"waiting{', one open' if self._current is not None else ''}>"
+        )
 
 
 class SideBySideReader(SourceReader[S]):
-    """Reads all its splits concurrently, a batch of each in turn. For splits without end: one after the other, the
-    second would never be read.
+    """Reads all its splits concurrently, a batch of each in turn. For splits without end: one after
+    the other, the second would never be read.
 
-    With ``awaits_all`` it reads nothing before its enumerator has said that no more splits will come. So the event time of splits that it was
-    restored with does not pass a split that had not been assigned at the checkpoint. ``SplitShares`` says it at once; ``SplitDiscovery`` says when
-    all that were there at the beginning are assigned. ``acknowledge`` is that of ``SequentialReader``.
-    """
+    With ``awaits_all`` it reads nothing before its enumerator has said that no more splits will
+    come. So the event time of splits that it was restored with does not pass a split that had not
+    been assigned at the checkpoint. ``SplitShares`` says it at once; ``SplitDiscovery`` says when
+    all that were there at the beginning are assigned. ``acknowledge`` is that of
+    ``SequentialReader``."""
 
     def __init__(
-        self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]], acknowledge: Callable[[list[S]], None] = _nobody, *,
+        self,
+        context: ReaderContext,
+        open_split: Callable[[S], SplitReader[S]],
+        acknowledge: Callable[[list[S]], None] = _nobody,
+        *,
         awaits_all: bool = False,
     ) -> None:
         self._context, self._awaits_all = context, awaits_all
@@ -243,13 +258,15 @@ class SideBySideReader(SourceReader[S]):
                 closing.callback(self._open.pop()[1].close)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {len(self._splits)} splits waiting, {len(self._open)} open>"
+        return (
+            f"<{type(self).__name__}: {len(self._splits)} splits waiting, {len(self._open)} open>"
+        )
 
 
 @dataclass(frozen=True)
 class _Read(Generic[S]):
-    """What the reading thread hands to the task: a batch and the split positioned after it, or the end of the split,
-    or an error."""
+    """What the reading thread hands to the task: a batch and the split positioned after it, or the
+    end of the split, or an error."""
 
     batch: Batch | None
     split: S
@@ -258,13 +275,22 @@ class _Read(Generic[S]):
 
 
 class ThreadedSplitReader(SplitReader[S]):
-    """Runs a blocking split reader on a thread of its own, a few batches ahead. The task's thread never waits for
-    it."""
+    """Runs a blocking split reader on a thread of its own, a few batches ahead. The task's thread
+    never waits for it."""
 
-    def __init__(self, split: S, open_split: Callable[[S], SplitReader[S]], limit: int, wake_up: Callable[[], None], name: str) -> None:
+    def __init__(
+        self,
+        split: S,
+        open_split: Callable[[S], SplitReader[S]],
+        limit: int,
+        wake_up: Callable[[], None],
+        name: str,
+    ) -> None:
         self._split = split
         self._position: str | None = None
-        self._open_split, self._limit, self._wake_up = open_split, limit, wake_up
+        self._open_split = open_split
+        self._limit = limit
+        self._wake_up = wake_up
         self._queue: deque[_Read[S]] = deque()
         self._changed = threading.Condition()
         self._stopped = False
@@ -273,7 +299,7 @@ class ThreadedSplitReader(SplitReader[S]):
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    # -- the task's thread --------------------------------------------------------------------------------------------------
+    # -- the task's thread -------------------------------------------------------------------------
 
     def next_batch(self, limit: int) -> Batch | NothingYet | None:
         with self._changed:
@@ -298,9 +324,10 @@ class ThreadedSplitReader(SplitReader[S]):
             inner = self._inner
             self._changed.notify_all()
         if inner is not None:
-            inner.interrupt()  # nobody waits for the thread, which closes the reader when its read returns
+            # nobody waits for the thread, which closes the reader when its read returns
+            inner.interrupt()
 
-    # -- the reading thread ---------------------------------------------------------------------------------------------------
+    # -- the reading thread ------------------------------------------------------------------------
 
     def _run(self) -> None:
         split = self._split
@@ -319,7 +346,9 @@ class ThreadedSplitReader(SplitReader[S]):
         while not self._stopped:
             batch = inner.next_batch(self._limit)
             if isinstance(batch, NothingYet):
-                raise TypeError("a blocking split reader waits by itself; it does not return NothingYet")
+                raise TypeError(
+                    "a blocking split reader waits by itself; it does not return NothingYet"
+                )
             if not self._put(_Read(batch, inner.snapshot(), inner.position())) or batch is None:
                 return
 
@@ -337,13 +366,19 @@ class ThreadedSplitReader(SplitReader[S]):
         return True
 
     def _joined_to_last(self, read: _Read[S]) -> bool:
-        """Appends a short row batch to the last one that still waits, so that a fast stream of single records moves
-        in batches."""
+        """Appends a short row batch to the last one that still waits, so that a fast stream of
+        single records moves in batches."""
         last = self._queue[-1] if self._queue else None
-        if last is None or not isinstance(last.batch, RowBatch) or not isinstance(read.batch, RowBatch):
+        if (
+            last is None
+            or not isinstance(last.batch, RowBatch)
+            or not isinstance(read.batch, RowBatch)
+        ):
             return False
         of_last, of_read = last.batch.timestamps, read.batch.timestamps
-        if (of_last is None) is not (of_read is None) or len(last.batch) + len(read.batch) > JOINED_RECORDS:
+        if (of_last is None) is not (of_read is None) or len(last.batch) + len(
+            read.batch
+        ) > JOINED_RECORDS:
             return False
         last.batch.values.extend(read.batch.values)
         if of_last is not None and of_read is not None:

@@ -1,9 +1,9 @@
-"""The source API (Flink's FLIP-27). A Source makes one enumerator, which runs in the JobMaster and hands out splits,
-and one reader per subtask, which runs in the task and turns its splits into batches.
+"""The source API (Flink's FLIP-27). A Source makes one enumerator, which runs in the JobMaster and
+hands out splits, and one reader per subtask, which runs in the task and turns its splits into
+batches.
 
-A split is any object with a ``split_id`` that can be pickled. It carries its own position, so a reader's snapshot is
-the list of its splits.
-"""
+A split is any object with a ``split_id`` that can be pickled. It carries its own position, so a
+reader's snapshot is the list of its splits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ from flinkpy.operators.base import InputStatus
 if TYPE_CHECKING:
     from flinkpy.common.typeinfo import TypeInformation
 
-__all__ = ["Boundedness", "InputStatus", "ReaderContext", "Source", "SourceReader", "SourceSplit", "SplitEnumerator", "SplitEnumeratorContext"]
+__all__ = [
+    "Boundedness",
+    "InputStatus",
+    "ReaderContext",
+    "Source",
+    "SourceReader",
+    "SourceSplit",
+    "SplitEnumerator",
+    "SplitEnumeratorContext",
+]
 
 
 class Boundedness(Enum):
@@ -52,12 +61,18 @@ class SplitEnumeratorContext(Protocol[S]):
     def signal_no_more_splits(self, subtask: int) -> None: ...
 
     def send_event_to_reader(self, subtask: int, event: Any) -> None:
-        """Pickles a custom event and sends it; it arrives at ``SourceReader.handle_source_event``."""
+        """Pickles a custom event and sends it; it arrives at
+        ``SourceReader.handle_source_event``."""
         ...
 
-    def call_async(self, function: Callable[[], Any], handler: Callable[[Any, BaseException | None], None], period_s: float | None = None) -> None:
-        """Runs a slow ``function`` in another thread (again every ``period_s``), then ``handler(result, error)`` in
-        the JobMaster's thread."""
+    def call_async(
+        self,
+        function: Callable[[], Any],
+        handler: Callable[[Any, BaseException | None], None],
+        period_s: float | None = None,
+    ) -> None:
+        """Runs a slow ``function`` in another thread (again every ``period_s``), then
+        ``handler(result, error)`` in the JobMaster's thread."""
         ...
 
 
@@ -69,21 +84,24 @@ class SplitEnumerator(ABC, Generic[S]):
 
     @abstractmethod
     def handle_split_request(self, subtask: int, host: str) -> None:
-        """Called when a reader has no split left: assign it one, or signal that there are no more."""
+        """Called when a reader has no split left: assign it one, or signal that there are no
+        more."""
 
     def add_reader(self, subtask: int) -> None:
         """Called when a reader has registered."""
 
     @abstractmethod
     def add_splits_back(self, splits: list[S], subtask: int) -> None:
-        """Called when a reader failed before these splits were part of a checkpoint: assign them again."""
+        """Called when a reader failed before these splits were part of a checkpoint: assign them
+        again."""
 
     def handle_source_event(self, subtask: int, event: Any) -> None:
         """Called with a custom event of the reader."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        """The splits not assigned yet, in any form; passed to ``Source.create_enumerator`` on recovery."""
+        """The splits not assigned yet, in any form; passed to ``Source.create_enumerator`` on
+        recovery."""
 
     def close(self) -> None:
         """Called when the job has ended."""
@@ -105,24 +123,28 @@ class ReaderContext:
     split_begun: Callable[[str], None] = lambda split_id: None
     # For readers with ``split_of_batch``: nothing more comes from this split
     split_finished: Callable[[str], None] = lambda split_id: None
-    # For sources with ``takes_error_policy``: whether broken records go to a side output, whatever the source says by itself
+    # For sources with ``takes_error_policy``: whether broken records go to a side output, whatever
+    # the source says by itself
     diverts: bool = False
-    leave_out: Callable[[Any, str], None] = lambda record, why: None  # says that a broken record is not in the batches, and why
-    count: Callable[[str, int], None] = lambda metric, number: None  # adds to a metric of the source
+    # says that a broken record is not in the batches, and why
+    leave_out: Callable[[Any, str], None] = lambda record, why: None
+    # adds to a metric of the source
+    count: Callable[[str, int], None] = lambda metric, number: None
 
 
 class SourceReader(ABC, Generic[S]):
-    """Reads splits. All calls come from the task's thread and must return at once. A reader that has to block needs a
-    thread of its own, and calls ``context.wake_up()``."""
+    """Reads splits. All calls come from the task's thread and must return at once. A reader that
+    has to block needs a thread of its own, and calls ``context.wake_up()``."""
 
     def start(self) -> None:
         """Called before the first poll."""
 
     @abstractmethod
     def poll(self, limit: int) -> Batch | InputStatus | Watermark | WatermarkStatus:
-        """The next batch, of at most about ``limit`` records; or NOTHING_AVAILABLE, after which the reader must call
-        ``wake_up`` when there is something; or END_OF_INPUT. A reader that knows event time or idleness itself may
-        return a Watermark or a WatermarkStatus between batches."""
+        """The next batch, of at most about ``limit`` records; or NOTHING_AVAILABLE, after which the
+        reader must call ``wake_up`` when there is something; or END_OF_INPUT. A reader that knows
+        event time or idleness itself may return a Watermark or a WatermarkStatus between
+        batches."""
 
     @abstractmethod
     def add_splits(self, splits: list[S]) -> None:
@@ -142,17 +164,20 @@ class SourceReader(ABC, Generic[S]):
         """Says that the checkpoint is complete."""
 
     def pending_records(self) -> int | None:
-        """How many records are there that were not read; None if the reader does not know. Called when somebody reads metrics."""
+        """How many records are there that were not read; None if the reader does not know. Called
+        when somebody reads metrics."""
         return None
 
     def split_of_batch(self) -> str | None:
-        """The id of the split that the whole of the last polled batch came from. Readers that read several splits
-        concurrently override this, and call ``context.split_begun`` and ``context.split_finished`` when they begin
-        and finish a split. Each split then has its own watermark, and the reader's is the least of them."""
+        """The id of the split that the whole of the last polled batch came from. Readers that read
+        several splits concurrently override this, and call ``context.split_begun`` and
+        ``context.split_finished`` when they begin and finish a split. Each split then has its own
+        watermark, and the reader's is the least of them."""
         return None
 
     def position(self) -> str | None:
-        """Where the last polled batch came from (split and offset of its first record), for error messages."""
+        """Where the last polled batch came from (split and offset of its first record), for error
+        messages."""
         return None
 
     def close(self) -> None:
@@ -162,16 +187,21 @@ class SourceReader(ABC, Generic[S]):
 class Source(ABC, Generic[S]):
     """Describes a source and makes its enumerator and readers; can be pickled."""
 
-    can_replay: bool = True  # False: after a restore it goes on with what comes next, and not where it was
-    has_timestamps: bool = True  # False: records have no timestamps unless a watermark strategy assigns them
-    takes_error_policy: bool = False  # True: its readers heed ``ReaderContext.diverts``, and so ``stream.on_error`` is for it too
+    # False: after a restore it goes on with what comes next, and not where it was
+    can_replay: bool = True
+    # False: records have no timestamps unless a watermark strategy assigns them
+    has_timestamps: bool = True
+    # True: its readers heed ``ReaderContext.diverts``, and so ``stream.on_error`` is for it too
+    takes_error_policy: bool = False
 
     @property
     @abstractmethod
     def boundedness(self) -> Boundedness: ...
 
     @abstractmethod
-    def create_enumerator(self, context: SplitEnumeratorContext[S], checkpoint: Any = None) -> SplitEnumerator[S]: ...
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[S], checkpoint: Any = None
+    ) -> SplitEnumerator[S]: ...
 
     @abstractmethod
     def create_reader(self, context: ReaderContext) -> SourceReader[S]: ...
@@ -187,24 +217,27 @@ class Source(ABC, Generic[S]):
         return None
 
     def filtered(self, expression: Any) -> Source[S]:
-        """This source where it may leave out records for which the expression over its columns is not true, because they are dropped right behind
-        it. Positions must mean the same with and without it."""
+        """This source where it may leave out records for which the expression over its columns is
+        not true, because they are dropped right behind it. Positions must mean the same with and
+        without it."""
         return self
 
     def told_apart_by(self) -> Any:
-        """What distinguishes this source from others of its class and name, so that its state is found again even if
-        the source moves within the program. It must be the same in every run."""
+        """What distinguishes this source from others of its class and name, so that its state is
+        found again even if the source moves within the program. It must be the same in every
+        run."""
         return vars(self)
 
     def without_data(self) -> Source[S]:
-        """What the JobMaster needs: this source, or a copy without data that only its readers use."""
+        """What the JobMaster needs: this source, or a copy without data that only its readers
+        use."""
         return self
 
 
 # -- what enumerators and readers send each other
-# -----------------------------------------------------------------------
-# Each event is sent inside a flinkpy.connectors.source_api.event_order.Numbered, so that it is taken once and in
-# order even if the RPC layer repeats or reorders it.
+# ----------------------------------------------------------------------- Each event is sent inside
+# a flinkpy.connectors.source_api.event_order.Numbered, so that it is taken once and in order even
+# if the RPC layer repeats or reorders it.
 
 
 @dataclass(frozen=True)
@@ -229,7 +262,8 @@ class NoMoreSplits:
 
 @dataclass(frozen=True)
 class BeginReading:
-    """For readers with ``awaits_all``: every split that is known was assigned, and more may come."""
+    """For readers with ``awaits_all``: every split that is known was assigned, and more may
+    come."""
 
 
 @dataclass(frozen=True)

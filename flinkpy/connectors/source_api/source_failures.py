@@ -8,12 +8,26 @@ from flinkpy.core.errors import FlinkpyError, UserCodeError
 from flinkpy.operators.user_errors import by_value, format_error, frames_of, record_at_fault
 
 
-def as_user_error(error: BaseException, operator: str, *, uid: str | None = None, subtask: str = "", origin: str | None = None) -> FlinkpyError:
-    """``error`` as a UserCodeError that names the operator; errors of flinkpy are returned unchanged."""
+def as_user_error(
+    error: BaseException,
+    operator: str,
+    *,
+    uid: str | None = None,
+    subtask: str = "",
+    origin: str | None = None,
+) -> FlinkpyError:
+    """``error`` as a UserCodeError that names the operator; errors of flinkpy are returned
+    unchanged."""
     if isinstance(error, FlinkpyError):
         return error
     wrapped = UserCodeError(
-        format_error(error), operator=operator, uid=uid, subtask=subtask, record=record_at_fault(error), origin=origin, frames=frames_of(error),
+        format_error(error),
+        operator=operator,
+        uid=uid,
+        subtask=subtask,
+        record=record_at_fault(error),
+        origin=origin,
+        frames=frames_of(error),
         traceback="".join(traceback.format_exception(type(error), error, error.__traceback__)),
         original=by_value(error),
     )

@@ -1,7 +1,7 @@
 """The operator that runs a source's reader at the head of a task.
 
-Splits and custom events travel between the enumerator and the readers as data (``dumps_data``). Ten thousand splits
-must not each be pickled like user code, for which all loaded modules are searched.
+Splits and custom events travel between the enumerator and the readers as data (``dumps_data``). Ten
+thousand splits must not each be pickled like user code, for which all loaded modules are searched.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from flinkpy.operators.functions import RuntimeContext
 from flinkpy.state.saved_state import SavedState
 
 _MORE = InputStatus.MORE_AVAILABLE
-# The name of the state: one element per split, so that splits can be redistributed if the parallelism changes
+# The name of the state: one element per split, so that splits can be redistributed if the
+# parallelism changes
 SPLITS = "_splits"
 
 
@@ -46,8 +47,8 @@ def _nothing_more(limit: int) -> InputStatus:
 
 
 class SourceReaderOperator(SourceOperator):
-    """Polls the reader once per call, and passes its batch on by reference. It exchanges operator events with the
-    source's coordinator."""
+    """Polls the reader once per call, and passes its batch on by reference. It exchanges operator
+    events with the source's coordinator."""
 
     _emit_batch: Callable[[Batch], None]  # where the reader's batches go; set in setup()
 
@@ -58,18 +59,23 @@ class SourceReaderOperator(SourceOperator):
         self._reader: SourceReader[Any] | None = None
         self._rest: Parts | None = None  # the rest of a batch that is larger than ``batch_size``
         self._timer: ReaderTimer | None = None
-        self._said_idle = False  # whether the reader did; with the next that it gives it is active, as in Flink
+        # whether the reader did; with the next that it gives it is active, as in Flink
+        self._said_idle = False
         self._lags: dict[str, float] = {}  # of the last batch whose records have timestamps
 
     def set_error_policy(self, policy: ErrorPolicy, name: str) -> None:
         if not self.source.takes_error_policy:
             super().set_error_policy(policy, name)
         if policy.retries:
-            raise ProgramError(f"on_error(): {name!r} reads files, which give the same each time: leave the retries out")
+            raise ProgramError(
+                f"on_error(): {name!r} reads files, which give the same each time: leave the "
+                "retries out"
+            )
         self.error_policy = None if policy.fails_at_once else policy
 
     def with_filter(self, expression: Any) -> SourceReaderOperator:
-        """This operator, if records for which the expression is not true are dropped right behind it."""
+        """This operator, if records for which the expression is not true are dropped right behind
+        it."""
         source = self.source.filtered(expression)
         if source is self.source:
             return self
@@ -77,7 +83,7 @@ class SourceReaderOperator(SourceOperator):
         operator.source = source
         return operator
 
-    # -- life -----------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         super().setup(context, output)
@@ -104,7 +110,9 @@ class SourceReaderOperator(SourceOperator):
 
     def close(self) -> None:
         reader, self._reader = self._reader, None
-        self._rest, self._poll = None, _nothing_more  # frees what the reader holds now, although the task lives on
+        # frees what the reader holds now, although the task lives on
+        self._rest = None
+        self._poll = _nothing_more
         if self._timer is not None:
             self._timer.cancel()
         if reader is not None:
@@ -112,12 +120,14 @@ class SourceReaderOperator(SourceOperator):
 
     def _save_splits(self, checkpoint_id: int, timestamp_ms: int) -> None:
         splits = self._opened().snapshot_state(checkpoint_id)
-        self._splits_state.update([dumps_data(split, f"a split of {self.context.name}") for split in splits])
+        self._splits_state.update(
+            [dumps_data(split, f"a split of {self.context.name}") for split in splits]
+        )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         self._opened().notify_checkpoint_complete(checkpoint_id)
 
-    # -- data -----------------------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     def emit_next(self) -> InputStatus:
         if self._rest:
@@ -140,9 +150,17 @@ class SourceReaderOperator(SourceOperator):
             self.output.emit_control(polled)
             return _MORE
         if not isinstance(polled, (RowBatch, ColumnBatch)):
-            raise self._failed(TypeError(f"poll() gives a RowBatch, a ColumnBatch, a Watermark or an InputStatus, this is {polled!r:.80}"))
+            raise self._failed(
+                TypeError(
+                    "poll() gives a RowBatch, a ColumnBatch, a Watermark or an "
+                    "InputStatus, this "
+                    f"is {polled!r:.80}"
+                )
+            )
         if polled.timestamps is not None:
-            self._lags["currentFetchEventTimeLag"] = self.context.clock.time_ms() - int(polled.timestamps[-1])
+            self._lags["currentFetchEventTimeLag"] = self.context.clock.time_ms() - int(
+                polled.timestamps[-1]
+            )
         if type(polled) is RowBatch and len(polled.values) > self.batch_size:
             self._rest = Parts(polled)
             polled = self._rest.take(self.batch_size)
@@ -154,15 +172,17 @@ class SourceReaderOperator(SourceOperator):
         if type(batch) is RowBatch:
             self.rows_emitted += len(batch.values)
         if batch.timestamps is not None:
-            self._lags["currentEmitEventTimeLag"] = self.context.clock.time_ms() - int(batch.timestamps[-1])
+            self._lags["currentEmitEventTimeLag"] = self.context.clock.time_ms() - int(
+                batch.timestamps[-1]
+            )
 
     def measures(self, now_ms: int) -> dict[str, float]:
         pending = None if self._reader is None else self._reader.pending_records()
         return {**self._lags, **({} if pending is None else {"pendingRecords": pending})}
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
-        """The reader's position is after its whole last batch, so the rest of that batch is emitted before the
-        barrier."""
+        """The reader's position is after its whole last batch, so the rest of that batch is emitted
+        before the barrier."""
         if self._rest:
             self._emit(self._rest.take())
 
@@ -170,7 +190,7 @@ class SourceReaderOperator(SourceOperator):
         """Where the last batch came from (split and offset)."""
         return self._reader.position() if self._reader is not None else None
 
-    # -- the coordinator --------------------------------------------------------------------------------------------------------
+    # -- the coordinator ---------------------------------------------------------------------------
 
     def handle_operator_event(self, event: Any) -> None:
         for accepted in self._received.accept(event):
@@ -193,7 +213,7 @@ class SourceReaderOperator(SourceOperator):
     def _send_to_coordinator(self, event: Any) -> None:
         self.context.send_operator_event(self._sent.wrap(event))
 
-    # -- the reader's context ----------------------------------------------------------------------------------------------------
+    # -- the reader's context ----------------------------------------------------------------------
 
     def _reader_context(self) -> ReaderContext:
         task = self.context.task
@@ -204,14 +224,18 @@ class SourceReaderOperator(SourceOperator):
             host=self._host,
             clock=self.context.clock,
             request_split=lambda: self._send_to_coordinator(SplitRequested(self._host)),
-            send_source_event=lambda event: self._send_to_coordinator(CustomSourceEvent(dumps_data(event, f"an event of {self.context.name}"))),
+            send_source_event=lambda event: self._send_to_coordinator(
+                CustomSourceEvent(dumps_data(event, f"an event of {self.context.name}"))
+            ),
             wake_up=lambda: self.wake_up(),  # a lambda, because the task sets ``wake_up`` later
             wake_up_after=timer.set,
             split_begun=self.split_begun,
             split_finished=self.split_finished,
             diverts=self.error_policy is not None,
             leave_out=BrokenRecords(self.error_policy, self.context, self.output).leave_out,
-            count=lambda metric, number: RuntimeContext(self.context).get_metrics_group().counter(metric).inc(number),
+            count=lambda metric, number: (
+                RuntimeContext(self.context).get_metrics_group().counter(metric).inc(number)
+            ),
         )
 
     def split_begun(self, split_id: str) -> None:
@@ -226,7 +250,16 @@ class SourceReaderOperator(SourceOperator):
         return self._reader
 
     def _failed(self, error: BaseException) -> FlinkpyError:
-        return as_user_error(error, self.context.name, uid=self.context.uid, subtask=self.context.task.subtask_name, origin=self.position())
+        return as_user_error(
+            error,
+            self.context.name,
+            uid=self.context.uid,
+            subtask=self.context.task.subtask_name,
+            origin=self.position(),
+        )
 
     def __repr__(self) -> str:
-        return f"<SourceReaderOperator of {type(self.source).__name__}{': ' + repr(self._reader) if self._reader is not None else ''}>"
+        return (
+            "<SourceReaderOperator of "
+            f"{type(self.source).__name__}{': ' + repr(self._reader) if self._reader is not None else ''}>"
+        )

@@ -1,10 +1,9 @@
-"""Watermarks of several splits that one reader reads concurrently: each split has its own generator, and the least
-watermark counts.
+"""Watermarks of several splits that one reader reads concurrently: each split has its own
+generator, and the least watermark counts.
 
-A single generator would take the fastest split's timestamps for everybody's progress, and the records of slower
-splits would be late. An idle split does not count. When all splits are idle, so is the reader. A split that has ended
-is forgotten.
-"""
+A single generator would take the fastest split's timestamps for everybody's progress, and the
+records of slower splits would be late. An idle split does not count. When all splits are idle, so
+is the reader. A split that has ended is forgotten."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOpera
 
 
 class WatermarkMultiplexer:
-    """Combines the watermarks and statuses of the splits into one of each. It is pure, and its watermark never goes
-    back."""
+    """Combines the watermarks and statuses of the splits into one of each. It is pure, and its
+    watermark never goes back."""
 
     def __init__(self) -> None:
         self._watermarks: dict[str, int] = {}
@@ -47,7 +46,9 @@ class WatermarkMultiplexer:
     def _combined(self) -> list[Watermark | WatermarkStatus]:
         if not self._watermarks:
             return []  # between two splits: neither progress nor idleness
-        active = [watermark for split, watermark in self._watermarks.items() if split not in self._idle]
+        active = [
+            watermark for split, watermark in self._watermarks.items() if split not in self._idle
+        ]
         outcome: list[Watermark | WatermarkStatus] = []
         if self.idle is bool(active):
             self.idle = not active
@@ -58,13 +59,18 @@ class WatermarkMultiplexer:
         return outcome
 
     def __repr__(self) -> str:
-        return f"<WatermarkMultiplexer at {self.watermark} over {len(self._watermarks)} splits, {len(self._idle)} idle>"
+        return (
+            f"<WatermarkMultiplexer at {self.watermark} over {len(self._watermarks)} splits, "
+            f"{len(self._idle)} idle>"
+        )
 
 
 class _SplitOutput(Output):
     """The output of one split's generator: passes records on, and combines watermarks."""
 
-    def __init__(self, output: Output, combine: Callable[[ControlElement], list[Watermark | WatermarkStatus]]) -> None:
+    def __init__(
+        self, output: Output, combine: Callable[[ControlElement], list[Watermark | WatermarkStatus]]
+    ) -> None:
         self._output, self._combine = output, combine
 
     def emit(self, batch: Batch) -> None:
@@ -81,8 +87,12 @@ class _SplitOutput(Output):
 class SplitWatermarks:
     """Assigns timestamps to the batches of each split, and generates the reader's watermarks."""
 
-    def __init__(self, strategy: WatermarkStrategy, context: OperatorContext, output: Output) -> None:
-        self._strategy, self._context, self._output = strategy, context, output
+    def __init__(
+        self, strategy: WatermarkStrategy, context: OperatorContext, output: Output
+    ) -> None:
+        self._strategy = strategy
+        self._context = context
+        self._output = output
         self._multiplexer = WatermarkMultiplexer()
         self._splits: dict[str, TimestampsAndWatermarksOperator] = {}
 
@@ -97,12 +107,16 @@ class SplitWatermarks:
         """Adds the split; from now on the others wait for its watermark."""
         stamping = self._splits[split] = TimestampsAndWatermarksOperator(self._strategy)
         self._emit(self._multiplexer.add_split(split))
-        stamping.setup(self._context, _SplitOutput(self._output, lambda element: self._multiplexer.update(split, element)))
+        stamping.setup(
+            self._context,
+            _SplitOutput(self._output, lambda element: self._multiplexer.update(split, element)),
+        )
         stamping.open()
         return stamping
 
     def end_split(self, split: str) -> None:
-        """Removes the split. Its last watermark still counts; after that the others do not wait for it."""
+        """Removes the split. Its last watermark still counts; after that the others do not wait for
+        it."""
         stamping = self._splits.pop(split, None)
         if stamping is not None:
             stamping.finish()
@@ -123,9 +137,12 @@ class SplitWatermarks:
 
     @property
     def event_time(self) -> int:
-        """The event time of the slowest split that is not idle, including records that were read but not emitted
-        yet."""
-        return min((stamping.event_time for stamping in self._splits.values() if not stamping.idle), default=self._multiplexer.watermark)
+        """The event time of the slowest split that is not idle, including records that were read
+        but not emitted yet."""
+        return min(
+            (stamping.event_time for stamping in self._splits.values() if not stamping.idle),
+            default=self._multiplexer.watermark,
+        )
 
     @property
     def idle(self) -> bool:

@@ -1,5 +1,5 @@
-"""A source with a watermark strategy: for the program it is one operator, with the source's name, uid and
-parallelism."""
+"""A source with a watermark strategy: for the program it is one operator, with the source's name,
+uid and parallelism."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOpera
 class TimestampedSourceOperator(SourceReaderOperator):
     """Assigns timestamps to the reader's records and generates the subtask's watermarks.
 
-    If a reader reads several splits concurrently and overrides ``split_of_batch``, each split has its own watermark
-    generator. If splits are read one after the other, a single generator gives the same result, because a watermark
-    never goes back. The task emits the final watermark. In an alignment group the operator stops reading while it is
-    too far ahead of the others.
-    """
+    If a reader reads several splits concurrently and overrides ``split_of_batch``, each split has
+    its own watermark generator. If splits are read one after the other, a single generator gives
+    the same result, because a watermark never goes back. The task emits the final watermark. In an
+    alignment group the operator stops reading while it is too far ahead of the others."""
 
     def __init__(self, source: Source[Any], strategy: WatermarkStrategy) -> None:
         super().__init__(source)
@@ -72,7 +71,7 @@ class TimestampedSourceOperator(SourceReaderOperator):
             self._splits.close()
         self.stamping.close()
 
-    # -- splits ---------------------------------------------------------------------------------------------------------------
+    # -- splits ------------------------------------------------------------------------------------
 
     def _emit_by_split(self, batch: Batch) -> None:
         split, splits = self._opened().split_of_batch(), self._splits
@@ -86,8 +85,8 @@ class TimestampedSourceOperator(SourceReaderOperator):
             self._splits.begin_split(split_id)
 
     def split_finished(self, split_id: str) -> None:
-        """Notes the end. It takes effect before the next poll, because the split's last batch may not have been
-        emitted yet."""
+        """Notes the end. It takes effect before the next poll, because the split's last batch may
+        not have been emitted yet."""
         self._ended_splits.append(split_id)
 
     def emit_next(self) -> InputStatus:
@@ -104,7 +103,7 @@ class TimestampedSourceOperator(SourceReaderOperator):
             alignment.tick(MAX_TIMESTAMP)
         return status
 
-    # -- alignment --------------------------------------------------------------------------------------------------------------
+    # -- alignment ---------------------------------------------------------------------------------
 
     def _event_time(self) -> int:
         return self.stamping.event_time if self._splits is None else self._splits.event_time

@@ -1,14 +1,15 @@
-"""Watermark alignment: the readers of a group do not run ahead of the slowest by more than the allowed drift.
+"""Watermark alignment: the readers of a group do not run ahead of the slowest by more than the
+allowed drift.
 
-The JobMaster allows each reader to go on up to some watermark. Beyond it, the reader stops reading and asks for more.
-The JobMaster knows what each reader of the group reported last, and answers as soon as the slowest has come near
-enough. So the number of such messages depends on how many drifts of event time pass, not on the number of readers and
-seconds. In between, a reader reports its event time only at the update interval, because others may be waiting for
-it. Readers read whole batches, so one may be ahead by one batch more.
+The JobMaster allows each reader to go on up to some watermark. Beyond it, the reader stops reading
+and asks for more. The JobMaster knows what each reader of the group reported last, and answers as
+soon as the slowest has come near enough. So the number of such messages depends on how many drifts
+of event time pass, not on the number of readers and seconds. In between, a reader reports its event
+time only at the update interval, because others may be waiting for it. Readers read whole batches,
+so one may be ahead by one batch more.
 
-As in Flink, a reader that has reported nothing yet holds nobody back; neither does one that is idle or at its end. A
-group spans all sources of the job that name it.
-"""
+As in Flink, a reader that has reported nothing yet holds nobody back; neither does one that is idle
+or at its end. A group spans all sources of the job that name it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 @dataclass(frozen=True)
 class WatermarkReported:
-    """A reader's event time (MAX_TIMESTAMP: it holds nobody back), and whether it waits for an answer."""
+    """A reader's event time (MAX_TIMESTAMP: it holds nobody back), and whether it waits for an
+    answer."""
 
     group: str
     watermark: int
@@ -40,8 +42,12 @@ class WatermarkAllowed:
 class ReaderAlignment:
     """The reader's side. ``say`` sends an event to the coordinator."""
 
-    def __init__(self, alignment: WatermarkAlignment, say: Callable[[WatermarkReported], None]) -> None:
-        self._group, self._drift_ms, self._say = alignment.group, to_milliseconds(alignment.max_drift), say
+    def __init__(
+        self, alignment: WatermarkAlignment, say: Callable[[WatermarkReported], None]
+    ) -> None:
+        self._group = alignment.group
+        self._drift_ms = to_milliseconds(alignment.max_drift)
+        self._say = say
         self._allowed: int | None = None
         self._said: int | None = None
         self.waiting = False
@@ -74,7 +80,10 @@ class ReaderAlignment:
         self._say(WatermarkReported(self._group, watermark, self._drift_ms, self.waiting))
 
     def __repr__(self) -> str:
-        return f"<ReaderAlignment in {self._group!r}, allowed {self._allowed}{', waiting' if self.waiting else ''}>"
+        return (
+            f"<ReaderAlignment in {self._group!r}, allowed "
+            f"{self._allowed}{', waiting' if self.waiting else ''}>"
+        )
 
 
 @dataclass
@@ -90,9 +99,13 @@ class AlignmentGroups:
     def __init__(self) -> None:
         self._groups: dict[str, dict[Hashable, _Member]] = {}
 
-    def report(self, member: Hashable, event: WatermarkReported, answer: Callable[[WatermarkAllowed], None]) -> None:
+    def report(
+        self, member: Hashable, event: WatermarkReported, answer: Callable[[WatermarkAllowed], None]
+    ) -> None:
         """Takes a reader's report. If the reader waits, ``answer`` is called, now or later."""
-        self._groups.setdefault(event.group, {})[member] = _Member(event.watermark, event.max_drift_ms, answer if event.waiting else None)
+        self._groups.setdefault(event.group, {})[member] = _Member(
+            event.watermark, event.max_drift_ms, answer if event.waiting else None
+        )
         self._release(event.group)
 
     def forget(self, member: Hashable) -> None:
@@ -103,7 +116,9 @@ class AlignmentGroups:
 
     def slowest(self, group: str) -> int | None:
         """The least event time that a reader of the group reported; None if none has."""
-        return min((member.watermark for member in self._groups.get(group, {}).values()), default=None)
+        return min(
+            (member.watermark for member in self._groups.get(group, {}).values()), default=None
+        )
 
     def _release(self, group: str) -> None:
         least = self.slowest(group)
@@ -116,8 +131,15 @@ class AlignmentGroups:
                 answer(WatermarkAllowed(allowed))
 
     def __repr__(self) -> str:
-        waiting = sum(member.answer is not None for group in self._groups.values() for member in group.values())
-        return f"<AlignmentGroups {', '.join(map(repr, self._groups)) or 'none'}: {waiting} readers wait>"
+        waiting = sum(
+            member.answer is not None
+            for group in self._groups.values()
+            for member in group.values()
+        )
+        return (
+            f"<AlignmentGroups {', '.join(map(repr, self._groups)) or 'none'}: {waiting} "
+            "readers wait>"
+        )
 
 
 def _sum(watermark: int, drift_ms: int) -> int:

@@ -1,14 +1,19 @@
-"""Escape analysis: shows from a function's bytecode that nobody else holds the results it returns, so that they need not be copied.
+"""Escape analysis: shows from a function's bytecode that nobody else holds the results it returns,
+so that they need not be copied.
 
-The functions in question take one argument and are called with a plain value: a text, a number or the like (``PLAIN``). If such a function works only
-with plain values and with containers it made itself, and calls only builtins and methods of these, it has no place to keep its result: the result
+The functions in question take one argument and are called with a plain value: a text, a number or
+the like (``PLAIN``). If such a function works only with plain values and with containers it made
+itself, and calls only builtins and methods of these, it has no place to keep its result: the result
 either cannot be changed, or is new.
 
-The analysis executes the bytecode on kinds instead of values (an abstract interpretation). A frame holds the kind of each place on the stack and of
-each local variable. Where two branches meet, their frames are merged, and a loop is followed until its frame no longer changes. There are three kinds
-(``Kind``). Whatever is not known to be harmless ends the analysis with the answer "cannot tell": a call of another function, an attribute, a global
-variable, an exception handler, or an instruction that this module does not know. After each instruction the depth of the stack is compared with what
-the interpreter itself says (``dis.stack_effect``), so a new Python version leads to "cannot tell", not to a wrong answer.
+The analysis executes the bytecode on kinds instead of values (an abstract interpretation). A frame
+holds the kind of each place on the stack and of each local variable. Where two branches meet, their
+frames are merged, and a loop is followed until its frame no longer changes. There are three kinds
+(``Kind``). Whatever is not known to be harmless ends the analysis with the answer "cannot tell": a
+call of another function, an attribute, a global variable, an exception handler, or an instruction
+that this module does not know. After each instruction the depth of the stack is compared with what
+the interpreter itself says (``dis.stack_effect``), so a new Python version leads to "cannot tell",
+not to a wrong answer.
 
 The caller must check at each call that the argument is a plain value.
 """
@@ -28,7 +33,8 @@ _VERSION = tuple(sys.version_info[:2])
 
 
 class Kind(IntEnum):
-    """What a value may be, from the most to the least that is known about it: each kind includes the ones before."""
+    """What a value may be, from the most to the least that is known about it: each kind includes
+    the ones before."""
 
     FIXED = 0  # a plain value, or a tuple of such: it cannot be changed
     FLAT = 1  # or a container or iterator of FIXED values, made by the function
@@ -49,11 +55,13 @@ class _Callable(NamedTuple):
 
 _StackItem = Any  # a Kind for a value, a _Callable, or _EMPTY
 _EMPTY = object()  # an empty place on the stack
-_Frame = tuple[tuple[_StackItem, ...], tuple[tuple[str, _StackItem], ...]]  # the stack and the locals
+# the stack and the locals
+_Frame = tuple[tuple[_StackItem, ...], tuple[tuple[str, _StackItem], ...]]
 
 
 def kind_of_results(function: Any) -> Kind | None:
-    """The kind of what a function of one argument returns (a generator function: yields) for a plain value; None if that cannot be told.
+    """The kind of what a function of one argument returns (a generator function: yields) for a
+    plain value; None if that cannot be told.
 
     >>> kind_of_results(lambda line: [(word, 1) for word in line.split()]), kind_of_results(lambda line: print(line))
     (<Kind.FLAT: 1>, None)
@@ -61,11 +69,20 @@ def kind_of_results(function: Any) -> Kind | None:
     names: dict[str, _StackItem] = {}
     if type(function) is MethodType:
         function = function.__func__
-        names = dict.fromkeys(function.__code__.co_varnames[:1], _EMPTY) if type(function) is FunctionType else {}
+        names = (
+            dict.fromkeys(function.__code__.co_varnames[:1], _EMPTY)
+            if type(function) is FunctionType
+            else {}
+        )
     if type(function) is not FunctionType:
         return None
     code = function.__code__
-    if code.co_argcount != len(names) + 1 or code.co_kwonlyargcount or code.co_flags & 0x0C or code.co_freevars:
+    if (
+        code.co_argcount != len(names) + 1
+        or code.co_kwonlyargcount
+        or code.co_flags & 0x0C
+        or code.co_freevars
+    ):
         return None
     argument = code.co_varnames[len(names)]
     names[argument] = Kind.FIXED
@@ -75,27 +92,106 @@ def kind_of_results(function: Any) -> Kind | None:
         return None
 
 
-# -- what may be called ---------------------------------------------------------------------------------------------------------
+# -- what may be called ----------------------------------------------------------------------------
 
-_GIVE_FIXED = frozenset({
-    "abs", "all", "any", "bin", "bool", "chr", "divmod", "float", "hash", "hex", "int", "len", "max", "min", "oct", "ord", "range", "repr", "round",
-    "str", "sum"})
-_GIVE_FLAT = frozenset({"dict", "enumerate", "frozenset", "iter", "list", "reversed", "set", "sorted", "tuple", "zip"})
-_METHODS_GIVE_FIXED = frozenset({
-    "capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "index", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit",
-    "islower", "isnumeric", "isspace", "istitle", "isupper", "is_integer", "join", "ljust", "lower", "lstrip", "partition", "removeprefix",
-    "removesuffix", "replace", "rfind", "rindex", "rjust", "rpartition", "rstrip", "startswith", "strip", "swapcase", "title", "upper", "zfill"})
+_GIVE_FIXED = frozenset(
+    {
+        "abs",
+        "all",
+        "any",
+        "bin",
+        "bool",
+        "chr",
+        "divmod",
+        "float",
+        "hash",
+        "hex",
+        "int",
+        "len",
+        "max",
+        "min",
+        "oct",
+        "ord",
+        "range",
+        "repr",
+        "round",
+        "str",
+        "sum",
+    }
+)
+_GIVE_FLAT = frozenset(
+    {"dict", "enumerate", "frozenset", "iter", "list", "reversed", "set", "sorted", "tuple", "zip"}
+)
+_METHODS_GIVE_FIXED = frozenset(
+    {
+        "capitalize",
+        "casefold",
+        "center",
+        "count",
+        "endswith",
+        "expandtabs",
+        "find",
+        "index",
+        "isalnum",
+        "isalpha",
+        "isascii",
+        "isdecimal",
+        "isdigit",
+        "islower",
+        "isnumeric",
+        "isspace",
+        "istitle",
+        "isupper",
+        "is_integer",
+        "join",
+        "ljust",
+        "lower",
+        "lstrip",
+        "partition",
+        "removeprefix",
+        "removesuffix",
+        "replace",
+        "rfind",
+        "rindex",
+        "rjust",
+        "rpartition",
+        "rstrip",
+        "startswith",
+        "strip",
+        "swapcase",
+        "title",
+        "upper",
+        "zfill",
+    }
+)
 _METHODS_GIVE_FLAT = frozenset({"copy", "items", "keys", "rsplit", "split", "splitlines", "values"})
-_METHODS_OF_CONTAINERS = frozenset({"add", "append", "clear", "discard", "get", "insert", "pop", "remove", "reverse", "setdefault", "sort"})
+_METHODS_OF_CONTAINERS = frozenset(
+    {
+        "add",
+        "append",
+        "clear",
+        "discard",
+        "get",
+        "insert",
+        "pop",
+        "remove",
+        "reverse",
+        "setdefault",
+        "sort",
+    }
+)
 _METHODS_THAT_TAKE_MANY = frozenset({"extend", "update"})
-_PLAIN_UTF8 = frozenset({"decode", "encode"})  # allowed without arguments only: a codec may be the program's own
+# allowed without arguments only: a codec may be the program's own
+_PLAIN_UTF8 = frozenset({"decode", "encode"})
 
 
 def _kind_of_call(what: _Callable, arguments: list[_StackItem]) -> Kind:
-    """The kind of what a builtin or a method returns. The arguments must be flat, so that the call runs no method of the program's own."""
+    """The kind of what a builtin or a method returns. The arguments must be flat, so that the call
+    runs no method of the program's own."""
     kinds = [_flat_kind(argument) for argument in arguments]
     if what.owner is None:
-        if what.name in _GIVE_FIXED and (len(kinds) < 2 or max(kinds) is Kind.FIXED):  # of several containers ``max`` would return one of them
+        # of several containers ``max`` would return one of them
+        if what.name in _GIVE_FIXED and (len(kinds) < 2 or max(kinds) is Kind.FIXED):
             return Kind.FIXED
         if what.name in _GIVE_FLAT:
             return Kind.FLAT
@@ -105,7 +201,9 @@ def _kind_of_call(what: _Callable, arguments: list[_StackItem]) -> Kind:
         return Kind.FIXED
     elif what.name in _METHODS_GIVE_FLAT:
         return Kind.FLAT
-    elif (what.name in _METHODS_OF_CONTAINERS and set(kinds) <= {Kind.FIXED}) or what.name in _METHODS_THAT_TAKE_MANY:
+    elif (
+        what.name in _METHODS_OF_CONTAINERS and set(kinds) <= {Kind.FIXED}
+    ) or what.name in _METHODS_THAT_TAKE_MANY:
         return Kind.FIXED
     raise _CannotTell
 
@@ -125,29 +223,60 @@ def _kind_of_container(parts: list[_StackItem], kind_of_fixed: Kind) -> Kind:
 
 
 def _kind_of_constant(value: Any) -> Kind:
-    if type(value) in PLAIN or (type(value) in (tuple, frozenset) and all(_kind_of_constant(each) is Kind.FIXED for each in value)):
+    if type(value) in PLAIN or (
+        type(value) in (tuple, frozenset)
+        and all(_kind_of_constant(each) is Kind.FIXED for each in value)
+    ):
         return Kind.FIXED
     raise _CannotTell
 
 
-# -- the instructions -----------------------------------------------------------------------------------------------------------
+# -- the instructions ------------------------------------------------------------------------------
 
-_NO_EFFECT = frozenset({"RESUME", "NOP", "CACHE", "EXTENDED_ARG", "TO_BOOL", "PRECALL", "MAKE_CELL", "COPY_FREE_VARS", "JUMP_FORWARD",
-                   "JUMP_BACKWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD_NO_INTERRUPT"})
+_NO_EFFECT = frozenset(
+    {
+        "RESUME",
+        "NOP",
+        "CACHE",
+        "EXTENDED_ARG",
+        "TO_BOOL",
+        "PRECALL",
+        "MAKE_CELL",
+        "COPY_FREE_VARS",
+        "JUMP_FORWARD",
+        "JUMP_BACKWARD",
+        "JUMP_ABSOLUTE",
+        "JUMP_BACKWARD_NO_INTERRUPT",
+    }
+)
 _END_THE_CALL = frozenset({"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"})
-_ALWAYS_JUMP = frozenset({"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD_NO_INTERRUPT"})
+_ALWAYS_JUMP = frozenset(
+    {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD_NO_INTERRUPT"}
+)
 # dis.stack_effect counts these differently from version to version:
-_EFFECT_VARIES = frozenset({"RETURN_GENERATOR", "GEN_START", "END_FOR", "PRECALL", "CALL", "CALL_METHOD"})
+_EFFECT_VARIES = frozenset(
+    {"RETURN_GENERATOR", "GEN_START", "END_FOR", "PRECALL", "CALL", "CALL_METHOD"}
+)
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 _CLEAN_UP = frozenset({"SWAP", "POP_TOP", "STORE_FAST", "COPY", "RERAISE"})
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
 class _Analysis:
-    """Executes one code object on kinds. ``names``: the kinds of its arguments; ``cells``: the variables of an enclosing function it may read."""
+    """Executes one code object on kinds. ``names``: the kinds of its arguments; ``cells``: the
+    variables of an enclosing function it may read."""
 
-    def __init__(self, code: CodeType, names: dict[str, _StackItem], cells: frozenset[str], global_names: Mapping[str, Any]) -> None:
-        self._code, self._names, self._cells, self._globals = code, names, cells, global_names
+    def __init__(
+        self,
+        code: CodeType,
+        names: dict[str, _StackItem],
+        cells: frozenset[str],
+        global_names: Mapping[str, Any],
+    ) -> None:
+        self._code = code
+        self._names = names
+        self._cells = cells
+        self._globals = global_names
         self._results: list[Kind] = []
         self._generates = bool(code.co_flags & 0x20)
         if code.co_flags & 0x380 or not set(code.co_freevars) <= cells:
@@ -171,15 +300,21 @@ class _Analysis:
                     continue
             seen[number] = frame
             one = instructions[number]
-            for jumps in ((False, True) if one.opcode in _JUMPS else (False,)):
+            for jumps in (False, True) if one.opcode in _JUMPS else (False,):
                 if one.opname in _END_THE_CALL and self._note_result(one, frame):
                     break
                 if jumps or one.opname not in _ALWAYS_JUMP:
-                    waiting.append((places[one.argval] if jumps else number + 1, self._frame_after(one, frame, jumps)))
+                    waiting.append(
+                        (
+                            places[one.argval] if jumps else number + 1,
+                            self._frame_after(one, frame, jumps),
+                        )
+                    )
         return max(self._results, default=Kind.FIXED)
 
     def _check_handlers(self, instructions: list[dis.Instruction]) -> None:
-        """An exception may end the call but must not be caught, because the code of a handler is not followed."""
+        """An exception may end the call but must not be caught, because the code of a handler is
+        not followed."""
         if _VERSION < (3, 11):
             return  # there, setting up a handler is an instruction, which is not known here
         for entry in dis._parse_exception_table(self._code):  # type: ignore[attr-defined]
@@ -200,18 +335,30 @@ class _Analysis:
     def _frame_after(self, one: dis.Instruction, frame: _Frame, jumps: bool) -> _Frame:
         stack, names = list(frame[0]), dict(frame[1])
         self._step(one, stack, names, jumps)
-        effect = dis.stack_effect(one.opcode, one.arg if one.opcode >= dis.HAVE_ARGUMENT else None, jump=jumps)
+        effect = dis.stack_effect(
+            one.opcode, one.arg if one.opcode >= dis.HAVE_ARGUMENT else None, jump=jumps
+        )
         if one.opname not in _EFFECT_VARIES and len(stack) - len(frame[0]) != effect:
             raise _CannotTell
         return tuple(stack), tuple(sorted(names.items(), key=_name))
 
-    def _step(self, one: dis.Instruction, stack: list[_StackItem], names: dict[str, _StackItem], jumps: bool) -> None:
+    def _step(
+        self,
+        one: dis.Instruction,
+        stack: list[_StackItem],
+        names: dict[str, _StackItem],
+        jumps: bool,
+    ) -> None:
         name, value = one.opname, one.argval
         if name in _NO_EFFECT:
             return
         if "FAST" in name:
             _local_variable(name, value, stack, names)
-        elif name.startswith("LOAD") or name in ("MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE", "PUSH_NULL"):
+        elif name.startswith("LOAD") or name in (
+            "MAKE_FUNCTION",
+            "SET_FUNCTION_ATTRIBUTE",
+            "PUSH_NULL",
+        ):
             self._load(one, stack)
         elif name.startswith("CALL"):
             self._call(name, one.arg or 0, stack)
@@ -228,7 +375,11 @@ class _Analysis:
     def _load(self, one: dis.Instruction, stack: list[_StackItem]) -> None:
         name, value = one.opname, one.argval
         if name == "LOAD_CONST":
-            stack.append(_Callable(value.co_name, None, value) if isinstance(value, CodeType) else _kind_of_constant(value))
+            stack.append(
+                _Callable(value.co_name, None, value)
+                if isinstance(value, CodeType)
+                else _kind_of_constant(value)
+            )
         elif name == "PUSH_NULL":
             stack.append(_EMPTY)
         elif name == "LOAD_GLOBAL":
@@ -238,7 +389,9 @@ class _Analysis:
             if _VERSION >= (3, 11) and (one.arg or 0) & 1:
                 called.insert(1 if _VERSION >= (3, 13) else 0, _EMPTY)
             stack += called
-        elif name == "LOAD_METHOD" or (name == "LOAD_ATTR" and _VERSION >= (3, 12) and (one.arg or 0) & 1):
+        elif name == "LOAD_METHOD" or (
+            name == "LOAD_ATTR" and _VERSION >= (3, 12) and (one.arg or 0) & 1
+        ):
             stack += [_Callable(value, _flat_kind(stack.pop())), _EMPTY]
         elif name in ("LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF"):
             if value not in self._cells:
@@ -275,10 +428,16 @@ class _Analysis:
             return
         (iterated,) = arguments
         _flat_kind(iterated)
-        stack.append(_Analysis(functions[0].code, {".0": Kind.FLAT}, self._cells, self._globals).kind_of_result())
+        stack.append(
+            _Analysis(
+                functions[0].code, {".0": Kind.FLAT}, self._cells, self._globals
+            ).kind_of_result()
+        )
 
 
-def _local_variable(name: str, value: Any, stack: list[_StackItem], names: dict[str, _StackItem]) -> None:
+def _local_variable(
+    name: str, value: Any, stack: list[_StackItem], names: dict[str, _StackItem]
+) -> None:
     if name in ("LOAD_FAST", "LOAD_FAST_CHECK"):
         stack.append(names[value])
     elif name == "LOAD_FAST_LOAD_FAST":
@@ -316,7 +475,9 @@ def _branch(name: str, stack: list[_StackItem], jumps: bool) -> None:
             stack.append(Kind.FIXED)
         else:
             stack.pop()
-    elif name.startswith("POP_JUMP") or (name in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP") and not jumps):
+    elif name.startswith("POP_JUMP") or (
+        name in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP") and not jumps
+    ):
         stack.pop()
     elif name not in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"):
         raise _CannotTell
@@ -337,7 +498,11 @@ def _compute(one: dis.Instruction, stack: list[_StackItem]) -> None:
     elif name in ("BUILD_LIST", "BUILD_SET"):
         stack.append(_kind_of_container(_popped(stack, count), Kind.FLAT))
     elif name in ("BUILD_MAP", "BUILD_CONST_KEY_MAP"):
-        stack.append(_kind_of_container(_popped(stack, 2 * count if name == "BUILD_MAP" else count + 1), Kind.FLAT))
+        stack.append(
+            _kind_of_container(
+                _popped(stack, 2 * count if name == "BUILD_MAP" else count + 1), Kind.FLAT
+            )
+        )
     elif name in ("LIST_APPEND", "SET_ADD", "MAP_ADD"):
         added = _kind_of_container(_popped(stack, 2 if name == "MAP_ADD" else 1), Kind.FLAT)
         stack[-count] = max(added, _kind(stack[-count]))
@@ -345,7 +510,11 @@ def _compute(one: dis.Instruction, stack: list[_StackItem]) -> None:
         _flat_kind(stack.pop())
     elif name == "STORE_SUBSCR":
         value, container, place = _popped(stack, 3)
-        if _flat_kind(container) is not Kind.FLAT or value is not Kind.FIXED or place is not Kind.FIXED:
+        if (
+            _flat_kind(container) is not Kind.FLAT
+            or value is not Kind.FIXED
+            or place is not Kind.FIXED
+        ):
             raise _CannotTell
     else:
         _compute_on_plain_values(name, count, stack)
@@ -370,8 +539,18 @@ def _compute_on_plain_values(name: str, count: int, stack: list[_StackItem]) -> 
         stack.append(max(_flat_kind(each) for each in _popped(stack, 2)))
     elif name.startswith("UNARY_"):
         stack.append(_flat_kind(stack.pop()))
-    elif name in ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE", "BUILD_STRING"):
-        several = {"FORMAT_VALUE": 2 if count & 4 else 1, "FORMAT_WITH_SPEC": 2, "BUILD_STRING": count}.get(name, 1)
+    elif name in (
+        "FORMAT_VALUE",
+        "FORMAT_SIMPLE",
+        "FORMAT_WITH_SPEC",
+        "CONVERT_VALUE",
+        "BUILD_STRING",
+    ):
+        several = {
+            "FORMAT_VALUE": 2 if count & 4 else 1,
+            "FORMAT_WITH_SPEC": 2,
+            "BUILD_STRING": count,
+        }.get(name, 1)
         for each in _popped(stack, several):
             _flat_kind(each)
         stack.append(Kind.FIXED)
@@ -405,12 +584,18 @@ def _move_on_stack(name: str, count: int, stack: list[_StackItem]) -> None:
 
 
 def _merged(one: _Frame, other: _Frame) -> _Frame:
-    """The frame where two branches meet; a variable that is bound in only one of them counts as unbound."""
+    """The frame where two branches meet; a variable that is bound in only one of them counts as
+    unbound."""
     if len(one[0]) != len(other[0]):
         raise _CannotTell
     names, more = dict(one[1]), dict(other[1])
     stack = tuple([_merged_item(*each) for each in zip(one[0], other[0])])
-    return stack, tuple(sorted(((name, _merged_item(names[name], more[name])) for name in names.keys() & more.keys()), key=_name))
+    return stack, tuple(
+        sorted(
+            ((name, _merged_item(names[name], more[name])) for name in names.keys() & more.keys()),
+            key=_name,
+        )
+    )
 
 
 def _merged_item(one: _StackItem, other: _StackItem) -> _StackItem:

@@ -1,4 +1,5 @@
-"""Functions compiled from generated source, which tracebacks can show, and which can be found again in a traceback."""
+"""Functions compiled from generated source, which tracebacks can show, and which can be found again
+in a traceback."""
 
 from __future__ import annotations
 
@@ -9,13 +10,14 @@ from functools import lru_cache
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple
 
-GENERATED = "flinkpy.generated"  # the module name of generated code, so that its frames count as the engine's
+# the module name of generated code, so that its frames count as the engine's
+GENERATED = "flinkpy.generated"
 _NUMBERS = itertools.count(1)
 
 
 def compile_function(name: str, source: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """Compiles ``source`` and returns its function ``name``, with ``names`` as globals. Tracebacks show the source
-    until :func:`forget_source`."""
+    """Compiles ``source`` and returns its function ``name``, with ``names`` as globals. Tracebacks
+    show the source until :func:`forget_source`."""
     file = f"<{GENERATED} {name} {next(_NUMBERS)}>"
     namespace: dict[str, Any] = {**names, "__name__": GENERATED}
     exec(_in_file(_compiled(source), file), namespace)
@@ -31,7 +33,9 @@ def _compiled(source: str) -> CodeType:
 
 
 def _in_file(code: CodeType, file: str) -> CodeType:
-    within = tuple([_in_file(each, file) if isinstance(each, CodeType) else each for each in code.co_consts])
+    within = tuple(
+        [_in_file(each, file) if isinstance(each, CodeType) else each for each in code.co_consts]
+    )
     return code.replace(co_filename=file, co_consts=within)
 
 
@@ -48,8 +52,8 @@ class Failure(NamedTuple):
 
 
 def failure_in(function: Callable[..., Any], start: TracebackType | None) -> Failure | None:
-    """The line and the local variables of the generated function when the exception left it; None if it is not in the
-    traceback."""
+    """The line and the local variables of the generated function when the exception left it; None
+    if it is not in the traceback."""
     code, here = _code_of(function), start
     while here is not None:
         if here.tb_frame.f_code is code:

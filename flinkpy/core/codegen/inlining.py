@@ -1,14 +1,16 @@
-"""Turns the body of a user's function into an expression, which replaces the call in a generated loop.
+"""Turns the body of a user's function into an expression, which replaces the call in a generated
+loop.
 
-Calling a lambda costs more than most lambdas do. If a function consists only of operators, fields, constants, methods
-and plain builtins over its parameters, this module reads its bytecode back into an expression. To make sure that it
-was read correctly, the expression is compiled again and used only if it yields exactly the function's instructions.
-So with a new Python version fewer functions may be inlined, but none wrongly.
+Calling a lambda costs more than most lambdas do. If a function consists only of operators, fields,
+constants, methods and plain builtins over its parameters, this module reads its bytecode back into
+an expression. To make sure that it was read correctly, the expression is compiled again and used
+only if it yields exactly the function's instructions. So with a new Python version fewer functions
+may be inlined, but none wrongly.
 
-A function is never inlined if it calls functions of the program or reads the program's names (they could change), if
-it branches, or while a debugger or profiler is active. When an inlined expression raises, ``raised_by`` calls the
-function itself with the same arguments, so that the error has the user's frame.
-"""
+A function is never inlined if it calls functions of the program or reads the program's names (they
+could change), if it branches, or while a debugger or profiler is active. When an inlined expression
+raises, ``raised_by`` calls the function itself with the same arguments, so that the error has the
+user's frame."""
 
 from __future__ import annotations
 
@@ -20,14 +22,43 @@ from types import FunctionType
 from typing import Any
 
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
-_BUILTINS = frozenset({"abs", "bool", "bytes", "chr", "divmod", "float", "int", "len", "list", "max", "min", "ord", "repr", "round", "str", "tuple"})
+_BUILTINS = frozenset(
+    {
+        "abs",
+        "bool",
+        "bytes",
+        "chr",
+        "divmod",
+        "float",
+        "int",
+        "len",
+        "list",
+        "max",
+        "min",
+        "ord",
+        "repr",
+        "round",
+        "str",
+        "tuple",
+    }
+)
 _IGNORED = frozenset({"RESUME", "NOP", "CACHE", "EXTENDED_ARG", "TO_BOOL", "PRECALL"})
 _CALLS = frozenset({"CALL", "CALL_FUNCTION", "CALL_METHOD"})
 _RETURNS = frozenset({"RETURN_VALUE", "RETURN_CONST"})
 _UNARY = {"UNARY_NEGATIVE": "-", "UNARY_INVERT": "~", "UNARY_NOT": "not "}
 _OLD_BINARY = {  # Python 3.10 has an instruction for each
-    "BINARY_ADD": "+", "BINARY_SUBTRACT": "-", "BINARY_MULTIPLY": "*", "BINARY_TRUE_DIVIDE": "/", "BINARY_FLOOR_DIVIDE": "//", "BINARY_MODULO": "%",
-    "BINARY_POWER": "**", "BINARY_AND": "&", "BINARY_OR": "|", "BINARY_XOR": "^", "BINARY_LSHIFT": "<<", "BINARY_RSHIFT": ">>",
+    "BINARY_ADD": "+",
+    "BINARY_SUBTRACT": "-",
+    "BINARY_MULTIPLY": "*",
+    "BINARY_TRUE_DIVIDE": "/",
+    "BINARY_FLOOR_DIVIDE": "//",
+    "BINARY_MODULO": "%",
+    "BINARY_POWER": "**",
+    "BINARY_AND": "&",
+    "BINARY_OR": "|",
+    "BINARY_XOR": "^",
+    "BINARY_LSHIFT": "<<",
+    "BINARY_RSHIFT": ">>",
 }
 _VARARGS, _VARKEYWORDS, _GENERATORS = 0x04, 0x08, 0x20 | 0x80 | 0x100 | 0x200
 _LONGEST = 400  # instructions
@@ -38,22 +69,36 @@ class _Unreadable(Exception):
 
 
 def inlined(function: Any, *arguments: str) -> str | None:
-    """The function's result as an expression over variables of these names; None if the function has to be called.
+    """The function's result as an expression over variables of these names; None if the function
+    has to be called.
 
     >>> inlined(lambda pair, other: (pair[0], pair[1] + other[1]), "a", "b")
     '(a[0], (a[1] + b[1]),)'
     >>> inlined(lambda line: line.split(), "x"), inlined(lambda line: print(line), "x")
     ('x.split()', None)
     """
-    if type(function) is not FunctionType or sys.gettrace() is not None or sys.getprofile() is not None:
+    if (
+        type(function) is not FunctionType
+        or sys.gettrace() is not None
+        or sys.getprofile() is not None
+    ):
         return None
     code = function.__code__
     names = code.co_varnames
-    if (code.co_flags & (_VARARGS | _VARKEYWORDS | _GENERATORS) or code.co_kwonlyargcount or code.co_freevars or code.co_cellvars
-            or not (code.co_argcount == len(arguments) == code.co_nlocals) or len(code.co_code) > 2 * _LONGEST):
+    if (
+        code.co_flags & (_VARARGS | _VARKEYWORDS | _GENERATORS)
+        or code.co_kwonlyargcount
+        or code.co_freevars
+        or code.co_cellvars
+        or not (code.co_argcount == len(arguments) == code.co_nlocals)
+        or len(code.co_code) > 2 * _LONGEST
+    ):
         return None
     instructions = _instructions(function)
-    if any(name == "LOAD_GLOBAL" and (value not in _BUILTINS or value in function.__globals__) for name, value, _ in instructions):
+    if any(
+        name == "LOAD_GLOBAL" and (value not in _BUILTINS or value in function.__globals__)
+        for name, value, _ in instructions
+    ):
         return None
     try:
         own = _expression(instructions, dict(zip(names, names)))
@@ -73,9 +118,11 @@ def call_or_inline(function: Any, called: str, *arguments: str) -> str:
     return inlined(function, *arguments) or f"{called}({', '.join(arguments)})"
 
 
-def raised_by(function: Callable[..., Any], arguments: Sequence[Any], error: Exception) -> Exception:
-    """The error as the inlined function itself raises it, with the user's frame. Returns ``error`` if the function
-    was not inlined, or does not raise the same type again."""
+def raised_by(
+    function: Callable[..., Any], arguments: Sequence[Any], error: Exception
+) -> Exception:
+    """The error as the inlined function itself raises it, with the user's frame. Returns ``error``
+    if the function was not inlined, or does not raise the same type again."""
     if inlined(function, *(f"a{position}" for position in range(len(arguments)))) is None:
         return error
     try:
@@ -92,9 +139,15 @@ def _compiled(names: Sequence[str], expression: str) -> FunctionType:
 
 
 def _instructions(function: FunctionType) -> list[tuple[str, Any, Any]]:
-    """The instructions that are executed; constants with their types, because 1, 1.0 and True are equal."""
-    return [(each.opname, type(each.argval), repr(each.argval)) if each.opname.startswith("LOAD_CONST") or each.opname == "RETURN_CONST"
-            else (each.opname, each.argval, each.argrepr) for each in dis.get_instructions(function) if each.opname not in _IGNORED]
+    """The instructions that are executed; constants with their types, because 1, 1.0 and True are
+    equal."""
+    return [
+        (each.opname, type(each.argval), repr(each.argval))
+        if each.opname.startswith("LOAD_CONST") or each.opname == "RETURN_CONST"
+        else (each.opname, each.argval, each.argrepr)
+        for each in dis.get_instructions(function)
+        if each.opname not in _IGNORED
+    ]
 
 
 def _expression(instructions: list[tuple[str, Any, Any]], variables: dict[str, str]) -> str:
@@ -147,7 +200,12 @@ def _operator(name: str, value: Any, shown: str) -> str:
     if name == "COMPARE_OP":
         return str(value)
     if name in ("IS_OP", "CONTAINS_OP"):
-        return {("IS_OP", 0): "is", ("IS_OP", 1): "is not", ("CONTAINS_OP", 0): "in", ("CONTAINS_OP", 1): "not in"}[name, value]
+        return {
+            ("IS_OP", 0): "is",
+            ("IS_OP", 1): "is not",
+            ("CONTAINS_OP", 0): "in",
+            ("CONTAINS_OP", 1): "not in",
+        }[name, value]
     found = _OLD_BINARY.get(name)
     if found is None:
         raise _Unreadable

@@ -1,5 +1,28 @@
-"""Options: the schema that parses them, and what is declared, layer by layer. Whoever imports one of these files has all options declared."""
+"""Options: the schema that parses them, and what is declared, layer by layer. Whoever imports one
+of these files has all options declared."""
 
-from flinkpy.core.options import checkpointing, compatibility, engine, events, high_availability, history, logs, metrics, rest, state
+from flinkpy.core.options import (
+    checkpointing,
+    compatibility,
+    engine,
+    events,
+    high_availability,
+    history,
+    logs,
+    metrics,
+    rest,
+    state,
+)
 
-__all__ = ["checkpointing", "compatibility", "engine", "events", "high_availability", "history", "logs", "metrics", "rest", "state"]
+__all__ = [
+    "checkpointing",
+    "compatibility",
+    "engine",
+    "events",
+    "high_availability",
+    "history",
+    "logs",
+    "metrics",
+    "rest",
+    "state",
+]

@@ -1,5 +1,5 @@
-"""The options of the engine, by layer, under Flink's keys where Flink has them; and the frozen dataclass that each
-layer reads once."""
+"""The options of the engine, by layer, under Flink's keys where Flink has them; and the frozen
+dataclass that each layer reads once."""
 
 from __future__ import annotations
 
@@ -60,97 +60,192 @@ class OutputForm(Enum):
     OFF = "off"
 
 
-# -- the program ------------------------------------------------------------------------------------------------------
+# -- the program -----------------------------------------------------------------------------------
 
 PIPELINE_NAME = option("pipeline.name", str, None, "The job's name.")
-PARALLELISM = option("parallelism.default", int, 1, "Parallelism of operators that set none.", at_least=1)
+PARALLELISM = option(
+    "parallelism.default", int, 1, "Parallelism of operators that set none.", at_least=1
+)
 MAX_PARALLELISM = option(
-    "pipeline.max-parallelism", int, None,
-    "Number of key groups; derived from the parallelism when absent.")
+    "pipeline.max-parallelism",
+    int,
+    None,
+    "Number of key groups; derived from the parallelism when absent.",
+)
 OPERATOR_CHAINING = option(
-    "pipeline.operator-chaining.enabled", bool, True,
-    "Whether operators may run in one task.", aliases=("pipeline.operator-chaining",))
+    "pipeline.operator-chaining.enabled",
+    bool,
+    True,
+    "Whether operators may run in one task.",
+    aliases=("pipeline.operator-chaining",),
+)
 OPERATOR_FUSION = option(
-    "pipeline.operator-fusion.enabled", bool, True,
-    "Whether adjacent stateless operators of a chain run as one generated loop.")
-OBJECT_REUSE = option("pipeline.object-reuse", bool, False, "Hand the same object to every consumer instead of copies.")
-RUNTIME_MODE = option("execution.runtime-mode", RuntimeMode, RuntimeMode.STREAMING, "STREAMING, BATCH or AUTOMATIC.")
+    "pipeline.operator-fusion.enabled",
+    bool,
+    True,
+    "Whether adjacent stateless operators of a chain run as one generated loop.",
+)
+OBJECT_REUSE = option(
+    "pipeline.object-reuse",
+    bool,
+    False,
+    "Hand the same object to every consumer instead of copies.",
+)
+RUNTIME_MODE = option(
+    "execution.runtime-mode", RuntimeMode, RuntimeMode.STREAMING, "STREAMING, BATCH or AUTOMATIC."
+)
 AGGREGATE_PHASES = option(
-    "table.optimizer.agg-phase-strategy", AggregatePhases, AggregatePhases.AUTO,
-    "Whether tumbling and sliding windows, aggregates without keys and limit() work before the exchange as well as "
-    "after it: AUTO where that saves work, TWO_PHASE wherever the results stay the same, ONE_PHASE never. In batch "
-    "jobs windows always have one phase.")
+    "table.optimizer.agg-phase-strategy",
+    AggregatePhases,
+    AggregatePhases.AUTO,
+    "Whether tumbling and sliding windows, aggregates without keys and limit() work "
+    "before the exchange as well as "
+    "after it: AUTO where that saves work, TWO_PHASE wherever the results stay the same, "
+    "ONE_PHASE never. In batch "
+    "jobs windows always have one phase.",
+)
 BUFFER_TIMEOUT = option(
     "execution.buffer-timeout.interval",
     timedelta,
     timedelta(milliseconds=100),
-    "How long a partly filled batch may wait before it is sent. A task that has nothing to do sends at once.",
+    (
+        "How long a partly filled batch may wait before it is sent. A task that has nothing "
+        "to do sends at once."
+    ),
     aliases=("execution.buffer-timeout",),
 )
 AUTO_WATERMARK_INTERVAL = option(
-    "pipeline.auto-watermark-interval", timedelta, timedelta(milliseconds=200),
-    "How often periodic watermarks are emitted.")
+    "pipeline.auto-watermark-interval",
+    timedelta,
+    timedelta(milliseconds=200),
+    "How often periodic watermarks are emitted.",
+)
 
-PYFLINK_IMPORTS = option("python.pyflink-imports", bool, False,
-                         "Whether `import pyflink` means flinkpy, also on the workers (`flinkpy run --pyflink`).")
+PYFLINK_IMPORTS = option(
+    "python.pyflink-imports",
+    bool,
+    False,
+    ("Whether `import pyflink` means flinkpy, also on the workers (`flinkpy run --pyflink`)."),
+)
 
-# -- where it runs ----------------------------------------------------------------------------------------------------
+# -- where it runs ---------------------------------------------------------------------------------
 
 TARGET = option(
-    "execution.target", Target, None,
-    "embedded, ray-session, ray-application, or ray: the program's own cluster in a Ray job and where it has a "
-    "runtime environment, else a session. Without it ray inside a Ray job or where Ray is initialised, embedded "
-    "otherwise.")
-ATTACHED = option("execution.attached", bool, True, "Whether `flinkpy run` waits for the job to end.")
+    "execution.target",
+    Target,
+    None,
+    "embedded, ray-session, ray-application, or ray: the program's own cluster in a Ray "
+    "job and where it has a "
+    "runtime environment, else a session. Without it ray inside a Ray job or where Ray is "
+    "initialised, embedded "
+    "otherwise.",
+)
+ATTACHED = option(
+    "execution.attached", bool, True, "Whether `flinkpy run` waits for the job to end."
+)
 RAY_ADDRESS = option("ray.address", str, "auto", "The Ray cluster to use: auto, or host:port.")
 CLUSTER_NAME = option(
-    "cluster.id", str, "default",
-    "The flinkpy session on the Ray cluster; jobs of one session share its TaskExecutors.")
+    "cluster.id",
+    str,
+    "default",
+    "The flinkpy session on the Ray cluster; jobs of one session share its TaskExecutors.",
+)
 TASK_SLOTS = option(
-    "taskmanager.numberOfTaskSlots", int, None,
-    "Slots per TaskExecutor; 1 on Ray, as many as the job needs when embedded.", at_least=1)
-TASK_CPUS = option("taskmanager.ray.num-cpus-per-slot", float, 1.0, "CPUs a slot takes on Ray.", at_least=0)
+    "taskmanager.numberOfTaskSlots",
+    int,
+    None,
+    "Slots per TaskExecutor; 1 on Ray, as many as the job needs when embedded.",
+    at_least=1,
+)
+TASK_CPUS = option(
+    "taskmanager.ray.num-cpus-per-slot", float, 1.0, "CPUs a slot takes on Ray.", at_least=0
+)
 ON_HEAD_NODE = option(
-    "jobmanager.ray.on-head-node", bool, False,
-    "Whether the JobManager runs on Ray's head node, where a service of Kubernetes or a proxy finds its REST endpoint; else Ray "
-    "chooses a node.")
+    "jobmanager.ray.on-head-node",
+    bool,
+    False,
+    "Whether the JobManager runs on Ray's head node, where a service of Kubernetes or a "
+    "proxy finds its REST endpoint; else Ray "
+    "chooses a node.",
+)
 SLOT_MAX = option(
-    "slotmanager.number-of-slots.max", int, None,
-    "How many slots the cluster may have at most.", at_least=1)
+    "slotmanager.number-of-slots.max",
+    int,
+    None,
+    "How many slots the cluster may have at most.",
+    at_least=1,
+)
 SPARE_WORKERS = option(
-    "slotmanager.redundant-taskmanager-num", int, 0,
-    "TaskExecutors that are started beyond what the running jobs need, so that one that is lost is replaced at once.",
-    at_least=0)
+    "slotmanager.redundant-taskmanager-num",
+    int,
+    0,
+    (
+        "TaskExecutors that are started beyond what the running jobs need, so that one that "
+        "is lost is replaced at once."
+    ),
+    at_least=0,
+)
 SLOT_IDLE_TIMEOUT = option(
-    "resourcemanager.taskmanager-timeout", timedelta, timedelta(seconds=30),
-    "How long a TaskExecutor may be idle before it is stopped.")
+    "resourcemanager.taskmanager-timeout",
+    timedelta,
+    timedelta(seconds=30),
+    "How long a TaskExecutor may be idle before it is stopped.",
+)
 PREVIOUS_WORKERS_TIMEOUT = option(
-    "resourcemanager.previous-worker.recovery.timeout", timedelta, timedelta(seconds=2),
-    "How long a ResourceManager that took over waits for the workers of the one before, before it starts others.")
+    "resourcemanager.previous-worker.recovery.timeout",
+    timedelta,
+    timedelta(seconds=2),
+    (
+        "How long a ResourceManager that took over waits for the workers of the one before, "
+        "before it starts others."
+    ),
+)
 SLOT_CHECK_DELAY = option(
-    "slotmanager.requirement-check-delay", timedelta, timedelta(milliseconds=50),
-    "How long the ResourceManager waits for the slots of a job that has ended before it starts workers in their "
-    "place.")
+    "slotmanager.requirement-check-delay",
+    timedelta,
+    timedelta(milliseconds=50),
+    "How long the ResourceManager waits for the slots of a job that has ended before it "
+    "starts workers in their "
+    "place.",
+)
 SLOT_REQUEST_TIMEOUT = option(
-    "slot.request.timeout", timedelta, timedelta(minutes=5),
-    "How long a job waits for a slot before it fails.")
+    "slot.request.timeout",
+    timedelta,
+    timedelta(minutes=5),
+    "How long a job waits for a slot before it fails.",
+)
 CANCELLATION_TIMEOUT = option(
-    "task.cancellation.timeout", timedelta, timedelta(minutes=3),
-    "How long a cancelled task's function may take to return. Then on Ray its worker ends; embedded, the job ends "
-    "without it. 0: no limit.")
+    "task.cancellation.timeout",
+    timedelta,
+    timedelta(minutes=3),
+    "How long a cancelled task's function may take to return. Then on Ray its worker "
+    "ends; embedded, the job ends "
+    "without it. 0: no limit.",
+)
 CANCELLATION_INTERVAL = option(
-    "task.cancellation.interval", timedelta, timedelta(seconds=30),
-    "The function of a cancelled task that does not return is interrupted in this interval, the first time after a "
-    "second at most, if its task has a thread of its own. 0: never.")
+    "task.cancellation.interval",
+    timedelta,
+    timedelta(seconds=30),
+    "The function of a cancelled task that does not return is interrupted in this "
+    "interval, the first time after a "
+    "second at most, if its task has a thread of its own. 0: never.",
+)
 TASK_THREAD = option(
-    "task.own-thread", TaskThreadUse, TaskThreadUse.AUTO,
-    "Whether tasks have threads of their own: auto (those whose functions wait, or are opened), always, or never (all "
-    "tasks of a TaskExecutor share one thread).")
+    "task.own-thread",
+    TaskThreadUse,
+    TaskThreadUse.AUTO,
+    "Whether tasks have threads of their own: auto (those whose functions wait, or are "
+    "opened), always, or never (all "
+    "tasks of a TaskExecutor share one thread).",
+)
 SLOT_OFFER_TIMEOUT = option(
     "taskmanager.slot.timeout",
     timedelta,
     timedelta(seconds=10),
-    "How long a job may take to accept a slot that was promised to it. Then the slot is given back.",
+    (
+        "How long a job may take to accept a slot that was promised to it. Then the slot is "
+        "given back."
+    ),
 )
 SCHEDULING_STRATEGY = option(
     "jobmanager.scheduler.strategy",
@@ -159,62 +254,128 @@ SCHEDULING_STRATEGY = option(
     "pipelined-region, eager or lazy-from-sources.",
 )
 ATTEMPTS_HISTORY = option(
-    "jobmanager.execution.attempts-history-size", int, 16,
-    "How many attempts of each subtask, the latest that have ended, are remembered.", at_least=1)
-SHOW_PROGRESS = option("client.progress", bool, None, "The live progress line; on where standard error is a terminal.")
+    "jobmanager.execution.attempts-history-size",
+    int,
+    16,
+    "How many attempts of each subtask, the latest that have ended, are remembered.",
+    at_least=1,
+)
+SHOW_PROGRESS = option(
+    "client.progress", bool, None, "The live progress line; on where standard error is a terminal."
+)
 TASK_OUTPUT = option(
-    "client.task-output", OutputForm, OutputForm.NAMED,
-    "What tasks on Ray print, where the program waits: named (the task's name before each line), plain, or off. It is "
-    "in Ray's logs in any case.")
-
-# -- remote calls -----------------------------------------------------------------------------------------------------
-
-RPC_TIMEOUT = option(
-    "rpc.ask.timeout", timedelta, timedelta(seconds=10),
-    "How long a remote call waits for its answer.", aliases=("pekko.ask.timeout",))
-HEARTBEAT_INTERVAL = option("heartbeat.interval", timedelta, timedelta(seconds=10), "How often heartbeats are sent.")
-HEARTBEAT_TIMEOUT = option(
-    "heartbeat.timeout", timedelta, timedelta(seconds=50),
-    "Silence after which the other side counts as dead.")
-REGISTRATION_INITIAL = option(
-    "cluster.registration.initial-timeout", timedelta, timedelta(milliseconds=100),
-    "First pause between registration attempts.")
-REGISTRATION_MAX = option(
-    "cluster.registration.max-timeout", timedelta, timedelta(seconds=30), "Longest pause between registration attempts."
+    "client.task-output",
+    OutputForm,
+    OutputForm.NAMED,
+    "What tasks on Ray print, where the program waits: named (the task's name before each "
+    "line), plain, or off. It is "
+    "in Ray's logs in any case.",
 )
 
-# -- restarts -----------------------------------------------------------------------------------------------------------
+# -- remote calls ----------------------------------------------------------------------------------
+
+RPC_TIMEOUT = option(
+    "rpc.ask.timeout",
+    timedelta,
+    timedelta(seconds=10),
+    "How long a remote call waits for its answer.",
+    aliases=("pekko.ask.timeout",),
+)
+HEARTBEAT_INTERVAL = option(
+    "heartbeat.interval", timedelta, timedelta(seconds=10), "How often heartbeats are sent."
+)
+HEARTBEAT_TIMEOUT = option(
+    "heartbeat.timeout",
+    timedelta,
+    timedelta(seconds=50),
+    "Silence after which the other side counts as dead.",
+)
+REGISTRATION_INITIAL = option(
+    "cluster.registration.initial-timeout",
+    timedelta,
+    timedelta(milliseconds=100),
+    "First pause between registration attempts.",
+)
+REGISTRATION_MAX = option(
+    "cluster.registration.max-timeout",
+    timedelta,
+    timedelta(seconds=30),
+    "Longest pause between registration attempts.",
+)
+
+# -- restarts --------------------------------------------------------------------------------------
 
 RESTART_STRATEGY = option(
-    "restart-strategy.type", str, None,
-    "none, fixed-delay, failure-rate or exponential-delay; when absent, exponential-delay with checkpoints, none "
-    "without.", aliases=("restart-strategy",),
-    choices=choices("none", "fixed-delay", "failure-rate", "exponential-delay", off="none", disable="none",
-                    fixeddelay="fixed-delay", failurerate="failure-rate", exponentialdelay="exponential-delay"))
-RESTART_ATTEMPTS = option("restart-strategy.fixed-delay.attempts", int, 1, "How often fixed-delay restarts.", at_least=0)
+    "restart-strategy.type",
+    str,
+    None,
+    "none, fixed-delay, failure-rate or exponential-delay; when absent, exponential-delay "
+    "with checkpoints, none "
+    "without.",
+    aliases=("restart-strategy",),
+    choices=choices(
+        "none",
+        "fixed-delay",
+        "failure-rate",
+        "exponential-delay",
+        off="none",
+        disable="none",
+        fixeddelay="fixed-delay",
+        failurerate="failure-rate",
+        exponentialdelay="exponential-delay",
+    ),
+)
+RESTART_ATTEMPTS = option(
+    "restart-strategy.fixed-delay.attempts", int, 1, "How often fixed-delay restarts.", at_least=0
+)
 RESTART_DELAY = option(
-    "restart-strategy.fixed-delay.delay", timedelta, timedelta(seconds=1),
-    "Pause before a fixed-delay restart.")
+    "restart-strategy.fixed-delay.delay",
+    timedelta,
+    timedelta(seconds=1),
+    "Pause before a fixed-delay restart.",
+)
 RESTART_RATE_MAX = option(
-    "restart-strategy.failure-rate.max-failures-per-interval", int, 1,
-    "Failures within the interval before failure-rate gives up.", at_least=0)
+    "restart-strategy.failure-rate.max-failures-per-interval",
+    int,
+    1,
+    "Failures within the interval before failure-rate gives up.",
+    at_least=0,
+)
 RESTART_RATE_INTERVAL = option(
-    "restart-strategy.failure-rate.failure-rate-interval", timedelta, timedelta(minutes=1),
-    "The interval failure-rate counts in.")
+    "restart-strategy.failure-rate.failure-rate-interval",
+    timedelta,
+    timedelta(minutes=1),
+    "The interval failure-rate counts in.",
+)
 RESTART_RATE_DELAY = option(
-    "restart-strategy.failure-rate.delay", timedelta, timedelta(seconds=1),
-    "Pause before a failure-rate restart.")
+    "restart-strategy.failure-rate.delay",
+    timedelta,
+    timedelta(seconds=1),
+    "Pause before a failure-rate restart.",
+)
 RESTART_EXP_INITIAL = option(
-    "restart-strategy.exponential-delay.initial-backoff", timedelta, timedelta(seconds=1),
-    "First pause of exponential-delay. Where it is not set, a job whose worker was lost restarts after 50 ms, unless "
-    "it had failed within 5 s before.")
+    "restart-strategy.exponential-delay.initial-backoff",
+    timedelta,
+    timedelta(seconds=1),
+    "First pause of exponential-delay. Where it is not set, a job whose worker was lost "
+    "restarts after 50 ms, unless "
+    "it had failed within 5 s before.",
+)
 RESTART_EXP_MAX = option(
-    "restart-strategy.exponential-delay.max-backoff", timedelta, timedelta(minutes=1),
-    "Longest pause of exponential-delay.")
-RESTART_EXP_FACTOR = option("restart-strategy.exponential-delay.backoff-multiplier", float, 1.5, "Growth of the pause.")
+    "restart-strategy.exponential-delay.max-backoff",
+    timedelta,
+    timedelta(minutes=1),
+    "Longest pause of exponential-delay.",
+)
+RESTART_EXP_FACTOR = option(
+    "restart-strategy.exponential-delay.backoff-multiplier", float, 1.5, "Growth of the pause."
+)
 RESTART_EXP_RESET = option(
-    "restart-strategy.exponential-delay.reset-backoff-threshold", timedelta, timedelta(hours=1),
-    "How long a job must run until the next pause is the first one again.")
+    "restart-strategy.exponential-delay.reset-backoff-threshold",
+    timedelta,
+    timedelta(hours=1),
+    "How long a job must run until the next pause is the first one again.",
+)
 RESTART_EXP_ATTEMPTS = option(
     "restart-strategy.exponential-delay.attempts-before-reset-backoff",
     int,
@@ -222,17 +383,30 @@ RESTART_EXP_ATTEMPTS = option(
     "Give up after so many restarts in a row; never when absent.",
 )
 
-# -- what does not fit into memory ----------------------------------------------------------------------------------------
+# -- what does not fit into memory -----------------------------------------------------------------
 
 TMP_DIRS = option(
-    "io.tmp.dirs", str, None,
-    "Folders for temporary files, separated by commas or as in PATH; the system's temporary folder when absent.")
+    "io.tmp.dirs",
+    str,
+    None,
+    (
+        "Folders for temporary files, separated by commas or as in PATH; the system's "
+        "temporary folder when absent."
+    ),
+)
 SORT_MEMORY = option(
-    "execution.sorted-inputs.memory", int, 128 << 20,
-    "Bytes a keyed operator of a batch job sorts in memory, estimated; the rest is spilled.", memory=True)
+    "execution.sorted-inputs.memory",
+    int,
+    128 << 20,
+    ("Bytes a keyed operator of a batch job sorts in memory, estimated; the rest is spilled."),
+    memory=True,
+)
 BATCH_SHUFFLE_MEMORY = option(
-    "taskmanager.memory.framework.off-heap.batch-shuffle.size", int, 64 << 20,
-    "Bytes of blocking results a TaskExecutor keeps in memory; the rest is spilled.", memory=True,
+    "taskmanager.memory.framework.off-heap.batch-shuffle.size",
+    int,
+    64 << 20,
+    "Bytes of blocking results a TaskExecutor keeps in memory; the rest is spilled.",
+    memory=True,
 )
 
 
@@ -241,45 +415,96 @@ def spill_folders(values: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(folders(read(values, TMP_DIRS)))
 
 
-# -- the network ------------------------------------------------------------------------------------------------------
+# -- the network -----------------------------------------------------------------------------------
 
 NETWORK_MEMORY = option(
-    "taskmanager.memory.network.size", int, 64 << 20,
-    "Bytes of batches that one TaskExecutor may have on their way.", memory=True, at_least=1)
+    "taskmanager.memory.network.size",
+    int,
+    64 << 20,
+    "Bytes of batches that one TaskExecutor may have on their way.",
+    memory=True,
+    at_least=1,
+)
 SEGMENT_SIZE = option(
-    "taskmanager.memory.segment-size", int, 32 << 10,
-    "Bytes of one segment, the unit in which batches in flight are counted.", memory=True, at_least=1)
+    "taskmanager.memory.segment-size",
+    int,
+    32 << 10,
+    "Bytes of one segment, the unit in which batches in flight are counted.",
+    memory=True,
+    at_least=1,
+)
 BUFFERS_PER_CHANNEL = option(
-    "taskmanager.network.memory.buffers-per-channel", int, 2,
-    "Batches a receiver always grants to each of its channels.", at_least=1)
+    "taskmanager.network.memory.buffers-per-channel",
+    int,
+    2,
+    "Batches a receiver always grants to each of its channels.",
+    at_least=1,
+)
 FLOATING_BUFFERS = option(
-    "taskmanager.network.memory.floating-buffers-per-gate", int, 8,
-    "Batches a gate grants to whichever channel has a backlog.", at_least=0)
+    "taskmanager.network.memory.floating-buffers-per-gate",
+    int,
+    8,
+    "Batches a gate grants to whichever channel has a backlog.",
+    at_least=0,
+)
 MAX_BUFFERS_PER_CHANNEL = option(
-    "taskmanager.network.memory.max-buffers-per-channel", int, 1,
-    "Batches of rows that may be queued for one channel before its producer waits.", at_least=1)
-BATCH_RECORDS = option("taskmanager.network.batch.max-records", int, 4096, "Records in one batch at most.", at_least=1)
+    "taskmanager.network.memory.max-buffers-per-channel",
+    int,
+    1,
+    "Batches of rows that may be queued for one channel before its producer waits.",
+    at_least=1,
+)
+BATCH_RECORDS = option(
+    "taskmanager.network.batch.max-records", int, 4096, "Records in one batch at most.", at_least=1
+)
 BATCH_BYTES = option(
-    "taskmanager.network.batch.max-bytes", int, 1 << 20,
-    "Bytes in one batch at most (estimated for rows).", memory=True, at_least=1)
+    "taskmanager.network.batch.max-bytes",
+    int,
+    1 << 20,
+    "Bytes in one batch at most (estimated for rows).",
+    memory=True,
+    at_least=1,
+)
 MAX_FRAME = option(
-    "taskmanager.network.max-frame-size", int, 64 << 20,
-    "Bytes of one frame at most; a longer one is refused.", memory=True, at_least=1)
+    "taskmanager.network.max-frame-size",
+    int,
+    64 << 20,
+    "Bytes of one frame at most; a longer one is refused.",
+    memory=True,
+    at_least=1,
+)
 BIND_HOST = option(
-    "taskmanager.bind-host", str, None,
-    "The address the data port listens on; the node's own address on Ray, loopback when embedded.")
+    "taskmanager.bind-host",
+    str,
+    None,
+    "The address the data port listens on; the node's own address on Ray, loopback when embedded.",
+)
 DATA_PORT = option(
-    "taskmanager.data.port", Ports, Ports.of(0),
-    "The data port; 0 picks a free one. Of a range (50100-50200) each TaskExecutor takes the first free one.",
-    aliases=("taskmanager.data.bind-port",))
+    "taskmanager.data.port",
+    Ports,
+    Ports.of(0),
+    (
+        "The data port; 0 picks a free one. Of a range (50100-50200) each TaskExecutor takes "
+        "the first free one."
+    ),
+    aliases=("taskmanager.data.bind-port",),
+)
 PARTITION_REQUEST_TIMEOUT = option(
-    "taskmanager.network.partition-request-timeout", timedelta, timedelta(seconds=10),
-    "How long a consumer waits for its producer's partition to appear. A function that holds up the producer's "
-    "process does not use it up.")
+    "taskmanager.network.partition-request-timeout",
+    timedelta,
+    timedelta(seconds=10),
+    "How long a consumer waits for its producer's partition to appear. A function that "
+    "holds up the producer's "
+    "process does not use it up.",
+)
 CONNECT_TIMEOUT = option(
-    "taskmanager.network.connect-timeout", timedelta, timedelta(seconds=30),
-    "How long it may take to connect to another TaskExecutor, and for both to prove that they know the cluster's "
-    "secret.")
+    "taskmanager.network.connect-timeout",
+    timedelta,
+    timedelta(seconds=30),
+    "How long it may take to connect to another TaskExecutor, and for both to prove that "
+    "they know the cluster's "
+    "secret.",
+)
 
 
 @dataclass(frozen=True)
@@ -306,8 +531,11 @@ class NetworkConfig:
         segment = read(values, SEGMENT_SIZE)
         segments = read(values, NETWORK_MEMORY) // segment
         if segments < 1:
-            raise ConfigurationError(f"option {NETWORK_MEMORY.key}: {read(values, NETWORK_MEMORY)} bytes do not hold one segment of {segment} "
-                                     f"({SEGMENT_SIZE.key}); raise it")
+            raise ConfigurationError(
+                f"option {NETWORK_MEMORY.key}: {read(values, NETWORK_MEMORY)} bytes do not "
+                f"hold one segment of {segment} "
+                f"({SEGMENT_SIZE.key}); raise it"
+            )
         return NetworkConfig(
             segments,
             segment,
@@ -345,12 +573,18 @@ class RpcConfig:
             read(values, REGISTRATION_INITIAL),
             read(values, REGISTRATION_MAX),
         )
-        for each, duration in ((RPC_TIMEOUT, config.ask_timeout), (HEARTBEAT_INTERVAL, config.heartbeat_interval)):
+        for each, duration in (
+            (RPC_TIMEOUT, config.ask_timeout),
+            (HEARTBEAT_INTERVAL, config.heartbeat_interval),
+        ):
             if duration <= timedelta():
                 raise ConfigurationError(f"option {each.key}: it must be longer than 0")
         if config.heartbeat_timeout < config.heartbeat_interval:
-            raise ConfigurationError(f"option {HEARTBEAT_TIMEOUT.key}: it is shorter than {HEARTBEAT_INTERVAL.key}, so every worker would count as "
-                                     "dead between two heartbeats; raise it, or lower that")
+            raise ConfigurationError(
+                f"option {HEARTBEAT_TIMEOUT.key}: it is shorter than "
+                f"{HEARTBEAT_INTERVAL.key}, so every worker would count as "
+                "dead between two heartbeats; raise it, or lower that"
+            )
         return config
 
 
@@ -379,5 +613,3 @@ class SlotConfig:
             read(values, PREVIOUS_WORKERS_TIMEOUT),
             read(values, SPARE_WORKERS),
         )
-
-

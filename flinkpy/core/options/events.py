@@ -9,8 +9,15 @@ from typing import Any
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.schema import option, read
 
-WEBHOOK_URL = option("events.webhook.url", str, None, "Where each new state of a job, and the end of each checkpoint, is posted as JSON.")
-WEBHOOK_TOKEN = option("events.webhook.token", str, None, "Sent along as header 'Authorization: Bearer …'.")
+WEBHOOK_URL = option(
+    "events.webhook.url",
+    str,
+    None,
+    "Where each new state of a job, and the end of each checkpoint, is posted as JSON.",
+)
+WEBHOOK_TOKEN = option(
+    "events.webhook.token", str, None, "Sent along as header 'Authorization: Bearer …'."
+)
 
 
 @dataclass(frozen=True)
@@ -25,5 +32,8 @@ class WebhookConfig:
         if url is None:
             return None
         if not url.startswith(("http://", "https://")):
-            raise ConfigurationError(f"option {WEBHOOK_URL.key}: a URL begins with http:// or https://, this is {url!r:.80}")
+            raise ConfigurationError(
+                f"option {WEBHOOK_URL.key}: a URL begins with http:// or https://, this is "
+                f"{url!r:.80}"
+            )
         return WebhookConfig(url, read(values, WEBHOOK_TOKEN))

@@ -1,4 +1,5 @@
-"""High availability: whether a JobManager that dies comes back with its jobs, and where it finds them, under Flink's keys."""
+"""High availability: whether a JobManager that dies comes back with its jobs, and where it finds
+them, under Flink's keys."""
 
 from __future__ import annotations
 
@@ -24,23 +25,50 @@ class _TypeOption(Option[Any]):
             return super()._parsed(value)
         except ValueError:
             raise ValueError(
-                f"{value!r} is not there: flinkpy keeps jobs in files, and Ray starts the JobManager again; write filesystem, and name a folder "
-                "with high-availability.storageDir. NONE turns it off") from None
+                f"{value!r} is not there: flinkpy keeps jobs in files, and Ray starts the "
+                "JobManager again; write filesystem, and name a folder "
+                "with high-availability.storageDir. NONE turns it off"
+            ) from None
 
 
-HA_TYPE: Option[Any] = SCHEMA.add(_TypeOption(
-    "high-availability.type", HighAvailabilityType, HighAvailabilityType.NONE,
-    "NONE, or filesystem: a JobManager on Ray that dies is started again, and its jobs go on from their last checkpoint.",
-    aliases=("high-availability", "high-availability.mode")))
+HA_TYPE: Option[Any] = SCHEMA.add(
+    _TypeOption(
+        "high-availability.type",
+        HighAvailabilityType,
+        HighAvailabilityType.NONE,
+        (
+            "NONE, or filesystem: a JobManager on Ray that dies is started again, and its jobs go "
+            "on from their last checkpoint."
+        ),
+        aliases=("high-availability", "high-availability.mode"),
+    )
+)
 HA_STORAGE_DIR = option(
-    "high-availability.storageDir", str, None,
-    "The folder or URL in which the JobManager keeps what it needs to come back; without it, the folder of the checkpoints.")
+    "high-availability.storageDir",
+    str,
+    None,
+    (
+        "The folder or URL in which the JobManager keeps what it needs to come back; without "
+        "it, the folder of the checkpoints."
+    ),
+)
 HA_CLUSTER_ID = option(
-    "high-availability.cluster-id", str, None,
-    "The name of this cluster in that folder; without it, the session's name. Two clusters must not share one.")
-CLIENT_TIMEOUT = option("client.timeout", timedelta, timedelta(seconds=60),
-                        "How long a program waits for a JobManager that does not answer, or that died and comes back (with "
-                        "high-availability.type).")
+    "high-availability.cluster-id",
+    str,
+    None,
+    (
+        "The name of this cluster in that folder; without it, the session's name. Two "
+        "clusters must not share one."
+    ),
+)
+CLIENT_TIMEOUT = option(
+    "client.timeout",
+    timedelta,
+    timedelta(seconds=60),
+    "How long a program waits for a JobManager that does not answer, "
+    "or that died and comes back (with "
+    "high-availability.type).",
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +80,8 @@ class HighAvailability:
 
     @staticmethod
     def of(values: Mapping[str, Any], cluster: str) -> HighAvailability | None:
-        """None if it is turned off. ``cluster`` is the name of a cluster that was given none. Raises ConfigurationError if no folder is named.
+        """None if it is turned off. ``cluster`` is the name of a cluster that was given none.
+        Raises ConfigurationError if no folder is named.
 
         >>> HighAvailability.of({"high-availability.type": "filesystem", "high-availability.storageDir": "/shared/ha"}, "default")
         HighAvailability(storage_dir='/shared/ha', cluster_id='default')
@@ -61,7 +90,10 @@ class HighAvailability:
             return None
         storage_dir = read(values, HA_STORAGE_DIR) or read(values, CHECKPOINT_DIRECTORY)
         if storage_dir is None:
-            raise ConfigurationError(f"option {HA_TYPE.key}: filesystem needs a folder that all nodes see; set {HA_STORAGE_DIR.key}")
+            raise ConfigurationError(
+                f"option {HA_TYPE.key}: filesystem needs a folder that all nodes see; set "
+                f"{HA_STORAGE_DIR.key}"
+            )
         return HighAvailability(storage_dir, read(values, HA_CLUSTER_ID) or cluster)
 
 

@@ -39,11 +39,13 @@ class Ports:
             yield from each
 
     def __str__(self) -> str:
-        return ",".join(f"{each[0]}-{each[-1]}" if len(each) > 1 else str(each[0]) for each in self.ranges)
+        return ",".join(
+            f"{each[0]}-{each[-1]}" if len(each) > 1 else str(each[0]) for each in self.ranges
+        )
 
     def first(self, listen: Callable[[int], T]) -> T:
-        """What ``listen`` gives for the first port that can be had. Raises its OSError if none can, and at once if
-        the port is not the reason."""
+        """What ``listen`` gives for the first port that can be had. Raises its OSError if none can,
+        and at once if the port is not the reason."""
         taken: OSError | None = None
         for port in self:
             try:
@@ -59,7 +61,9 @@ class Ports:
 def _range(part: str, text: str) -> range:
     found = _PART.fullmatch(part)
     if found is None:
-        raise ValueError(f"{text!r} is no port, such as 8081, and no range of them, such as 8081-8090")
+        raise ValueError(
+            f"{text!r} is no port, such as 8081, and no range of them, such as 8081-8090"
+        )
     first = int(found[1])
     last = first if found[2] is None else int(found[2])
     if max(first, last) > LARGEST_PORT:

@@ -1,8 +1,9 @@
-"""Options: one typed schema and one parser. An unknown key is refused, and the error names the nearest known key.
+"""Options: one typed schema and one parser. An unknown key is refused, and the error names the
+nearest known key.
 
-Files, environment variables, ``-D`` and code fill in a ``Configuration``; later ones win. Each layer of the engine
-reads its own frozen dataclass from it once, where values enter the layer, and does not look at it again.
-"""
+Files, environment variables, ``-D`` and code fill in a ``Configuration``; later ones win. Each
+layer of the engine reads its own frozen dataclass from it once, where values enter the layer, and
+does not look at it again."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ _NUMBER_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Zµ]*)\s*")
 
 
 def parse_duration(text: str) -> timedelta:
-    """Parses a duration in Flink's notation: ``10 s``, ``100 ms``, ``1 min``, ``2 h``; a bare number is milliseconds.
+    """Parses a duration in Flink's notation: ``10 s``, ``100 ms``, ``1 min``, ``2 h``; a bare
+    number is milliseconds.
 
     >>> parse_duration("1 min")
     datetime.timedelta(seconds=60)
@@ -82,7 +84,9 @@ def parse_duration(text: str) -> timedelta:
     try:
         return timedelta(**{unit: float(match.group(1))})
     except OverflowError:
-        raise ValueError(f"{text!r} is longer than a duration can be; write at most '999999999 d'") from None
+        raise ValueError(
+            f"{text!r} is longer than a duration can be; write at most '999999999 d'"
+        ) from None
 
 
 def parse_memory(text: str) -> int:
@@ -94,7 +98,9 @@ def parse_memory(text: str) -> int:
     match = _NUMBER_UNIT.fullmatch(text)
     unit = _MEMORY_UNITS.get(match.group(2).lower()) if match else None
     if match is None or unit is None:
-        raise ValueError(f"{text!r} is not an amount of memory; write for example '32 kb', '64 mb', '1 gb'")
+        raise ValueError(
+            f"{text!r} is not an amount of memory; write for example '32 kb', '64 mb', '1 gb'"
+        )
     return int(float(match.group(1)) * unit)
 
 
@@ -144,9 +150,10 @@ def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """One option: its key, type, default and meaning. A default of ``None`` means that the value is derived, or
-    absent. ``at_least`` and ``at_most`` bound numbers and durations. ``choices`` are the texts that
-    it may be, each with what it means. ``without_effect`` says why nothing here reads the option, which programs set all the same."""
+    """One option: its key, type, default and meaning. A default of ``None`` means that the value is
+    derived, or absent. ``at_least`` and ``at_most`` bound numbers and durations. ``choices`` are
+    the texts that it may be, each with what it means. ``without_effect`` says why nothing here
+    reads the option, which programs set all the same."""
 
     key: str
     kind: type[Any]
@@ -160,8 +167,8 @@ class Option(Generic[T]):
     without_effect: str | None = None
 
     def parse(self, value: Any, key: str | None = None) -> T:
-        """The value converted to the option's type. Raises ConfigurationError if that fails; it names the option by
-        ``key``, under which the value stood."""
+        """The value converted to the option's type. Raises ConfigurationError if that fails; it
+        names the option by ``key``, under which the value stood."""
         key = key or self.key
         if value is None:
             return self.default
@@ -170,9 +177,14 @@ class Option(Generic[T]):
         except (ValueError, KeyError, OverflowError) as error:
             raise ConfigurationError(f"option {key}: {error}") from None
         if self.at_least is not None and parsed < self.at_least:
-            raise ConfigurationError(f"option {key}: {text_of(value)} is too small; it must be at least {text_of(self.at_least)}")
+            raise ConfigurationError(
+                f"option {key}: {text_of(value)} is too small; it must be at least "
+                f"{text_of(self.at_least)}"
+            )
         if self.at_most is not None and parsed > self.at_most:
-            raise ConfigurationError(f"option {key}: {value} is too large; it must be at most {self.at_most}")
+            raise ConfigurationError(
+                f"option {key}: {value} is too large; it must be at most {self.at_most}"
+            )
         return parsed  # type: ignore[no-any-return]
 
     def _parsed(self, value: Any) -> Any:
@@ -207,7 +219,9 @@ def _plain(text: str) -> str:
 
 
 def _none_of(text: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(_plain(text), [_plain(name) for name in names], n=1, cutoff=0.5)
+    near = difflib.get_close_matches(
+        _plain(text), [_plain(name) for name in names], n=1, cutoff=0.5
+    )
     meant = next((name for name in names if near and _plain(name) == near[0]), None)
     return f"{text!r} is none of {', '.join(names)}" + (f"; did you mean {meant}?" if meant else "")
 
@@ -227,43 +241,70 @@ class Schema:
         return option
 
     def add_family(self, prefix: str, member: Option[T]) -> Option[T]:
-        """Options whose keys begin with ``prefix``; ``member`` says for all of them what they are, and its key how they are shown."""
+        """Options whose keys begin with ``prefix``; ``member`` says for all of them what they are,
+        and its key how they are shown."""
         self._families[prefix] = member
         return member
 
     def get(self, key: str) -> Option[Any]:
-        """The option with that key. Raises ConfigurationError for an unknown key, and names the nearest known one."""
+        """The option with that key. Raises ConfigurationError for an unknown key, and names the
+        nearest known one."""
         found = self._options.get(key) or self._member(key)
         if found is None:
             near = self.nearest(key)
             raise ConfigurationError(
-                f"unknown option {key!r}" + (f"; did you mean {near!r}?" if near else "; `flinkpy options` lists all of them")
+                f"unknown option {key!r}"
+                + (f"; did you mean {near!r}?" if near else "; `flinkpy options` lists all of them")
             )
         return found
 
     def nearest(self, key: str, cutoff: float = 0.5) -> str | None:
-        """The known key that is most like this one, if one is as like as ``cutoff`` (1.0: equal)."""
+        """The known key that is most like this one, if one is as like as ``cutoff`` (1.0:
+        equal)."""
         return next(iter(difflib.get_close_matches(key, self._options, n=1, cutoff=cutoff)), None)
 
     def __contains__(self, key: str) -> bool:
         return key in self._options or self._member(key) is not None
 
     def __iter__(self) -> Iterator[Option[Any]]:
-        return iter({option.key: option for option in (*self._options.values(), *self._families.values())}.values())
+        return iter(
+            {
+                option.key: option for option in (*self._options.values(), *self._families.values())
+            }.values()
+        )
 
     def _member(self, key: str) -> Option[Any] | None:
-        found = next((member for prefix, member in self._families.items() if key.startswith(prefix) and key != prefix), None)
+        found = next(
+            (
+                member
+                for prefix, member in self._families.items()
+                if key.startswith(prefix) and key != prefix
+            ),
+            None,
+        )
         return None if found is None else replace(found, key=key)
 
 
 SCHEMA = Schema()
 
 
-def option(key: str, kind: type[Any], default: Any, doc: str, *, memory: bool = False, aliases: tuple[str, ...] = (),
-           at_least: int | timedelta | None = None, at_most: int | None = None,
-           choices: Mapping[str, str] | None = None, without_effect: str | None = None) -> Option[Any]:
+def option(
+    key: str,
+    kind: type[Any],
+    default: Any,
+    doc: str,
+    *,
+    memory: bool = False,
+    aliases: tuple[str, ...] = (),
+    at_least: int | timedelta | None = None,
+    at_most: int | None = None,
+    choices: Mapping[str, str] | None = None,
+    without_effect: str | None = None,
+) -> Option[Any]:
     """Declares an option in ``SCHEMA`` and returns it."""
-    return SCHEMA.add(Option(key, kind, default, doc, memory, aliases, at_least, at_most, choices, without_effect))
+    return SCHEMA.add(
+        Option(key, kind, default, doc, memory, aliases, at_least, at_most, choices, without_effect)
+    )
 
 
 def read(values: Mapping[str, Any], wanted: Option[T]) -> T:
@@ -275,15 +316,20 @@ def read(values: Mapping[str, Any], wanted: Option[T]) -> T:
 
 
 def key_in(values: Mapping[str, Any], wanted: Option[Any]) -> str:
-    """The key under which the option stands in ``values``, for messages; its own if it is not there."""
+    """The key under which the option stands in ``values``, for messages; its own if it is not
+    there."""
     return next((key for key in (wanted.key, *wanted.aliases) if key in values), wanted.key)
 
 
-def validate(values: Mapping[str, Any], prefixes_let_through: tuple[str, ...] = ("user.",), *, keep_unknown: bool = False) -> list[str]:
-    """Raises ConfigurationError for a value that does not parse and for an unknown key. Keys under ``user.`` belong
-    to the program and are not checked. With ``keep_unknown``, other unknown keys are not refused either, but
-    returned.
-    """
+def validate(
+    values: Mapping[str, Any],
+    prefixes_let_through: tuple[str, ...] = ("user.",),
+    *,
+    keep_unknown: bool = False,
+) -> list[str]:
+    """Raises ConfigurationError for a value that does not parse and for an unknown key. Keys under
+    ``user.`` belong to the program and are not checked. With ``keep_unknown``, other unknown keys
+    are not refused either, but returned."""
     unknown = []
     for key, value in values.items():
         if key.startswith(prefixes_let_through):

@@ -16,14 +16,35 @@ class StateBackendKind(Enum):
 
 
 STATE_BACKEND = option(
-    "state.backend.type", StateBackendKind, StateBackendKind.HASHMAP, "hashmap (in memory) or rocksdb (on local disk).", aliases=("state.backend",))
+    "state.backend.type",
+    StateBackendKind,
+    StateBackendKind.HASHMAP,
+    "hashmap (in memory) or rocksdb (on local disk).",
+    aliases=("state.backend",),
+)
 ROCKSDB_DIRECTORY = option(
-    "state.backend.rocksdb.localdir", str, None,
-    "Where RocksDB keeps its working files: folders, separated by commas, taken in turn; one under io.tmp.dirs when absent.")
+    "state.backend.rocksdb.localdir",
+    str,
+    None,
+    (
+        "Where RocksDB keeps its working files: folders, separated by commas, taken in turn; "
+        "one under io.tmp.dirs when absent."
+    ),
+)
 ROCKSDB_BLOCK_CACHE = option(
-    "state.backend.rocksdb.block.cache-size", int, 64 << 20, "Bytes of read data kept in memory, per operator and subtask.", memory=True)
+    "state.backend.rocksdb.block.cache-size",
+    int,
+    64 << 20,
+    "Bytes of read data kept in memory, per operator and subtask.",
+    memory=True,
+)
 ROCKSDB_WRITE_BUFFER = option(
-    "state.backend.rocksdb.writebuffer.size", int, 64 << 20, "Bytes of written data kept in memory before it goes to a file.", memory=True)
+    "state.backend.rocksdb.writebuffer.size",
+    int,
+    64 << 20,
+    "Bytes of written data kept in memory before it goes to a file.",
+    memory=True,
+)
 
 
 _FILE_URL = re.compile(r"(?<![^,:\s])file:(//[^/,]*)?(?=/)")  # up to its path
@@ -31,8 +52,9 @@ _URL = re.compile(r"(?<![^,:\s])[A-Za-z][\w+.-]+://")
 
 
 def folders(text: str | None) -> list[str]:
-    """The folders that an option lists, separated as Flink allows: by commas, or as in ``PATH``. A folder may be a
-    ``file:`` URL. Raises ConfigurationError for another URL, as these are folders of the machine.
+    """The folders that an option lists, separated as Flink allows: by commas, or as in ``PATH``. A
+    folder may be a ``file:`` URL. Raises ConfigurationError for another URL, as these are folders
+    of the machine.
 
     >>> folders("/a, /b"), folders("file:///tmp/a/,file:///tmp/b"), folders(None)
     (['/a', '/b'], ['/tmp/a', '/tmp/b'], [])
@@ -40,6 +62,9 @@ def folders(text: str | None) -> list[str]:
     paths = _FILE_URL.sub("", text or "")
     remote = _URL.search(paths)
     if remote is not None:
-        raise ConfigurationError(f"{remote.group()}...: local folders are needed here, or file: URLs of them, not {paths!r:.200}")
+        raise ConfigurationError(
+            f"{remote.group()}...: local folders are needed here, or file: URLs of them, not "
+            f"{paths!r:.200}"
+        )
     parts = [part.strip() for part in paths.replace(os.pathsep, ",").split(",")]
     return [part.rstrip("/") or "/" for part in parts if part]

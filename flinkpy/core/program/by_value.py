@@ -1,11 +1,11 @@
-"""A pickler for a stream of records whose classes exist only in the program: it sends each class once, then only its
-name.
+"""A pickler for a stream of records whose classes exist only in the program: it sends each class
+once, then only its name.
 
-Cloudpickle writes such a class into every pickle, which takes longer than pickling a batch of its instances. A
-``StreamPickler`` sends the class with the first batch that has an instance of it; the reader, which reads the stream
-from its beginning, remembers it. Pickles that never leave the process (``only_here``) carry no classes at all; or they
-leave it together with the classes that were put aside (``definitions``).
-"""
+Cloudpickle writes such a class into every pickle, which takes longer than pickling a batch of its
+instances. A ``StreamPickler`` sends the class with the first batch that has an instance of it; the
+reader, which reads the stream from its beginning, remembers it. Pickles that never leave the
+process (``only_here``) carry no classes at all; or they leave it together with the classes that
+were put aside (``definitions``)."""
 
 from __future__ import annotations
 
@@ -27,21 +27,29 @@ _kept: deque[type] = deque(maxlen=KEPT)
 
 
 class StreamPickler:
-    """Pickles for one stream, which one reader unpickles in order. ``buffer_callback`` is that of ``pickle.dumps``.
+    """Pickles for one stream, which one reader unpickles in order. ``buffer_callback`` is that of
+    ``pickle.dumps``.
 
-    With ``definitions``, each class is put there once, under the name that stands for it in the pickles.
-    """
+    With ``definitions``, each class is put there once, under the name that stands for it in the
+    pickles."""
 
-    def __init__(self, *, only_here: bool = False, definitions: dict[str, bytes] | None = None) -> None:
+    def __init__(
+        self, *, only_here: bool = False, definitions: dict[str, bytes] | None = None
+    ) -> None:
         self._only_here, self._definitions = only_here or definitions is not None, definitions
         self._names: dict[type, str | None] = {}  # None: pickled by its importable name
         self._sent: set[type] = set()
 
-    def dumps(self, value: Any, buffer_callback: Callable[[pickle.PickleBuffer], Any] | None = None) -> bytes:
+    def dumps(
+        self, value: Any, buffer_callback: Callable[[pickle.PickleBuffer], Any] | None = None
+    ) -> bytes:
         """Raises whatever pickle raises for a value it cannot pickle."""
         file = io.BytesIO()
         pickler = _Pickler(file, 5, buffer_callback=buffer_callback)
-        pickler.names, pickler.sent, pickler.only_here, pickler.sends = self._names, self._sent, self._only_here, []
+        pickler.names = self._names
+        pickler.sent = self._sent
+        pickler.only_here = self._only_here
+        pickler.sends = []
         pickler.definitions = self._definitions
         pickler.dump(value)
         self._sent.update(pickler.sends)
@@ -75,7 +83,8 @@ class _Pickler(pickle.Pickler):
 
 
 def define(definitions: Mapping[str, bytes]) -> list[type]:
-    """The classes of pickles that were made with these definitions. Whoever unpickles keeps them as long as the pickles."""
+    """The classes of pickles that were made with these definitions. Whoever unpickles keeps them as
+    long as the pickles."""
     return [_defined(name, data) for name, data in definitions.items()]
 
 
@@ -91,7 +100,8 @@ def _is_importable(kind: type) -> bool:
 def _defined(name: str, data: bytes) -> type:
     kind = _known.get(name)
     if kind is None:
-        kind = _known[name] = pickle.loads(data)  # cloudpickle returns the class this process already has, if it has it
+        # cloudpickle returns the class this process already has, if it has it
+        kind = _known[name] = pickle.loads(data)
         _kept.append(kind)
     return kind
 

@@ -1,9 +1,9 @@
-"""Pickling the user's code for the workers: lambdas, classes of ``__main__``, and the modules beside the program.
+"""Pickling the user's code for the workers: lambdas, classes of ``__main__``, and the modules
+beside the program.
 
-Installed packages, which every node can import, travel by name. ``__main__``, notebooks and all modules under the
-program's own folder travel by value. So they exist on every node, and two jobs that each have a ``helpers.py`` do not
-get each other's.
-"""
+Installed packages, which every node can import, travel by name. ``__main__``, notebooks and all
+modules under the program's own folder travel by value. So they exist on every node, and two jobs
+that each have a ``helpers.py`` do not get each other's."""
 
 from __future__ import annotations
 
@@ -23,20 +23,25 @@ from flinkpy.core.program.program_pickler import program_pickler
 
 
 class OutOfBand:
-    """Data that pickled code refers to but need not contain: see ``dumps``. Pickled on its own, it includes
-    everything."""
+    """Data that pickled code refers to but need not contain: see ``dumps``. Pickled on its own, it
+    includes everything."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return self  # nobody changes it
 
 
-def dumps(value: Any, what: str = "the program", out_of_band: list[OutOfBand] | None = None, purpose: str = "sent to the workers") -> bytes:
-    """Pickles ``value``, with the user's code by value. If that fails, raises ProgramError, which says that ``what``
-    cannot be ``purpose``.
+def dumps(
+    value: Any,
+    what: str = "the program",
+    out_of_band: list[OutOfBand] | None = None,
+    purpose: str = "sent to the workers",
+) -> bytes:
+    """Pickles ``value``, with the user's code by value. If that fails, raises ProgramError, which
+    says that ``what`` cannot be ``purpose``.
 
-    With ``out_of_band``, each :class:`OutOfBand` object is appended to that list once instead of being pickled;
-    ``loads`` needs the same list.
-    """
+    With ``out_of_band``, each :class:`OutOfBand` object is appended to that list once instead of
+    being pickled; ``loads`` needs the same list."""
+
     def pickled(part: Any) -> bytes:
         file = io.BytesIO()
         if out_of_band is None:
@@ -51,7 +56,9 @@ def dumps(value: Any, what: str = "the program", out_of_band: list[OutOfBand] | 
         try:
             return pickled(value)
         except Exception as error:
-            raise ProgramError(f"{what} cannot be {purpose}: {_explained(value, pickled) or _in_general(error)}") from error
+            raise ProgramError(
+                f"{what} cannot be {purpose}: {_explained(value, pickled) or _in_general(error)}"
+            ) from error
 
 
 def dumps_state(value: Any, what: str) -> bytes:
@@ -75,7 +82,8 @@ def _naming_pickler() -> Any:
 
 
 def dumps_data(value: Any, what: str) -> bytes:
-    """Like ``dumps``, and faster for plain data: falls back to ``dumps`` only for what the program itself defines."""
+    """Like ``dumps``, and faster for plain data: falls back to ``dumps`` only for what the program
+    itself defines."""
     file = io.BytesIO()
     try:
         _DataPickler(file, 5).dump(value)
@@ -95,7 +103,11 @@ class _DataPickler(pickle.Pickler):
 def _is_installed(module: str | None) -> bool:
     """Whether every worker can import it, because it is not the program's own."""
     file = getattr(sys.modules.get(module or ""), "__file__", None)
-    return module != "__main__" and (file is None or file.startswith(_installed_folders()) or (module or "").partition(".")[0] == "flinkpy")
+    return module != "__main__" and (
+        file is None
+        or file.startswith(_installed_folders())
+        or (module or "").partition(".")[0] == "flinkpy"
+    )
 
 
 def _explained(value: Any, pickled: Callable[[Any], bytes]) -> str | None:
@@ -108,8 +120,11 @@ def _explained(value: Any, pickled: Callable[[Any], bytes]) -> str | None:
 
 
 def _in_general(error: Exception) -> str:
-    return (f"{error}. Open connections, locks, files and generators belong into open() of a function class, not into what the function "
-            "captures")
+    return (
+        f"{error}. Open connections, locks, files and generators belong into open() of a "
+        "function class, not into what the function "
+        "captures"
+    )
 
 
 def loads(data: bytes, out_of_band: Sequence[OutOfBand] = ()) -> Any:
@@ -129,7 +144,8 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _user_modules() -> list[ModuleType]:
-    """The loaded modules that live under the program's own folder and are not installed packages."""
+    """The loaded modules that live under the program's own folder and are not installed
+    packages."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     if not file and not hasattr(sys, "ps1"):
@@ -139,14 +155,19 @@ def _user_modules() -> list[ModuleType]:
     found = []
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
-        if path and name != "__main__" and _lies_beside(path, home) and module.__name__.partition(".")[0] != "flinkpy":
+        if (
+            path
+            and name != "__main__"
+            and _lies_beside(path, home)
+            and module.__name__.partition(".")[0] != "flinkpy"
+        ):
             found.append(module)
     return found
 
 
 def _home(file: Path, spec: Any) -> Path:
-    """The program's folder; for a module of a package (``python -m jobs.words``) the folder that contains the
-    package."""
+    """The program's folder; for a module of a package (``python -m jobs.words``) the folder that
+    contains the package."""
     package: str = getattr(spec, "parent", None) or ""
     return file.parents[len(package.split(".")) if package else 0]
 
@@ -163,7 +184,11 @@ def _lies_beside(path: str, home: str) -> bool:
 
 @cache
 def _installed_folders() -> tuple[str, ...]:
-    folders = {path for key, path in sysconfig.get_paths().items() if key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders = {
+        path
+        for key, path in sysconfig.get_paths().items()
+        if key in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
     return tuple(folders | {str(Path(path).resolve()) for path in folders})
 
 

@@ -1,9 +1,9 @@
 """Finds functions declared with ``async def`` where nobody would await them.
 
-Called like any function, such a function does nothing: it returns a coroutine, which a filter takes for true, a map
-for its result, and ``open`` or ``close`` drops. So operators are searched while the program is built. Whatever they
-hold is looked at: functions, and methods that stand for one of flinkpy's own.
-"""
+Called like any function, such a function does nothing: it returns a coroutine, which a filter takes
+for true, a map for its result, and ``open`` or ``close`` drops. So operators are searched while the
+program is built. Whatever they hold is looked at: functions, and methods that stand for one of
+flinkpy's own."""
 
 from __future__ import annotations
 
@@ -17,23 +17,27 @@ from typing import Any
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
 
-ADVICE = ("is declared with 'async def', and nothing here would await it: declare it with 'def', or have it called by "
-          "AsyncDataStream.unordered_wait(...)")
+ADVICE = (
+    "is declared with 'async def', and nothing here would await it: declare it with 'def', or "
+    "have it called by "
+    "AsyncDataStream.unordered_wait(...)"
+)
 # Of objects that derive from no class of flinkpy
 _WITHOUT_BASE = ("__call__", "write", "flush", "run", "add", "merge", "get_result", "open", "close")
 _MANY = 100  # a collection with more is data
 
 
 def refuse_coroutines(holder: Any, call: str) -> None:
-    """Raises ProgramError, with the user's line, if a function that ``holder`` is or holds is a coroutine function.
-    ``call`` says in the error what was given it."""
+    """Raises ProgramError, with the user's line, if a function that ``holder`` is or holds is a
+    coroutine function. ``call`` says in the error what was given it."""
     found = coroutine_in(holder)
     if found is not None:
         raise refused(found, call)
 
 
 def refuse_coroutine_methods(kind: type, call: str) -> None:
-    """The same for the methods of a class whose objects are made later, or have just been made in a task."""
+    """The same for the methods of a class whose objects are made later, or have just been made in a
+    task."""
     method = _unawaited_method(kind)
     if method is not None:
         raise refused(f"{kind.__name__}.{method}", call)
@@ -69,17 +73,23 @@ def coroutine_in(holder: Any) -> str | None:
 
 
 def is_coroutine_function(function: Any) -> bool:
-    """Whether calling it gives something to be awaited, or to be iterated over with ``async for``."""
+    """Whether calling it gives something to be awaited, or to be iterated over with ``async
+    for``."""
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def _unawaited_method(kind: type) -> str | None:
-    """A method of the class that is a coroutine function, and stands for one of flinkpy's that is none."""
+    """A method of the class that is a coroutine function, and stands for one of flinkpy's that is
+    none."""
     bases = kind.__mro__
     ours = [base for base in bases if _is_ours(base)]
     if ours and ours[0] is bases[0]:
         return None
-    names = dict.fromkeys(name for base in bases if not _is_ours(base) for name in vars(base)) if ours else _WITHOUT_BASE
+    names = (
+        dict.fromkeys(name for base in bases if not _is_ours(base) for name in vars(base))
+        if ours
+        else _WITHOUT_BASE
+    )
     for name in names:
         if is_coroutine_function(_defined(bases, name)):
             expected = _defined(ours, name)
@@ -116,7 +126,9 @@ def _held_by(value: Any) -> Iterator[Any]:
             yield from value.values()
     elif _is_ours(type(value)) and not getattr(value, "awaits_functions", False):
         yield from getattr(value, "__dict__", {}).values()
-        yield from (getattr(value, name, None) for base in type(value).__mro__ for name in _slots(base))
+        yield from (
+            getattr(value, name, None) for base in type(value).__mro__ for name in _slots(base)
+        )
 
 
 def _slots(base: type) -> tuple[str, ...]:

@@ -5,5 +5,6 @@ from __future__ import annotations
 import signal
 
 SIGNALLED = 128  # and the signal's number
-READER_GONE = SIGNALLED + 13  # SIGPIPE, which Windows does not know: whoever read what the program prints has gone
+# SIGPIPE, which Windows does not know: whoever read what the program prints has gone
+READER_GONE = SIGNALLED + 13
 INTERRUPTED = SIGNALLED + signal.SIGINT

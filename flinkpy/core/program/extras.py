@@ -1,4 +1,5 @@
-"""Packages that flinkpy uses if they are installed: each comes with an extra, ``pip install 'flinkpy[EXTRA]'``."""
+"""Packages that flinkpy uses if they are installed: each comes with an extra, ``pip install
+'flinkpy[EXTRA]'``."""
 
 from __future__ import annotations
 
@@ -26,5 +27,9 @@ def imported(module: str, extra: str, what: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        why = "" if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0] else f" ({error})"
+        why = (
+            ""
+            if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
+            else f" ({error})"
+        )
         raise ProgramError(needs(what, extra) + why) from error

@@ -40,10 +40,11 @@ def path_of(location: str) -> str:
 
 
 def local_copy(location: str, option: str) -> Path:
-    """A path on this machine: the location itself, or what was fetched from its URL, which this process does once.
+    """A path on this machine: the location itself, or what was fetched from its URL, which this
+    process does once.
 
-    Raises ConfigurationError, which names ``option``, if there is no such file or it cannot be fetched.
-    """
+    Raises ConfigurationError, which names ``option``, if there is no such file or it cannot be
+    fetched."""
     if is_remote(location):
         return _fetched_once(location, option)
     path = Path(path_of(location))
@@ -53,7 +54,8 @@ def local_copy(location: str, option: str) -> Path:
 
 
 def fetch(url: str, target: Path, option: str) -> None:
-    """Copies the file or folder at the URL to ``target``, which must not exist yet. Raises ConfigurationError if that fails."""
+    """Copies the file or folder at the URL to ``target``, which must not exist yet. Raises
+    ConfigurationError if that fails."""
     from pyarrow import fs
 
     store, path = split_url(url)

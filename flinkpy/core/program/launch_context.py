@@ -1,9 +1,9 @@
 """How this program was launched: the options that ``flinkpy run`` gathered for it.
 
-The command line fills this in before the user's script runs; the script's environments read it. A child process
-(``ray job submit`` starts one) finds the options in the environment variable ``FLINKPY_CONF``, as JSON. The options of
-the configuration file, the environment and ``-D`` are merged already; those the program sets in code override them.
-Under plain ``python`` there are none.
+The command line fills this in before the user's script runs; the script's environments read it. A
+child process (``ray job submit`` starts one) finds the options in the environment variable
+``FLINKPY_CONF``, as JSON. The options of the configuration file, the environment and ``-D`` are
+merged already; those the program sets in code override them. Under plain ``python`` there are none.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ FORGOTTEN_EXECUTE = "defined streams and ended without execute(), so they did no
 
 
 class ProgramAborted(BaseException):
-    """Ends a program at its first ``execute`` when only its plan is wanted. Not an Exception: the user's ``except`` does not stop it."""
+    """Ends a program at its first ``execute`` when only its plan is wanted. Not an Exception: the
+    user's ``except`` does not stop it."""
 
 
-def set_launch_context(configuration: Mapping[str, Any] | None, plan_listener: PlanListener | None = None) -> None:
+def set_launch_context(
+    configuration: Mapping[str, Any] | None, plan_listener: PlanListener | None = None
+) -> None:
     """Sets the options that programs in this process start from; None removes them.
 
-    With a ``plan_listener``, ``execute`` does not submit: it calls ``plan_listener(stream_graph, configuration)`` and raises ProgramAborted.
-    """
+    With a ``plan_listener``, ``execute`` does not submit: it calls ``plan_listener(stream_graph,
+    configuration)`` and raises ProgramAborted."""
     global _configuration, _plan_listener, _pending
     _pending = False
     _configuration = None if configuration is None else dict(configuration)
@@ -62,9 +65,14 @@ def launch_configuration() -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"the environment variable {VARIABLE} is not JSON: {error}") from None
+        raise ConfigurationError(
+            f"the environment variable {VARIABLE} is not JSON: {error}"
+        ) from None
     if not isinstance(found, dict):
-        raise ConfigurationError(f"the environment variable {VARIABLE} must hold a JSON object of options, this is {text!r:.80}")
+        raise ConfigurationError(
+            f"the environment variable {VARIABLE} must hold a JSON object of options, this is "
+            f"{text!r:.80}"
+        )
     return found
 
 
@@ -76,12 +84,18 @@ def note_defined(where: str | None = None) -> None:
 
 
 def _watch_end(where: str | None) -> None:
-    """Under ``python job.py``, arranges that a forgotten ``execute()`` is reported at exit, provided the script itself
-    recorded the operator."""
+    """Under ``python job.py``, arranges that a forgotten ``execute()`` is reported at exit,
+    provided the script itself recorded the operator."""
     global _watches_end
     # Read now: Python removes it before exit handlers run
     script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if not _watches_end and _configuration is None and script is not None and where is not None and where.startswith(f"{script}:"):
+    if (
+        not _watches_end
+        and _configuration is None
+        and script is not None
+        and where is not None
+        and where.startswith(f"{script}:")
+    ):
         _watches_end = True
         atexit.register(_tell_forgotten_execute, os.path.basename(script))
 
@@ -92,7 +106,8 @@ def _tell_forgotten_execute(script: str) -> None:
 
 
 def has_failed() -> bool:
-    """Whether the program is ending with an error; then a forgotten ``execute()`` is not worth reporting."""
+    """Whether the program is ending with an error; then a forgotten ``execute()`` is not worth
+    reporting."""
     return getattr(sys, "last_value", None) is not None
 
 
@@ -103,7 +118,8 @@ def note_used() -> None:
 
 
 def is_pending() -> bool:
-    """Whether the program recorded operators after its last job; at its end that means a forgotten ``execute()``."""
+    """Whether the program recorded operators after its last job; at its end that means a forgotten
+    ``execute()``."""
     return _pending
 
 

@@ -1,8 +1,9 @@
-"""Names for places in the user's code, as its author knows them: a file and a line, or the cell of a notebook.
+"""Names for places in the user's code, as its author knows them: a file and a line, or the cell of
+a notebook.
 
-A notebook's cells are compiled under made-up file names that only the notebook's own process can resolve. So a place
-that a worker reports is turned into text here, in the process that shows the error; so is the text of the line.
-"""
+A notebook's cells are compiled under made-up file names that only the notebook's own process can
+resolve. So a place that a worker reports is turned into text here, in the process that shows the
+error; so is the text of the line."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _TOOLS = sys.stdlib_module_names | {"flinkpy", "IPython", "ipykernel", "cloudpic
 
 
 def in_notebook() -> bool:
-    """Whether this process runs cells for a front end that can redraw its output (Jupyter, but not IPython in a
-    terminal)."""
+    """Whether this process runs cells for a front end that can redraw its output (Jupyter, but not
+    IPython in a terminal)."""
     return getattr(running_ipython(), "kernel", None) is not None
 
 
@@ -62,8 +63,8 @@ def frame_text(file: str, line: int, function: str, text: str = "") -> str:
 
 
 def own_frames(start: TracebackType | None) -> list[tuple[str, int, str]]:
-    """The user's own frames of a traceback, outermost first, as (file, line, function). Frames of packages that flinkpy
-    calls are left out."""
+    """The user's own frames of a traceback, outermost first, as (file, line, function). Frames of
+    packages that flinkpy calls are left out."""
     found, is_inside = [], False
     for frame, line in traceback.walk_tb(start):
         is_inside = is_inside or _package(frame) == "flinkpy"
@@ -78,7 +79,8 @@ def is_tools(frame: FrameType) -> bool:
 
 
 def _is_installed(frame: FrameType) -> bool:
-    # The frames of a compiled module name a source file that is not there, so the module's own file is used.
+    # The frames of a compiled module name a source file that is not there, so the module's own file
+    # is used.
     file = getattr(sys.modules.get(_package(frame)), "__file__", None)
     return f"{os.sep}site-packages{os.sep}" in (file or frame.f_code.co_filename)
 
@@ -88,12 +90,13 @@ def _package(frame: FrameType) -> str:
 
 
 def short_traceback(error: BaseException, message: str | None = None) -> list[str]:
-    """What notebooks and prompts show of flinkpy's errors: the user's frames and the message, without the engine's
-    frames."""
+    """What notebooks and prompts show of flinkpy's errors: the user's frames and the message,
+    without the engine's frames."""
     message = str(error) if message is None else message
     frames = own_frames(error.__traceback__)
     if frames:
-        message = message.removeprefix(place(*frames[-1][:2]) + ": ")  # the last frame already shows the place
+        # the last frame already shows the place
+        message = message.removeprefix(place(*frames[-1][:2]) + ": ")
     name = type(error).__name__
     lines = [*(frame_text(*frame) for frame in frames), f"{name}: {message}" if message else name]
     return list(map(without_secrets, lines))
@@ -101,4 +104,5 @@ def short_traceback(error: BaseException, message: str | None = None) -> list[st
 
 def shorten(interrupt: BaseException, message: str) -> None:
     """Makes notebooks show this error, which is not one of flinkpy's, in the same short form."""
-    interrupt._render_traceback_ = lambda: short_traceback(interrupt, message)  # type: ignore[attr-defined]  # IPython's name
+    # IPython's name
+    interrupt._render_traceback_ = lambda: short_traceback(interrupt, message)  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
-"""The line of the user's program that made a call, for error messages with file and line from any layer.
+"""The line of the user's program that made a call, for error messages with file and line from any
+layer.
 
-This is for calls made while the program is built: assigners, descriptors, strategies, types. Errors that occur while
-records are processed name the operator instead.
-"""
+This is for calls made while the program is built: assigners, descriptors, strategies, types. Errors
+that occur while records are processed name the operator instead."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from types import FrameType
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.places import place
 
-_OWN_MODULES = ("flinkpy.", "contextlib", "threading", "concurrent.futures")  # the last two: the outermost frames of threads
+# the last two: the outermost frames of threads
+_OWN_MODULES = ("flinkpy.", "contextlib", "threading", "concurrent.futures")
 
 
 def caller() -> str | None:
-    """``file:line`` of the nearest frame outside flinkpy, or the notebook's cell and the line in it."""
+    """``file:line`` of the nearest frame outside flinkpy, or the notebook's cell and the line in
+    it."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not str(frame.f_globals.get("__name__", "")).startswith(_OWN_MODULES):
@@ -36,7 +38,9 @@ def refuse(message: str) -> ProgramError:
 def with_line(error: ProgramError) -> ProgramError:
     """The error with the user's file and line in front, if it does not start with them already."""
     where = caller()
-    return error if where is None or str(error).startswith(where) else type(error)(f"{where}: {error}")
+    return (
+        error if where is None or str(error).startswith(where) else type(error)(f"{where}: {error}")
+    )
 
 
 @contextmanager

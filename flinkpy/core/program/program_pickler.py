@@ -1,8 +1,8 @@
-"""The pickler of what the program itself defines: cloudpickle, where that loses nothing of the program.
+"""The pickler of what the program itself defines: cloudpickle, where that loses nothing of the
+program.
 
-It keeps the file of each function, so that an error names the user's line: cloudpickle from 3.1.3 on forgets it. Functions with a cache travel
-without it, and a cached_property without its lock.
-"""
+It keeps the file of each function, so that an error names the user's line: cloudpickle from 3.1.3
+on forgets it. Functions with a cache travel without it, and a cached_property without its lock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from typing import Any
 
 
 def dumps_any(value: Any) -> bytes:
-    """Pickles also what cannot be imported: lambdas, and classes of ``__main__``. Raises whatever its parts raise.
+    """Pickles also what cannot be imported: lambdas, and classes of ``__main__``. Raises whatever
+    its parts raise.
 
     >>> import pickle
     >>> pickle.loads(dumps_any(lambda: 1)).__code__.co_filename == (lambda: 1).__code__.co_filename
@@ -34,7 +35,13 @@ def program_pickler() -> Any:
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         dispatch_table = ChainMap(
-            {_lru_cache_wrapper: _reduced_cache, cached_property: _reduced_property, CodeType: _reduced_code}, cloudpickle.Pickler.dispatch_table)
+            {
+                _lru_cache_wrapper: _reduced_cache,
+                cached_property: _reduced_property,
+                CodeType: _reduced_code,
+            },
+            cloudpickle.Pickler.dispatch_table,
+        )
 
     return Pickler
 
@@ -50,8 +57,8 @@ def _code(file: str, make: Callable[..., CodeType], parts: tuple[Any, ...]) -> C
 
 
 def _reduced_cache(cached: Any) -> str | tuple[Any, ...]:
-    """Pickles a function under ``functools.lru_cache``, which by itself always pickles by name. If it is the program's
-    own, it travels by value and starts with an empty cache."""
+    """Pickles a function under ``functools.lru_cache``, which by itself always pickles by name. If
+    it is the program's own, it travels by value and starts with an empty cache."""
     import cloudpickle
 
     module, name = getattr(cached, "__module__", ""), getattr(cached, "__qualname__", "")
@@ -69,8 +76,8 @@ def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
 
 
 def _reduced_property(cached: cached_property[Any]) -> tuple[Any, ...]:
-    """Before Python 3.12 a cached_property holds a lock, so a class of the program that has one could not be
-    pickled."""
+    """Before Python 3.12 a cached_property holds a lock, so a class of the program that has one
+    could not be pickled."""
     return _property, (cached.func, cached.attrname)
 
 

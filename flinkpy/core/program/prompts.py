@@ -1,9 +1,9 @@
-"""How a Python prompt or notebook treats errors: it shows flinkpy's in short, and tells listeners about Ctrl-C.
+"""How a Python prompt or notebook treats errors: it shows flinkpy's in short, and tells listeners
+about Ctrl-C.
 
-While flinkpy itself waits, it sees the KeyboardInterrupt there. In the body of the user's loop over results it does
-not: no frame of flinkpy is on the stack, and a variable of the user may keep the results and their job alive.
-Listeners learn of the interrupt from here.
-"""
+While flinkpy itself waits, it sees the KeyboardInterrupt there. In the body of the user's loop over
+results it does not: no frame of flinkpy is on the stack, and a variable of the user may keep the
+results and their job alive. Listeners learn of the interrupt from here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _shells: list[Any] = []  # the IPython shells that call _after_cell
 
 
 def on_interrupt(listener: Listener) -> None:
-    """Calls ``listener`` with every KeyboardInterrupt that ends an input, and with the code objects it interrupted."""
+    """Calls ``listener`` with every KeyboardInterrupt that ends an input, and with the code objects
+    it interrupted."""
     if listener not in _listeners:
         _listeners.append(listener)
     shell = running_ipython()
@@ -40,7 +41,8 @@ def interrupted(error: BaseException | None) -> None:
 
 
 def user_code() -> CodeType | None:
-    """The innermost code object of the user on the stack; frames of flinkpy and the standard library are skipped."""
+    """The innermost code object of the user on the stack; frames of flinkpy and the standard
+    library are skipped."""
     frame = sys._getframe(1)
     while frame is not None and is_tools(frame):
         frame = frame.f_back  # type: ignore[assignment]
@@ -48,15 +50,19 @@ def user_code() -> CodeType | None:
 
 
 def shorten_errors() -> None:
-    """Makes Python's own prompt show errors as notebooks do, unless another hook already decides how they are shown."""
+    """Makes Python's own prompt show errors as notebooks do, unless another hook already decides
+    how they are shown."""
     if hasattr(sys, "ps1") and shows_errors_plainly():
         sys.excepthook = _show
 
 
 def shows_errors_plainly() -> bool:
-    """Whether nobody has replaced the way errors are shown: the hook is Python's own, or Ray's, which reports the error
-    to its cluster and then shows it as Python does."""
-    return sys.excepthook is sys.__excepthook__ or getattr(sys.excepthook, "__module__", "") == "ray._private.worker"
+    """Whether nobody has replaced the way errors are shown: the hook is Python's own, or Ray's,
+    which reports the error to its cluster and then shows it as Python does."""
+    return (
+        sys.excepthook is sys.__excepthook__
+        or getattr(sys.excepthook, "__module__", "") == "ray._private.worker"
+    )
 
 
 def _show(kind: type[BaseException], error: BaseException, start: TracebackType | None) -> None:

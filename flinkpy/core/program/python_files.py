@@ -1,4 +1,5 @@
-"""The option ``python.files`` in this process: what a program and its embedded functions import from there."""
+"""The option ``python.files`` in this process: what a program and its embedded functions import
+from there."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def listed(text: str | None) -> list[str]:
 
 
 def put_on_path(values: Mapping[str, Any]) -> list[str]:
-    """Puts the folders, zips and folders of modules that ``python.files`` names first on ``sys.path``; returns what was not there yet.
+    """Puts the folders, zips and folders of modules that ``python.files`` names first on
+    ``sys.path``; returns what was not there yet.
 
     Raises ConfigurationError if there is no such file.
     """

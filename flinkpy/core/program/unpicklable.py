@@ -1,9 +1,8 @@
-"""Explains why a value cannot be pickled: which function of the user it is, what that function uses, down to the
-smallest part that fails.
+"""Explains why a value cannot be pickled: which function of the user it is, what that function
+uses, down to the smallest part that fails.
 
-Pickle only names the type that stopped it. So this module searches again from the top: whatever cannot be pickled
-either has a part that cannot, or is the culprit itself.
-"""
+Pickle only names the type that stopped it. So this module searches again from the top: whatever
+cannot be pickled either has a part that cannot, or is the culprit itself."""
 
 from __future__ import annotations
 
@@ -18,22 +17,28 @@ from typing import Any
 from flinkpy.core.program.places import place
 
 _PLAIN = (list, tuple, set, frozenset, dict)
-_OF_PROGRAM = ("flinkpy.actors", "flinkpy.cluster", "flinkpy.common.job_client", "flinkpy.datastream", "flinkpy.spark")
+_OF_PROGRAM = (
+    "flinkpy.actors",
+    "flinkpy.cluster",
+    "flinkpy.common.job_client",
+    "flinkpy.datastream",
+    "flinkpy.spark",
+)
 _GENERATORS = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
 
 @dataclass(frozen=True)
 class Part:
-    """``how`` the part belongs to its owner: ``uses`` for a function, or the text that follows in an expression
-    (``.name``, ``[2]``); empty if it is the owner itself in another form."""
+    """``how`` the part belongs to its owner: ``uses`` for a function, or the text that follows in
+    an expression (``.name``, ``[2]``); empty if it is the owner itself in another form."""
 
     how: str
     value: Any
 
 
 def explain(value: Any, dumps: Callable[[Any], object]) -> str | None:
-    """A sentence about the user's function or object inside ``value`` that ``dumps`` cannot pickle, with what to do
-    about it. None if the culprit is one of the engine's objects.
+    """A sentence about the user's function or object inside ``value`` that ``dumps`` cannot pickle,
+    with what to do about it. None if the culprit is one of the engine's objects.
 
     >>> import pickle, threading
     >>> lock = threading.Lock()
@@ -47,12 +52,20 @@ def explain(value: Any, dumps: Callable[[Any], object]) -> str | None:
         told.add(part)
     if told.subject is None:
         advice = "Values go from worker to worker: keep it out of them"
-        return None if _is_engines(culprit) else f"it holds a {_type_name(culprit)}, which {_reason(culprit, dumps, advice)}"
-    return f"{told.sentence(culprit)} {_reason(culprit, dumps, 'Make it in open() of a function class, so that every worker has its own')}"
+        return (
+            None
+            if _is_engines(culprit)
+            else f"it holds a {_type_name(culprit)}, which {_reason(culprit, dumps, advice)}"
+        )
+    return (
+        f"{told.sentence(culprit)} "
+        f"{_reason(culprit, dumps, 'Make it in open() of a function class, so that every worker has its own')}"
+    )
 
 
 class _Told:
-    """Builds the sentence, part by part. The engine's own objects, which come first, are left out."""
+    """Builds the sentence, part by part. The engine's own objects, which come first, are left
+    out."""
 
     def __init__(self) -> None:
         self.subject: str | None = None
@@ -67,14 +80,18 @@ class _Told:
                 self._begin(value)
         elif part.how.startswith("uses "):
             self._path = ""
-            self._uses.append(part.how + (f" ({_where(value)})" if isinstance(value, types.FunctionType) else ""))
+            self._uses.append(
+                part.how + (f" ({_where(value)})" if isinstance(value, types.FunctionType) else "")
+            )
         elif isinstance(value, types.FunctionType) and not self._uses:
             self._begin(value)  # a method says more than the object it belongs to
         else:
             self._path += part.how
 
     def _begin(self, value: Any) -> None:
-        self.subject, self._owner, self._path = _described(value), value, ""
+        self.subject = _described(value)
+        self._owner = value
+        self._path = ""
 
     def sentence(self, culprit: Any) -> str:
         if not self._uses and not self._path:
@@ -96,7 +113,14 @@ def _way(value: Any, dumps: Callable[[Any], object]) -> Iterator[Part]:
         if _belongs_to_program(part.value):
             return
         seen.add(id(part.value))
-        part = next((inner for inner in _parts(part.value) if id(inner.value) not in seen and _error(inner.value, dumps) is not None), None)
+        part = next(
+            (
+                inner
+                for inner in _parts(part.value)
+                if id(inner.value) not in seen and _error(inner.value, dumps) is not None
+            ),
+            None,
+        )
 
 
 def _error(value: Any, dumps: Callable[[Any], object]) -> Exception | None:
@@ -115,12 +139,18 @@ def _parts(value: Any) -> Iterable[Part]:
     if isinstance(value, functools._lru_cache_wrapper):
         return [Part("", value.__wrapped__)]
     if isinstance(value, functools.partial):
-        return [Part("", value.func), *(Part(f".args[{at}]", each) for at, each in enumerate(value.args)),
-                *(Part(f".keywords[{name!r}]", each) for name, each in value.keywords.items())]
+        return [
+            Part("", value.func),
+            *(Part(f".args[{at}]", each) for at, each in enumerate(value.args)),
+            *(Part(f".keywords[{name!r}]", each) for name, each in value.keywords.items()),
+        ]
     if isinstance(value, type):
         return [Part(f".{name}", _unwrapped(each)) for name, each in vars(value).items()]
     if isinstance(value, dict):
-        return [*(Part(f"[{name!r:.40}]", each) for name, each in value.items()), *(Part(" keys", each) for each in value)]
+        return [
+            *(Part(f"[{name!r:.40}]", each) for name, each in value.items()),
+            *(Part(" keys", each) for each in value),
+        ]
     if isinstance(value, (list, tuple)):
         return [Part(f"[{at}]", each) for at, each in enumerate(value)]
     if isinstance(value, (set, frozenset)):
@@ -166,7 +196,11 @@ def _parts_of_object(value: Any) -> Iterator[Part]:
     if isinstance(state, tuple) and len(state) == 2:
         state, slots = state
     for named in (state, slots):
-        yield from (Part(f".{name}", each) for name, each in named.items()) if isinstance(named, dict) else [Part("", named)]
+        yield from (
+            (Part(f".{name}", each) for name, each in named.items())
+            if isinstance(named, dict)
+            else [Part("", named)]
+        )
     yield from (Part("", each) for each in arguments)
     for more in reduced[3:5]:
         yield from (Part("", each) for each in more or ())
@@ -179,18 +213,25 @@ def _unwrapped(attribute: Any) -> Any:
 
 
 def _is_engines(value: Any) -> bool:
-    owner = value if isinstance(value, (type, types.FunctionType, types.MethodType)) else type(value)
+    owner = (
+        value if isinstance(value, (type, types.FunctionType, types.MethodType)) else type(value)
+    )
     return str(owner.__module__).partition(".")[0] == "flinkpy"
 
 
 def _belongs_to_program(value: Any) -> bool:
-    """Whether it is an environment, a stream or a running job: its parts would tell the user nothing."""
-    return not isinstance(value, types.FunctionType) and type(value).__module__.startswith(_OF_PROGRAM)
+    """Whether it is an environment, a stream or a running job: its parts would tell the user
+    nothing."""
+    return not isinstance(value, types.FunctionType) and type(value).__module__.startswith(
+        _OF_PROGRAM
+    )
 
 
 def _is_data(value: Any) -> bool:
     """Whether it is neither a function of the user nor an instance of one of the user's classes."""
-    return isinstance(value, _PLAIN) or not (callable(value) or type(value).__module__ == "__main__")
+    return isinstance(value, _PLAIN) or not (
+        callable(value) or type(value).__module__ == "__main__"
+    )
 
 
 def _described(value: Any) -> str:
@@ -211,7 +252,11 @@ def _where(function: types.FunctionType) -> str:
 
 def _type_name(value: Any) -> str:
     module = type(value).__module__
-    return type(value).__qualname__ if module == "builtins" or _is_engines(value) else f"{module}.{type(value).__qualname__}"
+    return (
+        type(value).__qualname__
+        if module == "builtins" or _is_engines(value)
+        else f"{module}.{type(value).__qualname__}"
+    )
 
 
 def _reason(culprit: Any, dumps: Callable[[Any], object], advice: str) -> str:
@@ -222,7 +267,9 @@ def _reason(culprit: Any, dumps: Callable[[Any], object], advice: str) -> str:
     if _belongs_to_program(culprit):
         return "belongs to the program: functions run on the workers, and cannot use it"
     text = f"{error}".strip().rstrip(".")
-    says_no_more = not text or text.startswith(("cannot pickle ", "can't pickle ", "cannot serialize "))
+    says_no_more = not text or text.startswith(
+        ("cannot pickle ", "can't pickle ", "cannot serialize ")
+    )
     why = "cannot be pickled" + ("" if says_no_more else f" ({text})")
     if isinstance(culprit, _GENERATORS):
         return f"{why}. Make it inside the function, or give a list in its place"

@@ -28,7 +28,8 @@ _HIDES = HidesSecrets()
 
 
 def engine_logger(name: str) -> logging.Logger:
-    """The logger of a module of flinkpy: none of its records has a secret, whatever handlers a program gives it."""
+    """The logger of a module of flinkpy: none of its records has a secret, whatever handlers a
+    program gives it."""
     logger = logging.getLogger(name)
     logger.addFilter(_HIDES)
     return logger

@@ -1,9 +1,9 @@
 """Texts without secrets: what is shown, logged or archived passes through here first.
 
-Secrets are told by where they stand: the user and password of a URL, parameters of a URL's query, assignments as in JAAS, in properties and
-in the ``repr`` of a dict, and the values of options with names that say so. A secret that stands in a text without any of these cannot be told
-from other words.
-"""
+Secrets are told by where they stand: the user and password of a URL, parameters of a URL's query,
+assignments as in JAAS, in properties and in the ``repr`` of a dict, and the values of options with
+names that say so. A secret that stands in a text without any of these cannot be told from other
+words."""
 
 from __future__ import annotations
 
@@ -16,23 +16,44 @@ from flinkpy.core.secrets.option_text import text_of
 HIDDEN = "******"
 # As Flink's: the value of a key with one of these in it is not shown
 _SENSITIVE = (
-    "password", "secret", "account.key", "account_key", "account-key", "apikey", "api-key", "api_key",
-    "auth-params", "service-key", "token", "basic-auth", "basic.auth", "jaas.config", "http-headers",
-    "credential", "access-key", "access_key", "access.key", "accesskey",
+    "password",
+    "secret",
+    "account.key",
+    "account_key",
+    "account-key",
+    "apikey",
+    "api-key",
+    "api_key",
+    "auth-params",
+    "service-key",
+    "token",
+    "basic-auth",
+    "basic.auth",
+    "jaas.config",
+    "http-headers",
+    "credential",
+    "access-key",
+    "access_key",
+    "access.key",
+    "accesskey",
 )
 _SIGNED = ("signature", "sig")  # of URLs that are valid for a time
 
-# s3://key:secret@lake. A key of S3 may have slashes, and who does not escape them must be told without them, too.
+# s3://key:secret@lake. A key of S3 may have slashes, and who does not escape them must be told
+# without them, too.
 _S3_USER = re.compile(r"(\bs3[anp]?://)[^\s/:@?#'\"]*:[^\s@?#'\"]*@", re.IGNORECASE)
 _USER = re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://)([^\s/:@?#'\"]*)(:[^\s/@?#'\"]*)?@")
-_KEEPS_USER = ("abfs", "abfss", "hdfs", "viewfs")  # a container of Azure's, a user of Hadoop: no secret without a password
+# a container of Azure's, a user of Hadoop: no secret without a password
+_KEEPS_USER = ("abfs", "abfss", "hdfs", "viewfs")
 _PARAMETER = re.compile(r"([?&;]([\w.%-]+)=)([^\s&#;'\"<>]+)")
 # password="…", 'sasl.password': '…', ssl.key.password=…
 _WORDS = r"password|passwd|secret|jaas\.config|api[._-]?key|access[._-]?key|account[._-]?key"
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
 _ASSIGNED = re.compile(
     rf"((?<![\w.-])[\w.-]*(?:{_WORDS})[\w.-]*(?:\s*=\s*|[\"']\s*:\s*))({_QUOTED})|"
-    rf"((?<![\w.-])[\w.-]*(?:{_WORDS})[\w.-]*=)(?![\s=])([^\s,;&'\"}})]+)", re.IGNORECASE)
+    rf"((?<![\w.-])[\w.-]*(?:{_WORDS})[\w.-]*=)(?![\s=])([^\s,;&'\"}})]+)",
+    re.IGNORECASE,
+)
 _SIGNS = re.compile(rf"://|{_WORDS}", re.IGNORECASE)
 
 

@@ -1,8 +1,8 @@
-"""Sources and sinks under PyFlink's module paths. They are implemented in ``flinkpy.connectors``, which has more of
-them.
+"""Sources and sinks under PyFlink's module paths. They are implemented in ``flinkpy.connectors``,
+which has more of them.
 
-As in PyFlink, older programs find the names of files, Kafka and sequences here, too; their modules are imported when somebody asks.
-"""
+As in PyFlink, older programs find the names of files, Kafka and sequences here, too; their modules
+are imported when somebody asks."""
 
 from importlib import import_module
 from typing import Any
@@ -12,8 +12,18 @@ from flinkpy.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 __all__ = ["DeliveryGuarantee", "Sink", "Source"]
 
 _MODULES = {
-    "file_system": ("BucketAssigner", "FileEnumeratorProvider", "FileSink", "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider",
-                    "OutputFileConfig", "RollingPolicy", "StreamFormat", "StreamingFileSink"),
+    "file_system": (
+        "BucketAssigner",
+        "FileEnumeratorProvider",
+        "FileSink",
+        "FileSource",
+        "FileSourceBuilder",
+        "FileSplitAssignerProvider",
+        "OutputFileConfig",
+        "RollingPolicy",
+        "StreamFormat",
+        "StreamingFileSink",
+    ),
     "kafka": ("FlinkKafkaConsumer", "FlinkKafkaProducer", "KafkaSource", "Semantic"),
     "number_seq": ("NumberSequenceSource",),
 }

@@ -1,4 +1,5 @@
-"""Reading and writing files, under PyFlink's module path; the file formats and ``folder_of`` are flinkpy's own.
+"""Reading and writing files, under PyFlink's module path; the file formats and ``folder_of`` are
+flinkpy's own.
 
 A format says how records become a file. Your own FileFormat derives from one of them.
 
@@ -27,11 +28,36 @@ from flinkpy.connectors.files.builders import (
     StreamingFileSink,
 )
 from flinkpy.connectors.files.partition_folders import folder_of
-from flinkpy.connectors.part_files.file_formats import AvroFormat, CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, TextFormat
+from flinkpy.connectors.part_files.file_formats import (
+    AvroFormat,
+    CsvFormat,
+    FileFormat,
+    JsonLinesFormat,
+    ParquetFormat,
+    TextFormat,
+)
 
 __all__ = [
-    "AvroFormat", "CsvFormat", "FileFormat", "JsonLinesFormat", "ParquetFormat", "TextFormat", "folder_of",
-    "BucketAssigner", "BulkFormat", "DefaultRollingPolicy", "FileCompactStrategy", "FileCompactor", "FileEnumeratorProvider", "FileSink",
-    "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider", "OnCheckpointRollingPolicy", "OutputFileConfig", "RollingPolicy",
-    "StreamFormat", "StreamingFileSink",
+    "AvroFormat",
+    "CsvFormat",
+    "FileFormat",
+    "JsonLinesFormat",
+    "ParquetFormat",
+    "TextFormat",
+    "folder_of",
+    "BucketAssigner",
+    "BulkFormat",
+    "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
+    "FileEnumeratorProvider",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "OnCheckpointRollingPolicy",
+    "OutputFileConfig",
+    "RollingPolicy",
+    "StreamFormat",
+    "StreamingFileSink",
 ]

@@ -18,15 +18,22 @@ Self = TypeVar("Self", bound="CheckpointSettings")
 
 
 class CheckpointSettings:
-    """The settings as methods, which write the options of ``program``; jobs are submitted with these."""
+    """The settings as methods, which write the options of ``program``; jobs are submitted with
+    these."""
 
     program: RecordedProgram
 
-    def enable_checkpointing(self: Self, interval: int | timedelta, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE) -> Self:
-        """Takes a checkpoint every ``interval`` milliseconds, and restarts the job from the last one after a failure.
-        Raises ConfigurationError for an invalid interval or mode."""
+    def enable_checkpointing(
+        self: Self,
+        interval: int | timedelta,
+        mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE,
+    ) -> Self:
+        """Takes a checkpoint every ``interval`` milliseconds, and restarts the job from the last
+        one after a failure. Raises ConfigurationError for an invalid interval or mode."""
         with located():
-            self.get_checkpoint_config().set_checkpoint_interval(interval).set_checkpointing_mode(mode)
+            self.get_checkpoint_config().set_checkpoint_interval(interval).set_checkpointing_mode(
+                mode
+            )
         return self
 
     def get_checkpoint_config(self) -> CheckpointConfig:
@@ -64,10 +71,14 @@ class CheckpointSettings:
         return directory
 
     def set_state_backend(self: Self, state_backend: StateBackend) -> Self:
-        """Sets where keyed state is kept: ``HashMapStateBackend()`` (default) or ``EmbeddedRocksDBStateBackend()``;
-        option ``state.backend.type``. Raises ProgramError for anything else."""
+        """Sets where keyed state is kept: ``HashMapStateBackend()`` (default) or
+        ``EmbeddedRocksDBStateBackend()``; option ``state.backend.type``. Raises ProgramError for
+        anything else."""
         if not isinstance(state_backend, StateBackend):
-            raise refuse(f"set_state_backend() takes HashMapStateBackend() or EmbeddedRocksDBStateBackend(), this is {state_backend!r:.80}")
+            raise refuse(
+                "set_state_backend() takes HashMapStateBackend() or "
+                f"EmbeddedRocksDBStateBackend(), this is {state_backend!r:.80}"
+            )
         with located():
             self.program.values.update(state_backend.settings())
         return self

@@ -1,11 +1,14 @@
-"""Flink 1.x's state backends, which choose two things at once: state in memory as Python objects, and where its
-checkpoints go."""
+"""Flink 1.x's state backends, which choose two things at once: state in memory as Python objects,
+and where its checkpoints go."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flinkpy.datastream.checkpoint_storage import FileSystemCheckpointStorage, JobManagerCheckpointStorage
+from flinkpy.datastream.checkpoint_storage import (
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
 from flinkpy.datastream.env.state_backends import HashMapStateBackend
 
 
@@ -18,9 +21,15 @@ class MemoryStateBackend(HashMapStateBackend):
 
     DEFAULT_MAX_STATE_SIZE: ClassVar[int] = JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE
 
-    def __init__(self, checkpoint_path: str | None = None, savepoint_path: str | None = None, max_state_size: int | None = None,
-                 using_asynchronous_snapshots: bool | None = None) -> None:
-        self._storage, self._savepoint_path = JobManagerCheckpointStorage(checkpoint_path, max_state_size), savepoint_path
+    def __init__(
+        self,
+        checkpoint_path: str | None = None,
+        savepoint_path: str | None = None,
+        max_state_size: int | None = None,
+        using_asynchronous_snapshots: bool | None = None,
+    ) -> None:
+        self._storage = JobManagerCheckpointStorage(checkpoint_path, max_state_size)
+        self._savepoint_path = savepoint_path
 
     def get_max_state_size(self) -> int:
         """The greatest size of state in bytes."""
@@ -41,11 +50,18 @@ class FsStateBackend(HashMapStateBackend):
     'file:///tmp/checkpoints'
     """
 
-    def __init__(self, checkpoint_directory_uri: str, default_savepoint_directory_uri: str | None = None,
-                 file_state_size_threshold: int | None = None, write_buffer_size: int | None = None,
-                 using_asynchronous_snapshots: bool | None = None) -> None:
+    def __init__(
+        self,
+        checkpoint_directory_uri: str,
+        default_savepoint_directory_uri: str | None = None,
+        file_state_size_threshold: int | None = None,
+        write_buffer_size: int | None = None,
+        using_asynchronous_snapshots: bool | None = None,
+    ) -> None:
         buffer = -1 if write_buffer_size is None else write_buffer_size
-        self._storage = FileSystemCheckpointStorage(checkpoint_directory_uri, file_state_size_threshold, buffer)
+        self._storage = FileSystemCheckpointStorage(
+            checkpoint_directory_uri, file_state_size_threshold, buffer
+        )
         self._savepoint_path = default_savepoint_directory_uri
 
     def get_checkpoint_path(self) -> str:

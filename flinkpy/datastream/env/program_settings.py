@@ -28,21 +28,25 @@ _default_local_parallelism: int | None = None
 
 
 class ProgramSettings:
-    """The settings as methods, which write the options of ``program``; jobs are submitted with these."""
+    """The settings as methods, which write the options of ``program``; jobs are submitted with
+    these."""
 
     program: RecordedProgram
 
     def configure(self: Self, configuration: Configuration | Mapping[str, Any]) -> Self:
-        """Sets options by key. Raises ConfigurationError for an unknown key, and names the nearest known one; keys
-        under ``user.`` belong to the program. In a program written for PyFlink (``flinkpy run --pyflink``), unknown
-        keys are stored without effect, and one warning names them."""
+        """Sets options by key. Raises ConfigurationError for an unknown key, and names the nearest
+        known one; keys under ``user.`` belong to the program. In a program written for PyFlink
+        (``flinkpy run --pyflink``), unknown keys are stored without effect, and one warning names
+        them."""
         values = Configuration(configuration)
         found: dict[str, Any] = {}
         values.add_all_to_dict(found)
         with located():
             check_options(found)
             put_on_path(found)
-        self.program.values.update({SCHEMA.get(key).key if key in SCHEMA else key: value for key, value in found.items()})
+        self.program.values.update(
+            {SCHEMA.get(key).key if key in SCHEMA else key: value for key, value in found.items()}
+        )
         return self
 
     def get_config(self) -> ExecutionConfig:
@@ -74,25 +78,29 @@ class ProgramSettings:
         return self.get_config().get_max_parallelism()
 
     def set_runtime_mode(self: Self, execution_mode: RuntimeExecutionMode) -> Self:
-        """Sets the mode: STREAMING (default); BATCH, for bounded sources; or AUTOMATIC, which is BATCH if all sources
-        are bounded and there is no loop.
+        """Sets the mode: STREAMING (default); BATCH, for bounded sources; or AUTOMATIC, which is
+        BATCH if all sources are bounded and there is no loop.
 
-        In BATCH each stage runs after the stages before it have ended, so a job may have more stages and subtasks
-        than there are slots. Keyed operators get one key after the other, each key's records in order of time. Of
-        running results (``sum``, ``reduce``) only each key's last one is emitted. Event time jumps to its end after
-        the last record, so nothing is late (Flink's semantics, FLIP-134).
-        """
+        In BATCH each stage runs after the stages before it have ended, so a job may have more
+        stages and subtasks than there are slots. Keyed operators get one key after the other, each
+        key's records in order of time. Of running results (``sum``, ``reduce``) only each key's
+        last one is emitted. Event time jumps to its end after the last record, so nothing is late
+        (Flink's semantics, FLIP-134)."""
         if not isinstance(execution_mode, RuntimeExecutionMode):
-            raise refuse(f"set_runtime_mode() takes a RuntimeExecutionMode, this is {execution_mode!r:.80}")
+            raise refuse(
+                f"set_runtime_mode() takes a RuntimeExecutionMode, this is {execution_mode!r:.80}"
+            )
         self.program.values[options.RUNTIME_MODE.key] = execution_mode
         return self
 
     def set_buffer_timeout(self: Self, timeout_millis: int | timedelta) -> Self:
-        """Sets after how many milliseconds at most a partly filled batch is sent; 0: at once; -1: only when it is
-        full or the task is idle. Raises ProgramError for other values."""
+        """Sets after how many milliseconds at most a partly filled batch is sent; 0: at once; -1:
+        only when it is full or the task is idle. Raises ProgramError for other values."""
         milliseconds = to_milliseconds(timeout_millis)
         if isinstance(milliseconds, bool) or not isinstance(milliseconds, int) or milliseconds < -1:
-            raise refuse(f"set_buffer_timeout() takes milliseconds, 0 or -1, this is {timeout_millis!r}")
+            raise refuse(
+                f"set_buffer_timeout() takes milliseconds, 0 or -1, this is {timeout_millis!r}"
+            )
         self.program.values[options.BUFFER_TIMEOUT.key] = timedelta(milliseconds=milliseconds)
         return self
 
@@ -109,17 +117,26 @@ class ProgramSettings:
         """Whether operators may run in one task."""
         return bool(read(self.program.values, options.OPERATOR_CHAINING))
 
-    def set_restart_strategy(self: Self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
-        """Sets what a failed job does next. Raises ProgramError unless it is one of RestartStrategies."""
+    def set_restart_strategy(
+        self: Self, restart_strategy_configuration: RestartStrategyConfiguration
+    ) -> Self:
+        """Sets what a failed job does next. Raises ProgramError unless it is one of
+        RestartStrategies."""
         if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
-            raise refuse(f"set_restart_strategy() takes one of RestartStrategies, this is {restart_strategy_configuration!r:.80}")
+            raise refuse(
+                "set_restart_strategy() takes one of RestartStrategies, this is "
+                f"{restart_strategy_configuration!r:.80}"
+            )
         self.get_config().set_restart_strategy(restart_strategy_configuration)
         return self
 
     def register_slot_sharing_group(self: Self, slot_sharing_group: SlotSharingGroup) -> Self:
         """Declares what slots of this group must have; operators then only name the group."""
         if not isinstance(slot_sharing_group, SlotSharingGroup):
-            raise refuse(f"register_slot_sharing_group() takes a SlotSharingGroup, this is {slot_sharing_group!r:.80}")
+            raise refuse(
+                "register_slot_sharing_group() takes a SlotSharingGroup, this is "
+                f"{slot_sharing_group!r:.80}"
+            )
         self.program.register_group(slot_sharing_group)
         return self
 
@@ -132,8 +149,8 @@ class ProgramSettings:
         return False
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """Sets the parallelism that environments made later in this process start with, unless their options set
-        one."""
+        """Sets the parallelism that environments made later in this process start with, unless
+        their options set one."""
         global _default_local_parallelism
         with located():
             _default_local_parallelism = positive(parallelism, "parallelism")
@@ -143,12 +160,17 @@ class ProgramSettings:
         return _default_local_parallelism or self.get_parallelism()
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
-        """Flink 1.x's setting: ProcessingTime turns periodic watermarks off, the others emit them every 200 ms.
-        Otherwise event time depends only on whether timestamps are assigned."""
+        """Flink 1.x's setting: ProcessingTime turns periodic watermarks off, the others emit them
+        every 200 ms. Otherwise event time depends only on whether timestamps are assigned."""
         if not isinstance(characteristic, TimeCharacteristic):
-            raise refuse(f"set_stream_time_characteristic() takes a TimeCharacteristic, this is {characteristic!r:.80}")
+            raise refuse(
+                "set_stream_time_characteristic() takes a TimeCharacteristic, this is "
+                f"{characteristic!r:.80}"
+            )
         self.program.values[kept_options.TIME_CHARACTERISTIC.key] = characteristic.name
-        self.get_config().set_auto_watermark_interval(0 if characteristic is TimeCharacteristic.ProcessingTime else 200)
+        self.get_config().set_auto_watermark_interval(
+            0 if characteristic is TimeCharacteristic.ProcessingTime else 200
+        )
 
     def get_stream_time_characteristic(self) -> TimeCharacteristic:
         """The setting; event time by default."""
@@ -156,8 +178,9 @@ class ProgramSettings:
 
 
 def default_options() -> dict[str, Any]:
-    """The options that a new program starts with: from the configuration file, the environment, ``-D``, and this
-    process's default parallelism. What ``python.files`` names is put on ``sys.path``."""
+    """The options that a new program starts with: from the configuration file, the environment,
+    ``-D``, and this process's default parallelism. What ``python.files`` names is put on
+    ``sys.path``."""
     from flinkpy.cluster.option_sources import program_settings
 
     values = program_settings()

@@ -1,7 +1,8 @@
-"""Filters right behind a source, as the source may know of them: then it need not read what they would drop.
+"""Filters right behind a source, as the source may know of them: then it need not read what they
+would drop.
 
-The filters stay where they are. So a source may take from them what it likes, and the result is the same.
-"""
+The filters stay where they are. So a source may take from them what it likes, and the result is the
+same."""
 
 from __future__ import annotations
 
@@ -9,13 +10,17 @@ from flinkpy.graph.stream_graph import NodeKind, StreamGraph, StreamNode
 
 
 def push_filters(graph: StreamGraph) -> None:
-    """Hands the filter behind each source to it, if nothing else reads the source. An operator has ``pushed_filter`` if it only drops records, and a
-    source's operator ``with_filter`` if it can make use of that."""
+    """Hands the filter behind each source to it, if nothing else reads the source. An operator has
+    ``pushed_filter`` if it only drops records, and a source's operator ``with_filter`` if it can
+    make use of that."""
     for node in graph.nodes.values():
         if node.kind is not NodeKind.SOURCE or not hasattr(node.operator, "with_filter"):
             continue
         reader = _only_reader(graph, node)
-        while reader is not None and (expression := getattr(reader.operator, "pushed_filter", None)) is not None:
+        while (
+            reader is not None
+            and (expression := getattr(reader.operator, "pushed_filter", None)) is not None
+        ):
             node.operator = node.operator.with_filter(expression)
             reader = _only_reader(graph, reader)
 

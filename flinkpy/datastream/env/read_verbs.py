@@ -28,11 +28,20 @@ class ReadVerbs(Sources[S]):
         return self.read_text_file(file_path, charset_name)
 
     def from_polars(self, frame: pl.DataFrame, batch_rows: int | None = None) -> S:
-        """Reads the rows of a Polars frame as columns. Raises ProgramError for a lazy frame: call ``collect()``.
+        """Reads the rows of a Polars frame as columns. Raises ProgramError for a lazy frame: call
+        ``collect()``.
 
         >>> env.from_polars(polars.read_parquet("flights.parquet"))  # doctest: +SKIP
         """
-        if type(frame).__module__.partition(".")[0] != "polars" or not hasattr(frame, "__arrow_c_stream__"):
-            advice = ": call collect() on the lazy frame" if hasattr(frame, "collect") else "; from_arrow() takes other tables with an Arrow stream"
-            raise refuse(f"from_polars() takes a polars.DataFrame, this is a {type(frame).__name__}{advice}")
+        if type(frame).__module__.partition(".")[0] != "polars" or not hasattr(
+            frame, "__arrow_c_stream__"
+        ):
+            advice = (
+                ": call collect() on the lazy frame"
+                if hasattr(frame, "collect")
+                else "; from_arrow() takes other tables with an Arrow stream"
+            )
+            raise refuse(
+                f"from_polars() takes a polars.DataFrame, this is a {type(frame).__name__}{advice}"
+            )
         return self.from_arrow(frame, batch_rows)

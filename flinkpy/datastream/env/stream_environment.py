@@ -39,17 +39,18 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Runs what was defined since the last ``execute``, and waits for it to end.
 
-        Raises JobExecutionError if the job fails. If a function raised, its cause is a UserCodeError with the user's
-        frame, the operator and the record. A job submitted detached (``flinkpy run -d``) is not waited for.
-        """
+        Raises JobExecutionError if the job fails. If a function raised, its cause is a
+        UserCodeError with the user's frame, the operator and the record. A job submitted detached
+        (``flinkpy run -d``) is not waited for."""
         return submission.execute(self.program, job_name)
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Submits what was defined since the last ``execute`` and returns when the job has
         initialised, before its first record.
 
-        Raises JobExecutionError if it cannot, as when the savepoint that it starts from does not fit.
-        At its own end the program waits for jobs that would end with it, as embedded jobs do."""
+        Raises JobExecutionError if it cannot, as when the savepoint that it starts from does not
+        fit. At its own end the program waits for jobs that would end with it, as embedded jobs
+        do."""
         from flinkpy.cluster.end_of_program import register_background_job
 
         job = submission.submit(self.program, job_name, waits=True)
@@ -58,12 +59,16 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
         return JobClient(job)
 
     def register_job_listener(self, job_listener: JobListener) -> None:
-        """Has the listener told of each job that this environment submits from now on. Raises ProgramError for what is no JobListener.
+        """Has the listener told of each job that this environment submits from now on. Raises
+        ProgramError for what is no JobListener.
 
         >>> env.register_job_listener(JobListener())  # doctest: +SKIP
         """
         if not isinstance(job_listener, JobListener):
-            raise ProgramError(f"register_job_listener() takes an object of a class derived from JobListener, this is {job_listener!r:.80}")
+            raise ProgramError(
+                "register_job_listener() takes an object of a class derived from "
+                f"JobListener, this is {job_listener!r:.80}"
+            )
         refuse_coroutines(job_listener, "register_job_listener()")
         self.program.listeners.registered.append(job_listener)
 
@@ -82,7 +87,8 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
         return plan_json(submission.stream_graph(self.program, None))
 
     def _repr_html_(self) -> str | None:
-        """In a notebook, the graph of what was defined and not executed yet; with None it shows the text."""
+        """In a notebook, the graph of what was defined and not executed yet; with None it shows the
+        text."""
         from flinkpy.cluster.display.plan_picture import plan_html
 
         try:
@@ -95,7 +101,12 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
         self.program.transformations.clear()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an environment belongs to the program: functions run on the workers, and cannot use it")
+        raise TypeError(
+            "an environment belongs to the program: functions run on the workers, and cannot use it"
+        )
 
     def __repr__(self) -> str:
-        return f"<StreamExecutionEnvironment: {len(self.program.transformations)} operators, parallelism {self.get_parallelism()}>"
+        return (
+            f"<StreamExecutionEnvironment: {len(self.program.transformations)} operators, "
+            f"parallelism {self.get_parallelism()}>"
+        )

@@ -13,7 +13,12 @@ from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.options import compatibility as kept_options
 from flinkpy.core.options import engine as options
-from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_INTERVAL, RECOVERY_PATH, SAVEPOINT_DIRECTORY
+from flinkpy.core.options.checkpointing import (
+    CHECKPOINT_DIRECTORY,
+    CHECKPOINT_INTERVAL,
+    RECOVERY_PATH,
+    SAVEPOINT_DIRECTORY,
+)
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.launch_context import ProgramAborted, note_used, plan_listener
 from flinkpy.datastream.checks import located, refuse
@@ -30,7 +35,8 @@ DEFAULT_JOB_NAME = "flinkpy job"
 
 
 def execute(program: RecordedProgram, job_name: str | None) -> JobExecutionResult:
-    """Submits the program and waits for the job to end; if the program was started detached, until the job has initialised."""
+    """Submits the program and waits for the job to end; if the program was started detached, until
+    the job has initialised."""
     job = submit(program, job_name, waits=not read(program.values, options.ATTACHED))
     try:
         result = _result(program, job)
@@ -87,7 +93,8 @@ def _job_graph(program: RecordedProgram, graph: StreamGraph) -> JobGraph:
     from flinkpy.graph.job_graph_generator import build_job_graph
 
     values, no_savepoints = _with_checkpoints(program, graph), _why_no_savepoints(program, graph)
-    program.transformations.clear()  # as in Flink, also when it cannot be submitted: in a notebook the next cell is another program
+    # as in Flink, also when it cannot be submitted: in a notebook the next cell is another program
+    program.transformations.clear()
     with located():
         job_graph = build_job_graph(graph, IdFactory().job_id(), values)
     job_graph.no_savepoints = no_savepoints
@@ -101,15 +108,25 @@ def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
 
     note_used()
     if not program.transformations:
-        raise refuse("no operators were defined since the last execute(): a program needs a source and something that reads it")
+        raise refuse(
+            "no operators were defined since the last execute(): a program needs a source and "
+            "something that reads it"
+        )
     values = program.values
     with located():
         graph = build_stream_graph(
-            list(program.transformations), parallelism=ExecutionConfig(values).get_parallelism(),
-            max_parallelism=read(values, options.MAX_PARALLELISM), chaining=bool(read(values, options.OPERATOR_CHAINING)),
-            buffer_timeout_ms=to_milliseconds(read(values, options.BUFFER_TIMEOUT)), runtime_mode=read(values, options.RUNTIME_MODE),
-            batch_form=_batch_form, two_phases=partial(_two_phases, values), phases=read(values, options.AGGREGATE_PHASES),
-            last_results=_last_results, name=job_name or read(values, options.PIPELINE_NAME) or DEFAULT_JOB_NAME)
+            list(program.transformations),
+            parallelism=ExecutionConfig(values).get_parallelism(),
+            max_parallelism=read(values, options.MAX_PARALLELISM),
+            chaining=bool(read(values, options.OPERATOR_CHAINING)),
+            buffer_timeout_ms=to_milliseconds(read(values, options.BUFFER_TIMEOUT)),
+            runtime_mode=read(values, options.RUNTIME_MODE),
+            batch_form=_batch_form,
+            two_phases=partial(_two_phases, values),
+            phases=read(values, options.AGGREGATE_PHASES),
+            last_results=_last_results,
+            name=job_name or read(values, options.PIPELINE_NAME) or DEFAULT_JOB_NAME,
+        )
     push_filters(graph)
     return graph
 
@@ -123,9 +140,16 @@ def own_host(program: RecordedProgram) -> str:
 
 
 def _refuse_without_uid(graph: StreamGraph) -> None:
-    nameless = [node for node in graph.nodes.values() if node.uid is None and node.uid_hash is None and not node.is_local_phase]
+    nameless = [
+        node
+        for node in graph.nodes.values()
+        if node.uid is None and node.uid_hash is None and not node.is_local_phase
+    ]
     if nameless:
-        raise refuse(f"{nameless[0].label} has no uid, and disable_auto_generated_uids() asks for one: call uid(...) on it")
+        raise refuse(
+            f"{nameless[0].label} has no uid, and disable_auto_generated_uids() asks for one: "
+            "call uid(...) on it"
+        )
 
 
 def _with_checkpoints(program: RecordedProgram, graph: StreamGraph) -> dict[str, Any]:
@@ -134,20 +158,28 @@ def _with_checkpoints(program: RecordedProgram, graph: StreamGraph) -> dict[str,
     path = read(values, RECOVERY_PATH)
     if path is not None:
         if graph.runtime_mode is options.RuntimeMode.BATCH:
-            raise refuse(f"a job in BATCH cannot start from a checkpoint: leave {RECOVERY_PATH.key} out, or set execution.runtime-mode to STREAMING")
+            raise refuse(
+                f"a job in BATCH cannot start from a checkpoint: leave {RECOVERY_PATH.key} "
+                "out, or set execution.runtime-mode to STREAMING"
+            )
         values[RECOVERY_PATH.key] = absolute(path)
-    if graph.runtime_mode is options.RuntimeMode.BATCH:  # a batch job needs none: a task that failed reads the results before it again
+    # a batch job needs none: a task that failed reads the results before it again
+    if graph.runtime_mode is options.RuntimeMode.BATCH:
         values.pop(CHECKPOINT_INTERVAL.key, None)
     for option in (CHECKPOINT_DIRECTORY, SAVEPOINT_DIRECTORY):
         directory = read(values, option)
         if directory is not None:
-            values[option.key] = absolute(directory)  # of this process, and not of the one that reads the option
+            # of this process, and not of the one that reads the option
+            values[option.key] = absolute(directory)
     if read(values, CHECKPOINT_INTERVAL) is None:
         return values
     loop = _first_loop(program.transformations)
     if loop is not None:  # refused, as in Flink
-        raise refuse(f"checkpoints are not possible with the loop begun by iterate() at {loop}: records on their way back would be part of "
-                     "none, and lost after a failure. Leave enable_checkpointing() out")
+        raise refuse(
+            f"checkpoints are not possible with the loop begun by iterate() at {loop}: "
+            "records on their way back would be part of "
+            "none, and lost after a failure. Leave enable_checkpointing() out"
+        )
     return values
 
 
@@ -156,12 +188,23 @@ def _why_no_savepoints(program: RecordedProgram, graph: StreamGraph) -> str:
     if graph.runtime_mode is options.RuntimeMode.BATCH:
         return "it runs in BATCH, where nothing is saved; set execution.runtime-mode to STREAMING"
     loop = _first_loop(program.transformations)
-    return "" if loop is None else f"records on their way back in the loop begun by iterate() at {loop} would be lost"
+    return (
+        ""
+        if loop is None
+        else f"records on their way back in the loop begun by iterate() at {loop} would be lost"
+    )
 
 
 def _first_loop(transformations: Iterable[Transformation]) -> str | None:
     """Where the program begins a loop."""
-    return next((each.where or "a place that is not known" for each in transformations if isinstance(each, IterationHeadTransformation)), None)
+    return next(
+        (
+            each.where or "a place that is not known"
+            for each in transformations
+            if isinstance(each, IterationHeadTransformation)
+        ),
+        None,
+    )
 
 
 def _batch_form(operator: Any) -> Any:
@@ -186,6 +229,10 @@ def _two_phases(values: dict[str, Any], operator: Any) -> TwoPhases | None:
     else:
         with located():
             found = operator.in_two_phases()
-    if found is None or found.pays_within_process or read(values, options.AGGREGATE_PHASES) is options.AggregatePhases.TWO_PHASE:
+    if (
+        found is None
+        or found.pays_within_process
+        or read(values, options.AGGREGATE_PHASES) is options.AggregatePhases.TWO_PHASE
+    ):
         return found
     return None if choose_target(values) is options.Target.EMBEDDED else found

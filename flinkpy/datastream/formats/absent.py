@@ -19,9 +19,10 @@ class NoSuchPyflinkName(ProgramError, AttributeError):
 
 
 def absent(module: str, instead: Mapping[str, str]) -> Callable[[str], NoReturn]:
-    """A module's ``__getattr__``. Of the names in ``instead`` it raises an error with that advice: where one is imported, an
-    ImportError, because Python replaces any AttributeError there by one without advice; elsewhere an AttributeError, so
-    that ``hasattr`` answers False. Of other names it raises an AttributeError."""
+    """A module's ``__getattr__``. Of the names in ``instead`` it raises an error with that advice:
+    where one is imported, an ImportError, because Python replaces any AttributeError there by one
+    without advice; elsewhere an AttributeError, so that ``hasattr`` answers False. Of other names
+    it raises an AttributeError."""
 
     def __getattr__(name: str) -> NoReturn:
         if name not in instead:

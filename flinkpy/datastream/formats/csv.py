@@ -4,9 +4,26 @@ from flinkpy.datastream.formats.absent import absent
 from flinkpy.formats.csv.csv_columns import CsvColumnarDecoder, CsvColumnarEncoder
 from flinkpy.formats.csv.csv_rows import CsvRowDeserializationSchema, CsvRowSerializationSchema
 
-_READ = "env.from_csv(path, schema=pyarrow.schema([...])) reads CSV files, with options for delimiters, quotes, headers and nulls"
-__getattr__ = absent(__name__, {
-    "CsvSchema": _READ, "CsvSchemaBuilder": _READ, "CsvReaderFormat": _READ,
-    "CsvBulkWriters": "write_csv() writes CSV files, and CsvFormat of flinkpy.datastream.connectors.file_system is the format for a FileSink"})
+_READ = (
+    "env.from_csv(path, schema=pyarrow.schema([...])) reads CSV files, with options for "
+    "delimiters, quotes, headers and nulls"
+)
+__getattr__ = absent(
+    __name__,
+    {
+        "CsvSchema": _READ,
+        "CsvSchemaBuilder": _READ,
+        "CsvReaderFormat": _READ,
+        "CsvBulkWriters": (
+            "write_csv() writes CSV files, and CsvFormat of "
+            "flinkpy.datastream.connectors.file_system is the format for a FileSink"
+        ),
+    },
+)
 
-__all__ = ["CsvColumnarDecoder", "CsvColumnarEncoder", "CsvRowDeserializationSchema", "CsvRowSerializationSchema"]
+__all__ = [
+    "CsvColumnarDecoder",
+    "CsvColumnarEncoder",
+    "CsvRowDeserializationSchema",
+    "CsvRowSerializationSchema",
+]

@@ -9,6 +9,10 @@ from flinkpy.formats.json.json_rows import (
 )
 
 __all__ = [
-    "JsonColumnarDecoder", "JsonColumnarEncoder", "JsonDeserializationSchema", "JsonRowDeserializationSchema", "JsonRowSerializationSchema",
+    "JsonColumnarDecoder",
+    "JsonColumnarEncoder",
+    "JsonDeserializationSchema",
+    "JsonRowDeserializationSchema",
+    "JsonRowSerializationSchema",
     "JsonSerializationSchema",
 ]

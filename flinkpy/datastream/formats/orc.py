@@ -2,4 +2,11 @@
 
 from flinkpy.datastream.formats.absent import absent
 
-__getattr__ = absent(__name__, {"OrcBulkWriters": "there is no ORC; write Parquet with write_parquet() or FileSink(folder, \"parquet\")"})
+__getattr__ = absent(
+    __name__,
+    {
+        "OrcBulkWriters": (
+            'there is no ORC; write Parquet with write_parquet() or FileSink(folder, "parquet")'
+        )
+    },
+)

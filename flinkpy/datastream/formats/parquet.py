@@ -13,9 +13,17 @@ from flinkpy.datastream.formats.absent import absent
 __all__ = ["ParquetBulkWriters"]
 
 _COLUMNS = "env.from_parquet(path) reads Parquet files, as columns"
-__getattr__ = absent(__name__, {
-    "AvroParquetReaders": _COLUMNS, "ParquetColumnarRowInputFormat": f"{_COLUMNS}; so does BulkFormat.parquet(columns) for a FileSource",
-    "AvroParquetWriters": "write_parquet() writes Parquet files, with schema=pyarrow.schema([...]) in place of Avro's"})
+__getattr__ = absent(
+    __name__,
+    {
+        "AvroParquetReaders": _COLUMNS,
+        "ParquetColumnarRowInputFormat": f"{_COLUMNS}; so does BulkFormat.parquet(columns) for a FileSource",
+        "AvroParquetWriters": (
+            "write_parquet() writes Parquet files, with schema=pyarrow.schema([...]) in place of "
+            "Avro's"
+        ),
+    },
+)
 
 
 class ParquetBulkWriters:
@@ -27,12 +35,21 @@ class ParquetBulkWriters:
     """
 
     @staticmethod
-    def for_row_type(row_type: RowTypeInfo, hadoop_config: Any = None, utc_timestamp: bool = False) -> ParquetFormat:
-        """Parquet with the columns of ``Types.ROW_NAMED([names], [types])``; PyFlink takes a type of its Table API. Instants are always written in
-        UTC. Raises ProgramError for another type, and for Hadoop's options, which have no meaning here."""
+    def for_row_type(
+        row_type: RowTypeInfo, hadoop_config: Any = None, utc_timestamp: bool = False
+    ) -> ParquetFormat:
+        """Parquet with the columns of ``Types.ROW_NAMED([names], [types])``; PyFlink takes a type
+        of its Table API. Instants are always written in UTC. Raises ProgramError for another type,
+        and for Hadoop's options, which have no meaning here."""
         if not isinstance(row_type, RowTypeInfo):
-            raise refuse(f"ParquetBulkWriters.for_row_type() takes Types.ROW_NAMED([names], [types]), this is {row_type!r:.80}")
+            raise refuse(
+                "ParquetBulkWriters.for_row_type() takes Types.ROW_NAMED([names], [types]), "
+                f"this is {row_type!r:.80}"
+            )
         if hadoop_config is not None:
-            raise refuse("ParquetBulkWriters.for_row_type(): there is no Hadoop here; ParquetFormat(schema, compression) has options")
+            raise refuse(
+                "ParquetBulkWriters.for_row_type(): there is no Hadoop here; "
+                "ParquetFormat(schema, compression) has options"
+            )
         with located():
             return ParquetFormat(arrow_schema(row_type))

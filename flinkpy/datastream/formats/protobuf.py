@@ -1,6 +1,10 @@
-"""Protobuf messages: rows, objects of generated classes, and columns. PyFlink has no such module."""
+"""Protobuf messages: rows, objects of generated classes, and columns. PyFlink has no such
+module."""
 
-from flinkpy.formats.protobuf.protobuf_columns import ProtobufColumnarDecoder, ProtobufColumnarEncoder
+from flinkpy.formats.protobuf.protobuf_columns import (
+    ProtobufColumnarDecoder,
+    ProtobufColumnarEncoder,
+)
 from flinkpy.formats.protobuf.protobuf_rows import (
     ProtobufDeserializationSchema,
     ProtobufRowDeserializationSchema,
@@ -9,6 +13,10 @@ from flinkpy.formats.protobuf.protobuf_rows import (
 )
 
 __all__ = [
-    "ProtobufColumnarDecoder", "ProtobufColumnarEncoder", "ProtobufDeserializationSchema", "ProtobufRowDeserializationSchema",
-    "ProtobufRowSerializationSchema", "ProtobufSerializationSchema",
+    "ProtobufColumnarDecoder",
+    "ProtobufColumnarEncoder",
+    "ProtobufDeserializationSchema",
+    "ProtobufRowDeserializationSchema",
+    "ProtobufRowSerializationSchema",
+    "ProtobufSerializationSchema",
 ]

@@ -1,6 +1,6 @@
-"""Messages that are one value each, as columns: bytes as they are, or text. For rows there are ``ByteArraySchema`` and
-``SimpleStringSchema`` of ``flinkpy.common``. PyFlink has no such module. Formats of
-your own derive from ``ColumnarDecoder`` and ``ColumnarEncoder``.
+"""Messages that are one value each, as columns: bytes as they are, or text. For rows there are
+``ByteArraySchema`` and ``SimpleStringSchema`` of ``flinkpy.common``. PyFlink has no such module.
+Formats of your own derive from ``ColumnarDecoder`` and ``ColumnarEncoder``.
 
 >>> import pyarrow as pa
 >>> class LengthsDecoder(ColumnarDecoder):
@@ -16,8 +16,18 @@ your own derive from ``ColumnarDecoder`` and ``ColumnarEncoder``.
 """
 
 from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded, MalformedMessageError
-from flinkpy.formats.raw_columns import RawColumnarDecoder, RawColumnarEncoder, StringColumnarDecoder
+from flinkpy.formats.raw_columns import (
+    RawColumnarDecoder,
+    RawColumnarEncoder,
+    StringColumnarDecoder,
+)
 
 __all__ = [
-    "ColumnarDecoder", "ColumnarEncoder", "Decoded", "MalformedMessageError", "RawColumnarDecoder", "RawColumnarEncoder", "StringColumnarDecoder",
+    "ColumnarDecoder",
+    "ColumnarEncoder",
+    "Decoded",
+    "MalformedMessageError",
+    "RawColumnarDecoder",
+    "RawColumnarEncoder",
+    "StringColumnarDecoder",
 ]

@@ -1,4 +1,5 @@
-"""Messages with a schema registry: rows and columns of Avro, JSON and Protobuf. PyFlink has no such module.
+"""Messages with a schema registry: rows and columns of Avro, JSON and Protobuf. PyFlink has no such
+module.
 
 >>> from flinkpy.datastream.formats.avro import AvroColumnarDecoder, AvroColumnarEncoder
 >>> from flinkpy.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
@@ -19,6 +20,10 @@ from flinkpy.formats.registry.registered import (
 from flinkpy.formats.registry.schema_registry import SchemaRegistry, SchemaRegistryError
 
 __all__ = [
-    "RegistryColumnarDecoder", "RegistryColumnarEncoder", "RegistryDeserializationSchema", "RegistrySerializationSchema", "SchemaRegistry",
+    "RegistryColumnarDecoder",
+    "RegistryColumnarEncoder",
+    "RegistryDeserializationSchema",
+    "RegistrySerializationSchema",
+    "SchemaRegistry",
     "SchemaRegistryError",
 ]

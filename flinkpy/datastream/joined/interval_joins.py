@@ -1,4 +1,5 @@
-"""Interval joins of two keyed streams: what ``interval_join`` returns, and the steps up to ``process``."""
+"""Interval joins of two keyed streams: what ``interval_join`` returns, and the steps up to
+``process``."""
 
 from __future__ import annotations
 
@@ -21,11 +22,14 @@ S = TypeVar("S", bound=OperatorSettings)
 
 
 class IntervalJoin(Generic[S]):
-    """Returned by ``KeyedStream.interval_join``; ``between`` sets the interval. ``as_stream`` makes the public stream
-    for a recorded one."""
+    """Returned by ``KeyedStream.interval_join``; ``between`` sets the interval. ``as_stream`` makes
+    the public stream for a recorded one."""
 
     def __init__(self, left: S, right: S, as_stream: Callable[[RecordedStream], S]) -> None:
-        self._left, self._right, self._as_stream, self._event_time = left, right, as_stream, True
+        self._left = left
+        self._right = right
+        self._as_stream = as_stream
+        self._event_time = True
 
     def in_event_time(self) -> IntervalJoin[S]:
         """Uses the records' timestamps; the default."""
@@ -38,29 +42,44 @@ class IntervalJoin(Generic[S]):
         return self
 
     def between(self, lower_bound: Span, upper_bound: Span) -> IntervalJoined[S]:
-        """Joins records whose times satisfy ``left + lower_bound <= right <= left + upper_bound``. Bounds may be
-        negative. Raises ProgramError if the lower bound is above the upper one, or if the records have no timestamps.
+        """Joins records whose times satisfy ``left + lower_bound <= right <= left + upper_bound``.
+        Bounds may be negative. Raises ProgramError if the lower bound is above the upper one, or if
+        the records have no timestamps.
 
         >>> clicks.interval_join(orders).between(Time.minutes(0), Time.minutes(10))  # doctest: +SKIP
         """
         if not self._event_time:
-            raise refuse("between(): interval joins work on event time only; leave in_processing_time() out and give both streams timestamps")
+            raise refuse(
+                "between(): interval joins work on event time only; leave "
+                "in_processing_time() out and give both streams timestamps"
+            )
         with located():
-            lower, upper = milliseconds_of(lower_bound, "the lower bound"), milliseconds_of(upper_bound, "the upper bound")
+            lower = milliseconds_of(lower_bound, "the lower bound")
+            upper = milliseconds_of(upper_bound, "the upper bound")
         if lower > upper:
-            raise refuse(f"between(): the lower bound ({lower} ms) is above the upper bound ({upper} ms); swap them")
-        refuse_unstamped({"left": self._left.recorded, "right": self._right.recorded}, "between(): an interval join needs", "before key_by(...)")
+            raise refuse(
+                f"between(): the lower bound ({lower} ms) is above the upper bound ({upper} "
+                "ms); swap them"
+            )
+        refuse_unstamped(
+            {"left": self._left.recorded, "right": self._right.recorded},
+            "between(): an interval join needs",
+            "before key_by(...)",
+        )
         return IntervalJoined(self._left, self._right, self._as_stream, lower, upper)
 
     def process(self, *arguments: Any, **more: Any) -> S:
         """Raises ProgramError: the interval is missing."""
-        raise refuse("process(): say the interval first: interval_join(other).between(lower, upper).process(...)")
+        raise refuse(
+            "process(): say the interval first: interval_join(other).between(lower, "
+            "upper).process(...)"
+        )
 
 
 @dataclass(frozen=True)
 class IntervalJoined(Generic[S]):
-    """An interval join with its interval, in milliseconds. Each setting returns a new object; ``process`` returns the
-    stream of results.
+    """An interval join with its interval, in milliseconds. Each setting returns a new object;
+    ``process`` returns the stream of results.
 
     >>> joined = clicks.interval_join(orders).between(Time.minutes(0), Time.minutes(10)).upper_bound_exclusive()  # doctest: +SKIP
     """
@@ -84,17 +103,19 @@ class IntervalJoined(Generic[S]):
         return replace(self, _upper_inclusive=False)
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined[S]:
-        """Sends late left records, which come after the watermark has passed them, to this side output; by default
-        they are dropped."""
+        """Sends late left records, which come after the watermark has passed them, to this side
+        output; by default they are dropped."""
         return replace(self, _late_left=_tag(output_tag, "side_output_left_late_data()"))
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined[S]:
         """Sends late right records to this side output; by default they are dropped."""
         return replace(self, _late_right=_tag(output_tag, "side_output_right_late_data()"))
 
-    def process(self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None) -> S:
-        """Calls the function with every pair. Results have the later of both timestamps. Column batches are read as
-        rows.
+    def process(
+        self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None
+    ) -> S:
+        """Calls the function with every pair. Results have the later of both timestamps. Column
+        batches are read as rows.
 
         >>> class Sale(ProcessJoinFunction):
         ...     def process_element(self, left, right, ctx):
@@ -104,17 +125,38 @@ class IntervalJoined(Generic[S]):
         """
         from flinkpy.operators.process.interval_join import IntervalJoinOperator
 
-        check_function(process_join_function, ProcessJoinFunction, "process_element", 3, "process()")
+        check_function(
+            process_join_function, ProcessJoinFunction, "process_element", 3, "process()"
+        )
         output_type = check_type(output_type, "process()")
-        lower, upper = self._lower + (not self._lower_inclusive), self._upper - (not self._upper_inclusive)
+        lower = self._lower + (not self._lower_inclusive)
+        upper = self._upper - (not self._upper_inclusive)
         if lower > upper:
-            raise refuse("process(): with its bounds left out nothing remains of the interval; leave one of lower_bound_exclusive() and "
-                         "upper_bound_exclusive() out, or widen between(...)")
+            raise refuse(
+                "process(): with its bounds left out nothing remains of the interval; leave "
+                "one of lower_bound_exclusive() and "
+                "upper_bound_exclusive() out, or widen between(...)"
+            )
         left, right = keyed(self._left.recorded), keyed(self._right.recorded)
         operator = IntervalJoinOperator(
-            typed_join(process_join_function, "process_element", output_type, many=True), left.key, right.key,
-            lower, upper, (_id(self._late_left), _id(self._late_right)))
-        return self._as_stream(apply_two("IntervalJoin", operator, left.stream, right.stream, output_type, key1=left.key, key2=right.key))
+            typed_join(process_join_function, "process_element", output_type, many=True),
+            left.key,
+            right.key,
+            lower,
+            upper,
+            (_id(self._late_left), _id(self._late_right)),
+        )
+        return self._as_stream(
+            apply_two(
+                "IntervalJoin",
+                operator,
+                left.stream,
+                right.stream,
+                output_type,
+                key1=left.key,
+                key2=right.key,
+            )
+        )
 
 
 def _tag(tag: Any, call: str) -> OutputTag:

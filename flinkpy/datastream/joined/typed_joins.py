@@ -1,4 +1,5 @@
-"""Join functions whose declared output type is a row: their results become Rows, so that later operators see names."""
+"""Join functions whose declared output type is a row: their results become Rows, so that later
+operators see names."""
 
 from __future__ import annotations
 
@@ -10,8 +11,11 @@ from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.operators.functions import Function, RuntimeContext, method_of
 
 
-def typed_join(function: Any, method: str, output_type: TypeInformation | None, *, many: bool) -> Any:
-    """The function itself, or one that converts its results. ``many``: whether it returns an iterable of them."""
+def typed_join(
+    function: Any, method: str, output_type: TypeInformation | None, *, many: bool
+) -> Any:
+    """The function itself, or one that converts its results. ``many``: whether it returns an
+    iterable of them."""
     if output_type is None or output_type.conversion() is None:
         return function
     return TypedJoin(function, method, output_type, many)
@@ -20,8 +24,13 @@ def typed_join(function: Any, method: str, output_type: TypeInformation | None, 
 class TypedJoin(Function):
     """The user's function, and the conversion of its results, which is built in the task."""
 
-    def __init__(self, function: Any, method: str, output_type: TypeInformation, many: bool) -> None:
-        self._function, self._method, self._output_type, self._many = function, method, output_type, many
+    def __init__(
+        self, function: Any, method: str, output_type: TypeInformation, many: bool
+    ) -> None:
+        self._function = function
+        self._method = method
+        self._output_type = output_type
+        self._many = many
         # Built in the task, at the first record
         self._made: tuple[Callable[..., Any], Callable[[Any], Any]] | None = None
 

@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 
 
 class CloseableIterator:
-    """Iterates over the records of a job as they arrive. Closing it, or leaving its ``with`` block, cancels the job
-    if it is still running.
+    """Iterates over the records of a job as they arrive. Closing it, or leaving its ``with`` block,
+    cancels the job if it is still running.
 
-    A job with checkpoints gives each record once, also over failures: when the checkpoint that has it is complete.
+    A job with checkpoints gives each record once, also over failures: when the checkpoint that has
+    it is complete.
 
-    Iterating raises JobExecutionError when the job fails. It raises JobRestartedError when the job began again from its beginning after
-    some records had been returned: these records would be returned twice.
+    Iterating raises JobExecutionError when the job fails. It raises JobRestartedError when the job
+    began again from its beginning after some records had been returned: these records would be
+    returned twice.
 
-    Ctrl-C cancels the job; at a prompt and in a notebook it does so even inside the loop's body. If the loop may end
-    early, use ``with``. An iterator that nothing refers to any more, for example after ``break``, also cancels its
-    job.
-    """
+    Ctrl-C cancels the job; at a prompt and in a notebook it does so even inside the loop's body. If
+    the loop may end early, use ``with``. An iterator that nothing refers to any more, for example
+    after ``break``, also cancels its job."""
 
     def __init__(self, job: Any, server: CollectServer, *, quiet: bool = False) -> None:
         self._job, self._server = job, server
@@ -41,7 +42,9 @@ class CloseableIterator:
         self._records = _records(server, self._reader)
         self._is_closed = False
         # the thread must not refer to the iterator, or it would never be garbage collected
-        self._waiter = threading.Thread(target=_await_end, args=(job, server, not quiet), name=f"end of {job.name}", daemon=True)
+        self._waiter = threading.Thread(
+            target=_await_end, args=(job, server, not quiet), name=f"end of {job.name}", daemon=True
+        )
         self._waiter.start()
         self._let_go = weakref.finalize(self, _close_elsewhere, job, server, self._waiter)
         self._let_go.atexit = False
@@ -55,7 +58,8 @@ class CloseableIterator:
         return self.next()
 
     def next(self) -> Any:
-        """The next record. Raises StopIteration when the job has ended and all records were returned."""
+        """The next record. Raises StopIteration when the job has ended and all records were
+        returned."""
         try:
             return next(self._records)
         except BaseException as error:
@@ -63,15 +67,17 @@ class CloseableIterator:
             raise
 
     def first(self, limit: int) -> list[Any]:
-        """The first ``limit`` records, or all if there are fewer. A restart of the job begins the list again."""
+        """The first ``limit`` records, or all if there are fewer. A restart of the job begins the
+        list again."""
         records: list[Any] = []
         for batch in self.gathered(limit):
             records += _rows(batch)
         return records[:limit]
 
     def gathered(self, limit: int | None = None) -> list[Any]:
-        """The batches that arrive until the job ends, or until there are ``limit`` records: lists of records, or ``pyarrow.RecordBatch`` of a
-        columnar stream. A restart of the job begins the list again."""
+        """The batches that arrive until the job ends, or until there are ``limit`` records: lists
+        of records, or ``pyarrow.RecordBatch`` of a columnar stream. A restart of the job begins the
+        list again."""
         try:
             return self._server.gathered(limit)
         except BaseException as error:
@@ -111,7 +117,8 @@ def _await_end(job: Any, server: CollectServer, watched: bool) -> None:
 
 
 def _newest_checkpoint(job: Any) -> int | None:
-    """Of a job that has failed or was cancelled; None if it had none, or nobody can say any more."""
+    """Of a job that has failed or was cancelled; None if it had none, or nobody can say any
+    more."""
     try:
         checkpoint_id: int | None = job.details().checkpoint_id
         return checkpoint_id
@@ -129,9 +136,11 @@ def _close(job: Any, server: CollectServer, waiter: threading.Thread) -> None:
 
 
 def _close_elsewhere(job: Any, server: CollectServer, waiter: threading.Thread) -> None:
-    """Closes in another thread, because the garbage collector may run in the very thread that has to answer
-    ``cancel``; so it must not wait."""
-    threading.Thread(target=_close, args=(job, server, waiter), name=f"cancel {job.name}", daemon=True).start()
+    """Closes in another thread, because the garbage collector may run in the very thread that has
+    to answer ``cancel``; so it must not wait."""
+    threading.Thread(
+        target=_close, args=(job, server, waiter), name=f"cancel {job.name}", daemon=True
+    ).start()
 
 
 class _Reader:
@@ -144,8 +153,8 @@ _open: weakref.WeakSet[CloseableIterator] = weakref.WeakSet()
 
 
 def _close_interrupted(error: BaseException, codes: set[CodeType]) -> None:
-    """Called at Ctrl-C: if the body of a loop over records was interrupted, the loop has ended, so its job is
-    cancelled."""
+    """Called at Ctrl-C: if the body of a loop over records was interrupted, the loop has ended, so
+    its job is cancelled."""
     for results in list(_open):
         if not results._is_closed and results._reader.code in codes:
             results.close()
@@ -166,18 +175,26 @@ def _rows(batch: Any) -> Iterable[Any]:
     return rows_of_batch(batch)
 
 
-def execute_and_collect(stream: RecordedStream, job_name: str | None, *, quiet: bool | None = None,
-                        as_table: bool = False) -> CloseableIterator:
+def execute_and_collect(
+    stream: RecordedStream,
+    job_name: str | None,
+    *,
+    quiet: bool | None = None,
+    as_table: bool = False,
+) -> CloseableIterator:
     """Adds the collecting sink, submits the program, and returns the iterator.
 
-    ``quiet``: do not draw progress. That is the default at a prompt, which may return to the user before the job
-    ends. ``as_table``: only the last result of each key."""
+    ``quiet``: do not draw progress. That is the default at a prompt, which may return to the user
+    before the job ends. ``as_table``: only the last result of each key."""
     from flinkpy.connectors.collect.collect_server import CollectServer
 
     server = CollectServer(own_host(stream.program))
     job: Any = None
     try:
-        _keep_order(stream.transformation, add_sink(stream, server.sink(), "Sink: Collect", as_table=as_table))
+        _keep_order(
+            stream.transformation,
+            add_sink(stream, server.sink(), "Sink: Collect", as_table=as_table),
+        )
         job = submit(stream.program, job_name)
         return CloseableIterator(job, server, quiet=hasattr(sys, "ps1") if quiet is None else quiet)
     except BaseException:
@@ -188,10 +205,14 @@ def execute_and_collect(stream: RecordedStream, job_name: str | None, *, quiet: 
 
 
 def _keep_order(maker: Transformation, sink: RecordedStream) -> None:
-    """Gives the sink the parallelism of the operator that makes the records, so that those of a subtask arrive in
-    order. After a union or a partitioning a single subtask collects (as always in Flink), which gets each record
-    once, even after ``broadcast()``."""
-    from flinkpy.graph.transformations import PartitionTransformation, SideOutputTransformation, UnionTransformation
+    """Gives the sink the parallelism of the operator that makes the records, so that those of a
+    subtask arrive in order. After a union or a partitioning a single subtask collects (as always in
+    Flink), which gets each record once, even after ``broadcast()``."""
+    from flinkpy.graph.transformations import (
+        PartitionTransformation,
+        SideOutputTransformation,
+        UnionTransformation,
+    )
 
     while isinstance(maker, SideOutputTransformation):
         maker = maker.input

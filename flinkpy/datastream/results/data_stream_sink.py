@@ -6,7 +6,8 @@ from flinkpy.datastream.streams.operator_settings import OperatorSettings
 
 
 class DataStreamSink(OperatorSettings):
-    """A sink. Like any operator it has a name, a parallelism and a slot sharing group. No operator reads from it."""
+    """A sink. Like any operator it has a name, a parallelism and a slot sharing group. No operator
+    reads from it."""
 
     def name(self, name: str) -> DataStreamSink:
         """Names the sink; plans show it as ``Sink: name``."""

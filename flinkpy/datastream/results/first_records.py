@@ -1,8 +1,9 @@
-"""``take`` and ``show``, which return or print a stream's first records, for use at a prompt or in a notebook.
+"""``take`` and ``show``, which return or print a stream's first records, for use at a prompt or in
+a notebook.
 
-Each call runs a job of its own, with the operators that lead to this stream, and cancels it when there are enough
-records. Sinks of other streams wait for ``execute``. The stream can be used again afterwards.
-"""
+Each call runs a job of its own, with the operators that lead to this stream, and cancels it when
+there are enough records. Sinks of other streams wait for ``execute``. The stream can be used again
+afterwards."""
 
 from __future__ import annotations
 
@@ -15,12 +16,16 @@ from flinkpy.datastream.streams.recorded_program import endless_source
 from flinkpy.graph.changes import is_changing
 
 
-def first_records(stream: RecordedStream, n: Any, job_name: str | None, *, as_table: bool = False) -> list[Any]:
+def first_records(
+    stream: RecordedStream, n: Any, job_name: str | None, *, as_table: bool = False
+) -> list[Any]:
     """Implements ``take``. ``as_table``: only the last result of each key."""
     if _checked(n, "take()") == 0:
         return []
     with stream.program.only_what_leads_to(stream.transformation):
-        results = execute_and_collect(stream, job_name or f"take({n})", quiet=False, as_table=as_table)
+        results = execute_and_collect(
+            stream, job_name or f"take({n})", quiet=False, as_table=as_table
+        )
     with results:
         return results.first(n)
 
@@ -38,7 +43,10 @@ def show_records(stream: RecordedStream, n: Any, truncate: Any, job_name: str | 
     if n and len(records) == n:
         print(f"the first {n} record{'s' if n > 1 else ''}")
     if not ends and is_changing(stream.transformation):
-        print("the input does not end, so these are changes: a row takes the place of the earlier one of its key")
+        print(
+            "the input does not end, so these are changes: a row takes the place of the "
+            "earlier one of its key"
+        )
 
 
 def _checked(n: Any, call: str) -> int:
@@ -51,5 +59,7 @@ def _width(truncate: Any) -> int | None:
     if isinstance(truncate, bool):
         return 20 if truncate else None
     if not isinstance(truncate, int) or truncate < 1:
-        raise refuse(f"show(): truncate is True, False or a number of characters, this is {truncate!r:.80}")
+        raise refuse(
+            f"show(): truncate is True, False or a number of characters, this is {truncate!r:.80}"
+        )
     return truncate

@@ -1,8 +1,7 @@
 """All results of a bounded stream as columns: a table, a Ray Dataset or a Spark DataFrame.
 
-Each call runs a job with only what leads to the stream, and waits for it to end. Sinks of other streams wait for
-``execute``.
-"""
+Each call runs a job with only what leads to the stream, and waits for it to end. Sinks of other
+streams wait for ``execute``."""
 
 from __future__ import annotations
 
@@ -26,9 +25,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def arrow_table(stream: RecordedStream, job_name: str | None, call: str = "to_arrow()",
-                made: Callable[[RecordedStream], RecordedStream] = lambda stream: stream) -> pa.Table:
-    """Implements ``to_arrow``, and what makes other frames of its table. ``made`` says what is to be computed of the stream."""
+def arrow_table(
+    stream: RecordedStream,
+    job_name: str | None,
+    call: str = "to_arrow()",
+    made: Callable[[RecordedStream], RecordedStream] = lambda stream: stream,
+) -> pa.Table:
+    """Implements ``to_arrow``, and what makes other frames of its table. ``made`` says what is to
+    be computed of the stream."""
     import pyarrow as pa
 
     refuse_endless(stream, call)
@@ -95,13 +99,19 @@ def refuse_endless(stream: RecordedStream, call: str) -> None:
     """Refuses a stream whose source does not end, as all of it will never be there."""
     endless = endless_source(stream.transformation)
     if endless is not None:
-        raise refuse(f"{call} waits for the end of the stream, and {endless.label} does not end: call take(n) or show(n) for the first records, "
-                     "limit(n) before, execute_and_collect() for records as they come, or give the source an end")
+        raise refuse(
+            f"{call} waits for the end of the stream, and {endless.label} does not end: call "
+            "take(n) or show(n) for the first records, "
+            "limit(n) before, execute_and_collect() for records as they come, or "
+            "give the source an end"
+        )
 
 
-def _write_blocks(columns: ColumnStream, job_name: str | None, kind: Callable[[str], Any]) -> tuple[Any, list[Any]]:
-    """Runs the program with a sink that writes the columns as blocks; returns the sink and the references of the
-    blocks, in order."""
+def _write_blocks(
+    columns: ColumnStream, job_name: str | None, kind: Callable[[str], Any]
+) -> tuple[Any, list[Any]]:
+    """Runs the program with a sink that writes the columns as blocks; returns the sink and the
+    references of the blocks, in order."""
     from flinkpy.cluster.ray.ray_connection import connect_ray
 
     connect_ray(columns.program.values, start=True)
@@ -114,23 +124,31 @@ def _write_blocks(columns: ColumnStream, job_name: str | None, kind: Callable[[s
 
 
 def _one_table(batches: list[Any]) -> Any:
-    """The batches as one table. If a function of batches returned integers first and fractions later, the column has
-    floats."""
+    """The batches as one table. If a function of batches returned integers first and fractions
+    later, the column has floats."""
     import pyarrow as pa
 
     if all(batch.schema.equals(batches[0].schema) for batch in batches):
         return pa.Table.from_batches(batches)
     try:
         schema = pa.unify_schemas([batch.schema for batch in batches], promote_options="permissive")
-        return pa.concat_tables([pa.table([_exactly(batch, field) for field in schema], schema=schema) for batch in batches])
+        return pa.concat_tables(
+            [
+                pa.table([_exactly(batch, field) for field in schema], schema=schema)
+                for batch in batches
+            ]
+        )
     except (pa.ArrowException, ValueError) as error:
-        raise ProgramError(f"to_arrow(): batches of the stream have columns of different types: {error}; bring them into line with "
-                           "select(...)") from error
+        raise ProgramError(
+            f"to_arrow(): batches of the stream have columns of different types: {error}; "
+            "bring them into line with "
+            "select(...)"
+        ) from error
 
 
 def _exactly(batch: Any, field: Any) -> Any:
-    """The batch's column in the field's type, or nulls if it has none; raises ValueError for a number that does not
-    fit."""
+    """The batch's column in the field's type, or nulls if it has none; raises ValueError for a
+    number that does not fit."""
     import pyarrow as pa
 
     from flinkpy.columns.values.exact_arrays import array_of
@@ -141,5 +159,7 @@ def _exactly(batch: Any, field: Any) -> Any:
     column = batch.column(at)
     try:
         return column.cast(field.type)
-    except pa.ArrowInvalid:  # Arrow refuses to cast integers above 2**53 to floats, even those that are exact
+    except (
+        pa.ArrowInvalid
+    ):  # Arrow refuses to cast integers above 2**53 to floats, even those that are exact
         return array_of(column.to_pylist(), field.type, field.name)

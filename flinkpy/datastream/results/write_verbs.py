@@ -20,12 +20,19 @@ if TYPE_CHECKING:
 
 
 class WriteVerbs(OperatorSettings):
-    """Each writes part files into a folder, as ``sink_to(FileSink(...))`` does; ``FileSink`` has more options. ``partition_by`` are columns whose
-    values are the names of folders, ``city=Oslo``, as in Hive; ``buckets`` chooses folders in another way, and ``rolling`` when a file is full."""
+    """Each writes part files into a folder, as ``sink_to(FileSink(...))`` does; ``FileSink`` has
+    more options. ``partition_by`` are columns whose values are the names of folders, ``city=Oslo``,
+    as in Hive; ``buckets`` chooses folders in another way, and ``rolling`` when a file is full."""
 
     def write_parquet(
-        self, path: str | Path, *, schema: pa.Schema | None = None, compression: str = "zstd", partition_by: Sequence[str] | None = None,
-        buckets: BucketAssigner | None = None, rolling: RollingPolicy | None = None,
+        self,
+        path: str | Path,
+        *,
+        schema: pa.Schema | None = None,
+        compression: str = "zstd",
+        partition_by: Sequence[str] | None = None,
+        buckets: BucketAssigner | None = None,
+        rolling: RollingPolicy | None = None,
     ) -> DataStreamSink:
         """Writes Parquet files into the folder ``path``. Call ``env.execute()`` to run the program.
 
@@ -33,12 +40,24 @@ class WriteVerbs(OperatorSettings):
         """
         from flinkpy.connectors.part_files.file_formats import ParquetFormat
 
-        return self._write(path, lambda: ParquetFormat(schema, compression), partition_by, buckets, rolling)
+        return self._write(
+            path, lambda: ParquetFormat(schema, compression), partition_by, buckets, rolling
+        )
 
     def write_csv(
-        self, path: str | Path, *, columns: Sequence[str] | None = None, delimiter: str = ",", header: bool = True, null_value: str = "",
-        encoding: str = "utf-8", quoting_style: Literal["needed", "all_valid"] = "needed", compression: Compression | None = None,
-        partition_by: Sequence[str] | None = None, buckets: BucketAssigner | None = None, rolling: RollingPolicy | None = None,
+        self,
+        path: str | Path,
+        *,
+        columns: Sequence[str] | None = None,
+        delimiter: str = ",",
+        header: bool = True,
+        null_value: str = "",
+        encoding: str = "utf-8",
+        quoting_style: Literal["needed", "all_valid"] = "needed",
+        compression: Compression | None = None,
+        partition_by: Sequence[str] | None = None,
+        buckets: BucketAssigner | None = None,
+        rolling: RollingPolicy | None = None,
     ) -> DataStreamSink:
         """Writes CSV files into the folder ``path``. Call ``env.execute()`` to run the program.
 
@@ -47,28 +66,50 @@ class WriteVerbs(OperatorSettings):
         from flinkpy.connectors.part_files.file_formats import CsvFormat
 
         def format() -> CsvFormat:
-            return CsvFormat(columns, delimiter, header, null_value=null_value, encoding=encoding, quoting_style=quoting_style,
-                             compression=compression)
+            return CsvFormat(
+                columns,
+                delimiter,
+                header,
+                null_value=null_value,
+                encoding=encoding,
+                quoting_style=quoting_style,
+                compression=compression,
+            )
 
         return self._write(path, format, partition_by, buckets, rolling)
 
     def write_json(
-        self, path: str | Path, *, compression: Compression | None = None, partition_by: Sequence[str] | None = None,
-        buckets: BucketAssigner | None = None, rolling: RollingPolicy | None = None,
+        self,
+        path: str | Path,
+        *,
+        compression: Compression | None = None,
+        partition_by: Sequence[str] | None = None,
+        buckets: BucketAssigner | None = None,
+        rolling: RollingPolicy | None = None,
     ) -> DataStreamSink:
-        """Writes files with one JSON object per line into the folder ``path``. Call ``env.execute()`` to run the program.
+        """Writes files with one JSON object per line into the folder ``path``. Call
+        ``env.execute()`` to run the program.
 
         >>> flights.write_json("out")  # doctest: +SKIP
         """
         from flinkpy.connectors.part_files.file_formats import JsonLinesFormat
 
-        return self._write(path, lambda: JsonLinesFormat(compression=compression), partition_by, buckets, rolling)
+        return self._write(
+            path, lambda: JsonLinesFormat(compression=compression), partition_by, buckets, rolling
+        )
 
     def write_avro(
-        self, path: str | Path, *, schema: pa.Schema | None = None, codec: Literal["null", "deflate", "bzip2", "snappy", "zstandard"] = "deflate",
-        partition_by: Sequence[str] | None = None, buckets: BucketAssigner | None = None, rolling: RollingPolicy | None = None,
+        self,
+        path: str | Path,
+        *,
+        schema: pa.Schema | None = None,
+        codec: Literal["null", "deflate", "bzip2", "snappy", "zstandard"] = "deflate",
+        partition_by: Sequence[str] | None = None,
+        buckets: BucketAssigner | None = None,
+        rolling: RollingPolicy | None = None,
     ) -> DataStreamSink:
-        """Writes Avro container files into the folder ``path``. Call ``env.execute()`` to run the program. Needs the extra ``flinkpy[avro]``.
+        """Writes Avro container files into the folder ``path``. Call ``env.execute()`` to run the
+        program. Needs the extra ``flinkpy[avro]``.
 
         >>> flights.write_avro("out")  # doctest: +SKIP
         """
@@ -79,25 +120,48 @@ class WriteVerbs(OperatorSettings):
     write_json_lines = write_json
 
     def write_text(
-        self, path: str | Path, *, charset: str = "utf-8", compression: Compression | None = None, buckets: BucketAssigner | None = None,
+        self,
+        path: str | Path,
+        *,
+        charset: str = "utf-8",
+        compression: Compression | None = None,
+        buckets: BucketAssigner | None = None,
         rolling: RollingPolicy | None = None,
     ) -> DataStreamSink:
-        """Writes files with the text of one record per line into the folder ``path``. Call ``env.execute()`` to run the program.
+        """Writes files with the text of one record per line into the folder ``path``. Call
+        ``env.execute()`` to run the program.
 
         >>> words.write_text("out")  # doctest: +SKIP
         """
         from flinkpy.connectors.part_files.file_formats import TextFormat
 
-        return self._write(path, lambda: TextFormat(charset=charset, compression=compression), None, buckets, rolling)
+        return self._write(
+            path,
+            lambda: TextFormat(charset=charset, compression=compression),
+            None,
+            buckets,
+            rolling,
+        )
 
     def _write(
-        self, path: str | Path, format: Callable[[], FileFormat], partition_by: Sequence[str] | None, buckets: BucketAssigner | None,
+        self,
+        path: str | Path,
+        format: Callable[[], FileFormat],
+        partition_by: Sequence[str] | None,
+        buckets: BucketAssigner | None,
         rolling: RollingPolicy | None,
     ) -> DataStreamSink:
         from flinkpy.connectors.part_files.file_sink import FileSink
         from flinkpy.connectors.part_files.rolling import NEVER_BEFORE_THE_END
 
         with located():
-            sink = FileSink(path, format(), buckets=buckets, rolling=NEVER_BEFORE_THE_END if rolling is None else rolling,
-                            partition_by=partition_by)
-        return DataStreamSink(add_sink(self.recorded, sink.of_type(self.recorded.output_type), "Sink: Writer"))
+            sink = FileSink(
+                path,
+                format(),
+                buckets=buckets,
+                rolling=NEVER_BEFORE_THE_END if rolling is None else rolling,
+                partition_by=partition_by,
+            )
+        return DataStreamSink(
+            add_sink(self.recorded, sink.of_type(self.recorded.output_type), "Sink: Writer")
+        )

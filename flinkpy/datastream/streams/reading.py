@@ -16,28 +16,58 @@ if TYPE_CHECKING:
     from flinkpy.connectors.source_api.source import Source
 
 
-def read_source(program: RecordedProgram, source: Source[Any], name: str, type_info: TypeInformation | None = None,
-                strategy: WatermarkStrategy | None = None) -> RecordedStream:
+def read_source(
+    program: RecordedProgram,
+    source: Source[Any],
+    name: str,
+    type_info: TypeInformation | None = None,
+    strategy: WatermarkStrategy | None = None,
+) -> RecordedStream:
     """The stream of a source's records; columns if the source is columnar."""
     from flinkpy.connectors.source_api.source import Boundedness
 
     schema = getattr(source, "schema", None) if source.is_columnar else None
     operator = _source_operator(source, strategy, schema)
-    made = _transformation(program, operator, source.without_data(), name, type_info, source.boundedness is Boundedness.BOUNDED)
-    return ColumnStream(program, made, schema=schema) if source.is_columnar else RowStream(program, made)
+    made = _transformation(
+        program,
+        operator,
+        source.without_data(),
+        name,
+        type_info,
+        source.boundedness is Boundedness.BOUNDED,
+    )
+    return (
+        ColumnStream(program, made, schema=schema)
+        if source.is_columnar
+        else RowStream(program, made)
+    )
 
 
-def read_function(program: RecordedProgram, operator: Any, name: str, type_info: TypeInformation | None) -> RowStream:
+def read_function(
+    program: RecordedProgram, operator: Any, name: str, type_info: TypeInformation | None
+) -> RowStream:
     """The unbounded stream of what a SourceFunction collects."""
     return RowStream(program, _transformation(program, operator, None, name, type_info, False))
 
 
-def _transformation(program: RecordedProgram, operator: Any, source: Any, name: str, type_info: TypeInformation | None,
-                    is_bounded: bool) -> SourceTransformation:
+def _transformation(
+    program: RecordedProgram,
+    operator: Any,
+    source: Any,
+    name: str,
+    type_info: TypeInformation | None,
+    is_bounded: bool,
+) -> SourceTransformation:
     refuse_coroutines(operator, repr(name))
     return SourceTransformation(
-        id=program.next_id(), name=name if name.startswith("Source: ") else f"Source: {name}", operator=operator, source=source,
-        is_bounded=is_bounded, output_type=type_info, where=caller())
+        id=program.next_id(),
+        name=name if name.startswith("Source: ") else f"Source: {name}",
+        operator=operator,
+        source=source,
+        is_bounded=is_bounded,
+        output_type=type_info,
+        where=caller(),
+    )
 
 
 def _source_operator(source: Source[Any], strategy: WatermarkStrategy | None, schema: Any) -> Any:

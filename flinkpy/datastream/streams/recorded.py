@@ -1,9 +1,9 @@
-"""Streams as the program records them: streams of rows and streams of columns with a common base class, and the
-conversions between them.
+"""Streams as the program records them: streams of rows and streams of columns with a common base
+class, and the conversions between them.
 
-Users hold a ``DataStream`` or a related class, which wraps one of these. The API's methods are implemented as
-functions from recorded streams to recorded streams, so nothing here knows a class of the public API.
-"""
+Users hold a ``DataStream`` or a related class, which wraps one of these. The API's methods are
+implemented as functions from recorded streams to recorded streams, so nothing here knows a class of
+the public API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from flinkpy.datastream.checks import caller, located, refuse
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.graph.transformations import OneInputTransformation, Transformation, TwoInputTransformation
+from flinkpy.graph.transformations import (
+    OneInputTransformation,
+    Transformation,
+    TwoInputTransformation,
+)
 
 
 @dataclass(eq=False)
@@ -24,7 +28,8 @@ class RecordedStream(ABC):
 
     program: RecordedProgram
     transformation: Transformation
-    helpers: tuple[Transformation, ...] = ()  # conversions before its operator; they run where it runs
+    # conversions before its operator; they run where it runs
+    helpers: tuple[Transformation, ...] = ()
     is_conversion: bool = False  # its operator only converts rows to columns or back
     key: KeySpec | None = None  # of a keyed stream
     before_key: RecordedStream | None = None  # of a keyed stream: the stream before key_by
@@ -33,23 +38,29 @@ class RecordedStream(ABC):
     is_columnar: ClassVar[bool]
 
     @abstractmethod
-    def routed_by(self, transformation: Transformation, key: KeySpec | None = None, before_key: RecordedStream | None = None) -> RecordedStream:
-        """A stream of the same kind and columns, for a transformation that only says where records go."""
+    def routed_by(
+        self,
+        transformation: Transformation,
+        key: KeySpec | None = None,
+        before_key: RecordedStream | None = None,
+    ) -> RecordedStream:
+        """A stream of the same kind and columns, for a transformation that only says where records
+        go."""
 
     @abstractmethod
     def as_rows(self, *, before_edge: bool = False) -> RowStream:
-        """This stream as rows, converted if needed. The conversion runs where the consumer runs; with
-        ``before_edge``, where the producer runs."""
+        """This stream as rows, converted if needed. The conversion runs where the consumer runs;
+        with ``before_edge``, where the producer runs."""
 
     @abstractmethod
     def as_columns(self, call: str) -> ColumnStream:
-        """This stream as columns, converted if needed. Refuses rows without a declared type; the error names
-        ``call``."""
+        """This stream as columns, converted if needed. Refuses rows without a declared type; the
+        error names ``call``."""
 
     @abstractmethod
     def output_schema(self, operator: Any) -> Any:
-        """The schema of a columnar operator's output when it reads this stream; None if only its batches will show
-        it."""
+        """The schema of a columnar operator's output when it reads this stream; None if only its
+        batches will show it."""
 
     @property
     def output_type(self) -> TypeInformation | None:
@@ -70,24 +81,52 @@ class RecordedStream(ABC):
         """The conversion that makes this stream, if any, for the operator that reads it."""
         return (self.transformation,) if self.is_conversion else ()
 
-    def apply(self, name: str, operator: Any, output_type: TypeInformation | None = None, key: KeySpec | None = None) -> RowStream:
+    def apply(
+        self,
+        name: str,
+        operator: Any,
+        output_type: TypeInformation | None = None,
+        key: KeySpec | None = None,
+    ) -> RowStream:
         """Adds an operator that reads this stream and outputs rows."""
-        return RowStream(self.program, self._add(name, operator, output_type, key), self.conversions())
+        return RowStream(
+            self.program, self._add(name, operator, output_type, key), self.conversions()
+        )
 
-    def apply_columns(self, name: str, operator: Any, output_type: TypeInformation | None = None, key: KeySpec | None = None) -> ColumnStream:
+    def apply_columns(
+        self,
+        name: str,
+        operator: Any,
+        output_type: TypeInformation | None = None,
+        key: KeySpec | None = None,
+    ) -> ColumnStream:
         """Adds an operator that reads this stream and outputs columns."""
         schema = self.output_schema(operator)
-        return ColumnStream(self.program, self._add(name, operator, output_type, key), self.conversions(), schema=schema)
+        return ColumnStream(
+            self.program,
+            self._add(name, operator, output_type, key),
+            self.conversions(),
+            schema=schema,
+        )
 
-    def _add(self, name: str, operator: Any, output_type: TypeInformation | None, key: KeySpec | None) -> Transformation:
-        transformation = OneInputTransformation(id=self.program.next_id(), name=name, input=self.transformation, operator=operator, key=key,
-                                                output_type=output_type, where=caller())
+    def _add(
+        self, name: str, operator: Any, output_type: TypeInformation | None, key: KeySpec | None
+    ) -> Transformation:
+        transformation = OneInputTransformation(
+            id=self.program.next_id(),
+            name=name,
+            input=self.transformation,
+            operator=operator,
+            key=key,
+            output_type=output_type,
+            where=caller(),
+        )
         self.program.add(transformation)
         return transformation
 
     def make_non_parallel(self) -> None:
-        """Fixes the parallelism of its operator at 1, whatever the program sets, because the operator must see all
-        records."""
+        """Fixes the parallelism of its operator at 1, whatever the program sets, because the
+        operator must see all records."""
         self.is_non_parallel = True
         for transformation in (self.transformation, *self.helpers):
             transformation.parallelism = transformation.max_parallelism = 1
@@ -95,7 +134,10 @@ class RecordedStream(ABC):
     def refuse_stranger(self, other: RecordedStream, call: str) -> None:
         """Refuses a stream of another environment."""
         if other.program is not self.program:
-            raise refuse(f"{call}: the streams belong to different environments; make both from one StreamExecutionEnvironment")
+            raise refuse(
+                f"{call}: the streams belong to different environments; make both from one "
+                "StreamExecutionEnvironment"
+            )
 
 
 @dataclass(eq=False)
@@ -104,7 +146,12 @@ class RowStream(RecordedStream):
 
     is_columnar = False
 
-    def routed_by(self, transformation: Transformation, key: KeySpec | None = None, before_key: RecordedStream | None = None) -> RowStream:
+    def routed_by(
+        self,
+        transformation: Transformation,
+        key: KeySpec | None = None,
+        before_key: RecordedStream | None = None,
+    ) -> RowStream:
         return RowStream(self.program, transformation, key=key, before_key=before_key)
 
     def as_rows(self, *, before_edge: bool = False) -> RowStream:
@@ -113,10 +160,18 @@ class RowStream(RecordedStream):
     def as_columns(self, call: str) -> ColumnStream:
         declared = self.output_type
         if not isinstance(declared, RowTypeInfo):
-            instead = "; execute_and_collect() gives the values as they are" if call.startswith(("to_arrow", "to_pandas", "to_polars")) else ""
-            raise refuse(f"{call} works on columns, and this stream carries Python values of no declared row type: declare it where the records are "
-                         "made, for example map(..., output_type=Types.ROW_NAMED([names], [types])), or start from a columnar source (from_parquet, "
-                         f"from_arrow, from_pandas){instead}")
+            instead = (
+                "; execute_and_collect() gives the values as they are"
+                if call.startswith(("to_arrow", "to_pandas", "to_polars"))
+                else ""
+            )
+            raise refuse(
+                f"{call} works on columns, and this stream carries Python values of no "
+                "declared row type: declare it where the records are "
+                "made, for example map(..., output_type=Types.ROW_NAMED([names], "
+                "[types])), or start from a columnar source (from_parquet, "
+                f"from_arrow, from_pandas){instead}"
+            )
         from flinkpy.operators.columnar.column_operators import RowsToColumnsOperator
 
         stream = self.apply_columns("Rows to columns", RowsToColumnsOperator(declared))
@@ -136,8 +191,15 @@ class ColumnStream(RecordedStream):
 
     is_columnar = True
 
-    def routed_by(self, transformation: Transformation, key: KeySpec | None = None, before_key: RecordedStream | None = None) -> ColumnStream:
-        return ColumnStream(self.program, transformation, key=key, before_key=before_key, schema=self.schema)
+    def routed_by(
+        self,
+        transformation: Transformation,
+        key: KeySpec | None = None,
+        before_key: RecordedStream | None = None,
+    ) -> ColumnStream:
+        return ColumnStream(
+            self.program, transformation, key=key, before_key=before_key, schema=self.schema
+        )
 
     def as_rows(self, *, before_edge: bool = False) -> RowStream:
         from flinkpy.operators.columnar.column_operators import ColumnsToRowsOperator
@@ -152,8 +214,8 @@ class ColumnStream(RecordedStream):
         return self
 
     def with_schema(self, schema: Any) -> ColumnStream:
-        """This stream with a schema that differs from its own only in what may be null, converted where its producer
-        runs if needed."""
+        """This stream with a schema that differs from its own only in what may be null, converted
+        where its producer runs if needed."""
         if self.schema is None or self.schema.equals(schema):
             return self
         from flinkpy.operators.columnar.column_operators import NullableColumnsOperator
@@ -182,30 +244,64 @@ class ColumnStream(RecordedStream):
         return list(self.schema.names) or None
 
 
-def apply_two(name: str, operator: Any, first: RecordedStream, second: RecordedStream, output_type: TypeInformation | None = None, *,
-              key1: KeySpec | None = None, key2: KeySpec | None = None) -> RowStream:
+def apply_two(
+    name: str,
+    operator: Any,
+    first: RecordedStream,
+    second: RecordedStream,
+    output_type: TypeInformation | None = None,
+    *,
+    key1: KeySpec | None = None,
+    key2: KeySpec | None = None,
+) -> RowStream:
     """Adds an operator that reads the rows of two streams and outputs rows."""
     left, right = first.as_rows(), second.as_rows()
     made = _add_two(name, operator, left, right, output_type, key1, key2)
     return RowStream(first.program, made, left.conversions() + right.conversions())
 
 
-def apply_two_columns(name: str, operator: Any, first: ColumnStream, second: ColumnStream, key1: KeySpec, key2: KeySpec) -> ColumnStream:
+def apply_two_columns(
+    name: str,
+    operator: Any,
+    first: ColumnStream,
+    second: ColumnStream,
+    key1: KeySpec,
+    key2: KeySpec,
+) -> ColumnStream:
     """Adds an operator that reads the columns of two streams and outputs columns."""
     schema = None
     if None not in (first.schema, second.schema):
         with located():
             schema = operator.output_schema(first.schema, second.schema)
-    return ColumnStream(first.program, _add_two(name, operator, first, second, None, key1, key2),
-                        first.conversions() + second.conversions(), schema=schema)
+    return ColumnStream(
+        first.program,
+        _add_two(name, operator, first, second, None, key1, key2),
+        first.conversions() + second.conversions(),
+        schema=schema,
+    )
 
 
-def _add_two(name: str, operator: Any, first: RecordedStream, second: RecordedStream, output_type: TypeInformation | None, key1: KeySpec | None,
-             key2: KeySpec | None) -> Transformation:
+def _add_two(
+    name: str,
+    operator: Any,
+    first: RecordedStream,
+    second: RecordedStream,
+    output_type: TypeInformation | None,
+    key1: KeySpec | None,
+    key2: KeySpec | None,
+) -> Transformation:
     program = first.program
     transformation = TwoInputTransformation(
-        id=program.next_id(), name=name, input1=first.transformation, input2=second.transformation, operator=operator,
-        key1=key1, key2=key2, output_type=output_type, where=caller())
+        id=program.next_id(),
+        name=name,
+        input1=first.transformation,
+        input2=second.transformation,
+        operator=operator,
+        key1=key1,
+        key2=key2,
+        output_type=output_type,
+        where=caller(),
+    )
     program.add(transformation)
     return transformation
 

@@ -1,4 +1,5 @@
-"""The recorded program: its options, and its transformations in the order in which they were added."""
+"""The recorded program: its options, and its transformations in the order in which they were
+added."""
 
 from __future__ import annotations
 
@@ -23,11 +24,12 @@ from flinkpy.graph.transformations import (
 
 
 class RecordedProgram:
-    """What the calls of one environment have recorded. Streams add to it; ``execute`` submits it and starts a new
-    one."""
+    """What the calls of one environment have recorded. Streams add to it; ``execute`` submits it
+    and starts a new one."""
 
     def __init__(self, values: dict[str, Any]) -> None:
-        self.values = values  # the options by key; ExecutionConfig and CheckpointConfig read and write them too
+        # the options by key; ExecutionConfig and CheckpointConfig read and write them too
+        self.values = values
         self.transformations: list[Transformation] = []
         self.listeners = JobListeners()
         self._groups: dict[str, SlotSharingGroup] = {}
@@ -39,8 +41,8 @@ class RecordedProgram:
         return self._last_id
 
     def add(self, transformation: Transformation) -> None:
-        """Adds an operator. Refuses one that would aggregate updates, if that is certain already, and one with a
-        function that nobody would await."""
+        """Adds an operator. Refuses one that would aggregate updates, if that is certain already,
+        and one with a function that nobody would await."""
         refuse_coroutines(functions_of(transformation), repr(transformation.name))
         # AUTOMATIC is resolved when all sources are known
         if read(self.values, options.RUNTIME_MODE) is options.RuntimeMode.STREAMING:
@@ -55,27 +57,39 @@ class RecordedProgram:
 
     def slot_sharing_group(self, group: str | SlotSharingGroup) -> SlotSharingGroup:
         """The group itself, or the registered group of that name."""
-        return group if isinstance(group, SlotSharingGroup) else self._groups.get(group, SlotSharingGroup(group))
+        return (
+            group
+            if isinstance(group, SlotSharingGroup)
+            else self._groups.get(group, SlotSharingGroup(group))
+        )
 
     @contextmanager
     def only_what_leads_to(self, end: Transformation) -> Iterator[None]:
-        """Within the block, limits submission to what leads to ``end`` and what the block itself adds.
+        """Within the block, limits submission to what leads to ``end`` and what the block itself
+        adds.
 
-        Everything else stays for the next ``execute``. What leads to ``end`` counts as executed, and is not executed
-        again unless something else needs it. If the block submits nothing, the program is as it was before.
-        """
+        Everything else stays for the next ``execute``. What leads to ``end`` counts as executed,
+        and is not executed again unless something else needs it. If the block submits nothing, the
+        program is as it was before."""
         before = self.transformations
         needed = leading_to([end])
         self.transformations = submitted = [each for each in before if each in needed]
         try:
             yield
         finally:
-            self.transformations = before if submitted else [each for each in before if each not in needed]
+            self.transformations = (
+                before if submitted else [each for each in before if each not in needed]
+            )
 
 
 def functions_of(transformation: Transformation) -> list[Any]:
-    """What holds functions of the user's: its operator, its keys, and the partitioners in front of it."""
-    partitioners = [each.partitioning for each in transformation.inputs if isinstance(each, PartitionTransformation)]
+    """What holds functions of the user's: its operator, its keys, and the partitioners in front of
+    it."""
+    partitioners = [
+        each.partitioning
+        for each in transformation.inputs
+        if isinstance(each, PartitionTransformation)
+    ]
     return [getattr(transformation, "operator", None), *transformation.keys, *partitioners]
 
 
@@ -94,7 +108,8 @@ def leading_to(ends: Iterable[Transformation]) -> set[Transformation]:
 
 
 def endless_source(end: Transformation) -> Transformation | None:
-    """A source that ``end`` reads and that has no end of its own; None if there is none, or a ``limit`` lies between."""
+    """A source that ``end`` reads and that has no end of its own; None if there is none, or a
+    ``limit`` lies between."""
     from flinkpy.operators.limiting import LocalLimitOperator
 
     found: set[Transformation] = set()

@@ -1,1 +1,2 @@
-"""The implementation of the methods of DataStream and KeyedStream, as functions of recorded streams."""
+"""The implementation of the methods of DataStream and KeyedStream, as functions of recorded
+streams."""

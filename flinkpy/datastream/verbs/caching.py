@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class Cache:
-    """The cache of one stream: a folder of files, the stream that writes them, and a source that reads them when they are complete."""
+    """The cache of one stream: a folder of files, the stream that writes them, and a source that
+    reads them when they are complete."""
 
     def __init__(self, origin: RecordedStream) -> None:
         self._folder = CacheFolder()
@@ -24,14 +25,17 @@ class Cache:
         self._reading: RecordedStream | None = None
 
     def stream(self) -> RecordedStream:
-        """What a program that is built now reads: the cache if it is complete, else the stream that computes it."""
+        """What a program that is built now reads: the cache if it is complete, else the stream that
+        computes it."""
         files = self._folder.complete()
         if files is None:
             self._reading = None
             return self.computing
         if self._reading is None:
             source = CacheSource(files, self.computing.is_columnar, self._schema)
-            self._reading = read_source(self.computing.program, source, "Cache", self.computing.output_type)
+            self._reading = read_source(
+                self.computing.program, source, "Cache", self.computing.output_type
+            )
             self._reading.transformation.parallelism = self.computing.transformation.parallelism
         return self._reading
 
@@ -41,7 +45,8 @@ class Cache:
 
 
 class NoOperator:
-    """The methods that a cached stream refuses, as in PyFlink, because it has no operator of its own."""
+    """The methods that a cached stream refuses, as in PyFlink, because it has no operator of its
+    own."""
 
     def name(self, name: str) -> NoReturn:
         raise _refused("name()")
@@ -78,4 +83,6 @@ class NoOperator:
 
 
 def _refused(call: str) -> Any:
-    return refuse(f"{call} is not for a cached stream: call it before cache(), or on what reads the stream")
+    return refuse(
+        f"{call} is not for a cached stream: call it before cache(), or on what reads the stream"
+    )

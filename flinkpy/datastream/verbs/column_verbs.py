@@ -1,5 +1,5 @@
-"""Methods on columns: expressions, functions of whole batches, and joins with a table. A stream of rows becomes columns if its type is
-declared with Types.ROW or ROW_NAMED."""
+"""Methods on columns: expressions, functions of whole batches, and joins with a table. A stream of
+rows becomes columns if its type is declared with Types.ROW or ROW_NAMED."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def is_expression(value: Any) -> bool:
     return isinstance(value, Expression)
 
 
-def select_columns(stream: RecordedStream, expressions: tuple[str | Expression, ...]) -> ColumnStream:
+def select_columns(
+    stream: RecordedStream, expressions: tuple[str | Expression, ...]
+) -> ColumnStream:
     """Implements ``select``."""
     from flinkpy.columns.expressions import named
     from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
@@ -34,7 +36,9 @@ def select_columns(stream: RecordedStream, expressions: tuple[str | Expression, 
     return stream.as_columns("select()").apply_columns("Select", SelectColumnsOperator(chosen))
 
 
-def select_named(stream: ColumnStream, columns: Iterable[str], computed: Iterable[tuple[str, Expression]]) -> ColumnStream:
+def select_named(
+    stream: ColumnStream, columns: Iterable[str], computed: Iterable[tuple[str, Expression]]
+) -> ColumnStream:
     """Some of the columns, and others computed of them."""
     from flinkpy.columns.expressions import col
     from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
@@ -54,7 +58,9 @@ def filter_columns(stream: RecordedStream, expression: Expression) -> ColumnStre
     return columns.apply_columns("Filter", FilterColumnsOperator(expression), columns.output_type)
 
 
-def map_batches(stream: RecordedStream, function: Any, batch_format: str, output: str, schema: Any) -> RecordedStream:
+def map_batches(
+    stream: RecordedStream, function: Any, batch_format: str, output: str, schema: Any
+) -> RecordedStream:
     """Implements ``map_batches``."""
     from flinkpy.operators.columnar.column_operators import IN_PANDAS, MapBatchesOperator
 
@@ -62,18 +68,30 @@ def map_batches(stream: RecordedStream, function: Any, batch_format: str, output
         raise refuse(f"map_batches() takes a function of a batch, this is {function!r:.80}")
     check_arity(function, 1, "map_batches()")
     if batch_format not in ("arrow", "pandas") or output not in ("columns", "rows"):
-        raise refuse(f'map_batches(): batch_format is "arrow" or "pandas", output "columns" or "rows"; these are {batch_format!r} and {output!r}')
+        raise refuse(
+            'map_batches(): batch_format is "arrow" or "pandas", output "columns" or "rows"; '
+            f"these are {batch_format!r} and {output!r}"
+        )
     if batch_format == "pandas":
         with located():
             imported("pandas", "pandas", IN_PANDAS)
     if schema is not None and (output == "rows" or not hasattr(schema, "names")):
-        raise refuse(f'map_batches(): schema is a pyarrow.Schema, and goes with output="columns"; this is {schema!r:.80}')
+        raise refuse(
+            'map_batches(): schema is a pyarrow.Schema, and goes with output="columns"; this '
+            f"is {schema!r:.80}"
+        )
     operator = MapBatchesOperator(function, batch_format, output, schema)
     columns = stream.as_columns("map_batches()")
-    return columns.apply("MapBatches", operator) if output == "rows" else columns.apply_columns("MapBatches", operator)
+    return (
+        columns.apply("MapBatches", operator)
+        if output == "rows"
+        else columns.apply_columns("MapBatches", operator)
+    )
 
 
-def join_table(stream: RecordedStream, table: Any, on: Any, how: Any, reload_interval: Any) -> ColumnStream:
+def join_table(
+    stream: RecordedStream, table: Any, on: Any, how: Any, reload_interval: Any
+) -> ColumnStream:
     """Implements ``join_table``. ``table`` is anything but a public stream."""
     from flinkpy.connectors.memory.joined_tables import HeldTable, LoadedTable
     from flinkpy.operators.columnar.table_join import JoinTableOperator
@@ -83,8 +101,13 @@ def join_table(stream: RecordedStream, table: Any, on: Any, how: Any, reload_int
     keys = _keys_of(on)
     is_function = callable(table) and not hasattr(table, "__arrow_c_stream__")
     if reload_interval is not None and not is_function:
-        raise refuse("join_table(reload_interval=...) is for a function that loads the table: join_table(load, ...) instead of the data")
-    columns = (stream if stream.before_key is None else stream.before_key).as_columns("join_table()")
+        raise refuse(
+            "join_table(reload_interval=...) is for a function that loads the table: "
+            "join_table(load, ...) instead of the data"
+        )
+    columns = (stream if stream.before_key is None else stream.before_key).as_columns(
+        "join_table()"
+    )
     with located():
         reload_s = None if reload_interval is None else to_milliseconds(reload_interval) / 1000
         held = LoadedTable(table, reload_s) if is_function else HeldTable(table)
@@ -102,14 +125,17 @@ def _keys_of(on: Any) -> tuple[Sequence[str], Sequence[str]]:
     else:
         left, right = [], []
     if not left or not all(isinstance(name, str) for name in (*left, *right)):
-        raise refuse('join_table(): on is the name of a column of both sides, several names, or a dict {"column of the stream": "column of the '
-                     f'table"}}; this is {on!r:.80}')
+        raise refuse(
+            "join_table(): on is the name of a column of both sides, several names, or a dict "
+            '{"column of the stream": "column of the '
+            f'table"}}; this is {on!r:.80}'
+        )
     return left, right
 
 
 def common_columns(schemas: Iterable[Any], call: str) -> Any:
-    """The common schema of these streams, as far as it is known: a column that may be null in one of them may be null
-    in the result.
+    """The common schema of these streams, as far as it is known: a column that may be null in one
+    of them may be null in the result.
 
     Refuses streams whose known columns differ in name, order or type."""
     known = [schema for schema in schemas if schema is not None]
@@ -120,14 +146,21 @@ def common_columns(schemas: Iterable[Any], call: str) -> Any:
     common, *others = known
     for other in others:
         if common.names != other.names:
-            raise refuse(f"{call} needs streams of the same columns, these have {', '.join(common.names)} and {', '.join(other.names)}; "
-                         f"bring them into line with select(...){' or union(..., by_name=True)' if call == 'union()' else ''}")
+            raise refuse(
+                f"{call} needs streams of the same columns, these have "
+                f"{', '.join(common.names)} and {', '.join(other.names)}; "
+                "bring them into line with "
+                f"select(...){' or union(..., by_name=True)' if call == 'union()' else ''}"
+            )
         for index, (one, two) in enumerate(zip(common, other)):
             if one.equals(two):
                 continue
             either = nullable_field(one)
             if not either.equals(nullable_field(two)):
-                raise refuse(f"{call} needs columns of the same types, and {one.name!r} is {one.type} here and {two.type} there; bring them into "
-                             f"line with select(..., col({one.name!r}).cast(...))")
+                raise refuse(
+                    f"{call} needs columns of the same types, and {one.name!r} is {one.type} "
+                    f"here and {two.type} there; bring them into "
+                    f"line with select(..., col({one.name!r}).cast(...))"
+                )
             common = common.set(index, either)
     return common

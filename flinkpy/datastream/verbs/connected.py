@@ -12,7 +12,12 @@ from flinkpy.datastream.streams.operator_settings import OperatorSettings
 from flinkpy.datastream.streams.recorded import RecordedStream, apply_two
 from flinkpy.datastream.verbs.typed_functions import declared
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.process.process_operators import CoFlatMapOperator, CoMapOperator, CoProcessOperator, KeyedCoProcessOperator
+from flinkpy.operators.process.process_operators import (
+    CoFlatMapOperator,
+    CoMapOperator,
+    CoProcessOperator,
+    KeyedCoProcessOperator,
+)
 
 S = TypeVar("S", bound=OperatorSettings)
 
@@ -21,28 +26,45 @@ class Connected(Generic[S]):
     """The methods of ConnectedStreams. ``as_stream`` makes the public stream for a recorded one."""
 
     def __init__(self, stream1: S, stream2: S, as_stream: Callable[[RecordedStream], S]) -> None:
-        self.stream1, self.stream2, self._as_stream = stream1, stream2, as_stream
+        self.stream1 = stream1
+        self.stream2 = stream2
+        self._as_stream = as_stream
 
     def map(self, func: f.CoMapFunction, output_type: TypeInformation | None = None) -> S:
-        """Calls ``map1`` with records of the first stream and ``map2`` with those of the second; None as a result
-        adds no record."""
+        """Calls ``map1`` with records of the first stream and ``map2`` with those of the second;
+        None as a result adds no record."""
         _check(func, ("map1", "map2"), f.CoMapFunction, "map()")
-        return self._apply("CoMap", CoMapOperator(func, self._keys()), check_type(output_type, "map()"))
+        return self._apply(
+            "CoMap", CoMapOperator(func, self._keys()), check_type(output_type, "map()")
+        )
 
     def flat_map(self, func: f.CoFlatMapFunction, output_type: TypeInformation | None = None) -> S:
-        """Calls ``flat_map1`` with records of the first stream and ``flat_map2`` with those of the second; each may
-        return any number of records."""
+        """Calls ``flat_map1`` with records of the first stream and ``flat_map2`` with those of the
+        second; each may return any number of records."""
         _check(func, ("flat_map1", "flat_map2"), f.CoFlatMapFunction, "flat_map()")
-        return self._apply("CoFlatMap", CoFlatMapOperator(func, self._keys()), check_type(output_type, "flat_map()"))
+        return self._apply(
+            "CoFlatMap",
+            CoFlatMapOperator(func, self._keys()),
+            check_type(output_type, "flat_map()"),
+        )
 
-    def process(self, func: f.CoProcessFunction | f.KeyedCoProcessFunction, output_type: TypeInformation | None = None) -> S:
+    def process(
+        self,
+        func: f.CoProcessFunction | f.KeyedCoProcessFunction,
+        output_type: TypeInformation | None = None,
+    ) -> S:
         """Calls a CoProcessFunction with a context and side outputs; if both streams are keyed, a
         KeyedCoProcessFunction. Raises ProgramError for the wrong kind of function."""
         keys = self._keys()
         wanted: type[f.Function] = f.CoProcessFunction if keys is None else f.KeyedCoProcessFunction
-        if isinstance(func, (f.CoProcessFunction, f.KeyedCoProcessFunction)) and not isinstance(func, wanted):
+        if isinstance(func, (f.CoProcessFunction, f.KeyedCoProcessFunction)) and not isinstance(
+            func, wanted
+        ):
             both = "both streams are" if keys is not None else "not both streams are"
-            raise refuse(f"process() takes a {wanted.__name__} here, as {both} keyed; {type(func).__name__} is none")
+            raise refuse(
+                f"process() takes a {wanted.__name__} here, as {both} keyed; "
+                f"{type(func).__name__} is none"
+            )
         _check(func, ("process_element1", "process_element2"), wanted, "process()")
         output_type = check_type(output_type, "process()")
         if keys is None:
@@ -55,8 +77,17 @@ class Connected(Generic[S]):
 
     def _apply(self, name: str, operator: Any, output_type: TypeInformation | None) -> S:
         key1, key2 = self._keys() or (None, None)
-        return self._as_stream(apply_two(name, declared(operator, output_type), self.stream1.recorded, self.stream2.recorded, output_type,
-                                         key1=key1, key2=key2))
+        return self._as_stream(
+            apply_two(
+                name,
+                declared(operator, output_type),
+                self.stream1.recorded,
+                self.stream2.recorded,
+                output_type,
+                key1=key1,
+                key2=key2,
+            )
+        )
 
     def __repr__(self) -> str:
         return f"<ConnectedStreams {self.stream1!r} {self.stream2!r}>"
@@ -67,4 +98,7 @@ def _check(function: Any, methods: tuple[str, str], kind: type[f.Function], call
         raise refuse(f"{call} takes a function object, not a class: write {function.__name__}()")
     missing = [name for name in methods if not callable(getattr(function, name, None))]
     if missing:
-        raise refuse(f"{call} on connected streams takes a {kind.__name__}; {function!r:.80} has no {missing[0]}()")
+        raise refuse(
+            f"{call} on connected streams takes a {kind.__name__}; {function!r:.80} has no "
+            f"{missing[0]}()"
+        )

@@ -8,17 +8,27 @@ from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.operator_settings import operator_of
 from flinkpy.datastream.streams.recorded import RecordedStream
-from flinkpy.graph.transformations import OneInputTransformation, SourceTransformation, TwoInputTransformation
+from flinkpy.graph.transformations import (
+    OneInputTransformation,
+    SourceTransformation,
+    TwoInputTransformation,
+)
 from flinkpy.operators.guarding.with_policy import with_policy
 
 
 def set_error_policy(stream: RecordedStream, policy: Any) -> None:
     """Implements ``on_error``."""
     if not isinstance(policy, ErrorPolicy):
-        raise refuse(f"on_error() takes an ErrorPolicy, such as ErrorPolicy.divert(OutputTag(\"failed\")), this is {policy!r:.80}")
+        raise refuse(
+            "on_error() takes an ErrorPolicy, such as "
+            f'ErrorPolicy.divert(OutputTag("failed")), this is {policy!r:.80}'
+        )
     if stream.before_key is not None:
-        raise refuse("on_error() is not for key_by(...): without a key nobody knows where a record belongs, so a key selector that raises fails the "
-                     "job. Compute the key in a map(...) with a policy, and key by the result")
+        raise refuse(
+            "on_error() is not for key_by(...): without a key nobody knows where a record "
+            "belongs, so a key selector that raises fails the "
+            "job. Compute the key in a map(...) with a policy, and key by the result"
+        )
     made = operator_of(stream, "on_error()")
     if isinstance(made, SourceTransformation):
         with located():

@@ -1,12 +1,17 @@
-"""What the declared type of a key says about which keys can be equal: keys of another kind would never find the state of the old ones."""
+"""What the declared type of a key says about which keys can be equal: keys of another kind would
+never find the state of the old ones."""
 
 from __future__ import annotations
 
 from flinkpy.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 
 _EQUAL = {
-    **dict.fromkeys(("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "BIG_INT", "BIG_DEC"), "number"),
-    **dict.fromkeys(("STRING", "CHAR"), "string")}
+    **dict.fromkeys(
+        ("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "BIG_INT", "BIG_DEC"),
+        "number",
+    ),
+    **dict.fromkeys(("STRING", "CHAR"), "string"),
+}
 
 
 def key_kind(declared: TypeInformation | None) -> str | None:

@@ -1,4 +1,5 @@
-"""``key_by``, and the running results of keyed streams: reductions and aggregates, over rows and over columns."""
+"""``key_by``, and the running results of keyed streams: reductions and aggregates, over rows and
+over columns."""
 
 from __future__ import annotations
 
@@ -28,9 +29,14 @@ class Keyed(NamedTuple):
 
     def columns(self, call: str) -> tuple[str, ...]:
         """The names of the key's columns. Refuses a key that is a function."""
-        columns: tuple[str, ...] | None = self.key.columns or getattr(self.key.selector, "_fields", None)
+        columns: tuple[str, ...] | None = self.key.columns or getattr(
+            self.key.selector, "_fields", None
+        )
         if columns is None or not all(isinstance(name, str) for name in columns):
-            raise refuse(f'{call} over columns needs a key of columns: key_by("name", ...) instead of a function')
+            raise refuse(
+                f'{call} over columns needs a key of columns: key_by("name", ...) instead of '
+                "a function"
+            )
         return columns
 
 
@@ -40,12 +46,18 @@ def keyed(stream: RecordedStream) -> Keyed:
     return Keyed(stream, stream.key)
 
 
-# -- keys ---------------------------------------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------
 
 
-def key_stream(stream: RecordedStream, selector: Any, more: tuple[Any, ...], key_type: TypeInformation | None, call: str = "key_by()") -> Keyed:
-    """Implements ``key_by``. The last argument may be the key's type, as in PyFlink. Keying a keyed stream replaces
-    its key."""
+def key_stream(
+    stream: RecordedStream,
+    selector: Any,
+    more: tuple[Any, ...],
+    key_type: TypeInformation | None,
+    call: str = "key_by()",
+) -> Keyed:
+    """Implements ``key_by``. The last argument may be the key's type, as in PyFlink. Keying a keyed
+    stream replaces its key."""
     if more and isinstance(more[-1], TypeInformation):
         key_type, more = more[-1], more[:-1]
     check_key_type(check_type(key_type, call), call)
@@ -54,17 +66,28 @@ def key_stream(stream: RecordedStream, selector: Any, more: tuple[Any, ...], key
         names = _key_fields((selector, *more), stream)
         check_key_fields(names, stream.shown_type(), call)
         kind = key_kind(key_type) or kind_of_fields(names, stream.shown_type())
-        return keyed(partitioned_by_key(stream, KeySpec(FieldKey(names), names if stream.is_columnar else None, kind)))
+        return keyed(
+            partitioned_by_key(
+                stream, KeySpec(FieldKey(names), names if stream.is_columnar else None, kind)
+            )
+        )
     if more:
         raise refuse(f"{call} takes one function, or one or several names of fields")
     check_function(selector, f.KeySelector, "get_key", 1, call)
-    return keyed(partitioned_by_key(stream.as_rows(before_edge=True), KeySpec(selector, kind=key_kind(key_type))))
+    return keyed(
+        partitioned_by_key(
+            stream.as_rows(before_edge=True), KeySpec(selector, kind=key_kind(key_type))
+        )
+    )
 
 
 def _key_fields(keys: tuple[Any, ...], stream: RecordedStream) -> tuple[str, ...]:
-    """The names of the fields. If the schema is known, refuses columns that do not exist or cannot be a key."""
+    """The names of the fields. If the schema is known, refuses columns that do not exist or cannot
+    be a key."""
     with located():
-        names = tuple(each if isinstance(each, str) else each.column_name("key_by()") for each in keys)
+        names = tuple(
+            each if isinstance(each, str) else each.column_name("key_by()") for each in keys
+        )
         if isinstance(stream, ColumnStream) and stream.schema is not None:
             from flinkpy.operators.columnar.key_index import check_keys
 
@@ -72,7 +95,7 @@ def _key_fields(keys: tuple[Any, ...], stream: RecordedStream) -> tuple[str, ...
     return names
 
 
-# -- running results ----------------------------------------------------------------------------------------------------------
+# -- running results -------------------------------------------------------------------------------
 
 
 def reduce_running(by_key: Keyed, func: Any) -> RecordedStream:
@@ -90,14 +113,18 @@ def aggregate_running(by_key: Keyed, kind: str, wanted: Any) -> RecordedStream:
     if stream.is_columnar and kind in OF_FIELDS:
         from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
 
-        return stream.apply_columns(name, KeyedColumnAggregateOperator(kind, position, by_key.columns(f"{kind}()")), key=key)
+        return stream.apply_columns(
+            name, KeyedColumnAggregateOperator(kind, position, by_key.columns(f"{kind}()")), key=key
+        )
     rows = stream.as_rows()
     with located():
         operator = KeyedAggregateOperator(kind, position, key)
     return rows.apply(name, operator, rows.output_type, key)
 
 
-def aggregate_expressions(by_key: Keyed, aggregates: tuple[Any, ...], *, of_table: bool = False) -> ColumnStream:
+def aggregate_expressions(
+    by_key: Keyed, aggregates: tuple[Any, ...], *, of_table: bool = False
+) -> ColumnStream:
     """Implements ``aggregate``. ``of_table``: it aggregates only the last result of each key."""
     from flinkpy.columns.aggregate_plan import plan_aggregates
     from flinkpy.columns.expressions import refuse_doubles
@@ -110,35 +137,54 @@ def aggregate_expressions(by_key: Keyed, aggregates: tuple[Any, ...], *, of_tabl
         refuse_doubles([*dict.fromkeys(keys), *plan.names], "aggregate()")
         operator = KeyedAggregatesOperator(keys, plan.calls, plan.results)
         operator.takes_last_results = operator.takes_updates = of_table
-    return by_key.stream.as_columns("aggregate()").apply_columns("Aggregate", operator, key=by_key.key)
+    return by_key.stream.as_columns("aggregate()").apply_columns(
+        "Aggregate", operator, key=by_key.key
+    )
 
 
 def refuse_no_aggregates(aggregates: tuple[Any, ...]) -> None:
     """Refuses ``aggregate()`` without arguments."""
     if not aggregates:
-        raise refuse('aggregate() takes aggregates of columns, such as col("delay").avg.alias("mean_delay")')
+        raise refuse(
+            'aggregate() takes aggregates of columns, such as col("delay").avg.alias("mean_delay")'
+        )
 
 
 def field_position(stream: RecordedStream, kind: str, wanted: Any) -> int | str | None:
-    """The field of an aggregate, checked against the declared type if there is one; None if records are plain
-    numbers."""
+    """The field of an aggregate, checked against the declared type if there is one; None if records
+    are plain numbers."""
     position, declared = _position_or_name(kind, wanted), stream.output_type
     if isinstance(declared, RowTypeInfo) and isinstance(position, str):
         if position not in declared.field_names:
-            raise refuse(f"{kind}({position!r}): the rows have no such field; they have {', '.join(declared.field_names)}")
+            raise refuse(
+                f"{kind}({position!r}): the rows have no such field; they have "
+                f"{', '.join(declared.field_names)}"
+            )
         field = declared.field_types[declared.field_names.index(position)]
     elif isinstance(declared, (RowTypeInfo, TupleTypeInfo)) and isinstance(position, int):
         if not -len(declared.field_types) <= position < len(declared.field_types):
-            raise refuse(f"{kind}({position}): the records have {len(declared.field_types)} fields, counted from 0")
+            raise refuse(
+                f"{kind}({position}): the records have {len(declared.field_types)} fields, "
+                "counted from 0"
+            )
         field = declared.field_types[position]
     elif isinstance(declared, TupleTypeInfo):
-        raise refuse(f"{kind}({position!r}): the records are tuples of {len(declared.field_types)} fields, which have no names: say a position")
+        raise refuse(
+            f"{kind}({position!r}): the records are tuples of {len(declared.field_types)} "
+            "fields, which have no names: say a position"
+        )
     elif isinstance(declared, BasicTypeInfo):
         return None
     else:
         return position
-    if built_in(kind).of_numbers and isinstance(field, BasicTypeInfo) and field.name not in _NUMERIC:
-        raise refuse(f"{kind}({position!r}): {kind} needs numbers, and this is a field of {field!r}")
+    if (
+        built_in(kind).of_numbers
+        and isinstance(field, BasicTypeInfo)
+        and field.name not in _NUMERIC
+    ):
+        raise refuse(
+            f"{kind}({position!r}): {kind} needs numbers, and this is a field of {field!r}"
+        )
     return position
 
 
@@ -147,5 +193,7 @@ def _position_or_name(kind: str, position: Any) -> int | str:
         with located():
             position = position.column_name(f"{kind}()")
     if isinstance(position, bool) or not isinstance(position, (int, str)):
-        raise refuse(f"{kind}() takes the position or the name of a field, this is {position!r:.80}")
+        raise refuse(
+            f"{kind}() takes the position or the name of a field, this is {position!r:.80}"
+        )
     return position

@@ -1,5 +1,5 @@
-"""Methods that say where records go: partitionings, unions and side outputs. They add no operator; the graph writes
-them onto its edges."""
+"""Methods that say where records go: partitionings, unions and side outputs. They add no operator;
+the graph writes them onto its edges."""
 
 from __future__ import annotations
 
@@ -14,16 +14,23 @@ from flinkpy.datastream.streams.operator_settings import operator_of
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream, RowStream
 from flinkpy.datastream.verbs.column_verbs import common_columns
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
-from flinkpy.graph.transformations import PartitionTransformation, SideOutputTransformation, UnionTransformation
+from flinkpy.graph.transformations import (
+    PartitionTransformation,
+    SideOutputTransformation,
+    UnionTransformation,
+)
 from flinkpy.operators.functions import method_of
 
 
 def partitioned(stream: RecordedStream, partitioning: Partitioning, call: str) -> RecordedStream:
-    """Implements ``rebalance`` and the other partitionings. Refuses a keyed stream, as Flink does, because its key
-    would be lost silently."""
+    """Implements ``rebalance`` and the other partitionings. Refuses a keyed stream, as Flink does,
+    because its key would be lost silently."""
     if stream.key is not None:
-        raise refuse(f"{call} is not for a keyed stream, whose records go where their keys say: call it on the stream before key_by(...), or "
-                     "leave key_by(...) out")
+        raise refuse(
+            f"{call} is not for a keyed stream, whose records go where their keys say: call "
+            "it on the stream before key_by(...), or "
+            "leave key_by(...) out"
+        )
     return stream.routed_by(_partition(stream, partitioning, call))
 
 
@@ -33,19 +40,31 @@ def partitioned_by_key(stream: RecordedStream, key: KeySpec) -> RecordedStream:
     return stream.routed_by(made, key, stream)
 
 
-def partitioned_by_function(stream: RecordedStream, partitioner: Any, key_selector: Any) -> RecordedStream:
+def partitioned_by_function(
+    stream: RecordedStream, partitioner: Any, key_selector: Any
+) -> RecordedStream:
     """Implements ``partition_custom``."""
     check_function(partitioner, f.Partitioner, "partition", 2, "partition_custom()")
     check_function(key_selector, f.KeySelector, "get_key", 1, "partition_custom()")
     custom, key = method_of(partitioner, "partition"), KeySpec(method_of(key_selector, "get_key"))
     if stream.key is None:
         stream = stream.as_rows(before_edge=True)
-    return partitioned(stream, Partitioning(PartitioningKind.CUSTOM, key, custom=custom), "partition_custom()")
+    return partitioned(
+        stream, Partitioning(PartitioningKind.CUSTOM, key, custom=custom), "partition_custom()"
+    )
 
 
-def _partition(stream: RecordedStream, partitioning: Partitioning, call: str) -> PartitionTransformation:
-    return PartitionTransformation(id=stream.program.next_id(), name=call, input=stream.transformation, partitioning=partitioning,
-                                   output_type=stream.output_type, where=caller())
+def _partition(
+    stream: RecordedStream, partitioning: Partitioning, call: str
+) -> PartitionTransformation:
+    return PartitionTransformation(
+        id=stream.program.next_id(),
+        name=call,
+        input=stream.transformation,
+        partitioning=partitioning,
+        output_type=stream.output_type,
+        where=caller(),
+    )
 
 
 def union_of(streams: Sequence[RecordedStream]) -> RecordedStream:
@@ -55,24 +74,41 @@ def union_of(streams: Sequence[RecordedStream]) -> RecordedStream:
         first.refuse_stranger(stream, "union()")
     types = [stream.output_type for stream in streams]
     if len({repr(each) for each in types}) > 1 and None not in types:
-        raise refuse(f"union() needs streams of one type, these have {', '.join(sorted({repr(each) for each in types}))}")
+        raise refuse(
+            "union() needs streams of one type, these have "
+            f"{', '.join(sorted({repr(each) for each in types}))}"
+        )
     columnar = [stream for stream in streams if isinstance(stream, ColumnStream)]
     if len(columnar) == len(streams):
         schema = common_columns([stream.schema for stream in columnar], "union()")
         made = _union([stream.with_schema(schema) for stream in columnar], types)
         return ColumnStream(first.program, made, schema=schema)
-    return RowStream(first.program, _union([stream.as_rows(before_edge=True) for stream in streams], types))
+    return RowStream(
+        first.program, _union([stream.as_rows(before_edge=True) for stream in streams], types)
+    )
 
 
-def _union(streams: Sequence[RecordedStream], types: list[TypeInformation | None]) -> UnionTransformation:
+def _union(
+    streams: Sequence[RecordedStream], types: list[TypeInformation | None]
+) -> UnionTransformation:
     shared = types[0] if None not in types else None
-    return UnionTransformation(id=streams[0].program.next_id(), name="union()", union=[stream.transformation for stream in streams],
-                               output_type=shared, where=caller())
+    return UnionTransformation(
+        id=streams[0].program.next_id(),
+        name="union()",
+        union=[stream.transformation for stream in streams],
+        output_type=shared,
+        where=caller(),
+    )
 
 
 def side_output(stream: RecordedStream, tag: OutputTag) -> RowStream:
     """Implements ``get_side_output``."""
     reader = SideOutputTransformation(
-        id=stream.program.next_id(), name=f"get_side_output({tag.tag_id!r})", input=operator_of(stream, "get_side_output()"),
-        tag_id=tag.tag_id, output_type=tag.type_info, where=caller())
+        id=stream.program.next_id(),
+        name=f"get_side_output({tag.tag_id!r})",
+        input=operator_of(stream, "get_side_output()"),
+        tag_id=tag.tag_id,
+        output_type=tag.type_info,
+        where=caller(),
+    )
     return RowStream(stream.program, reader)

@@ -1,4 +1,5 @@
-"""Methods that keep most of a stream as it is: more, fewer and other columns, fewer records; and aggregates of all records."""
+"""Methods that keep most of a stream as it is: more, fewer and other columns, fewer records; and
+aggregates of all records."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from flinkpy.state.ttl.config import StateTtlConfig
 
 
-def with_columns(stream: RecordedStream, expressions: tuple[Any, ...], named_ones: Mapping[str, Any], call: str) -> ColumnStream:
+def with_columns(
+    stream: RecordedStream, expressions: tuple[Any, ...], named_ones: Mapping[str, Any], call: str
+) -> ColumnStream:
     """Implements ``with_column`` and ``with_columns``."""
     from flinkpy.columns.expression import as_expression
     from flinkpy.columns.expressions import named
@@ -23,7 +26,10 @@ def with_columns(stream: RecordedStream, expressions: tuple[Any, ...], named_one
     if not expressions and not named_ones:
         raise refuse(f'{call} takes expressions with names, such as euro=col("price") * 0.9')
     with located():
-        computed = named([*expressions, *(as_expression(each).alias(name) for name, each in named_ones.items())], call)
+        computed = named(
+            [*expressions, *(as_expression(each).alias(name) for name, each in named_ones.items())],
+            call,
+        )
     return stream.as_columns(call).apply_columns("WithColumns", WithColumnsOperator(computed))
 
 
@@ -31,25 +37,38 @@ def drop_columns(stream: RecordedStream, names: tuple[Any, ...]) -> ColumnStream
     """Implements ``drop``."""
     from flinkpy.operators.columnar.reshaping import DropColumnsOperator
 
-    return stream.as_columns("drop()").apply_columns("Drop", DropColumnsOperator(_names(names, "drop()")))
+    return stream.as_columns("drop()").apply_columns(
+        "Drop", DropColumnsOperator(_names(names, "drop()"))
+    )
 
 
-def rename_columns(stream: RecordedStream, names: Mapping[str, str], more: Mapping[str, str]) -> ColumnStream:
+def rename_columns(
+    stream: RecordedStream, names: Mapping[str, str], more: Mapping[str, str]
+) -> ColumnStream:
     """Implements ``rename``."""
     from flinkpy.operators.columnar.reshaping import RenameColumnsOperator
 
-    if not isinstance(names, Mapping) or not all(isinstance(name, str) and name for pair in {**names, **more}.items() for name in pair):
-        raise refuse(f'rename() takes old and new names, such as rename({{"dep_delay": "delay"}}), this is {names!r:.80}')
+    if not isinstance(names, Mapping) or not all(
+        isinstance(name, str) and name for pair in {**names, **more}.items() for name in pair
+    ):
+        raise refuse(
+            f'rename() takes old and new names, such as rename({{"dep_delay": "delay"}}), '
+            f"this is {names!r:.80}"
+        )
     if not names and not more:
         raise refuse('rename() takes old and new names, such as rename({"dep_delay": "delay"})')
-    return stream.as_columns("rename()").apply_columns("Rename", RenameColumnsOperator({**names, **more}))
+    return stream.as_columns("rename()").apply_columns(
+        "Rename", RenameColumnsOperator({**names, **more})
+    )
 
 
 def _names(columns: tuple[Any, ...], call: str) -> tuple[str, ...]:
     if not columns:
         raise refuse(f"{call} takes the names of columns")
     with located():
-        return tuple(each if isinstance(each, str) else _column_name(each, call) for each in columns)
+        return tuple(
+            each if isinstance(each, str) else _column_name(each, call) for each in columns
+        )
 
 
 def _column_name(value: Any, call: str) -> str:
@@ -59,7 +78,7 @@ def _column_name(value: Any, call: str) -> str:
     return name
 
 
-# -- fewer records ---------------------------------------------------------------------------------------------------------
+# -- fewer records ---------------------------------------------------------------------------------
 
 
 class _IsFirst(f.FilterFunction):
@@ -88,26 +107,41 @@ def _itself(record: Any) -> Any:
     return record
 
 
-def distinct_records(stream: RecordedStream, fields: tuple[Any, ...], ttl: StateTtlConfig | None) -> RecordedStream:
+def distinct_records(
+    stream: RecordedStream, fields: tuple[Any, ...], ttl: StateTtlConfig | None
+) -> RecordedStream:
     """Implements ``distinct``."""
     from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator
     from flinkpy.state.ttl.config import StateTtlConfig
 
     if ttl is not None and not isinstance(ttl, StateTtlConfig):
-        raise refuse(f"distinct(ttl=...) takes a StateTtlConfig, such as StateTtlConfig.new_builder(Time.hours(1)).build(), this is {ttl!r:.80}")
+        raise refuse(
+            "distinct(ttl=...) takes a StateTtlConfig, such as "
+            f"StateTtlConfig.new_builder(Time.hours(1)).build(), this is {ttl!r:.80}"
+        )
     stream = stream if stream.before_key is None else stream.before_key
     if not stream.is_columnar:
-        by_key = key_stream(stream, fields[0] if fields else _itself, fields[1:], None, "distinct()")
+        by_key = key_stream(
+            stream, fields[0] if fields else _itself, fields[1:], None, "distinct()"
+        )
         rows, by_arrival = by_key.stream.as_rows(), KeyedFilterOperator(_IsFirst(ttl), by_key.key)
         by_arrival.by_time = False  # in BATCH too, as over columns
         return rows.apply("Distinct", by_arrival, rows.output_type, by_key.key)
-    from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator, ExpiringDistinctRowsOperator
+    from flinkpy.operators.columnar.distinct_rows import (
+        DistinctRowsOperator,
+        ExpiringDistinctRowsOperator,
+    )
 
     keys = _names(fields, "distinct()") if fields else stream.column_names()
     if keys is None:
-        raise refuse("distinct() of all columns needs to know them: name them, or give map_batches(..., schema=...) in front of it a schema")
+        raise refuse(
+            "distinct() of all columns needs to know them: name them, or give "
+            "map_batches(..., schema=...) in front of it a schema"
+        )
     by_key = key_stream(stream, keys[0], tuple(keys[1:]), None, "distinct()")
-    operator = DistinctRowsOperator(keys) if ttl is None else ExpiringDistinctRowsOperator(keys, ttl)
+    operator = (
+        DistinctRowsOperator(keys) if ttl is None else ExpiringDistinctRowsOperator(keys, ttl)
+    )
     return by_key.stream.apply_columns("Distinct", operator, stream.output_type, key=by_key.key)
 
 
@@ -121,16 +155,17 @@ def limited(stream: RecordedStream, n: Any) -> RecordedStream:
     apply = stream.apply_columns if stream.is_columnar else stream.apply
     made: RecordedStream = apply("Limit", LimitOperator(n), stream.output_type)
     made.make_non_parallel()
-    made.transformation.max_parallelism = None  # so that it can be chained to a source of parallelism 1, and end it
+    # so that it can be chained to a source of parallelism 1, and end it
+    made.transformation.max_parallelism = None
     return made
 
 
-# -- streams by the names of their columns ---------------------------------------------------------------------------------
+# -- streams by the names of their columns ---------------------------------------------------------
 
 
 def aligned(streams: Sequence[RecordedStream], fill_missing: bool) -> list[RecordedStream]:
-    """The streams with the columns of all in the order of the first. Refuses columns that only some have, unless they
-    are to be null elsewhere."""
+    """The streams with the columns of all in the order of the first. Refuses columns that only some
+    have, unless they are to be null elsewhere."""
     import pyarrow as pa
 
     from flinkpy.operators.columnar.reshaping import AlignColumnsOperator
@@ -138,23 +173,38 @@ def aligned(streams: Sequence[RecordedStream], fill_missing: bool) -> list[Recor
     columnar = [stream.as_columns("union(by_name=True)") for stream in streams]
     schemas = [stream.schema for stream in columnar]
     if any(schema is None for schema in schemas):
-        raise refuse("union(by_name=True) needs to know the columns of all streams: select(...) them, or give map_batches(..., schema=...) a schema")
+        raise refuse(
+            "union(by_name=True) needs to know the columns of all streams: select(...) them, "
+            "or give map_batches(..., schema=...) a schema"
+        )
     fields = {field.name: field for schema in reversed(schemas) for field in schema}
     names = list(dict.fromkeys(name for schema in schemas for name in schema.names))
     for schema in schemas:
         if not fill_missing and set(schema.names) != set(names):
-            raise refuse(f"union(by_name=True) needs streams of the same columns, these have {', '.join(schemas[0].names)} and "
-                         f"{', '.join(next(other for other in schemas if set(other.names) != set(schemas[0].names)).names)}; give "
-                         "fill_missing=True to have null where one is missing")
+            raise refuse(
+                "union(by_name=True) needs streams of the same columns, these have "
+                f"{', '.join(schemas[0].names)} and "
+                f"{', '.join(next(other for other in schemas if set(other.names) != set(schemas[0].names)).names)}; "
+                "give "
+                "fill_missing=True to have null where one is missing"
+            )
     wanted = pa.schema([fields[name] for name in names])
-    return [stream if stream.schema.names == names else stream.apply_columns("Align", AlignColumnsOperator(wanted)) for stream in columnar]
+    return [
+        stream
+        if stream.schema.names == names
+        else stream.apply_columns("Align", AlignColumnsOperator(wanted))
+        for stream in columnar
+    ]
 
 
-# -- aggregates of all records ---------------------------------------------------------------------------------------------
+# -- aggregates of all records ---------------------------------------------------------------------
 
 
-def aggregate_all(stream: RecordedStream, aggregates: tuple[Any, ...], *, of_table: bool = False) -> ColumnStream:
-    """Implements ``aggregate`` without keys. ``of_table``: it aggregates only the last result of each key."""
+def aggregate_all(
+    stream: RecordedStream, aggregates: tuple[Any, ...], *, of_table: bool = False
+) -> ColumnStream:
+    """Implements ``aggregate`` without keys. ``of_table``: it aggregates only the last result of
+    each key."""
     from flinkpy.columns.aggregate_plan import plan_aggregates
     from flinkpy.operators.columnar.aggregate_of_all import AggregatesOfAllOperator
 

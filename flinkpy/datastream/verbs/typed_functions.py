@@ -1,5 +1,5 @@
-"""Functions whose declared output type is a row: the tuples, lists and dicts they return become Rows, so that later
-operators see names."""
+"""Functions whose declared output type is a row: the tuples, lists and dicts they return become
+Rows, so that later operators see names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import Any
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.operators.base import StreamOperator
-from flinkpy.operators.functions import FlatMapFunction, Function, MapFunction, RuntimeContext, method_of
+from flinkpy.operators.functions import (
+    FlatMapFunction,
+    Function,
+    MapFunction,
+    RuntimeContext,
+    method_of,
+)
 
 
 def typed(function: Any, kind: type[Function], output_type: TypeInformation | None) -> Any:
@@ -16,11 +22,16 @@ def typed(function: Any, kind: type[Function], output_type: TypeInformation | No
     convert = None if output_type is None else output_type.conversion()
     if convert is None or output_type is None:
         return function
-    return _TypedMap(function, output_type) if kind is MapFunction else _TypedFlatMap(function, output_type)
+    return (
+        _TypedMap(function, output_type)
+        if kind is MapFunction
+        else _TypedFlatMap(function, output_type)
+    )
 
 
 def declared(operator: StreamOperator, output_type: TypeInformation | None) -> StreamOperator:
-    """The operator, set to convert its function's results to that type; for functions with several methods."""
+    """The operator, set to convert its function's results to that type; for functions with several
+    methods."""
     if output_type is not None and output_type.conversion() is not None:
         operator.declared_type = output_type
     return operator

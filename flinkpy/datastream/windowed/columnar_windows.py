@@ -1,8 +1,7 @@
 """Windows over columns: built-in aggregates with Arrow kernels.
 
-They work for aligned windows (tumbling and sliding) with their default trigger and without an evictor. Other windows
-run on rows.
-"""
+They work for aligned windows (tumbling and sliding) with their default trigger and without an
+evictor. Other windows run on rows."""
 
 from __future__ import annotations
 
@@ -41,16 +40,19 @@ class ColumnarWindow:
     shown: str  # how an error names the windows
 
     def aggregate(self, aggregates: tuple[Any, ...]) -> ColumnStream:
-        """Outputs, for each window and key, the key's columns, the aggregates, and the window's start and end, in the
-        zone of the event time if it has one."""
+        """Outputs, for each window and key, the key's columns, the aggregates, and the window's
+        start and end, in the zone of the event time if it has one."""
         from flinkpy.columns.aggregate_plan import plan_aggregates
         from flinkpy.windowing.slices.column_slices import AggregateSlices
         from flinkpy.windowing.slices.operator import SliceOperator
 
         slicing = self._slicing()
         if slicing is None:
-            raise refuse(f"aggregate() over columns works on tumbling and sliding windows with their default trigger and without an evictor, "
-                         f"not on {self.shown}")
+            raise refuse(
+                "aggregate() over columns works on tumbling and sliding windows with their "
+                "default trigger and without an evictor, "
+                f"not on {self.shown}"
+            )
         columns = self.stream.as_columns("aggregate()")
         keys = self._keys("aggregate()")
         with located():
@@ -62,8 +64,8 @@ class ColumnarWindow:
         return self._applied(columns, operator, ", ".join(plan.names))
 
     def count(self) -> ColumnStream | None:
-        """The number of records in each window, as a column ``count`` beside the key's; None if that has to run on
-        rows."""
+        """The number of records in each window, as a column ``count`` beside the key's; None if
+        that has to run on rows."""
         if self._columns() is None:
             return None
         from flinkpy.columns.expressions import lit
@@ -80,12 +82,16 @@ class ColumnarWindow:
 
         with located():
             store = FieldSlices(self._keys(f"{kind}()"), kind, position)
-            operator = SliceOperator(store, slicing, self.assigner.is_event_time(), self.lateness, self.late_tag)
+            operator = SliceOperator(
+                store, slicing, self.assigner.is_event_time(), self.lateness, self.late_tag
+            )
         return self._applied(columns, operator, kind)
 
     def _columns(self) -> ColumnStream | None:
         """The stream, if it is columnar and its windows can be aggregated as columns."""
-        if not isinstance(self.stream, ColumnStream) or (self.by_key is not None and self.by_key.key.columns is None):
+        if not isinstance(self.stream, ColumnStream) or (
+            self.by_key is not None and self.by_key.key.columns is None
+        ):
             return None
         return None if self._slicing() is None else self.stream
 
@@ -100,7 +106,11 @@ class ColumnarWindow:
         return () if self.by_key is None else self.by_key.columns(call)
 
     def _applied(self, columns: ColumnStream, operator: Any, what: str) -> ColumnStream:
-        result = columns.apply_columns(type(self.assigner).__name__, operator, key=None if self.by_key is None else self.by_key.key)
+        result = columns.apply_columns(
+            type(self.assigner).__name__,
+            operator,
+            key=None if self.by_key is None else self.by_key.key,
+        )
         result.transformation.description = f"Window({self.assigner}, {what})"
         if self.by_key is None:
             result.make_non_parallel()

@@ -1,4 +1,5 @@
-"""Window functions whose declared output type is a row: their results become Rows. Side outputs stay as they are."""
+"""Window functions whose declared output type is a row: their results become Rows. Side outputs
+stay as they are."""
 
 from __future__ import annotations
 
@@ -10,12 +11,21 @@ from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.windowed.window_choice import WindowCall
 from flinkpy.operators.functions import Function, RuntimeContext, close_function, method_of
-from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
+from flinkpy.windowing.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 
 
 def typed_call(call: WindowCall, output_type: TypeInformation | None) -> WindowCall:
     """The call itself, or one whose window function converts its results."""
-    if output_type is None or output_type.conversion() is None or (call.window_function is None and call.kind != "aggregate"):
+    if (
+        output_type is None
+        or output_type.conversion() is None
+        or (call.window_function is None and call.kind != "aggregate")
+    ):
         return call
     function = call.window_function
     if isinstance(function, ProcessWindowFunction):
@@ -51,7 +61,9 @@ class _Typed(Function):
 
     def _converted(self, given: Iterable[Any] | None) -> Iterator[Any]:
         for result in given or ():
-            is_tagged = type(result) is tuple and len(result) == 2 and isinstance(result[0], OutputTag)
+            is_tagged = (
+                type(result) is tuple and len(result) == 2 and isinstance(result[0], OutputTag)
+            )
             yield result if is_tagged else self._convert(result)
 
 
@@ -66,7 +78,9 @@ class _TypedAll(_Typed, AllWindowFunction):
 
 
 class _TypedProcess(_Typed, ProcessWindowFunction):
-    def process(self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any]:
+    def process(
+        self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]
+    ) -> Iterable[Any]:
         return self._converted(self.wrapped_function.process(key, context, elements))
 
     def clear(self, context: ProcessWindowFunction.Context) -> None:
@@ -74,7 +88,9 @@ class _TypedProcess(_Typed, ProcessWindowFunction):
 
 
 class _TypedProcessAll(_Typed, ProcessAllWindowFunction):
-    def process(self, context: ProcessAllWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any]:
+    def process(
+        self, context: ProcessAllWindowFunction.Context, elements: Iterable[Any]
+    ) -> Iterable[Any]:
         return self._converted(self.wrapped_function.process(context, elements))
 
     def clear(self, context: ProcessAllWindowFunction.Context) -> None:

@@ -1,7 +1,6 @@
-"""Chooses the operator that runs a call on a windowed stream. The results do not depend on the choice, with one
-exception: in overlapping windows, slices order records by time if they came out of order
-(``flinkpy.windowing.slices.operator``).
-"""
+"""Chooses the operator that runs a call on a windowed stream. The results do not depend on the
+choice, with one exception: in overlapping windows, slices order records by time if they came out of
+order (``flinkpy.windowing.slices.operator``)."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ from flinkpy.operators.base import OneInputOperator
 
 @dataclass(frozen=True)
 class WindowCall:
-    """A call on a windowed stream. ``kind`` is one of OF_RECORDS, or "count", "reduce", "aggregate"; "all" if the
-    window function gets all records."""
+    """A call on a windowed stream. ``kind`` is one of OF_RECORDS, or "count", "reduce",
+    "aggregate"; "all" if the window function gets all records."""
 
     key: KeySpec | None  # None: all records share their windows
     assigner: Any
@@ -39,12 +38,20 @@ def choose_operator(call: WindowCall) -> OneInputOperator:
     if by_slices is not None:
         return by_slices
     return WindowOperator(
-        call.key, call.assigner, call.trigger, call.evictor, _contents(call), call.window_function, call.allowed_lateness, call.late_tag)
+        call.key,
+        call.assigner,
+        call.trigger,
+        call.evictor,
+        _contents(call),
+        call.window_function,
+        call.allowed_lateness,
+        call.late_tag,
+    )
 
 
 def _slice_operator(call: WindowCall) -> OneInputOperator | None:
-    """The operator with slices, for built-in aggregates and reduce over aligned windows with their default trigger
-    and no evictor; else None."""
+    """The operator with slices, for built-in aggregates and reduce over aligned windows with their
+    default trigger and no evictor; else None."""
     from flinkpy.windowing.general.loops.aligned_loop import default_slicing
     from flinkpy.windowing.slices.operator import SliceOperator
     from flinkpy.windowing.slices.row_slices import RowSlices
@@ -52,10 +59,16 @@ def _slice_operator(call: WindowCall) -> OneInputOperator | None:
 
     trigger = call.assigner.get_default_trigger() if call.trigger is None else call.trigger
     slicing = None if call.evictor is not None else default_slicing(call.assigner, trigger)
-    if slicing is None or call.kind not in (*OF_RECORDS, "count", "reduce") or not can_follow_slices(call.window_function):
+    if (
+        slicing is None
+        or call.kind not in (*OF_RECORDS, "count", "reduce")
+        or not can_follow_slices(call.window_function)
+    ):
         return None
     store = RowSlices(call.key, call.kind, call.position, call.function, call.window_function)
-    return SliceOperator(store, slicing, call.assigner.is_event_time(), call.allowed_lateness, call.late_tag)
+    return SliceOperator(
+        store, slicing, call.assigner.is_event_time(), call.allowed_lateness, call.late_tag
+    )
 
 
 def _contents(call: WindowCall) -> Any:
@@ -67,4 +80,6 @@ def _contents(call: WindowCall) -> Any:
         return AggregateContents(call.function)
     if call.kind == "count":
         return AggregateContents(RecordCount())
-    return ReduceContents(call.function if call.kind == "reduce" else FieldAggregate(call.kind, call.position).update)
+    return ReduceContents(
+        call.function if call.kind == "reduce" else FieldAggregate(call.kind, call.position).update
+    )

@@ -1,4 +1,5 @@
-"""Avro messages as columns: decoded for all messages at once (``avro_vectors``), encoded column by column."""
+"""Avro messages as columns: decoded for all messages at once (``avro_vectors``), encoded column by
+column."""
 
 from __future__ import annotations
 
@@ -13,17 +14,29 @@ from flinkpy.columns.values.conversion import conformed
 from flinkpy.core.errors import ProgramError
 from flinkpy.formats.avro.avro_references import self_contained
 from flinkpy.formats.avro.avro_rows import ALL_DIGITS, AvroRowDeserializationSchema, given_schema
-from flinkpy.formats.avro.avro_schema import AvroField, AvroSchema, AvroType, column_schema, record_type
+from flinkpy.formats.avro.avro_schema import (
+    AvroField,
+    AvroSchema,
+    AvroType,
+    column_schema,
+    record_type,
+)
 from flinkpy.formats.avro.avro_vectors import NotSure, Vectors
 from flinkpy.formats.decoded_rows import decode_one_by_one
-from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded, RegisteredFormat, RegisteredSchema
+from flinkpy.formats.port import (
+    ColumnarDecoder,
+    ColumnarEncoder,
+    Decoded,
+    RegisteredFormat,
+    RegisteredSchema,
+)
 
 _FEW = 24  # messages that are decoded one by one in less time than numpy needs for its calls
 
 
 class AvroColumnarDecoder(ColumnarDecoder, RegisteredFormat):
-    """Avro records as columns. ``writer_schema`` is the schema that the messages were written with, if it is another
-    one; Avro's rules for changed schemas hold then.
+    """Avro records as columns. ``writer_schema`` is the schema that the messages were written with,
+    if it is another one; Avro's rules for changed schemas hold then.
 
     >>> schema = '{"type": "record", "name": "visit", "fields": [{"name": "shop", "type": "string"}, {"name": "n", "type": ["null", "int"]}]}'
     >>> AvroColumnarDecoder(schema).decode([b"\\x08Oslo\\x02\\x06", b"\\x06Ulm\\x00"]).to_pydict()
@@ -36,18 +49,30 @@ class AvroColumnarDecoder(ColumnarDecoder, RegisteredFormat):
         self._texts = (str(schema), str(writer))
         found = record_type(schema, "AvroColumnarDecoder")
         self.schema = column_schema(found, "AvroColumnarDecoder")
-        self._rows = AvroRowDeserializationSchema(avro_schema_string=str(schema), writer_schema=str(writer))
+        self._rows = AvroRowDeserializationSchema(
+            avro_schema_string=str(schema), writer_schema=str(writer)
+        )
         self._writer = record_type(writer, "AvroColumnarDecoder")
-        self._columns = _resolution(found, self._writer) if self._writer.has_columns and found.fields else None
+        self._columns = (
+            _resolution(found, self._writer) if self._writer.has_columns and found.fields else None
+        )
 
     def decode_well_formed(self, messages: Sequence[bytes | None]) -> Decoded:
         if len(messages) >= _FEW and self._columns is not None and None not in messages:
             try:
-                read = Vectors(messages).record(self._writer)  # type: ignore[arg-type]  # none of them is None
-                return Decoded(pa.RecordBatch.from_arrays([column(read, len(messages)) for column in self._columns], schema=self.schema))
+                # none of them is None
+                read = Vectors(messages).record(self._writer)  # type: ignore[arg-type]
+                return Decoded(
+                    pa.RecordBatch.from_arrays(
+                        [column(read, len(messages)) for column in self._columns],
+                        schema=self.schema,
+                    )
+                )
             except (NotSure, pa.ArrowException):
                 pass
-        return decode_one_by_one(messages, lambda data: list(self._rows.deserialize(data)), self.schema)
+        return decode_one_by_one(
+            messages, lambda data: list(self._rows.deserialize(data)), self.schema
+        )
 
     def registered(self) -> RegisteredSchema:
         return RegisteredSchema("AVRO", self._texts[0])
@@ -64,7 +89,15 @@ def _decoder(schema: str, writer: str) -> AvroColumnarDecoder:
     return AvroColumnarDecoder(schema, writer_schema=writer)
 
 
-_PROMOTIONS = {("int", "long"), ("int", "float"), ("int", "double"), ("long", "float"), ("long", "double"), ("float", "double"), ("string", "bytes")}
+_PROMOTIONS = {
+    ("int", "long"),
+    ("int", "float"),
+    ("int", "double"),
+    ("long", "float"),
+    ("long", "double"),
+    ("float", "double"),
+    ("string", "bytes"),
+}
 _Column = Callable[[list[Any], int], Any]
 
 
@@ -88,7 +121,15 @@ def _missing(field: AvroField) -> _Column | None:
         return None
     if field.default is None:
         return lambda read, count: pa.nulls(count, kind)
-    if field.type.logical is not None or field.type.kind not in ("boolean", "int", "long", "float", "double", "string", "enum"):
+    if field.type.logical is not None or field.type.kind not in (
+        "boolean",
+        "int",
+        "long",
+        "float",
+        "double",
+        "string",
+        "enum",
+    ):
         return None
     default = pa.scalar(field.default, kind)
     return lambda read, count: pa.repeat(default, count)
@@ -101,17 +142,28 @@ def _taken(at: int, wanted: AvroType, written: AvroType) -> _Column | None:
             return None
         return lambda read, count: read[at]
     same_nulls = (written.null_branch is None) or (wanted.null_branch is not None)
-    if (written.kind, wanted.kind) in _PROMOTIONS and same_nulls and written.logical is None and wanted.logical is None:
-        between = pa.float64() if wanted.kind == "float" else kind  # rows have floats of 64 bits between, too
+    if (
+        (written.kind, wanted.kind) in _PROMOTIONS
+        and same_nulls
+        and written.logical is None
+        and wanted.logical is None
+    ):
+        # rows have floats of 64 bits between, too
+        between = pa.float64() if wanted.kind == "float" else kind
         return lambda read, count: read[at].cast(between, safe=False).cast(kind, safe=False)
     return None
 
 
 def _without_branch(found: AvroType) -> AvroType:
-    return AvroType(**{**{name: getattr(found, name) for name in AvroType.__dataclass_fields__}, "null_branch": None})
+    return AvroType(
+        **{
+            **{name: getattr(found, name) for name in AvroType.__dataclass_fields__},
+            "null_branch": None,
+        }
+    )
 
 
-# -- to Avro -----------------------------------------------------------------------------------------------------------------------------
+# -- to Avro ---------------------------------------------------------------------------------------
 
 
 class AvroColumnarEncoder(ColumnarEncoder, RegisteredFormat):
@@ -135,7 +187,10 @@ class AvroColumnarEncoder(ColumnarEncoder, RegisteredFormat):
             raise ProgramError(f"the columns cannot be written as Avro: {error}") from error
         if not self._type.fields:
             return [b""] * batch.num_rows
-        pieces = [_encoded(each.type, column, each.name) for each, column in zip(self._type.fields, exact.columns)]
+        pieces = [
+            _encoded(each.type, column, each.name)
+            for each, column in zip(self._type.fields, exact.columns)
+        ]
         return list(map(b"".join, zip(*pieces))) if len(pieces) > 1 else pieces[0]
 
     def registered(self) -> RegisteredSchema:
@@ -151,7 +206,10 @@ def _encoded(found: AvroType, column: Any, name: str) -> list[bytes]:
         return [b""] * len(column)
     if found.null_branch is None:
         if column.null_count:
-            raise ProgramError(f"column {name!r} cannot be written as Avro: it has a null, and the schema allows none")
+            raise ProgramError(
+                f"column {name!r} cannot be written as Avro: it has a null, and the schema "
+                "allows none"
+            )
         return _present(found, column, name)
     there, absent = _varint(1 - found.null_branch), _varint(found.null_branch)
     if not column.null_count:
@@ -162,12 +220,15 @@ def _encoded(found: AvroType, column: Any, name: str) -> list[bytes]:
 
 def _present(found: AvroType, column: Any, name: str) -> list[bytes]:
     if found.kind == "record":
-        pieces = [_encoded(each.type, part, f"{name}.{each.name}") for each, part in zip(found.fields, column.flatten())]
+        pieces = [
+            _encoded(each.type, part, f"{name}.{each.name}")
+            for each, part in zip(found.fields, column.flatten())
+        ]
         return list(map(b"".join, zip(*pieces))) if pieces else [b""] * len(column)
     if found.kind in ("float", "double"):
         width = 4 if found.kind == "float" else 8
         data = np.ascontiguousarray(column.to_numpy(zero_copy_only=False), f"<f{width}").tobytes()
-        return [data[at:at + width] for at in range(0, len(data), width)]
+        return [data[at : at + width] for at in range(0, len(data), width)]
     if found.kind in ("int", "long"):
         return list(map(_varint, _integers(found, column, name)))
     if found.kind == "boolean":
@@ -191,7 +252,10 @@ def _integers(found: AvroType, column: Any, name: str) -> list[int]:
         micros = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
         if found.logical.endswith("millis"):
             if (micros % 1000).any():
-                raise ProgramError(f"column {name!r} cannot be written as Avro: it has parts of milliseconds, which {found.logical} has not")
+                raise ProgramError(
+                    f"column {name!r} cannot be written as Avro: it has parts of "
+                    f"milliseconds, which {found.logical} has not"
+                )
             micros = micros // 1000
         numbers = micros.tolist()
     return numbers
@@ -202,16 +266,25 @@ def _symbols(found: AvroType, column: Any, name: str) -> list[bytes]:
     try:
         return [place[symbol] for symbol in column.to_pylist()]
     except KeyError as error:
-        raise ProgramError(f"column {name!r} cannot be written as Avro: {error.args[0]!r:.80} is none of the enum's symbols: "
-                           f"{', '.join(found.symbols)}") from None
+        raise ProgramError(
+            f"column {name!r} cannot be written as Avro: {error.args[0]!r:.80} is none of the "
+            "enum's symbols: "
+            f"{', '.join(found.symbols)}"
+        ) from None
 
 
 def _decimals(found: AvroType, column: Any, name: str) -> list[bytes]:
     numbers = [int(value.scaleb(found.scale, ALL_DIGITS)) for value in column.to_pylist()]
     try:
-        whole = [number.to_bytes(found.size or number.bit_length() // 8 + 1, "big", signed=True) for number in numbers]
+        whole = [
+            number.to_bytes(found.size or number.bit_length() // 8 + 1, "big", signed=True)
+            for number in numbers
+        ]
     except OverflowError:
-        raise ProgramError(f"column {name!r} cannot be written as Avro: {found.size} bytes do not hold all of its decimals") from None
+        raise ProgramError(
+            f"column {name!r} cannot be written as Avro: {found.size} bytes do not hold all "
+            "of its decimals"
+        ) from None
     return whole if found.kind == "fixed" else [_varint(len(each)) + each for each in whole]
 
 
@@ -224,15 +297,22 @@ def _lists(found: AvroType, column: Any, name: str) -> list[bytes]:
     items = _encoded(found.inner, values.slice(start, end - start), f"{name}[]")
     if found.kind == "map":
         items = list(map(b"".join, zip(_texts(column.keys.slice(start, end - start)), items)))
-    return [_varint(stop - begin) + b"".join(items[begin - start:stop - start]) + b"\x00" if stop > begin else b"\x00"
-            for begin, stop in pairwise(offsets)]
+    return [
+        _varint(stop - begin) + b"".join(items[begin - start : stop - start]) + b"\x00"
+        if stop > begin
+        else b"\x00"
+        for begin, stop in pairwise(offsets)
+    ]
 
 
 def _texts(column: Any) -> list[bytes]:
     return [_varint(len(each)) + each for each in column.cast(pa.binary()).to_pylist()]
 
 
-_SMALL = tuple(bytes([2 * number]) if number < 64 else b"%c%c" % (2 * number & 0x7F | 0x80, 2 * number >> 7) for number in range(8192))
+_SMALL = tuple(
+    bytes([2 * number]) if number < 64 else b"%c%c" % (2 * number & 0x7F | 0x80, 2 * number >> 7)
+    for number in range(8192)
+)
 
 
 def _varint(number: int) -> bytes:

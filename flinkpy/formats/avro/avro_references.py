@@ -12,7 +12,8 @@ _PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "by
 
 
 def self_contained(schema: RegisteredSchema) -> str:
-    """The schema's text. A type that another schema defines is defined where its name comes first, as Avro wants it.
+    """The schema's text. A type that another schema defines is defined where its name comes first,
+    as Avro wants it.
 
     >>> city = RegisteredSchema("AVRO", '{"type": "enum", "name": "geo.city", "symbols": ["Oslo"]}')
     >>> self_contained(RegisteredSchema("AVRO", '{"type": "array", "items": "geo.city"}', (("geo.city", city),)))
@@ -28,7 +29,14 @@ def _definitions(schema: RegisteredSchema) -> Iterator[tuple[str, Any]]:
     for name, other in schema.references:
         yield from _definitions(other)
         node = json.loads(other.text)
-        yield (_full_name(node["name"], node.get("namespace", "")) if isinstance(node, dict) and "name" in node else name), node
+        yield (
+            (
+                _full_name(node["name"], node.get("namespace", ""))
+                if isinstance(node, dict) and "name" in node
+                else name
+            ),
+            node,
+        )
 
 
 def _with_definitions(node: Any, namespace: str, undefined: dict[str, Any]) -> Any:
@@ -39,10 +47,22 @@ def _with_definitions(node: Any, namespace: str, undefined: dict[str, Any]) -> A
         found = undefined.pop(name if name in undefined else node, None)
         if node in _PRIMITIVE or found is None:
             return node
-        return _with_definitions({**found, "namespace": found.get("namespace", "")} if isinstance(found, dict) else found, "", undefined)
+        return _with_definitions(
+            {**found, "namespace": found.get("namespace", "")}
+            if isinstance(found, dict)
+            else found,
+            "",
+            undefined,
+        )
     if node["type"] in ("record", "error"):
         inside = _full_name(node["name"], node.get("namespace", namespace)).rpartition(".")[0]
-        return {**node, "fields": [{**each, "type": _with_definitions(each["type"], inside, undefined)} for each in node["fields"]]}
+        return {
+            **node,
+            "fields": [
+                {**each, "type": _with_definitions(each["type"], inside, undefined)}
+                for each in node["fields"]
+            ],
+        }
     if node["type"] in ("array", "map"):
         part = "items" if node["type"] == "array" else "values"
         return {**node, part: _with_definitions(node[part], namespace, undefined)}

@@ -1,8 +1,8 @@
 """Avro schemas: their types as declared types and as Arrow's.
 
-A ``timestamp-millis`` or ``timestamp-micros`` is an instant, a ``local-timestamp-…`` has no zone. A union of null and
-one other type is that type; any other union has no column type, and its values in rows are as ``fastavro`` reads them. A ``uuid`` is its text.
-"""
+A ``timestamp-millis`` or ``timestamp-micros`` is an instant, a ``local-timestamp-…`` has no zone. A
+union of null and one other type is that type; any other union has no column type, and its values in
+rows are as ``fastavro`` reads them. A ``uuid`` is its text."""
 
 from __future__ import annotations
 
@@ -20,22 +20,32 @@ from flinkpy.core.program.extras import imported
 from flinkpy.core.program.program_line import refuse
 
 _PRIMITIVE: dict[str, Any] = {
-    "boolean": Types.BOOLEAN, "int": Types.INT, "long": Types.LONG, "float": Types.FLOAT, "double": Types.DOUBLE, "string": Types.STRING,
+    "boolean": Types.BOOLEAN,
+    "int": Types.INT,
+    "long": Types.LONG,
+    "float": Types.FLOAT,
+    "double": Types.DOUBLE,
+    "string": Types.STRING,
     "bytes": lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()),
 }
 _LOGICAL: dict[tuple[str, str], Any] = {
-    ("int", "date"): Types.SQL_DATE, ("int", "time-millis"): Types.SQL_TIME, ("long", "time-micros"): Types.SQL_TIME,
-    ("long", "timestamp-millis"): Types.INSTANT, ("long", "timestamp-micros"): Types.INSTANT,
-    ("long", "local-timestamp-millis"): Types.SQL_TIMESTAMP, ("long", "local-timestamp-micros"): Types.SQL_TIMESTAMP,
-    ("bytes", "decimal"): Types.BIG_DEC, ("fixed", "decimal"): Types.BIG_DEC,
+    ("int", "date"): Types.SQL_DATE,
+    ("int", "time-millis"): Types.SQL_TIME,
+    ("long", "time-micros"): Types.SQL_TIME,
+    ("long", "timestamp-millis"): Types.INSTANT,
+    ("long", "timestamp-micros"): Types.INSTANT,
+    ("long", "local-timestamp-millis"): Types.SQL_TIMESTAMP,
+    ("long", "local-timestamp-micros"): Types.SQL_TIMESTAMP,
+    ("bytes", "decimal"): Types.BIG_DEC,
+    ("fixed", "decimal"): Types.BIG_DEC,
 }
 _MOST_DIGITS = 76
 
 
 @dataclass(frozen=True)
 class AvroType:
-    """One type of a schema. ``kind`` is Avro's name for it; ``null_branch`` is the place of null in a union of null
-    and this type."""
+    """One type of a schema. ``kind`` is Avro's name for it; ``null_branch`` is the place of null in
+    a union of null and this type."""
 
     kind: str
     name: str = ""  # of a record, an enum, a fixed
@@ -51,33 +61,52 @@ class AvroType:
     @property
     def has_columns(self) -> bool:
         """Whether there is a column type for it."""
-        return (self.kind != "union" and all(each.type.has_columns for each in self.fields)
-                and (self.inner is None or self.inner.has_columns))
+        return (
+            self.kind != "union"
+            and all(each.type.has_columns for each in self.fields)
+            and (self.inner is None or self.inner.has_columns)
+        )
 
     def declared(self) -> TypeInformation:
         """The declared type of its values in rows."""
         if self.kind == "record":
-            return Types.ROW_NAMED([each.name for each in self.fields], [each.type.declared() for each in self.fields])
+            return Types.ROW_NAMED(
+                [each.name for each in self.fields], [each.type.declared() for each in self.fields]
+            )
         if self.inner is not None:
             inner = self.inner.declared()
             return Types.LIST(inner) if self.kind == "array" else Types.MAP(Types.STRING(), inner)
-        made = _LOGICAL.get((self.kind, self.logical or "")) or _PRIMITIVE.get({"enum": "string", "fixed": "bytes"}.get(self.kind, self.kind))
+        made = _LOGICAL.get((self.kind, self.logical or "")) or _PRIMITIVE.get(
+            {"enum": "string", "fixed": "bytes"}.get(self.kind, self.kind)
+        )
         found: TypeInformation = Types.PICKLED_BYTE_ARRAY() if made is None else made()
         return found
 
     def arrow(self) -> Any:
-        """Arrow's type of its columns. Raises ProgramError for a union of several types, and for a decimal with more digits than Arrow has."""
+        """Arrow's type of its columns. Raises ProgramError for a union of several types, and for a
+        decimal with more digits than Arrow has."""
         if self.kind == "union":
-            raise ProgramError("a column has one type, and a union of Avro has several; read it as rows")
+            raise ProgramError(
+                "a column has one type, and a union of Avro has several; read it as rows"
+            )
         if self.kind == "record":
             return pa.struct([pa.field(each.name, each.type.arrow()) for each in self.fields])
         if self.inner is not None:
-            return pa.list_(self.inner.arrow()) if self.kind == "array" else pa.map_(pa.string(), self.inner.arrow())
+            return (
+                pa.list_(self.inner.arrow())
+                if self.kind == "array"
+                else pa.map_(pa.string(), self.inner.arrow())
+            )
         if self.logical == "decimal":
             if not 1 <= self.precision <= _MOST_DIGITS:
-                raise refuse(f"a column has decimals of 1 to {_MOST_DIGITS} digits, and the Avro schema has decimal({self.precision}, {self.scale}); "
-                             "read it as rows")
-            return (pa.decimal128 if self.precision <= 38 else pa.decimal256)(self.precision, self.scale)
+                raise refuse(
+                    f"a column has decimals of 1 to {_MOST_DIGITS} digits, and the Avro "
+                    f"schema has decimal({self.precision}, {self.scale}); "
+                    "read it as rows"
+                )
+            return (pa.decimal128 if self.precision <= 38 else pa.decimal256)(
+                self.precision, self.scale
+            )
         if self.kind == "null":
             return pa.null()
         return pa.binary(self.size) if self.kind == "fixed" else arrow_type(self.declared())
@@ -161,12 +190,17 @@ class GenericRecordAvroTypeInfo(TypeInformation):
 
 
 def fastavro_schema(schema: Any) -> Any:
-    """The schema in the form that ``fastavro`` works with. Raises ProgramError for something that is no schema."""
+    """The schema in the form that ``fastavro`` works with. Raises ProgramError for something that
+    is no schema."""
     fastavro = require_fastavro()
     try:
         return fastavro.parse_schema(schema)
-    except Exception as error:  # fastavro has many kinds of errors for wrong schemas, KeyError among them
-        raise refuse(f"this is no Avro schema ({type(error).__name__}: {error}): {schema!r:.100}") from None
+    except (
+        Exception
+    ) as error:  # fastavro has many kinds of errors for wrong schemas, KeyError among them
+        raise refuse(
+            f"this is no Avro schema ({type(error).__name__}: {error}): {schema!r:.100}"
+        ) from None
 
 
 def require_fastavro() -> Any:
@@ -175,18 +209,25 @@ def require_fastavro() -> Any:
 
 
 def record_type(schema: AvroSchema, where: str) -> AvroType:
-    """The type of the schema's records. Raises ProgramError if it is not one of records, or contains itself."""
+    """The type of the schema's records. Raises ProgramError if it is not one of records, or
+    contains itself."""
     found = _type(schema.schema, {}, "", ())
     if found.kind != "record" or found.null_branch is not None:
-        raise refuse(f"{where} takes the schema of a record, this is one of {found.kind}: {schema!s:.100}")
+        raise refuse(
+            f"{where} takes the schema of a record, this is one of {found.kind}: {schema!s:.100}"
+        )
     return found
 
 
 def column_schema(found: AvroType, where: str) -> Any:
-    """The schema of a record's columns. Raises ProgramError for a field with a union of several types."""
+    """The schema of a record's columns. Raises ProgramError for a field with a union of several
+    types."""
     for each in found.fields:
         if not each.type.has_columns:
-            raise refuse(f"{where}: a column has one type, and field {each.name!r} is a union of several; only rows hold those")
+            raise refuse(
+                f"{where}: a column has one type, and field {each.name!r} is a union of "
+                "several; only rows hold those"
+            )
     return pa.schema([pa.field(each.name, each.type.arrow()) for each in found.fields])
 
 
@@ -208,7 +249,10 @@ def _type(node: Any, named: dict[str, Any], namespace: str, within: tuple[str, .
     if kind in ("record", "error", "enum", "fixed"):
         return _named(node, named, namespace, within)
     if kind in ("array", "map"):
-        return AvroType(kind, inner=_type(node["items" if kind == "array" else "values"], named, namespace, within))
+        return AvroType(
+            kind,
+            inner=_type(node["items" if kind == "array" else "values"], named, namespace, within),
+        )
     if kind in _PRIMITIVE or kind == "null":
         return AvroType(kind, **_logical(node, kind))
     return _of_name(kind, named, namespace, within)
@@ -216,9 +260,17 @@ def _type(node: Any, named: dict[str, Any], namespace: str, within: tuple[str, .
 
 def _logical(node: Mapping[str, Any], kind: str) -> dict[str, Any]:
     logical = node.get("logicalType")
-    if (kind, logical) not in _LOGICAL or (logical == "decimal" and "precision" not in node):  # which is no decimal, says Avro, but its bytes
+    # which is no decimal, says Avro, but its bytes
+    if (kind, logical) not in _LOGICAL or (logical == "decimal" and "precision" not in node):
         return {}
-    return {"logical": logical, **({"precision": node["precision"], "scale": node.get("scale", 0)} if logical == "decimal" else {})}
+    return {
+        "logical": logical,
+        **(
+            {"precision": node["precision"], "scale": node.get("scale", 0)}
+            if logical == "decimal"
+            else {}
+        ),
+    }
 
 
 def _of_name(name: str, named: dict[str, Any], namespace: str, within: tuple[str, ...]) -> AvroType:
@@ -226,14 +278,18 @@ def _of_name(name: str, named: dict[str, Any], namespace: str, within: tuple[str
         return AvroType(name)
     full = _full_name(name, namespace)
     if full in within:
-        raise refuse(f"the Avro record {full!r} contains itself, and rows and columns have no such type")
+        raise refuse(
+            f"the Avro record {full!r} contains itself, and rows and columns have no such type"
+        )
     node, where = named.get(full) or named.get(name) or (None, "")
     if node is None:
         raise refuse(f"the Avro schema refers to {name!r}, which it does not define")
     return _named(node, named, where, within)
 
 
-def _named(node: Mapping[str, Any], named: dict[str, Any], namespace: str, within: tuple[str, ...]) -> AvroType:
+def _named(
+    node: Mapping[str, Any], named: dict[str, Any], namespace: str, within: tuple[str, ...]
+) -> AvroType:
     full = _full_name(node["name"], node.get("namespace", namespace))
     inside = full.rpartition(".")[0]
     named[full] = (node, namespace)
@@ -241,8 +297,16 @@ def _named(node: Mapping[str, Any], named: dict[str, Any], namespace: str, withi
         return AvroType("enum", full, symbols=tuple(node["symbols"]))
     if node["type"] == "fixed":
         return AvroType("fixed", full, size=node["size"], **_logical(node, "fixed"))
-    fields = [AvroField(each["name"], _type(each["type"], named, inside, (*within, full)), tuple(each.get("aliases", ())), each.get("default"),
-                        "default" in each) for each in node["fields"]]
+    fields = [
+        AvroField(
+            each["name"],
+            _type(each["type"], named, inside, (*within, full)),
+            tuple(each.get("aliases", ())),
+            each.get("default"),
+            "default" in each,
+        )
+        for each in node["fields"]
+    ]
     return AvroType("record", full, fields=tuple(fields))
 
 
@@ -250,7 +314,9 @@ def _full_name(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
-def _union(node: list[Any], named: dict[str, Any], namespace: str, within: tuple[str, ...]) -> AvroType:
+def _union(
+    node: list[Any], named: dict[str, Any], namespace: str, within: tuple[str, ...]
+) -> AvroType:
     branches = [_type(each, named, namespace, within) for each in node]
     others = [each for each in branches if each.kind != "null"]
     if len(others) == 1 and len(branches) == 2:

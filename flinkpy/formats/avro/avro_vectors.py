@@ -1,14 +1,13 @@
 """Avro records of many messages, decoded field by field for all messages at once.
 
-Every message has a position. Decoding a field reads it at all positions with a few numpy operations and moves the
-positions on, so no Python runs per message. Texts and bytes are gathered into one buffer. A union of null decodes its
-value only where there is one; a list decodes the first elements of all lists, then the second ones, and puts them in
-order at the end.
+Every message has a position. Decoding a field reads it at all positions with a few numpy operations
+and moves the positions on, so no Python runs per message. Texts and bytes are gathered into one
+buffer. A union of null decodes its value only where there is one; a list decodes the first elements
+of all lists, then the second ones, and puts them in order at the end.
 
-It accepts only what surely is a record. A message that ends too early, a branch or a length that there cannot be, and a
-date that Python does not have raise :class:`NotSure`, an enum's place that is none an error of Arrow; then the messages
-are decoded one by one.
-"""
+It accepts only what surely is a record. A message that ends too early, a branch or a length that
+there cannot be, and a date that Python does not have raise :class:`NotSure`, an enum's place that
+is none an error of Arrow; then the messages are decoded one by one."""
 
 from __future__ import annotations
 
@@ -27,7 +26,9 @@ Rows: TypeAlias = Any  # an array of the places of messages
 _PADDING = bytes(16)  # so that what lies behind the last message can be looked at
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
-_FIRST, _LAST = ((moment - _EPOCH) // _MICROSECOND for moment in (datetime.datetime.min, datetime.datetime.max))
+_FIRST, _LAST = (
+    (moment - _EPOCH) // _MICROSECOND for moment in (datetime.datetime.min, datetime.datetime.max)
+)
 _DAY = 86_400_000_000
 _MOST_BYTES = 1 << 31
 
@@ -78,11 +79,13 @@ class Vectors:
     def _struct(self, found: AvroType, rows: Rows) -> Any:
         if not found.fields:
             return pa.array([{}] * len(rows), found.arrow())
-        return pa.StructArray.from_arrays([self._column(each.type, rows) for each in found.fields], fields=list(found.arrow()))
+        return pa.StructArray.from_arrays(
+            [self._column(each.type, rows) for each in found.fields], fields=list(found.arrow())
+        )
 
     def _lists(self, found: AvroType, rows: Rows) -> Any:
-        """The elements come in blocks, each behind its number of elements; a block of none is the last one. A negative
-        number is followed by the block's size."""
+        """The elements come in blocks, each behind its number of elements; a block of none is the
+        last one. A negative number is followed by the block's size."""
         owners, parts = [], []  # of each round: the places within rows, and an element of each
         within = np.arange(len(rows))
         while len(within):
@@ -91,7 +94,8 @@ class Vectors:
                 self._long(rows[within[counts < 0]])
                 counts = np.abs(counts)
             within, counts = within[counts != 0], counts[counts != 0]
-            if (counts > self._end[rows[within]] - self._at[rows[within]]).any():  # elements without bytes; or too many
+            # elements without bytes; or too many
+            if (counts > self._end[rows[within]] - self._at[rows[within]]).any():
                 raise NotSure
             for turn in range(int(counts.max(initial=0))):
                 now = within[counts > turn]
@@ -104,10 +108,11 @@ class Vectors:
         key = () if found.kind == "array" else (self._texts(found, rows),)
         return (*key, self._column(found.inner, rows))
 
-    # -- single values --------------------------------------------------------------------------------------------------------------
+    # -- single values -----------------------------------------------------------------------------
 
     def _long(self, rows: Rows) -> Any:
-        """Integers of variable length: seven bits a byte, the lowest first, the sign in the lowest bit."""
+        """Integers of variable length: seven bits a byte, the lowest first, the sign in the lowest
+        bit."""
         at = self._at[rows]
         byte = self._data[at]
         value = (byte & 0x7F).astype(np.uint64)
@@ -144,7 +149,9 @@ class Vectors:
         begins = ends - lengths
         data = self._data[np.repeat(at - begins, lengths) + np.arange(ends[-1] if len(ends) else 0)]
         offsets = np.concatenate([[0], ends]).astype(np.int32)
-        return pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+        return pa.Array.from_buffers(
+            pa.binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        )
 
     def _texts(self, found: AvroType, rows: Rows) -> Any:
         try:
@@ -157,7 +164,9 @@ class Vectors:
             column = self._binary(rows)
         else:
             data = self._gathered(rows, found.size)
-            column = pa.Array.from_buffers(pa.binary(found.size), len(rows), [None, pa.py_buffer(data)])
+            column = pa.Array.from_buffers(
+                pa.binary(found.size), len(rows), [None, pa.py_buffer(data)]
+            )
         return column if found.logical is None else _decimals(column.to_pylist(), found)
 
     def _numbers(self, found: AvroType, rows: Rows) -> Any:
@@ -167,7 +176,11 @@ class Vectors:
             if (short != numbers).any():
                 raise NotSure
             numbers = short
-        return pa.array(numbers) if found.logical is None else _moments(numbers.astype(np.int64), found)
+        return (
+            pa.array(numbers)
+            if found.logical is None
+            else _moments(numbers.astype(np.int64), found)
+        )
 
     def _floats(self, found: AvroType, rows: Rows) -> Any:
         dtype = np.dtype("<f4" if found.kind == "float" else "<f8")
@@ -180,12 +193,20 @@ class Vectors:
         return pa.array(byte == 1)
 
     def _symbols(self, found: AvroType, rows: Rows) -> Any:
-        return pa.array(found.symbols, pa.string()).take(pa.array(self._long(rows)))  # ArrowIndexError for a place that is none
+        # ArrowIndexError for a place that is none
+        return pa.array(found.symbols, pa.string()).take(pa.array(self._long(rows)))
 
 
 _READ: dict[str, Callable[[Vectors, AvroType, Rows], Any]] = {
-    "null": lambda vectors, found, rows: pa.nulls(len(rows)), "boolean": Vectors._booleans, "int": Vectors._numbers, "long": Vectors._numbers,
-    "float": Vectors._floats, "double": Vectors._floats, "bytes": Vectors._bytes, "fixed": Vectors._bytes, "string": Vectors._texts,
+    "null": lambda vectors, found, rows: pa.nulls(len(rows)),
+    "boolean": Vectors._booleans,
+    "int": Vectors._numbers,
+    "long": Vectors._numbers,
+    "float": Vectors._floats,
+    "double": Vectors._floats,
+    "bytes": Vectors._bytes,
+    "fixed": Vectors._bytes,
+    "string": Vectors._texts,
     "enum": Vectors._symbols,
 }
 
@@ -194,10 +215,15 @@ def _lists_of(found: AvroType, owners: list[Any], parts: list[tuple[Any, ...]], 
     """Lists or maps of the elements, which came in rounds."""
     owner = np.concatenate([np.empty(0, np.int64), *owners])
     order = pa.array(np.argsort(owner, kind="stable"))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))]).astype(np.int32))
+    offsets = pa.array(
+        np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))]).astype(np.int32)
+    )
     kind = found.arrow()
     kinds = [kind.value_type] if found.kind == "array" else [kind.key_type, kind.item_type]
-    columns = [pa.concat_arrays([pa.array([], each), *[part[at] for part in parts]]).take(order) for at, each in enumerate(kinds)]
+    columns = [
+        pa.concat_arrays([pa.array([], each), *[part[at] for part in parts]]).take(order)
+        for at, each in enumerate(kinds)
+    ]
     made = pa.ListArray if found.kind == "array" else pa.MapArray
     return made.from_arrays(offsets, *columns)
 

@@ -1,8 +1,7 @@
 """CSV messages as columns.
 
-A batch of messages is joined into lines for Arrow's CSV reader. What it refuses, and what it might read in another way
-than rows do, is decoded one by one. Rows are the specification.
-"""
+A batch of messages is joined into lines for Arrow's CSV reader. What it refuses, and what it might
+read in another way than rows do, is decoded one by one. Rows are the specification."""
 
 from __future__ import annotations
 
@@ -26,8 +25,15 @@ from flinkpy.formats.port import ColumnarEncoder
 from flinkpy.formats.text_columns import csv_table
 
 
-def dialect_of(where: str, delimiter: str, quote: str | None, escape: str | None, null_literal: str, array_delimiter: str,
-               line_end: str = "\n") -> Dialect:
+def dialect_of(
+    where: str,
+    delimiter: str,
+    quote: str | None,
+    escape: str | None,
+    null_literal: str,
+    array_delimiter: str,
+    line_end: str = "\n",
+) -> Dialect:
     """The checked dialect. Raises ProgramError for characters that cannot be told apart."""
     dialect = Dialect(delimiter, quote, escape, null_literal, array_delimiter, line_end)
     dialect.check(where)
@@ -43,19 +49,33 @@ class CsvColumnarDecoder(ArrowDecoder):
     {'a': [1, None], 'b': ['x', '']}
     """
 
-    def __init__(self, schema: Any, *, delimiter: str = ",", quote: str | None = '"', escape: str | None = None, null_literal: str = "",
-                 array_delimiter: str = ";") -> None:
+    def __init__(
+        self,
+        schema: Any,
+        *,
+        delimiter: str = ",",
+        quote: str | None = '"',
+        escape: str | None = None,
+        null_literal: str = "",
+        array_delimiter: str = ";",
+    ) -> None:
         self.schema, found = schema_and_type(schema, "CsvColumnarDecoder")
         self._type = csv_row_type(found, "CsvColumnarDecoder")
-        self._dialect = dialect_of("CsvColumnarDecoder", delimiter, quote, escape, null_literal, array_delimiter)
+        self._dialect = dialect_of(
+            "CsvColumnarDecoder", delimiter, quote, escape, null_literal, array_delimiter
+        )
         self._rows = CsvRowDeserializationSchema(self._type, self._dialect)
-        self._columns = [_column_reader(field, each, self._dialect) for field, each in zip(self.schema, self._type.field_types)]
+        self._columns = [
+            _column_reader(field, each, self._dialect)
+            for field, each in zip(self.schema, self._type.field_types)
+        ]
         self._read_as = {f"{at}": read_as for at, (read_as, _) in enumerate(self._columns)}
         self._has_integers = any(map(pa.types.is_integer, self.schema.types))
 
     def _columns_by_arrow(self, messages: Sequence[bytes | None]) -> Sequence[Any] | None:
         block = _joined(messages) if None not in messages else None
-        if block is None or (self._has_integers and b"0x" in block.lower()):  # Arrow has hexadecimal integers
+        # Arrow has hexadecimal integers
+        if block is None or (self._has_integers and b"0x" in block.lower()):
             return None
         table = self._read(block)
         if table.num_rows != len(messages):
@@ -65,12 +85,27 @@ class CsvColumnarDecoder(ArrowDecoder):
 
     def _read(self, block: bytes) -> Any:
         dialect = self._dialect
-        options = arrow_csv.ParseOptions(delimiter=dialect.delimiter, quote_char=dialect.quote or False, escape_char=dialect.escape or False,
-                                         newlines_in_values=True, ignore_empty_lines=False)
-        conversion = arrow_csv.ConvertOptions(column_types=self._read_as, null_values=[dialect.null], strings_can_be_null=True,
-                                              quoted_strings_can_be_null=False, true_values=_TRUE, false_values=_FALSE)
-        reading = arrow_csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=list(self._read_as))
-        return csv_table(block, read_options=reading, parse_options=options, convert_options=conversion)
+        options = arrow_csv.ParseOptions(
+            delimiter=dialect.delimiter,
+            quote_char=dialect.quote or False,
+            escape_char=dialect.escape or False,
+            newlines_in_values=True,
+            ignore_empty_lines=False,
+        )
+        conversion = arrow_csv.ConvertOptions(
+            column_types=self._read_as,
+            null_values=[dialect.null],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            true_values=_TRUE,
+            false_values=_FALSE,
+        )
+        reading = arrow_csv.ReadOptions(
+            use_threads=False, block_size=len(block) + 1, column_names=list(self._read_as)
+        )
+        return csv_table(
+            block, read_options=reading, parse_options=options, convert_options=conversion
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _decoder, (self._type, self.schema, self._dialect)
@@ -83,38 +118,63 @@ def _joined(messages: Sequence[bytes | None]) -> bytes | None:
     """
     block = b"%b\n" % b"\n".join(messages)  # type: ignore[arg-type]  # none of them is None
     if block.count(b"\n") != len(messages) or b"\r" in block:
-        lines = [message[:-2] if message.endswith(b"\r\n") else message[:-1] if message.endswith((b"\n", b"\r")) else message
-                 for message in messages if message is not None]
+        lines = [
+            message[:-2]
+            if message.endswith(b"\r\n")
+            else message[:-1]
+            if message.endswith((b"\n", b"\r"))
+            else message
+            for message in messages
+            if message is not None
+        ]
         block = b"%b\n" % b"\n".join(lines)
         if block.count(b"\n") != len(messages) or b"\r" in block:
             return None
-    return None if block.startswith(b"\n") or b"\n\n" in block else block  # Arrow takes an empty line for nulls in all columns
+    # Arrow takes an empty line for nulls in all columns
+    return None if block.startswith(b"\n") or b"\n\n" in block else block
 
 
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 
 
 def _decoder(type_info: Any, schema: Any, dialect: Dialect) -> CsvColumnarDecoder:
-    options: dict[str, Any] = dict(delimiter=dialect.delimiter, quote=dialect.quote, escape=dialect.escape, null_literal=dialect.null,
-                                   array_delimiter=dialect.array_delimiter)
+    options: dict[str, Any] = dict(
+        delimiter=dialect.delimiter,
+        quote=dialect.quote,
+        escape=dialect.escape,
+        null_literal=dialect.null,
+        array_delimiter=dialect.array_delimiter,
+    )
     made = CsvColumnarDecoder(type_info, **options)
     return made if made.schema.equals(schema) else CsvColumnarDecoder(schema, **options)
 
 
-def _column_reader(field: Any, type_info: TypeInformation, dialect: Dialect) -> tuple[Any, Callable[[Any], Any]]:
+def _column_reader(
+    field: Any, type_info: TypeInformation, dialect: Dialect
+) -> tuple[Any, Callable[[Any], Any]]:
     """The type that Arrow reads the field as, and what makes the column of it."""
     kind = field.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind):
         return kind, lambda column: column
     if pa.types.is_floating(kind):
-        return pa.float64(), lambda column: column if pa.types.is_float64(kind) else column.cast(kind)
+        return (
+            pa.float64(),
+            lambda column: column if pa.types.is_float64(kind) else column.cast(kind),
+        )
     if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
         return pa.string(), lambda column: column.cast(kind)
     parse = cell_parser(type_info, dialect)
-    return pa.string(), lambda column: array_of([None if text is None else parse(text) for text in column.to_pylist()], kind, field.name)
+    return pa.string(), lambda column: array_of(
+        [None if text is None else parse(text) for text in column.to_pylist()], kind, field.name
+    )
 
 
-_WRITTEN_BY_ARROW = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
+_WRITTEN_BY_ARROW = (
+    pa.types.is_integer,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_null,
+)
 
 
 class CsvColumnarEncoder(ColumnarEncoder):
@@ -124,17 +184,43 @@ class CsvColumnarEncoder(ColumnarEncoder):
     [b'1,x', b',"y, z"']
     """
 
-    def __init__(self, *, delimiter: str = ",", quote: str | None = '"', escape: str | None = None, null_literal: str = "",
-                 array_delimiter: str = ";", line_delimiter: str = "\n") -> None:
-        self._dialect = dialect_of("CsvColumnarEncoder", delimiter, quote, escape, null_literal, array_delimiter, line_delimiter)
+    def __init__(
+        self,
+        *,
+        delimiter: str = ",",
+        quote: str | None = '"',
+        escape: str | None = None,
+        null_literal: str = "",
+        array_delimiter: str = ";",
+        line_delimiter: str = "\n",
+    ) -> None:
+        self._dialect = dialect_of(
+            "CsvColumnarEncoder",
+            delimiter,
+            quote,
+            escape,
+            null_literal,
+            array_delimiter,
+            line_delimiter,
+        )
 
     def encode(self, batch: pa.RecordBatch) -> list[bytes]:
         if not batch.num_columns:
             raise ProgramError("a line of CSV has at least one field, and the batch has no columns")
         batch = without_views(batch)
-        cells = [self._cells(column, field.name) for field, column in zip(batch.schema, batch.columns)]
-        lines = pc.binary_join_element_wise(*cells, self._dialect.delimiter) if len(cells) > 1 else cells[0]
-        encoded: list[bytes] = pc.binary_join_element_wise(lines, self._dialect.line_end, "").cast(pa.binary()).to_pylist()
+        cells = [
+            self._cells(column, field.name) for field, column in zip(batch.schema, batch.columns)
+        ]
+        lines = (
+            pc.binary_join_element_wise(*cells, self._dialect.delimiter)
+            if len(cells) > 1
+            else cells[0]
+        )
+        encoded: list[bytes] = (
+            pc.binary_join_element_wise(lines, self._dialect.line_end, "")
+            .cast(pa.binary())
+            .to_pylist()
+        )
         return encoded
 
     def _cells(self, column: Any, name: str) -> Any:
@@ -147,16 +233,28 @@ class CsvColumnarEncoder(ColumnarEncoder):
             texts = column.cast(pa.string())
         else:
             texts = self._one_by_one(column, name)
-        special = "".join(letter for letter in (dialect.delimiter, dialect.quote, dialect.escape, "\r\n") if letter is not None)
+        special = "".join(
+            letter
+            for letter in (dialect.delimiter, dialect.quote, dialect.escape, "\r\n")
+            if letter is not None
+        )
         pattern = "".join(f"\\x{{{ord(letter):x}}}" for letter in special)
-        doubtful = pc.or_(pc.match_substring_regex(texts, f"[{pattern}]|^#|^$"), pc.equal(texts, dialect.null))
+        doubtful = pc.or_(
+            pc.match_substring_regex(texts, f"[{pattern}]|^#|^$"), pc.equal(texts, dialect.null)
+        )
         if pc.any(doubtful).as_py():
             texts = self._quoted(texts, name)
         return texts.fill_null(dialect.null)
 
     def _quoted(self, texts: Any, name: str) -> Any:
         try:
-            return pa.array([None if text is None else cell_of(text, self._dialect) for text in texts.to_pylist()], pa.string())
+            return pa.array(
+                [
+                    None if text is None else cell_of(text, self._dialect)
+                    for text in texts.to_pylist()
+                ],
+                pa.string(),
+            )
         except ValueError as error:
             raise ProgramError(f"column {name!r} cannot be written as CSV: {error}") from error
 

@@ -49,7 +49,8 @@ class _Builder:
         return self._with(delimiter=delimiter)
 
     def set_array_element_delimiter(self: _B, delimiter: str) -> _B:
-        """The text between the elements of a list, and between the fields of a row inside the row; by default ``;``."""
+        """The text between the elements of a list, and between the fields of a row inside the row;
+        by default ``;``."""
         return self._with(array_delimiter=delimiter)
 
     def set_quote_character(self: _B, c: str) -> _B:
@@ -70,22 +71,31 @@ class _Builder:
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
-    """Rows of a declared type. A line with fewer or more fields, and a text that is no value of its field's type,
-    raise MalformedMessageError.
+    """Rows of a declared type. A line with fewer or more fields, and a text that is no value of its
+    field's type, raise MalformedMessageError.
 
     >>> from flinkpy.common import Types
     >>> CsvRowDeserializationSchema.Builder(Types.ROW([Types.INT(), Types.STRING()])).build().deserialize(b"1,a")
     Row(f0=1, f1='a')
     """
 
-    def __init__(self, type_info: TypeInformation, dialect: Dialect, allow_comments: bool = False, ignore_parse_errors: bool = False) -> None:
+    def __init__(
+        self,
+        type_info: TypeInformation,
+        dialect: Dialect,
+        allow_comments: bool = False,
+        ignore_parse_errors: bool = False,
+    ) -> None:
         self._type = csv_row_type(type_info, "CsvRowDeserializationSchema")
-        self._dialect, self._comments, self._ignore = dialect, allow_comments, ignore_parse_errors
+        self._dialect = dialect
+        self._comments = allow_comments
+        self._ignore = ignore_parse_errors
         self._names = tuple(self._type.field_names)
         self._parsers = [_or_none(cell_parser(each, dialect)) for each in self._type.field_types]
 
     def deserialize(self, data: bytes) -> Any:
-        """The row; None for a comment, and with ``ignore_parse_errors`` for a malformed message: sources leave it out."""
+        """The row; None for a comment, and with ``ignore_parse_errors`` for a malformed message:
+        sources leave it out."""
         if self._comments and data.startswith(b"#"):
             return None
         try:
@@ -93,7 +103,11 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         except _PARSE_ERRORS as error:
             if self._ignore:
                 return None
-            why = f"it is no UTF-8 ({error.reason} at byte {error.start})" if isinstance(error, UnicodeDecodeError) else str(error)
+            why = (
+                f"it is no UTF-8 ({error.reason} at byte {error.start})"
+                if isinstance(error, UnicodeDecodeError)
+                else str(error)
+            )
             raise MalformedMessageError(None, why, data) from error
 
     def values(self, line: str) -> list[Any]:
@@ -123,19 +137,23 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             self._comments = allow_comments
             return self
 
-        def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvRowDeserializationSchema.Builder:
+        def set_ignore_parse_errors(
+            self, ignore_parse_errors: bool
+        ) -> CsvRowDeserializationSchema.Builder:
             """Leaves malformed messages out."""
             self._ignore = ignore_parse_errors
             return self
 
         def build(self) -> CsvRowDeserializationSchema:
             """The schema. Raises ProgramError for characters that cannot be told apart."""
-            return CsvRowDeserializationSchema(self._type, self._checked(), self._comments, self._ignore)
+            return CsvRowDeserializationSchema(
+                self._type, self._checked(), self._comments, self._ignore
+            )
 
 
 class CsvRowSerializationSchema(SerializationSchema):
-    """Rows of a declared type as lines of CSV. Raises ProgramError for a value that is not of its field's type, and for
-    one that could not be read back.
+    """Rows of a declared type as lines of CSV. Raises ProgramError for a value that is not of its
+    field's type, and for one that could not be read back.
 
     >>> from flinkpy.common import Row, Types
     >>> CsvRowSerializationSchema.Builder(Types.ROW([Types.INT(), Types.STRING()])).set_line_delimiter("").build().serialize(Row(1, ""))
@@ -150,9 +168,16 @@ class CsvRowSerializationSchema(SerializationSchema):
     def serialize(self, value: Any) -> bytes:
         """The row as a line."""
         try:
-            return line_of(each_converted(self._type.field_names, self._writers, self._in_order(value)), self._dialect).encode()
+            return line_of(
+                each_converted(self._type.field_names, self._writers, self._in_order(value)),
+                self._dialect,
+            ).encode()
         except _PARSE_ERRORS as error:
-            why = "a text has half of a surrogate pair, which UTF-8 does not have" if isinstance(error, UnicodeEncodeError) else error
+            why = (
+                "a text has half of a surrogate pair, which UTF-8 does not have"
+                if isinstance(error, UnicodeEncodeError)
+                else error
+            )
             raise ProgramError(f"{value!r:.100} cannot be written as CSV: {why}") from error
 
     def __reduce__(self) -> tuple[Any, ...]:

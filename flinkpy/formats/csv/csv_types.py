@@ -1,6 +1,5 @@
-"""Values of declared types as fields of CSV and back. Lists, and rows inside rows, are one field of single values with
-a delimiter of their own, as in PyFlink; CSV has nothing deeper, and no maps.
-"""
+"""Values of declared types as fields of CSV and back. Lists, and rows inside rows, are one field of
+single values with a delimiter of their own, as in PyFlink; CSV has nothing deeper, and no maps."""
 
 from __future__ import annotations
 
@@ -8,7 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flinkpy.common.typeinfo import PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
+from flinkpy.common.typeinfo import (
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+)
 from flinkpy.common.types import named_row
 from flinkpy.core.program.program_line import refuse
 from flinkpy.formats.csv.csv_cells import Dialect
@@ -36,7 +40,10 @@ def cell_parser(type_info: TypeInformation, dialect: Dialect) -> Parse:
 
 
 def _not_in_csv(type_info: TypeInformation) -> Exception:
-    return refuse(f"a field of CSV holds a single value, or a list or a row of single values, and no {type_info!r}; choose JSON, Avro or Protobuf")
+    return refuse(
+        "a field of CSV holds a single value, or a list or a row of single values, and no "
+        f"{type_info!r}; choose JSON, Avro or Protobuf"
+    )
 
 
 def _element_parser(type_info: TypeInformation, dialect: Dialect) -> Callable[[str], Any]:
@@ -76,7 +83,11 @@ def cell_writer(type_info: TypeInformation, dialect: Dialect) -> Callable[[Any],
         return _record_writer(type_info, dialect)
     if isinstance(type_info, PrimitiveArrayTypeInfo):
         element = _element_writer(type_info.element_type, dialect)
-        return lambda value: None if value is None else _joined(list(map(element, elements(value))), value, dialect, True)
+        return lambda value: (
+            None
+            if value is None
+            else _joined(list(map(element, elements(value))), value, dialect, True)
+        )
     raise _not_in_csv(type_info)
 
 
@@ -86,7 +97,9 @@ def _element_writer(type_info: TypeInformation, dialect: Dialect) -> Callable[[A
     return cell_writer(type_info, dialect)
 
 
-def _record_writer(type_info: RowTypeInfo | TupleTypeInfo, dialect: Dialect) -> Callable[[Any], str | None]:
+def _record_writer(
+    type_info: RowTypeInfo | TupleTypeInfo, dialect: Dialect
+) -> Callable[[Any], str | None]:
     writers = [_element_writer(each, dialect) for each in type_info.field_types]
     in_order = fields_in_order(type_info) if isinstance(type_info, RowTypeInfo) else elements
 
@@ -102,13 +115,24 @@ def _record_writer(type_info: RowTypeInfo | TupleTypeInfo, dialect: Dialect) -> 
 
 
 def _joined(texts: Sequence[str | None], value: Any, dialect: Dialect, is_list: bool) -> str:
-    """The elements' texts as one. Raises ValueError if they could not be told apart when they are read."""
+    """The elements' texts as one. Raises ValueError if they could not be told apart when they are
+    read."""
     if any(text is None for text in texts) and not dialect.null:
         raise ValueError(f"{value!r:.80} has a None in it, for which there must be a null literal")
     same_as_null = dialect.null or None
-    ambiguous = next((text for text in texts if text is not None and (dialect.array_delimiter in text or text == same_as_null)), None)
+    ambiguous = next(
+        (
+            text
+            for text in texts
+            if text is not None and (dialect.array_delimiter in text or text == same_as_null)
+        ),
+        None,
+    )
     if ambiguous is not None:
-        raise ValueError(f"{ambiguous!r:.80} cannot be an element of a list in CSV with the delimiter {dialect.array_delimiter!r}")
+        raise ValueError(
+            f"{ambiguous!r:.80} cannot be an element of a list in CSV with the delimiter "
+            f"{dialect.array_delimiter!r}"
+        )
     if is_list and list(texts) == [""]:
         raise ValueError("a list of one empty text cannot be told from an empty list")
     return dialect.array_delimiter.join([dialect.null if text is None else text for text in texts])

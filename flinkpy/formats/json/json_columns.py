@@ -1,9 +1,8 @@
 """JSON messages as columns.
 
-A batch of messages is joined into lines for Arrow's JSON reader, which is many times faster than one message after
-the other. What it refuses, and what it might read in another way than rows do, is decoded one by one. Rows are the
-specification.
-"""
+A batch of messages is joined into lines for Arrow's JSON reader, which is many times faster than
+one message after the other. What it refuses, and what it might read in another way than rows do, is
+decoded one by one. Rows are the specification."""
 
 from __future__ import annotations
 
@@ -19,7 +18,13 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from flinkpy.columns.values.conversion import python_values, without_views
-from flinkpy.common.typeinfo import MapTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
+from flinkpy.common.typeinfo import (
+    MapTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+)
 from flinkpy.core.errors import ProgramError
 from flinkpy.formats.column_types import declared_type, parts_of, schema_and_type, time_texts
 from flinkpy.formats.decoded_rows import ArrowDecoder
@@ -32,8 +37,8 @@ _MINUS_ZERO = re.compile(rb"-0(?=[\s,}\]])")
 
 
 class JsonColumnarDecoder(ArrowDecoder, RegisteredFormat):
-    """JSON objects as columns of a schema, or of a declared row type. Unknown fields are left out, missing ones are
-    null.
+    """JSON objects as columns of a schema, or of a declared row type. Unknown fields are left out,
+    missing ones are null.
 
     >>> from flinkpy.common import Types
     >>> decoder = JsonColumnarDecoder(Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()]))
@@ -46,9 +51,13 @@ class JsonColumnarDecoder(ArrowDecoder, RegisteredFormat):
         self._required = fail_on_missing_field
         self._rows = JsonRowDeserializationSchema(self._type, fail_on_missing_field)
         self._is_arrows = _is_arrows(self._type)
-        self._read_as = as_text(changed(self.schema, _as_double), lambda kind: _is_of_time(kind) or is_of_bytes(kind))
+        self._read_as = as_text(
+            changed(self.schema, _as_double), lambda kind: _is_of_time(kind) or is_of_bytes(kind)
+        )
         self._named_nan = _named_nan(self.schema)
-        self._has_floats = any(kind in str(field.type) for field in self.schema for kind in ("float", "double"))
+        self._has_floats = any(
+            kind in str(field.type) for field in self.schema for kind in ("float", "double")
+        )
         self._with_bytes = as_text(changed(self.schema, _as_double), _is_of_time)
 
     def _columns_by_arrow(self, messages: Sequence[bytes | None]) -> Sequence[Any] | None:
@@ -56,18 +65,28 @@ class JsonColumnarDecoder(ArrowDecoder, RegisteredFormat):
         if block is None:
             return None
         if b"-NaN" in block or (self._has_floats and b"-0" in block and _MINUS_ZERO.search(block)):
-            return None  # Arrow takes the one for a number, and the other for a float, where Python reads the integer 0
+            # Arrow takes the one for a number, and the other for a float, where Python reads the
+            # integer 0
+            return None
         if self._named_nan is not None and b'"NaN"' in block:
             block = self._named_nan.sub(rb"\1NaN", block)
-        options = arrow_json.ParseOptions(explicit_schema=self._read_as, unexpected_field_behavior="ignore")
-        table = arrow_json.read_json(pa.BufferReader(block), arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1), options)
+        options = arrow_json.ParseOptions(
+            explicit_schema=self._read_as, unexpected_field_behavior="ignore"
+        )
+        table = arrow_json.read_json(
+            pa.BufferReader(block),
+            arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            options,
+        )
         if table.num_rows != len(messages):
             return None
         [batch] = table.combine_chunks().to_batches()
         if self._required and any(map(_has_null, parts_of(batch.columns))):
             return None
-        return [column if column.type.equals(field.type) else column.cast(field.type)
-                for column, field in zip(decoded(batch, self._with_bytes).columns, self.schema)]
+        return [
+            column if column.type.equals(field.type) else column.cast(field.type)
+            for column, field in zip(decoded(batch, self._with_bytes).columns, self.schema)
+        ]
 
     def registered(self) -> RegisteredSchema:
         registered: RegisteredSchema = self._rows.registered()
@@ -83,7 +102,8 @@ def _decoder(type_info: RowTypeInfo, schema: Any, required: bool) -> JsonColumna
 
 
 def _is_arrows(type_info: TypeInformation) -> bool:
-    """Whether Arrow's reader takes the same JSON for values of the type. It has objects for structs only."""
+    """Whether Arrow's reader takes the same JSON for values of the type. It has objects for structs
+    only."""
     if isinstance(type_info, RowTypeInfo):
         return bool(type_info.field_types) and all(map(_is_arrows, type_info.field_types))
     if isinstance(type_info, PrimitiveArrayTypeInfo):
@@ -94,10 +114,9 @@ def _is_arrows(type_info: TypeInformation) -> bool:
 def _joined(messages: Sequence[bytes | None]) -> bytes | None:
     """The messages as lines; None if one of them is surely malformed.
 
-    Each begins with { and ends with }. Inside an object or a list, { cannot follow }. So the reader sees a
-    message's end where it ends, and if it finds as many objects as there are messages, each is one object.
-    (A block that is only ``null`` would crash the process in Arrow.)
-    """
+    Each begins with { and ends with }. Inside an object or a list, { cannot follow }. So the reader
+    sees a message's end where it ends, and if it finds as many objects as there are messages, each
+    is one object. (A block that is only ``null`` would crash the process in Arrow.)"""
     lines = [b"{}" if message is None else message for message in messages]
     if not all(map(_has_braces, lines)):
         lines = [line.strip(b" \t\n\r") for line in lines]
@@ -116,10 +135,14 @@ def _has_braces(line: bytes) -> bool:
 
 
 def _named_nan(schema: Any) -> re.Pattern[bytes] | None:
-    """What finds the text ``"NaN"`` in fields that are floats: Arrow reads only the bare word. (Inside a text, the quotes
-    around a name are escaped, so they do not match.)"""
+    """What finds the text ``"NaN"`` in fields that are floats: Arrow reads only the bare word.
+    (Inside a text, the quotes around a name are escaped, so they do not match.)"""
     names = {json.dumps(name, ensure_ascii=False).encode() for name in _names_of_floats(schema)}
-    return re.compile(rb"((?:%b)\s*:\s*)\"NaN\"(?=\s*[,}])" % b"|".join(map(re.escape, sorted(names)))) if names else None
+    return (
+        re.compile(rb"((?:%b)\s*:\s*)\"NaN\"(?=\s*[,}])" % b"|".join(map(re.escape, sorted(names))))
+        if names
+        else None
+    )
 
 
 def _names_of_floats(fields: Any) -> Iterator[str]:
@@ -143,11 +166,12 @@ def _has_null(column: Any) -> bool:
     return bool(column.null_count)
 
 
-# -- to JSON -----------------------------------------------------------------------------------------------------------------------------
+# -- to JSON ---------------------------------------------------------------------------------------
 
 
 class JsonColumnarEncoder(ColumnarEncoder):
-    """The rows of a batch as JSON objects, without blanks, as ``JsonRowSerializationSchema`` writes rows.
+    """The rows of a batch as JSON objects, without blanks, as ``JsonRowSerializationSchema`` writes
+    rows.
 
     >>> JsonColumnarEncoder().encode(pa.RecordBatch.from_pydict({"a": [1, None], "b": ["x", 'say "y"']}))
     [b'{"a":1,"b":"x"}', b'{"a":null,"b":"say \\\\"y\\\\""}']
@@ -157,7 +181,9 @@ class JsonColumnarEncoder(ColumnarEncoder):
         if not batch.num_rows:
             return []
         batch = without_views(batch)
-        encoded: list[bytes] = _object(batch.schema, batch.columns, batch.num_rows).cast(pa.binary()).to_pylist()
+        encoded: list[bytes] = (
+            _object(batch.schema, batch.columns, batch.num_rows).cast(pa.binary()).to_pylist()
+        )
         return encoded
 
 
@@ -167,7 +193,10 @@ def _object(fields: Any, columns: Sequence[Any], count: int) -> Any:
         return pa.array(["{}"] * count, pa.string())
     pieces: list[Any] = []
     for at, (field, column) in enumerate(zip(fields, columns)):
-        pieces += ["{" * (at == 0) + "," * (at > 0) + json.dumps(field.name, ensure_ascii=False) + ":", _json(column, field.name)]
+        pieces += [
+            "{" * (at == 0) + "," * (at > 0) + json.dumps(field.name, ensure_ascii=False) + ":",
+            _json(column, field.name),
+        ]
     return pc.binary_join_element_wise(*pieces, "}", "")
 
 
@@ -194,7 +223,9 @@ def _texts(column: Any) -> Any:
     column = column.cast(pa.string())
     if pc.any(pc.match_substring_regex(column, r'["\\\x00-\x1f]')).as_py():
         encode = JSON_ENCODER.encode
-        return pa.array([None if text is None else encode(text) for text in column.to_pylist()], pa.string())
+        return pa.array(
+            [None if text is None else encode(text) for text in column.to_pylist()], pa.string()
+        )
     return _quoted(column)
 
 
@@ -228,13 +259,18 @@ def _decimals(column: Any) -> Any:
 
 
 def _each(column: Any, text_of: Callable[[Any], str]) -> Any:
-    return pa.array([None if value is None else text_of(value) for value in column.to_pylist()], pa.string())
+    return pa.array(
+        [None if value is None else text_of(value) for value in column.to_pylist()], pa.string()
+    )
 
 
 def _one_by_one(column: Any, name: str) -> Any:
     write, encode = writer_of(declared_type(column.type)), JSON_ENCODER.encode
     try:
-        return pa.array([None if value is None else encode(write(value)) for value in python_values(column)], pa.string())
+        return pa.array(
+            [None if value is None else encode(write(value)) for value in python_values(column)],
+            pa.string(),
+        )
     except (ValueError, TypeError) as error:
         raise ProgramError(f"column {name!r} cannot be written as JSON: {error}") from error
 
@@ -242,7 +278,9 @@ def _one_by_one(column: Any, name: str) -> Any:
 _WRITERS: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
     (pa.types.is_boolean, lambda column: pc.if_else(column, "true", "false")),
     (_is_whole, lambda column: column.cast(pa.string())),
-    (pa.types.is_floating, _floats), (pa.types.is_decimal, _decimals),
+    (pa.types.is_floating, _floats),
+    (pa.types.is_decimal, _decimals),
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _texts),
-    (is_of_bytes, _bytes), (_is_of_time, lambda column: _quoted(time_texts(column))),
+    (is_of_bytes, _bytes),
+    (_is_of_time, lambda column: _quoted(time_texts(column))),
 ]

@@ -1,4 +1,5 @@
-"""JSON messages one by one: rows of a declared type, under PyFlink's names, and plain Python values.
+"""JSON messages one by one: rows of a declared type, under PyFlink's names, and plain Python
+values.
 
 >>> from flinkpy.common import Types
 >>> visit = Types.ROW_NAMED(["shop", "at", "price"], [Types.STRING(), Types.INSTANT(), Types.BIG_DEC()])
@@ -30,8 +31,8 @@ _PARSE_ERRORS = (ValueError, RecursionError, TypeError, ArithmeticError)
 
 
 class JsonRowDeserializationSchema(DeserializationSchema, RegisteredFormat):
-    """Rows of a declared type. Unknown fields are left out, missing ones are None. A value that is not of its field's
-    type, and a message that is no JSON object, raise MalformedMessageError.
+    """Rows of a declared type. Unknown fields are left out, missing ones are None. A value that is
+    not of its field's type, and a message that is no JSON object, raise MalformedMessageError.
 
     >>> from flinkpy.common import Types
     >>> JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["a"], [Types.INT()])).build().deserialize(b'{"a": 2.9}')
@@ -40,14 +41,20 @@ class JsonRowDeserializationSchema(DeserializationSchema, RegisteredFormat):
     flinkpy.formats.port.MalformedMessageError: the message cannot be decoded: field 'a': 2.9 (float) is no value of Types.INT(): b'{"a": 2.9}'
     """
 
-    def __init__(self, type_info: TypeInformation, fail_on_missing_field: bool = False, ignore_parse_errors: bool = False) -> None:
+    def __init__(
+        self,
+        type_info: TypeInformation,
+        fail_on_missing_field: bool = False,
+        ignore_parse_errors: bool = False,
+    ) -> None:
         self._type = row_type(type_info, "JsonRowDeserializationSchema")
         self._required, self._ignore = fail_on_missing_field, ignore_parse_errors
         self._read = reader_of(self._type, fail_on_missing_field)
         self._load = loader(needs_all_digits(self._type))
 
     def deserialize(self, data: bytes) -> Any:
-        """The row. With ``ignore_parse_errors`` a malformed message is None, and sources leave it out."""
+        """The row. With ``ignore_parse_errors`` a malformed message is None, and sources leave it
+        out."""
         try:
             return self._read(self._load(data))
         except _PARSE_ERRORS as error:
@@ -82,7 +89,8 @@ class JsonRowDeserializationSchema(DeserializationSchema, RegisteredFormat):
             return self
 
         def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
-            """The type of the rows, in the words of JSON Schema: its types, not its rules for values."""
+            """The type of the rows, in the words of JSON Schema: its types, not its rules for
+            values."""
             if json_schema is None:
                 raise TypeError("the JSON schema is None; give its text")
             self._type = row_type(type_of_json_schema(json_schema), "json_schema")
@@ -101,13 +109,16 @@ class JsonRowDeserializationSchema(DeserializationSchema, RegisteredFormat):
         def build(self) -> JsonRowDeserializationSchema:
             """The schema. Raises ProgramError if no type was given."""
             if self._type is None:
-                raise refuse("JsonRowDeserializationSchema needs a type: type_info(Types.ROW_NAMED([...], [...]))")
+                raise refuse(
+                    "JsonRowDeserializationSchema needs a type: "
+                    "type_info(Types.ROW_NAMED([...], [...]))"
+                )
             return JsonRowDeserializationSchema(self._type, self._required, self._ignore)
 
 
 class JsonRowSerializationSchema(SerializationSchema, RegisteredFormat):
-    """Rows of a declared type as JSON objects, without blanks. Raises ProgramError for a value that is not of its
-    field's type.
+    """Rows of a declared type as JSON objects, without blanks. Raises ProgramError for a value that
+    is not of its field's type.
 
     >>> from flinkpy.common import Row, Types
     >>> JsonRowSerializationSchema.builder().with_type_info(Types.ROW_NAMED(["a"], [Types.INT()])).build().serialize(Row(7))
@@ -123,7 +134,9 @@ class JsonRowSerializationSchema(SerializationSchema, RegisteredFormat):
         try:
             return JSON_ENCODER.encode(self._write(value)).encode()
         except _PARSE_ERRORS as error:
-            raise ProgramError(f"{value!r:.100} cannot be written as JSON: {_without_surrogates(error)}") from error
+            raise ProgramError(
+                f"{value!r:.100} cannot be written as JSON: {_without_surrogates(error)}"
+            ) from error
 
     def registered(self) -> RegisteredSchema:
         return RegisteredSchema("JSON", json_schema_of(self._type))
@@ -150,7 +163,10 @@ class JsonRowSerializationSchema(SerializationSchema, RegisteredFormat):
         def build(self) -> JsonRowSerializationSchema:
             """The schema. Raises TypeError, as PyFlink does, if no type was given."""
             if self._type is None:
-                raise TypeError("JsonRowSerializationSchema needs a type: with_type_info(Types.ROW_NAMED([...], [...]))")
+                raise TypeError(
+                    "JsonRowSerializationSchema needs a type: "
+                    "with_type_info(Types.ROW_NAMED([...], [...]))"
+                )
             return JsonRowSerializationSchema(self._type)
 
 
@@ -168,7 +184,8 @@ class JsonDeserializationSchema(DeserializationSchema, RegisteredFormat):
         return RegisteredSchema("JSON", "{}")
 
     def deserialize(self, data: bytes) -> Any:
-        """The value. With ``ignore_parse_errors`` a malformed message is None, and sources leave it out."""
+        """The value. With ``ignore_parse_errors`` a malformed message is None, and sources leave it
+        out."""
         try:
             found = json.loads(str(data, "utf-8"))
             _check_texts(data, found)
@@ -180,8 +197,9 @@ class JsonDeserializationSchema(DeserializationSchema, RegisteredFormat):
 
 
 class JsonSerializationSchema(SerializationSchema):
-    """Any value as JSON: dicts, rows, named tuples and dataclasses as objects. Values that JSON does not have are
-    written as in files: bytes in Base64, decimals, dates and times as text. Raises ProgramError for anything else.
+    """Any value as JSON: dicts, rows, named tuples and dataclasses as objects. Values that JSON
+    does not have are written as in files: bytes in Base64, decimals, dates and times as text.
+    Raises ProgramError for anything else.
 
     >>> JsonSerializationSchema().serialize({"a": [1, 2.5, None], "raw": b"abc"})
     b'{"a": [1, 2.5, null], "raw": "YWJj"}'
@@ -192,9 +210,13 @@ class JsonSerializationSchema(SerializationSchema):
         try:
             return json_text(value).encode()
         except UnicodeEncodeError as error:
-            raise ProgramError(f"{value!r:.100} cannot be written as JSON: {_without_surrogates(error)}") from error
+            raise ProgramError(
+                f"{value!r:.100} cannot be written as JSON: {_without_surrogates(error)}"
+            ) from error
         except RecursionError as error:
-            raise ProgramError(f"a {type(value).__name__} cannot be written as JSON: it is nested too deeply") from error
+            raise ProgramError(
+                f"a {type(value).__name__} cannot be written as JSON: it is nested too deeply"
+            ) from error
 
 
 JSON_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -203,14 +225,20 @@ JSON_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=
 def row_type(type_info: Any, where: str) -> RowTypeInfo:
     """The type, if it is one of rows. Raises ProgramError if not."""
     if not isinstance(type_info, RowTypeInfo):
-        raise refuse(f"{where} takes the type of a row, such as Types.ROW_NAMED(['a'], [Types.INT()]), this is {type_info!r:.80}")
+        raise refuse(
+            f"{where} takes the type of a row, such as Types.ROW_NAMED(['a'], [Types.INT()]), "
+            f"this is {type_info!r:.80}"
+        )
     return type_info
 
 
 def loader(all_digits: bool) -> Callable[[bytes], Any]:
-    """Python's reader of JSON; with ``all_digits``, numbers with a decimal point become Decimals."""
+    """Python's reader of JSON; with ``all_digits``, numbers with a decimal point become
+    Decimals."""
     # A bare NaN becomes one of few objects, so that Infinity can be told from 1e999
-    decoder = json.JSONDecoder(parse_constant=BARE_FLOATS.__getitem__, parse_float=Decimal if all_digits else None)
+    decoder = json.JSONDecoder(
+        parse_constant=BARE_FLOATS.__getitem__, parse_float=Decimal if all_digits else None
+    )
     read, decode = decoder.raw_decode, decoder.decode
 
     def load(data: bytes) -> Any:
@@ -249,4 +277,8 @@ def why_no_json(error: BaseException) -> str:
 
 
 def _without_surrogates(error: BaseException) -> str:
-    return "a text has half of a surrogate pair, which UTF-8 does not have" if isinstance(error, UnicodeEncodeError) else str(error)
+    return (
+        "a text has half of a surrogate pair, which UTF-8 does not have"
+        if isinstance(error, UnicodeEncodeError)
+        else str(error)
+    )

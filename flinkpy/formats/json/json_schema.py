@@ -1,6 +1,5 @@
-"""The declared type that a JSON Schema describes, as in PyFlink: its types; rules for values (``minimum``, ``pattern``)
-have no effect.
-"""
+"""The declared type that a JSON Schema describes, as in PyFlink: its types; rules for values
+(``minimum``, ``pattern``) have no effect."""
 
 from __future__ import annotations
 
@@ -8,16 +7,23 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from flinkpy.common.typeinfo import MapTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from flinkpy.common.typeinfo import (
+    MapTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
 from flinkpy.core.program.program_line import refuse
 
 _DEEPEST = 50
 
 
 def type_of_json_schema(text: str) -> TypeInformation:
-    """The type. Objects become rows, arrays lists, integers ``BIG_INT`` and numbers ``BIG_DEC``. A text is a date, a
-    time or an instant by its ``format``, bytes by ``contentEncoding: base64``. Raises ProgramError for anything that
-    has no declared type.
+    """The type. Objects become rows, arrays lists, integers ``BIG_INT`` and numbers ``BIG_DEC``. A
+    text is a date, a time or an instant by its ``format``, bytes by ``contentEncoding: base64``.
+    Raises ProgramError for anything that has no declared type.
 
     >>> type_of_json_schema('{"type": "object", "properties": {"n": {"type": ["integer", "null"]}}}')
     Types.ROW_NAMED(['n'], [Types.BIG_INT()])
@@ -31,13 +37,20 @@ def type_of_json_schema(text: str) -> TypeInformation:
 
 def _type(node: Any, root: Any, depth: int) -> TypeInformation:
     if not isinstance(node, Mapping) or depth > _DEEPEST:
-        raise refuse(f"the JSON schema has {node!r:.80}, which is no schema" if depth <= _DEEPEST else "the JSON schema refers to itself")
+        raise refuse(
+            f"the JSON schema has {node!r:.80}, which is no schema"
+            if depth <= _DEEPEST
+            else "the JSON schema refers to itself"
+        )
     if "$ref" in node:
         return _type(_referred(node["$ref"], root), root, depth + 1)
     if "oneOf" in node or "anyOf" in node:
         kinds = [each for each in node.get("oneOf", node.get("anyOf")) if each != {"type": "null"}]
         if len(kinds) != 1:
-            raise refuse(f"the JSON schema has a choice of {len(kinds)} types; a field has one type, or it and null: {node!r:.100}")
+            raise refuse(
+                f"the JSON schema has a choice of {len(kinds)} types; a field has one type, "
+                f"or it and null: {node!r:.100}"
+            )
         return _type(kinds[0], root, depth + 1)
     names = node.get("type")
     listed = [name for name in (names if isinstance(names, list) else [names]) if name != "null"]
@@ -51,7 +64,9 @@ def _of_name(name: Any, node: Mapping[str, Any], root: Any, depth: int) -> TypeI
         properties = node.get("properties")
         if not isinstance(properties, Mapping) or not properties:
             raise refuse(f"the JSON schema has an object without properties: {node!r:.100}")
-        return Types.ROW_NAMED(list(properties), [_type(each, root, depth + 1) for each in properties.values()])
+        return Types.ROW_NAMED(
+            list(properties), [_type(each, root, depth + 1) for each in properties.values()]
+        )
     if name == "array":
         items = node.get("items")
         if isinstance(items, list):
@@ -68,23 +83,32 @@ def _of_name(name: Any, node: Mapping[str, Any], root: Any, depth: int) -> TypeI
 def _text(node: Mapping[str, Any]) -> TypeInformation:
     if node.get("contentEncoding") == "base64":
         return Types.PRIMITIVE_ARRAY(Types.BYTE())
-    made = {"date-time": Types.INSTANT, "date": Types.SQL_DATE, "time": Types.SQL_TIME}.get(node.get("format", ""), Types.STRING)
+    made = {"date-time": Types.INSTANT, "date": Types.SQL_DATE, "time": Types.SQL_TIME}.get(
+        node.get("format", ""), Types.STRING
+    )
     return made()
 
 
 def _referred(name: Any, root: Any) -> Any:
     if not isinstance(name, str) or not name.startswith("#"):
-        raise refuse(f"the JSON schema refers to {name!r:.80}; only references within it (#/definitions/...) can be followed")
+        raise refuse(
+            f"the JSON schema refers to {name!r:.80}; only references within it "
+            "(#/definitions/...) can be followed"
+        )
     node = root
     for part in [part for part in name[1:].split("/") if part]:
         try:
-            node = node[int(part)] if isinstance(node, list) else node[part.replace("~1", "/").replace("~0", "~")]
+            node = (
+                node[int(part)]
+                if isinstance(node, list)
+                else node[part.replace("~1", "/").replace("~0", "~")]
+            )
         except (LookupError, TypeError, ValueError):
             raise refuse(f"the JSON schema refers to {name!r:.80}, which is not in it") from None
     return node
 
 
-# -- the other way ---------------------------------------------------------------------------------------------------------------------
+# -- the other way ---------------------------------------------------------------------------------
 
 
 def json_schema_of(type_info: TypeInformation) -> str:
@@ -98,7 +122,13 @@ def json_schema_of(type_info: TypeInformation) -> str:
 
 def _node(type_info: TypeInformation) -> dict[str, Any]:
     if isinstance(type_info, RowTypeInfo):
-        return {"type": ["object", "null"], "properties": {name: _node(each) for name, each in zip(type_info.field_names, type_info.field_types)}}
+        return {
+            "type": ["object", "null"],
+            "properties": {
+                name: _node(each)
+                for name, each in zip(type_info.field_names, type_info.field_types)
+            },
+        }
     if isinstance(type_info, TupleTypeInfo):
         return {"type": ["array", "null"], "items": [_node(each) for each in type_info.field_types]}
     if isinstance(type_info, MapTypeInfo):
@@ -111,11 +141,13 @@ def _node(type_info: TypeInformation) -> dict[str, Any]:
 
 
 _NAMES: dict[str, tuple[str, ...]] = {
-    "boolean": ("BOOLEAN",), "integer": ("BYTE", "SHORT", "INT", "LONG", "BIG_INT"),
+    "boolean": ("BOOLEAN",),
+    "integer": ("BYTE", "SHORT", "INT", "LONG", "BIG_INT"),
     "string": ("STRING", "CHAR", "BIG_DEC", "SQL_TIME", "SQL_TIMESTAMP", "INSTANT"),
 }
 _SINGLE: dict[str, dict[str, Any]] = {
     **{name: {"type": [kind, "null"]} for kind, names in _NAMES.items() for name in names},
-    **{name: {"type": ["number", "string", "null"]} for name in ("DOUBLE", "FLOAT")},  # NaN and the infinities are texts
+    # NaN and the infinities are texts
+    **{name: {"type": ["number", "string", "null"]} for name in ("DOUBLE", "FLOAT")},
     "SQL_DATE": {"type": ["string", "null"], "format": "date"},
 }

@@ -1,10 +1,10 @@
 """Values of declared types as JSON values and back.
 
-JSON has numbers, texts, truth values, lists and objects. Other values are texts as in files (``text_values``): bytes in
-Base64, decimals with all digits, dates and times, and the floats ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A value
-that is not of its type is refused: 2.9 is no ``INT``, and 5 is no ``STRING``. Numbers with a decimal point are read as
-Decimals if the type needs all digits (:func:`needs_all_digits`).
-"""
+JSON has numbers, texts, truth values, lists and objects. Other values are texts as in files
+(``text_values``): bytes in Base64, decimals with all digits, dates and times, and the floats
+``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A value that is not of its type is refused: 2.9 is no
+``INT``, and 5 is no ``STRING``. Numbers with a decimal point are read as Decimals if the type needs
+all digits (:func:`needs_all_digits`)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,40 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from flinkpy.common.typeinfo import MapTypeInfo, PickledBytesTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
+from flinkpy.common.typeinfo import (
+    MapTypeInfo,
+    PickledBytesTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+)
 from flinkpy.common.types import named_row
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.exact_values import elements, entries, exactly, fields_in_order, in_field, is_bytes_type
-from flinkpy.formats.parsed_texts import NAMED_FLOATS, bounds, decimal, finite, in_range, parser_of, short_float
+from flinkpy.formats.exact_values import (
+    elements,
+    entries,
+    exactly,
+    fields_in_order,
+    in_field,
+    is_bytes_type,
+)
+from flinkpy.formats.parsed_texts import (
+    NAMED_FLOATS,
+    bounds,
+    decimal,
+    finite,
+    in_range,
+    parser_of,
+    short_float,
+)
 from flinkpy.formats.row_functions import Field, of_dict, plain_test, to_dict
 from flinkpy.formats.text_values import single_text
 
 Convert: TypeAlias = Callable[[Any], Any]
 
-BARE_FLOATS = {name: float(value) for name, value in NAMED_FLOATS.items()}  # what Python's json reads from a bare NaN and Infinity
+# what Python's json reads from a bare NaN and Infinity
+BARE_FLOATS = {name: float(value) for name, value in NAMED_FLOATS.items()}
 _AS_THEY_ARE = frozenset(("STRING", "CHAR", "BOOLEAN"))
 
 
@@ -38,12 +61,12 @@ def needs_all_digits(type_info: TypeInformation) -> bool:
     return getattr(type_info, "name", "") in ("BIG_DEC", "BIG_INT")
 
 
-# -- from JSON ---------------------------------------------------------------------------------------------------------------------------
+# -- from JSON -------------------------------------------------------------------------------------
 
 
 def reader_of(type_info: TypeInformation, required: bool = False) -> Convert:
-    """What makes a value of the type from what Python's ``json`` read. ``required``: rows must have all their fields.
-    Raises ProgramError for a type that JSON cannot hold.
+    """What makes a value of the type from what Python's ``json`` read. ``required``: rows must have
+    all their fields. Raises ProgramError for a type that JSON cannot hold.
 
     >>> from flinkpy.common import Types
     >>> reader_of(Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.LIST(Types.BIG_DEC())]))({"a": 1, "b": ["2.50"]})
@@ -66,8 +89,13 @@ def reader_of(type_info: TypeInformation, required: bool = False) -> Convert:
 
 def _row_reader(type_info: RowTypeInfo, required: bool) -> Convert:
     names = tuple(type_info.field_names)
-    values = of_dict([Field(name, plain_test(each), in_field(name, reader_of(each, required)))
-                      for name, each in zip(names, type_info.field_types)], required)
+    values = of_dict(
+        [
+            Field(name, plain_test(each), in_field(name, reader_of(each, required)))
+            for name, each in zip(names, type_info.field_types)
+        ],
+        required,
+    )
 
     def read(value: Any) -> Any:
         if type(value) is not dict:
@@ -105,7 +133,10 @@ def _list_reader(type_info: PrimitiveArrayTypeInfo, required: bool) -> Convert:
 def _map_reader(type_info: MapTypeInfo, required: bool) -> Convert:
     key, item = parser_of(type_info.key_type), _or_none(reader_of(type_info.value_type, required))
     if key is None:
-        raise ProgramError(f"the keys of a JSON object are texts, so {type_info.key_type!r} cannot be the type of a map's keys")
+        raise ProgramError(
+            f"the keys of a JSON object are texts, so {type_info.key_type!r} cannot be the "
+            "type of a map's keys"
+        )
 
     def read(value: Any) -> Any:
         if type(value) is not dict:
@@ -128,7 +159,9 @@ def _text_reader(type_info: TypeInformation) -> Convert:
 
     def read(value: Any) -> Any:
         if type(value) is not str:
-            raise ValueError(f"{_shown(value)} is no text, in which JSON holds values of {type_info!r}")
+            raise ValueError(
+                f"{_shown(value)} is no text, in which JSON holds values of {type_info!r}"
+            )
         return parse(value)
 
     return read
@@ -158,7 +191,9 @@ def _single_reader(type_info: TypeInformation) -> Convert:
 def _double(value: Any) -> float:
     if type(value) is float:
         # The number 1e999 is no infinity; the bare word is, as Python and Java write it
-        return value if any(value is each for each in BARE_FLOATS.values()) else finite(value, value)
+        return (
+            value if any(value is each for each in BARE_FLOATS.values()) else finite(value, value)
+        )
     if type(value) is int or type(value) is Decimal:
         try:
             return finite(float(value), value)
@@ -191,12 +226,12 @@ def _shown(value: Any) -> str:
     return f"{value!r:.80} ({type(value).__name__})"
 
 
-# -- to JSON -----------------------------------------------------------------------------------------------------------------------------
+# -- to JSON ---------------------------------------------------------------------------------------
 
 
 def writer_of(type_info: TypeInformation) -> Convert:
-    """What makes of a value of the type what Python's ``json`` can write. Raises ValueError for a value that is not of
-    the type, and ProgramError for a type that JSON cannot hold.
+    """What makes of a value of the type what Python's ``json`` can write. Raises ValueError for a
+    value that is not of the type, and ProgramError for a type that JSON cannot hold.
 
     >>> from flinkpy.common import Row, Types
     >>> writer_of(Types.ROW_NAMED(["a", "b"], [Types.DOUBLE(), Types.PRIMITIVE_ARRAY(Types.BYTE())]))(Row(math.nan, b"abc"))
@@ -217,8 +252,12 @@ def writer_of(type_info: TypeInformation) -> Convert:
 
 
 def _row_writer(type_info: RowTypeInfo) -> Convert:
-    record = to_dict([Field(name, plain_test(each), in_field(name, writer_of(each)))
-                      for name, each in zip(type_info.field_names, type_info.field_types)])
+    record = to_dict(
+        [
+            Field(name, plain_test(each), in_field(name, writer_of(each)))
+            for name, each in zip(type_info.field_names, type_info.field_types)
+        ]
+    )
     in_order = fields_in_order(type_info)
     return lambda value: record(in_order(value))
 
@@ -238,7 +277,10 @@ def _tuple_writer(type_info: TupleTypeInfo) -> Convert:
 def _map_writer(type_info: MapTypeInfo) -> Convert:
     key, item = key_text_of(type_info.key_type), _or_none(writer_of(type_info.value_type))
     if key is None:
-        raise ProgramError(f"the keys of a JSON object are texts, so {type_info.key_type!r} cannot be the type of a map's keys")
+        raise ProgramError(
+            f"the keys of a JSON object are texts, so {type_info.key_type!r} cannot be the "
+            "type of a map's keys"
+        )
 
     def write(value: Any) -> dict[str, Any]:
         written = {key(name): item(each) for name, each in entries(value)}
@@ -250,7 +292,8 @@ def _map_writer(type_info: MapTypeInfo) -> Convert:
 
 
 def key_text_of(type_info: TypeInformation) -> Convert | None:
-    """What makes the text of a map's key, which is never None; None for types whose values have parts."""
+    """What makes the text of a map's key, which is never None; None for types whose values have
+    parts."""
     exact = exactly(type_info)
     if exact is None:
         return None
@@ -260,7 +303,13 @@ def key_text_of(type_info: TypeInformation) -> Convert | None:
         if found is None:
             raise ValueError("a map's key is None")
         written = _single_text(found)
-        return str(written).lower() if isinstance(written, bool) else written if isinstance(written, str) else repr(written)
+        return (
+            str(written).lower()
+            if isinstance(written, bool)
+            else written
+            if isinstance(written, str)
+            else repr(written)
+        )
 
     return text
 
@@ -268,12 +317,17 @@ def key_text_of(type_info: TypeInformation) -> Convert | None:
 def _single_writer(type_info: TypeInformation) -> Convert:
     exact = exactly(type_info)
     if exact is None:
-        raise ProgramError(f"JSON cannot hold values of {type_info!r}; declare what they are, such as Types.STRING()")
+        raise ProgramError(
+            f"JSON cannot hold values of {type_info!r}; declare what they are, such as "
+            "Types.STRING()"
+        )
     if getattr(type_info, "name", "") == "FLOAT":
         import numpy as np
 
         # The fewest digits that are read as the same 32 bits
-        return lambda value: None if (found := exact(value)) is None else _single_text(float(str(np.float32(found))))
+        return lambda value: (
+            None if (found := exact(value)) is None else _single_text(float(str(np.float32(found))))
+        )
     return lambda value: _single_text(exact(value))
 
 
@@ -282,5 +336,13 @@ def _single_text(value: Any) -> Any:
     if value is None or isinstance(value, (str, int)):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return (
+            value
+            if math.isfinite(value)
+            else "NaN"
+            if math.isnan(value)
+            else "Infinity"
+            if value > 0
+            else "-Infinity"
+        )
     return single_text(value)

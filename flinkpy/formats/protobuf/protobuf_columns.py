@@ -1,5 +1,5 @@
-"""Protobuf messages as columns. All messages are parsed first; then each field is taken from all of them at once, and
-messages, lists and maps inside them by the same means."""
+"""Protobuf messages as columns. All messages are parsed first; then each field is taken from all of
+them at once, and messages, lists and maps inside them by the same means."""
 
 from __future__ import annotations
 
@@ -17,11 +17,38 @@ from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.errors import ProgramError
 from flinkpy.formats.decoded_rows import decode_one_by_one
 from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded
-from flinkpy.formats.protobuf.protobuf_rows import ProtobufRowDeserializationSchema, ProtobufRowSerializationSchema, choices_of, value_of
-from flinkpy.formats.protobuf.protobuf_types import MessageClass, OfMessageClass, ProtobufField, ProtobufType
+from flinkpy.formats.protobuf.protobuf_rows import (
+    ProtobufRowDeserializationSchema,
+    ProtobufRowSerializationSchema,
+    choices_of,
+    value_of,
+)
+from flinkpy.formats.protobuf.protobuf_types import (
+    MessageClass,
+    OfMessageClass,
+    ProtobufField,
+    ProtobufType,
+)
 
-_PLAIN = frozenset(("INT32", "SINT32", "SFIXED32", "INT64", "SINT64", "SFIXED64", "UINT32", "FIXED32", "UINT64", "FIXED64", "FLOAT", "DOUBLE", "BOOL",
-                    "STRING", "BYTES"))
+_PLAIN = frozenset(
+    (
+        "INT32",
+        "SINT32",
+        "SFIXED32",
+        "INT64",
+        "SINT64",
+        "SFIXED64",
+        "UINT32",
+        "FIXED32",
+        "UINT64",
+        "FIXED64",
+        "FLOAT",
+        "DOUBLE",
+        "BOOL",
+        "STRING",
+        "BYTES",
+    )
+)
 
 
 class ProtobufColumnarDecoder(ColumnarDecoder, OfMessageClass):
@@ -34,7 +61,9 @@ class ProtobufColumnarDecoder(ColumnarDecoder, OfMessageClass):
 
     def __init__(self, message_class: Any) -> None:
         self._class = MessageClass.of(message_class, "ProtobufColumnarDecoder")
-        self.schema = pa.schema([pa.field(each.name, each.arrow()) for each in self._class.type.fields])
+        self.schema = pa.schema(
+            [pa.field(each.name, each.arrow()) for each in self._class.type.fields]
+        )
         self._rows = ProtobufRowDeserializationSchema(self._class)
         self._parse = self._class.make.FromString
 
@@ -46,7 +75,9 @@ class ProtobufColumnarDecoder(ColumnarDecoder, OfMessageClass):
                 return Decoded(pa.RecordBatch.from_arrays(columns, schema=self.schema))
         except Exception:  # a malformed message, one without a value, and a value that its column does not hold: found one by one
             pass
-        return decode_one_by_one(messages, lambda data: list(self._rows.deserialize(data)), self.schema)
+        return decode_one_by_one(
+            messages, lambda data: list(self._rows.deserialize(data)), self.schema
+        )
 
 
 def _field(field: ProtobufField, messages: Sequence[Any]) -> Any:
@@ -55,7 +86,9 @@ def _field(field: ProtobufField, messages: Sequence[Any]) -> Any:
     if field.key is not None or field.is_list:
         offsets = pa.array([0, *accumulate(map(len, taken))], pa.int32())
         if field.key is None:
-            return pa.ListArray.from_arrays(offsets, _values(field.type, list(chain.from_iterable(taken))), type=field.arrow())
+            return pa.ListArray.from_arrays(
+                offsets, _values(field.type, list(chain.from_iterable(taken))), type=field.arrow()
+            )
         keys = _values(field.key, list(chain.from_iterable(taken)))
         items = _values(field.type, [each[key] for each in taken for key in each])
         return pa.MapArray.from_arrays(offsets, keys, items)
@@ -65,7 +98,12 @@ def _field(field: ProtobufField, messages: Sequence[Any]) -> Any:
     if all(there):
         return _values(field.type, taken)
     found = _values(field.type, [each for each, is_there in zip(taken, there) if is_there])
-    return found.take(pa.array([place - 1 if is_there else None for place, is_there in zip(accumulate(there), there)], pa.int64()))
+    return found.take(
+        pa.array(
+            [place - 1 if is_there else None for place, is_there in zip(accumulate(there), there)],
+            pa.int64(),
+        )
+    )
 
 
 def _values(found: ProtobufType, taken: Sequence[Any]) -> Any:
@@ -75,15 +113,18 @@ def _values(found: ProtobufType, taken: Sequence[Any]) -> Any:
     if found.kind in _PLAIN:
         return pa.array(taken, found.arrow())
     if found.kind == "MESSAGE" and found.fields:
-        return pa.StructArray.from_arrays([_field(each, taken) for each in found.fields], fields=list(found.arrow()))
+        return pa.StructArray.from_arrays(
+            [_field(each, taken) for each in found.fields], fields=list(found.arrow())
+        )
     return array_of(list(map(value_of(found), taken)), found.arrow())
 
 
-# -- to Protobuf -------------------------------------------------------------------------------------------------------------------------
+# -- to Protobuf -----------------------------------------------------------------------------------
 
 
 class ProtobufColumnarEncoder(ColumnarEncoder, OfMessageClass):
-    """The rows of a batch as messages of a generated class. Columns are taken by name and cast exactly.
+    """The rows of a batch as messages of a generated class. Columns are taken by name and cast
+    exactly.
 
     >>> from google.protobuf.timestamp_pb2 import Timestamp
     >>> ProtobufColumnarEncoder(Timestamp).encode(pa.RecordBatch.from_pydict({"nanos": [0], "seconds": [7]}))
@@ -92,7 +133,9 @@ class ProtobufColumnarEncoder(ColumnarEncoder, OfMessageClass):
 
     def __init__(self, message_class: Any) -> None:
         self._class = MessageClass.of(message_class, "ProtobufColumnarEncoder")
-        self._schema = pa.schema([pa.field(each.name, each.arrow()) for each in self._class.type.fields])
+        self._schema = pa.schema(
+            [pa.field(each.name, each.arrow()) for each in self._class.type.fields]
+        )
         self._rows = ProtobufRowSerializationSchema(self._class)
         self._loop = _encoding_loop(self._class.type)
 
@@ -104,20 +147,31 @@ class ProtobufColumnarEncoder(ColumnarEncoder, OfMessageClass):
         if not self._schema.names:
             return [b""] * batch.num_rows
         columns = list(map(python_values, exact.columns))
-        if self._loop is None or any(column.null_count and not field.may_be_none for field, column in zip(self._class.type.fields, exact.columns)):
+        if self._loop is None or any(
+            column.null_count and not field.may_be_none
+            for field, column in zip(self._class.type.fields, exact.columns)
+        ):
             return list(map(self._rows.serialize, zip(*columns)))
         return self._loop(self._class.make, zip(*columns))  # type: ignore[no-any-return]
 
 
 def _encoding_loop(found: ProtobufType) -> Callable[..., Any] | None:
-    """A generated loop over rows of values, if the message has single values only, which columns have checked."""
-    if not found.fields or choices_of(found) or not all(each.is_plain and not iskeyword(each.name) for each in found.fields):
+    """A generated loop over rows of values, if the message has single values only, which columns
+    have checked."""
+    if (
+        not found.fields
+        or choices_of(found)
+        or not all(each.is_plain and not iskeyword(each.name) for each in found.fields)
+    ):
         return None
-    lines = ["def encode(make, rows):", "    encoded = []", "    append = encoded.append",
-             f"    for {', '.join(f'v{at}' for at in range(len(found.fields)))}, in rows:", "        message = make()"]
+    lines = [
+        "def encode(make, rows):",
+        "    encoded = []",
+        "    append = encoded.append",
+        f"    for {', '.join(f'v{at}' for at in range(len(found.fields)))}, in rows:",
+        "        message = make()",
+    ]
     for at, field in enumerate(found.fields):
         lines += [f"        if v{at} is not None:", f"            message.{field.name} = v{at}"]
     lines += ["        append(message.SerializeToString())", "    return encoded"]
     return compile_function("encode", "\n".join(lines), {})
-
-

@@ -15,13 +15,21 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.formats.exact_values import elements, entries, exactly, fields_in_order, in_field
 from flinkpy.formats.parsed_texts import utc_of
 from flinkpy.formats.port import MalformedMessageError
-from flinkpy.formats.protobuf.protobuf_types import TIMESTAMP, MessageClass, OfMessageClass, ProtobufField, ProtobufType, row_type_of_message
+from flinkpy.formats.protobuf.protobuf_types import (
+    TIMESTAMP,
+    MessageClass,
+    OfMessageClass,
+    ProtobufField,
+    ProtobufType,
+    row_type_of_message,
+)
 
 Convert: TypeAlias = Callable[[Any], Any]
 
 
 class ProtobufRowDeserializationSchema(DeserializationSchema, OfMessageClass):
-    """Rows with the fields of a message. Bytes that are no such message raise MalformedMessageError.
+    """Rows with the fields of a message. Bytes that are no such message raise
+    MalformedMessageError.
 
     >>> from google.protobuf.timestamp_pb2 import Timestamp
     >>> ProtobufRowDeserializationSchema(Timestamp).deserialize(b"\\x08\\x07")
@@ -46,7 +54,8 @@ class ProtobufRowDeserializationSchema(DeserializationSchema, OfMessageClass):
 
 
 class ProtobufRowSerializationSchema(SerializationSchema, OfMessageClass):
-    """Rows as messages of a generated class. Raises ProgramError for a value that its field does not have.
+    """Rows as messages of a generated class. Raises ProgramError for a value that its field does
+    not have.
 
     >>> from flinkpy.common import Row
     >>> from google.protobuf.timestamp_pb2 import Timestamp
@@ -97,8 +106,11 @@ class ProtobufSerializationSchema(SerializationSchema):
     def serialize(self, value: Any) -> bytes:
         """The message's bytes."""
         if not hasattr(value, "SerializeToString"):
-            raise ProgramError(f"{value!r:.100} is no object of a generated class: make one of it, or give rows to "
-                               "ProtobufRowSerializationSchema(class)")
+            raise ProgramError(
+                f"{value!r:.100} is no object of a generated class: make one of it, or give "
+                "rows to "
+                "ProtobufRowSerializationSchema(class)"
+            )
         try:
             encoded: bytes = value.SerializeToString()
         except Exception as error:
@@ -111,17 +123,23 @@ def parsed(parse: Callable[[bytes], Any], data: bytes) -> Any:
     try:
         return parse(data)
     except Exception as error:  # google.protobuf.message.DecodeError, and others in some versions
-        raise MalformedMessageError(None, f"it is no such message ({type(error).__name__}: {error})", data) from error
+        raise MalformedMessageError(
+            None, f"it is no such message ({type(error).__name__}: {error})", data
+        ) from error
 
 
-# -- from Protobuf -----------------------------------------------------------------------------------------------------------------------
+# -- from Protobuf ---------------------------------------------------------------------------------
 
 
 def row_of_message(found: ProtobufType) -> Convert:
     """What makes a row of a message."""
     names = tuple(each.name for each in found.fields)
     taken = attrgetter(*names) if names else None
-    others = [(at, _getter(each)) for at, each in enumerate(found.fields) if not each.is_plain or each.may_be_none]
+    others = [
+        (at, _getter(each))
+        for at, each in enumerate(found.fields)
+        if not each.is_plain or each.may_be_none
+    ]
 
     def row(message: Any) -> Any:
         values = [] if taken is None else [*taken(message)] if len(names) > 1 else [taken(message)]
@@ -168,12 +186,13 @@ def _checked_text(value: Any) -> str:
     return value
 
 
-# -- to Protobuf -------------------------------------------------------------------------------------------------------------------------
+# -- to Protobuf -----------------------------------------------------------------------------------
 
 
 def message_filler(found: ProtobufType) -> Callable[[Any, Any], None]:
     """What sets the fields of a message to those of a row."""
-    in_order, names = fields_in_order(row_type_of_message(found)), [each.name for each in found.fields]
+    in_order = fields_in_order(row_type_of_message(found))
+    names = [each.name for each in found.fields]
     setters = [_setter(each) for each in found.fields]
     choices = choices_of(found)
 
@@ -181,7 +200,10 @@ def message_filler(found: ProtobufType) -> Callable[[Any, Any], None]:
         values = in_order(value)
         for oneof, places in choices:
             if sum(values[at] is not None for at in places) > 1:
-                raise ValueError(f"{value!r:.80} has several members of the oneof {oneof!r}, and a message has one of them")
+                raise ValueError(
+                    f"{value!r:.80} has several members of the oneof {oneof!r}, and a message "
+                    "has one of them"
+                )
         try:
             for put, each in zip(setters, values):
                 put(message, each)
@@ -203,7 +225,13 @@ def choices_of(found: ProtobufType) -> list[tuple[str, list[int]]]:
 
 
 def _setter(field: ProtobufField) -> Callable[[Any, Any], None]:
-    put = _list_setter(field) if field.is_list else _map_setter(field) if field.key is not None else _single_setter(field)
+    put = (
+        _list_setter(field)
+        if field.is_list
+        else _map_setter(field)
+        if field.key is not None
+        else _single_setter(field)
+    )
 
     def put_unless_none(message: Any, value: Any) -> None:
         if value is not None:
@@ -260,7 +288,9 @@ def _list_setter(field: ProtobufField) -> Callable[[Any, Any], None]:
 
         return add
     exact = protobuf_value(found)
-    return lambda message, value: getattr(message, name).extend([exact(_check_none(each)) for each in elements(value)])
+    return lambda message, value: getattr(message, name).extend(
+        [exact(_check_none(each)) for each in elements(value)]
+    )
 
 
 def _map_setter(field: ProtobufField) -> Callable[[Any, Any], None]:

@@ -1,6 +1,5 @@
-"""A schema registry: a server that keeps schemas under numbers, so that a message has its schema's number and not the
-schema. This speaks Confluent's REST API, with Python's own HTTP client.
-"""
+"""A schema registry: a server that keeps schemas under numbers, so that a message has its schema's
+number and not the schema. This speaks Confluent's REST API, with Python's own HTTP client."""
 
 from __future__ import annotations
 
@@ -29,21 +28,38 @@ class UnknownSchemaError(SchemaRegistryError):
 
 
 class SchemaRegistry:
-    """A registry at one URL or several, which are asked in turn. ``basic_auth`` is ``(user, password)``; ``headers`` are
-    sent with each request; ``timeout`` is in seconds. It asks for each schema once in each process.
+    """A registry at one URL or several, which are asked in turn. ``basic_auth`` is ``(user,
+    password)``; ``headers`` are sent with each request; ``timeout`` is in seconds. It asks for each
+    schema once in each process.
 
     >>> SchemaRegistry("http://registry:8081", basic_auth=("user", "secret"))
     SchemaRegistry('http://registry:8081')
     """
 
-    def __init__(self, url: str | Sequence[str], *, basic_auth: tuple[str, str] | None = None, headers: Mapping[str, str] | None = None,
-                 timeout: float = 10.0) -> None:
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        basic_auth: tuple[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 10.0,
+    ) -> None:
         self._urls = [each.rstrip("/") for each in ([url] if isinstance(url, str) else url)]
         if any(parse.urlsplit(each).username for each in self._urls):
-            raise refuse("SchemaRegistry: the URL has a user or a password in it, which errors would show; give basic_auth=(user, password)")
-        if not self._urls or not all(each.startswith(("http://", "https://")) for each in self._urls):
-            raise refuse(f"SchemaRegistry takes the URL of a registry, such as 'http://registry:8081', this is {url!r:.80}")
-        self._auth, self._headers, self._timeout = basic_auth, dict(headers or {}), timeout
+            raise refuse(
+                "SchemaRegistry: the URL has a user or a password in it, which errors would "
+                "show; give basic_auth=(user, password)"
+            )
+        if not self._urls or not all(
+            each.startswith(("http://", "https://")) for each in self._urls
+        ):
+            raise refuse(
+                "SchemaRegistry takes the URL of a registry, such as 'http://registry:8081', "
+                f"this is {url!r:.80}"
+            )
+        self._auth = basic_auth
+        self._headers = dict(headers or {})
+        self._timeout = timeout
         self._forget()
 
     def _forget(self) -> None:
@@ -54,7 +70,9 @@ class SchemaRegistry:
         """The schema of this number. Raises UnknownSchemaError if there is none."""
         found = self._schemas.get(number)
         if found is None:
-            found = self._schemas[number] = self._schema_in(self._ask("GET", f"/schemas/ids/{number}", "schema", what=f"schema {number}"))
+            found = self._schemas[number] = self._schema_in(
+                self._ask("GET", f"/schemas/ids/{number}", "schema", what=f"schema {number}")
+            )
         return found
 
     def latest(self, subject: str) -> RegisteredSchema:
@@ -63,11 +81,17 @@ class SchemaRegistry:
 
     def _version(self, subject: str, version: object) -> RegisteredSchema:
         path = f"/subjects/{parse.quote(subject, safe='')}/versions/{version}"
-        return self._schema_in(self._ask("GET", path, "schema", what=f"subject {subject!r}, version {version}"))
+        return self._schema_in(
+            self._ask("GET", path, "schema", what=f"subject {subject!r}, version {version}")
+        )
 
     def _schema_in(self, answer: Mapping[str, Any]) -> RegisteredSchema:
-        """The schema, and those that it refers to, which the registry has under subjects of their own."""
-        references = tuple((each["name"], self._version(each["subject"], each["version"])) for each in answer.get("references") or ())
+        """The schema, and those that it refers to, which the registry has under subjects of their
+        own."""
+        references = tuple(
+            (each["name"], self._version(each["subject"], each["version"]))
+            for each in answer.get("references") or ()
+        )
         return RegisteredSchema(answer.get("schemaType", "AVRO"), answer["schema"], references)
 
     def register(self, subject: str, schema: RegisteredSchema) -> int:
@@ -76,15 +100,29 @@ class SchemaRegistry:
         if number is None:
             body: dict[str, Any] = {"schema": schema.text, "schemaType": schema.kind}
             if schema.references:
-                body["references"] = [self._reference(name, each) for name, each in schema.references]
-            answer = self._ask("POST", f"/subjects/{parse.quote(subject, safe='')}/versions", "id", body, what=f"subject {subject!r}")
+                body["references"] = [
+                    self._reference(name, each) for name, each in schema.references
+                ]
+            answer = self._ask(
+                "POST",
+                f"/subjects/{parse.quote(subject, safe='')}/versions",
+                "id",
+                body,
+                what=f"subject {subject!r}",
+            )
             number = self._ids[subject, schema] = int(answer["id"])
         return number
 
     def _reference(self, name: str, schema: RegisteredSchema) -> dict[str, Any]:
         self.register(name, schema)
         body = {"schema": schema.text, "schemaType": schema.kind}
-        answer = self._ask("POST", f"/subjects/{parse.quote(name, safe='')}", "version", body, what=f"subject {name!r}")
+        answer = self._ask(
+            "POST",
+            f"/subjects/{parse.quote(name, safe='')}",
+            "version",
+            body,
+            what=f"subject {name!r}",
+        )
         return {"name": name, "subject": name, "version": answer["version"]}
 
     def _ask(self, method: str, path: str, wanted: str, body: Any = None, *, what: str) -> Any:
@@ -92,33 +130,48 @@ class SchemaRegistry:
         last: Exception | None = None
         for url in self._urls:
             try:
-                with request.urlopen(self._request(method, url + path, body), timeout=self._timeout) as answer:
+                with request.urlopen(
+                    self._request(method, url + path, body), timeout=self._timeout
+                ) as answer:
                     found = json.loads(answer.read())
                 if isinstance(found, dict) and wanted in found:
                     return found
-                last = ValueError(f"its answer has no {wanted!r}, so it is no schema registry: {found!r:.80}")
+                last = ValueError(
+                    f"its answer has no {wanted!r}, so it is no schema registry: {found!r:.80}"
+                )
             except url_errors.HTTPError as error:
                 said = _said(error)
                 if error.code == _NOT_FOUND:
-                    raise UnknownSchemaError(f"the schema registry at {url} has no {what} ({said})") from error
+                    raise UnknownSchemaError(
+                        f"the schema registry at {url} has no {what} ({said})"
+                    ) from error
                 if error.code < 500:
-                    raise SchemaRegistryError(f"the schema registry at {url} refuses {what}: {error.code} {said}") from error
+                    raise SchemaRegistryError(
+                        f"the schema registry at {url} refuses {what}: {error.code} {said}"
+                    ) from error
                 last = error
             except (OSError, ValueError, HTTPException) as error:
                 last = error
-        raise SchemaRegistryError(f"the schema registry at {', '.join(self._urls)} cannot be asked for {what}: {_why(last)}") from last
+        raise SchemaRegistryError(
+            f"the schema registry at {', '.join(self._urls)} cannot be asked for {what}: "
+            f"{_why(last)}"
+        ) from last
 
     def _request(self, method: str, url: str, body: Any) -> request.Request:
         headers = {"Accept": _TYPE, **self._headers}
         if self._auth is not None:
-            headers["Authorization"] = f"Basic {base64.b64encode(':'.join(self._auth).encode()).decode()}"
+            headers["Authorization"] = (
+                f"Basic {base64.b64encode(':'.join(self._auth).encode()).decode()}"
+            )
         data = None
         if body is not None:
             data, headers["Content-Type"] = json.dumps(body).encode(), _TYPE
         return request.Request(url, data, headers, method=method)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_schemas", "_ids")}
+        return {
+            name: value for name, value in vars(self).items() if name not in ("_schemas", "_ids")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -129,8 +182,13 @@ class SchemaRegistry:
 
 
 def _why(error: Exception | None) -> str:
-    """What went wrong; a server that does not speak HTTP is shown as far as Python's client understands it."""
-    return f"{type(error).__name__}: {error}".strip() if isinstance(error, HTTPException) else str(error)
+    """What went wrong; a server that does not speak HTTP is shown as far as Python's client
+    understands it."""
+    return (
+        f"{type(error).__name__}: {error}".strip()
+        if isinstance(error, HTTPException)
+        else str(error)
+    )
 
 
 def _said(error: url_errors.HTTPError) -> str:

@@ -1,14 +1,13 @@
-"""Asynchronous I/O (Flink's AsyncWaitOperator): calls a function for each record without waiting for it, and emits
-results as they arrive.
+"""Asynchronous I/O (Flink's AsyncWaitOperator): calls a function for each record without waiting
+for it, and emits results as they arrive.
 
-A record is in one of three places: in a batch whose calls have not begun (``_waiting``; while it is not empty the
-operator is not available), in a call under way (``calls``), or in the queue that decides which results may be emitted
-(``output_queues``). All of this runs in the task's thread. Only the function itself runs elsewhere (``event_loop``),
-and its outcomes come back as mail.
+A record is in one of three places: in a batch whose calls have not begun (``_waiting``; while it is
+not empty the operator is not available), in a call under way (``calls``), or in the queue that
+decides which results may be emitted (``output_queues``). All of this runs in the task's thread.
+Only the function itself runs elsewhere (``event_loop``), and its outcomes come back as mail.
 
-Unlike in Flink, a pending retry is not brought forward when the input ends: the task waits for it as for any call,
-within the timeout.
-"""
+Unlike in Flink, a pending retry is not brought forward when the input ends: the task waits for it
+as for any call, within the timeout."""
 
 from __future__ import annotations
 
@@ -24,7 +23,13 @@ from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.users_values import bounded_repr
 from flinkpy.operators.async_io.async_functions import AsyncFunctionDescriptor
 from flinkpy.operators.async_io.calls import CallsUnderWay
-from flinkpy.operators.async_io.output_queues import ElementQueue, Entry, OrderedQueue, Queued, UnorderedQueue
+from flinkpy.operators.async_io.output_queues import (
+    ElementQueue,
+    Entry,
+    OrderedQueue,
+    Queued,
+    UnorderedQueue,
+)
 from flinkpy.operators.async_io.retry import Retries
 from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator
 from flinkpy.operators.chain.output_isolation import private
@@ -35,7 +40,8 @@ from flinkpy.operators.rows.stateless import rows, single_row
 from flinkpy.operators.user_errors import user_code_error
 
 if TYPE_CHECKING:
-    from flinkpy.operators.async_io.event_loop import CallLoop, Deliver, Invoke, Outcome  # imports asyncio
+    # imports asyncio
+    from flinkpy.operators.async_io.event_loop import CallLoop, Deliver, Invoke, Outcome
 
 LoopFactory: TypeAlias = "Callable[[str, Invoke, Deliver], CallLoop]"
 IN_FLIGHT = "_records in flight"  # the name of the state: (value, timestamp or None)
@@ -65,7 +71,9 @@ class AsyncWaitOperator(OneInputOperator):
     guarding = Guarding.BY_ITSELF
     error_policy = ErrorPolicy()
 
-    def __init__(self, descriptor: AsyncFunctionDescriptor, create_loop: LoopFactory = event_loop_thread) -> None:
+    def __init__(
+        self, descriptor: AsyncFunctionDescriptor, create_loop: LoopFactory = event_loop_thread
+    ) -> None:
         self.descriptor, self._create_loop = descriptor, create_loop
         self._calls: CallsUnderWay | None = None  # set between ``open`` and ``close``
         self._on_available: Callable[[], None] | None = None
@@ -73,18 +81,23 @@ class AsyncWaitOperator(OneInputOperator):
     def set_error_policy(self, policy: ErrorPolicy) -> None:
         """Sets what happens to records whose calls raise or time out."""
         if policy.retries:
-            raise ProgramError("on_error(): an asynchronous function has retries of its own, with pauses: give AsyncDataStream an "
-                               "AsyncRetryStrategy, and leave the policy's out")
+            raise ProgramError(
+                "on_error(): an asynchronous function has retries of its own, with pauses: "
+                "give AsyncDataStream an "
+                "AsyncRetryStrategy, and leave the policy's out"
+            )
         self.error_policy = policy
 
-    # -- life -----------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         self._on_available = on_available
 
     def open(self) -> None:
         descriptor, context = self.descriptor, self.context
-        self._queue: ElementQueue = UnorderedQueue() if descriptor.output_mode is _UNORDERED else OrderedQueue()
+        self._queue: ElementQueue = (
+            UnorderedQueue() if descriptor.output_mode is _UNORDERED else OrderedQueue()
+        )
         self._waiting: deque[RowBatch | ControlElement] = deque()
         self._begun = 0  # how many records of the first waiting batch have calls
         self._finishing = False
@@ -94,9 +107,14 @@ class AsyncWaitOperator(OneInputOperator):
         name = f"async {context.name} ({context.task.subtask_index + 1}/{context.task.parallelism})"
         self._own = _as_they_are if context.object_reuse else _all_private
         self._letters = Letters(self.error_policy, context)
-        self._given = _as_they_are if context.object_reuse or self.error_policy.tag is None else private  # a dead letter has what came in
+        # a dead letter has what came in
+        self._given = (
+            _as_they_are if context.object_reuse or self.error_policy.tag is None else private
+        )
         loop = self._create_loop(name, self._invoke, self._deliver)
-        self._calls = CallsUnderWay(loop, context.clock, context.timers, descriptor.timeout_s, self._timed_out)
+        self._calls = CallsUnderWay(
+            loop, context.clock, context.timers, descriptor.timeout_s, self._timed_out
+        )
         self._saved = context.operator_state.engine_list(IN_FLIGHT)
         self._waiting.extend(single_row(value, stamp) for value, stamp in self._saved.get())
         self._saved.clear()
@@ -107,24 +125,35 @@ class AsyncWaitOperator(OneInputOperator):
         self._finishing = True
 
     def close(self) -> None:
-        """Ends the calls before it closes the function, so that no call uses what the function's ``close`` releases."""
+        """Ends the calls before it closes the function, so that no call uses what the function's
+        ``close`` releases."""
         calls, self._calls = self._calls, None
         if calls is not None:
             calls.close()
         close_function(self.descriptor.async_function)
 
     def _save(self, checkpoint_id: int, timestamp_ms: int) -> None:
-        """Called when a checkpoint begins: saves in order all records whose results have not been emitted; after a
-        restore they are called again. The watermarks between them are not saved: with another parallelism they might
-        overtake records of other subtasks, and without them event time only waits for the next watermark."""
-        begun, saved = self._begun, [(element.value, element.timestamp) for element in self._queue if isinstance(element, Entry)]
+        """Called when a checkpoint begins: saves in order all records whose results have not been
+        emitted; after a restore they are called again. The watermarks between them are not saved:
+        with another parallelism they might overtake records of other subtasks, and without them
+        event time only waits for the next watermark."""
+        begun = self._begun
+        saved = [
+            (element.value, element.timestamp)
+            for element in self._queue
+            if isinstance(element, Entry)
+        ]
         for element in self._waiting:
             if isinstance(element, RowBatch):
-                saved += islice(zip(element.values, element.timestamps or repeat(None, len(element))), begun, None)
+                saved += islice(
+                    zip(element.values, element.timestamps or repeat(None, len(element))),
+                    begun,
+                    None,
+                )
                 begun = 0
         self._saved.update(saved)
 
-    # -- input ------------------------------------------------------------------------------------------------------------------
+    # -- input -------------------------------------------------------------------------------------
 
     @property
     def available(self) -> bool:
@@ -177,7 +206,11 @@ class AsyncWaitOperator(OneInputOperator):
                 break
             stamps = element.timestamps
             values = element.values[begun : begun + room]
-            for entry in map(Entry, values, [None] * len(values) if stamps is None else stamps[begun : begun + room]):
+            for entry in map(
+                Entry,
+                values,
+                [None] * len(values) if stamps is None else stamps[begun : begun + room],
+            ):
                 queue.put(entry)
                 entries.append(entry)
             self._begun = begun + len(values)
@@ -188,10 +221,11 @@ class AsyncWaitOperator(OneInputOperator):
             self._open_calls().begin(entries)
 
     async def _invoke(self, value: Any) -> Any:
-        """Runs in the event loop's thread; copies the result there, before another call can change it."""
+        """Runs in the event loop's thread; copies the result there, before another call can change
+        it."""
         return self._own(await self.descriptor.invoke(self._given(value)))
 
-    # -- outcomes ---------------------------------------------------------------------------------------------------------------
+    # -- outcomes ----------------------------------------------------------------------------------
 
     def _deliver(self, outcomes: list[Outcome]) -> None:
         """Runs in the event loop's thread."""
@@ -205,7 +239,11 @@ class AsyncWaitOperator(OneInputOperator):
         for entry, result, error in outcomes:
             if entry.results is not None:
                 continue  # the outcome came after the timeout
-            results = result if type(result) is list or error is not None else self._as_list(result, entry)
+            results = (
+                result
+                if type(result) is list or error is not None
+                else self._as_list(result, entry)
+            )
             if retries is not None:
                 delay_ms = self._retry_delay_ms(retries, entry, results, error)
                 if delay_ms is not None:
@@ -218,23 +256,31 @@ class AsyncWaitOperator(OneInputOperator):
         self._emit_and_begin()
 
     def _as_list(self, result: Any, entry: Entry) -> list[Any]:
-        """The results as a list; None counts as empty. Raises for a single value outside a list, which is most likely
-        a mistake."""
+        """The results as a list; None counts as empty. Raises for a single value outside a list,
+        which is most likely a mistake."""
         if result is None:
             return []
         if isinstance(result, (list, tuple, set, frozenset)):
             return list(result)
-        wrong = TypeError(f"an asynchronous function gives a list of results, this is {bounded_repr(result, 60)}: write [result] for a single one")
+        wrong = TypeError(
+            "an asynchronous function gives a list of results, this is "
+            f"{bounded_repr(result, 60)}: write [result] for a single one"
+        )
         return self._diverted(entry, wrong)
 
     def _diverted(self, entry: Entry, error: BaseException) -> list[Any]:
-        """No results, and a dead letter for the record, which goes out when its results would; raises the error if the policy diverts none."""
+        """No results, and a dead letter for the record, which goes out when its results would;
+        raises the error if the policy diverts none."""
         if self.error_policy.tag is None or not isinstance(error, Exception):
             raise user_code_error(error, self.context, entry.value) from error
-        entry.letter = self._letters.letter(error, entry.value, entry.timestamp, calls=entry.attempts)
+        entry.letter = self._letters.letter(
+            error, entry.value, entry.timestamp, calls=entry.attempts
+        )
         return []
 
-    def _retry_delay_ms(self, retries: Retries, entry: Entry, results: list[Any], error: BaseException | None) -> float | None:
+    def _retry_delay_ms(
+        self, retries: Retries, entry: Entry, results: list[Any], error: BaseException | None
+    ) -> float | None:
         try:
             return retries.delay_ms(entry.attempts, results, error)
         except Exception as raised:
@@ -246,16 +292,20 @@ class AsyncWaitOperator(OneInputOperator):
                 results = self._own(self.descriptor.results_after_timeout(self._given(entry.value)))
             except Exception as error:
                 results = self._diverted(entry, error)
-            self._queue.complete(entry, results if type(results) is list else self._as_list(results, entry))
+            self._queue.complete(
+                entry, results if type(results) is list else self._as_list(results, entry)
+            )
         self._emit_and_begin()
 
     def _emit_and_begin(self) -> None:
-        """Called when calls have finished: emits what may be emitted, begins waiting calls, and tells the task if the
-        operator has become available or, at the end, drained."""
+        """Called when calls have finished: emits what may be emitted, begins waiting calls, and
+        tells the task if the operator has become available or, at the end, drained."""
         was_available = self.available
         _emit(self._queue.take(), self.output, self._letters.side_output)
         self._begin_waiting()
-        if self._on_available is not None and (self.drained if self._finishing else self.available and not was_available):
+        if self._on_available is not None and (
+            self.drained if self._finishing else self.available and not was_available
+        ):
             self._on_available()
 
     def _open_calls(self) -> CallsUnderWay:
@@ -264,12 +314,17 @@ class AsyncWaitOperator(OneInputOperator):
         return self._calls
 
     def __repr__(self) -> str:
-        state = "not open" if self._calls is None else f"{self._queue!r}, {len(self._waiting)} elements waiting"
+        state = (
+            "not open"
+            if self._calls is None
+            else f"{self._queue!r}, {len(self._waiting)} elements waiting"
+        )
         return f"<AsyncWaitOperator {self.descriptor!r}: {state}>"
 
 
 def _emit(elements: Iterable[Queued], output: Output, side_output: str) -> None:
-    """Emits all results between two control elements as one batch; dead letters to the side output."""
+    """Emits all results between two control elements as one batch; dead letters to the side
+    output."""
     values: list[Any] = []
     stamps: list[int] | None = None
     for element in elements:
@@ -284,7 +339,8 @@ def _emit(elements: Iterable[Queued], output: Output, side_output: str) -> None:
             if element.letter is not None:
                 output.emit_side(side_output, single_row(element.letter, stamp))
             continue
-        if values and (stamps is None) is not (stamp is None):  # records with and without timestamps do not share a batch
+        # records with and without timestamps do not share a batch
+        if values and (stamps is None) is not (stamp is None):
             output.emit(RowBatch(values, stamps))
             values = []
         if not values:

@@ -1,9 +1,8 @@
-"""The calls of an asynchronous function that are under way: begins them, retries them after a pause, and ends those
-that take too long.
+"""The calls of an asynchronous function that are under way: begins them, retries them after a
+pause, and ends those that take too long.
 
-One timer serves the timeouts of all calls. Calls begin in the order of their deadlines, so only the oldest call is
-checked.
-"""
+One timer serves the timeouts of all calls. Calls begin in the order of their deadlines, so only the
+oldest call is checked."""
 
 from __future__ import annotations
 
@@ -22,20 +21,31 @@ ROUNDING_S = 1e-6  # a deadline that is this close counts as reached
 
 
 class CallsUnderWay:
-    """Used by the task's thread; ``loop`` runs the function elsewhere. ``timeout_s`` is 0 for no timeout;
-    ``on_timeout`` gets the calls that timed out."""
+    """Used by the task's thread; ``loop`` runs the function elsewhere. ``timeout_s`` is 0 for no
+    timeout; ``on_timeout`` gets the calls that timed out."""
 
     def __init__(
-        self, loop: CallLoop, clock: Clock, timers: ProcessingTimeService, timeout_s: float, on_timeout: Callable[[list[Entry]], None],
+        self,
+        loop: CallLoop,
+        clock: Clock,
+        timers: ProcessingTimeService,
+        timeout_s: float,
+        on_timeout: Callable[[list[Entry]], None],
     ) -> None:
-        self._loop, self._clock, self._timers, self._timeout_s, self._on_timeout = loop, clock, timers, timeout_s, on_timeout
+        self._loop = loop
+        self._clock = clock
+        self._timers = timers
+        self._timeout_s = timeout_s
+        self._on_timeout = on_timeout
         self._deadlines: dict[Entry, float] = {}  # oldest first; empty without a timeout
         self._pauses: dict[Entry, TimerHandle] = {}  # timers of the pauses before another attempt
         self._timer: TimerHandle | None = None
 
     def begin(self, entries: list[Entry]) -> None:
         if self._timeout_s:
-            self._deadlines.update(dict.fromkeys(entries, self._clock.monotonic() + self._timeout_s))
+            self._deadlines.update(
+                dict.fromkeys(entries, self._clock.monotonic() + self._timeout_s)
+            )
             if self._timer is None:
                 self._timer = self._timers.call_later(self._timeout_s, self._end_overdue)
         self._loop.submit(entries)

@@ -1,9 +1,8 @@
-"""The event loop that runs asynchronous functions, in a thread of its own. It takes calls and delivers outcomes in
-batches.
+"""The event loop that runs asynchronous functions, in a thread of its own. It takes calls and
+delivers outcomes in batches.
 
-A batch costs two hand-overs between threads, not two per record: one wake-up begins all calls that come together, and
-the outcomes of one round of the event loop are delivered together.
-"""
+A batch costs two hand-overs between threads, not two per record: one wake-up begins all calls that
+come together, and the outcomes of one round of the event loop are delivered together."""
 
 from __future__ import annotations
 
@@ -46,7 +45,8 @@ class EventLoopThread:
 
     def __init__(self, name: str, invoke: Invoke, deliver: Deliver) -> None:
         self._invoke, self._deliver = invoke, deliver
-        self._tasks: dict[Entry, asyncio.Task[None]] = {}  # keeps the tasks alive: asyncio holds only weak references
+        # keeps the tasks alive: asyncio holds only weak references
+        self._tasks: dict[Entry, asyncio.Task[None]] = {}
         self._cancelled: set[asyncio.Task[None]] = set()
         self._outcomes: list[Outcome] = []
         self._closing: asyncio.Task[None] | None = None
@@ -55,7 +55,7 @@ class EventLoopThread:
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
-    # -- the task's thread ------------------------------------------------------------------------------------------------------
+    # -- the task's thread -------------------------------------------------------------------------
 
     def submit(self, entries: Sequence[Entry]) -> None:
         self._loop.call_soon_threadsafe(self._begin, entries)
@@ -70,9 +70,16 @@ class EventLoopThread:
             return
         self._thread.join(JOIN_S)
         if self._thread.is_alive():
-            _LOG.warning("%s: an asynchronous function blocks, %g s after it was cancelled; it is left alone", self._thread.name, JOIN_S)
+            _LOG.warning(
+                (
+                    "%s: an asynchronous function blocks, %g s after it was cancelled; it is left "
+                    "alone"
+                ),
+                self._thread.name,
+                JOIN_S,
+            )
 
-    # -- the event loop's thread ------------------------------------------------------------------------------------------------
+    # -- the event loop's thread -------------------------------------------------------------------
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)

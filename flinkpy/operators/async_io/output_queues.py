@@ -1,12 +1,12 @@
-"""The two queues in front of the output of an asynchronous operator. They decide which finished records may be
-emitted, and when.
+"""The two queues in front of the output of an asynchronous operator. They decide which finished
+records may be emitted, and when.
 
-*Ordered*: records and control elements in the order in which they came. *Unordered*: each record as soon as it is
-finished, but never past a control element. The records between two control elements form a segment, which has no
-order inside.
+*Ordered*: records and control elements in the order in which they came. *Unordered*: each record as
+soon as it is finished, but never past a control element. The records between two control elements
+form a segment, which has no order inside.
 
-The queues do not know how records get finished. Of watermarks that follow each other directly, only the last is kept.
-"""
+The queues do not know how records get finished. Of watermarks that follow each other directly, only
+the last is kept."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from flinkpy.core.elements import ControlElement, Watermark
 
 
 class Entry:
-    """One record under way. ``results`` is None until it is finished; if its function has failed, and the error policy diverts it, they are
-    empty and ``letter`` is its dead letter."""
+    """One record under way. ``results`` is None until it is finished; if its function has failed,
+    and the error policy diverts it, they are empty and ``letter`` is its dead letter."""
 
     __slots__ = ("attempts", "letter", "results", "segment", "timestamp", "value")
 
@@ -33,7 +33,10 @@ class Entry:
         self.segment: _Segment | None = None  # set by the unordered queue
 
     def __repr__(self) -> str:
-        return f"<Entry {self.value!r:.40}, {'under way' if self.results is None else f'{len(self.results)} results'}>"
+        return (
+            f"<Entry {self.value!r:.40}, "
+            f"{'under way' if self.results is None else f'{len(self.results)} results'}>"
+        )
 
 
 Queued: TypeAlias = Entry | ControlElement

@@ -1,11 +1,12 @@
 """How operators run in a batch job, where all input has arrived before it is processed.
 
-A keyed operator gets its records sorted by key and, within a key, by time (``flinkpy.operators.batch.sorting``). It
-processes them as in a stream, and is told when a key has ended. Then the key's timers fire (event time first, then
-processing time, as Flink does at the end of time) and its state is dropped, so the operator holds the state of one
-key at a time. Running reductions and aggregates emit only the last result of each key. A broadcast input is processed
-before the other input. Joins, and windows that merge partial results, need no order: they run as in a stream, except
-that processing time stands still until the end.
+A keyed operator gets its records sorted by key and, within a key, by time
+(``flinkpy.operators.batch.sorting``). It processes them as in a stream, and is told when a key has
+ended. Then the key's timers fire (event time first, then processing time, as Flink does at the end
+of time) and its state is dropped, so the operator holds the state of one key at a time. Running
+reductions and aggregates emit only the last result of each key. A broadcast input is processed
+before the other input. Joins, and windows that merge partial results, need no order: they run as in
+a stream, except that processing time stands still until the end.
 
 A batch job has only one watermark, the last one. It is emitted after everything else.
 """
@@ -47,7 +48,11 @@ def batch_form(operator: Any) -> Any:
     wrapped: Any = operator
     if form is BatchForm.BY_KEY:
         by_time = getattr(operator, "by_time", True)
-        wrapped = SortedInputs(operator, operator.keys) if two_inputs else SortedInput(operator, operator.key, by_time=by_time)
+        wrapped = (
+            SortedInputs(operator, operator.keys)
+            if two_inputs
+            else SortedInput(operator, operator.key, by_time=by_time)
+        )
     elif form is BatchForm.LAST_RESULT_OF_KEY:
         wrapped = SortedInput(operator, operator.key, only_last=True)
     elif form is BatchForm.BROADCAST_FIRST:
@@ -59,7 +64,10 @@ def batch_form(operator: Any) -> Any:
     elif form is BatchForm.AT_END_OF_TIME:
         wrapped = TimelessInputs(operator) if two_inputs else TimelessInput(operator)
     elif form is not BatchForm.AS_IN_STREAM:
-        raise EngineError(f"{type(operator).__name__} does not say how it runs in a batch job: set its attribute batch_form to a BatchForm")
+        raise EngineError(
+            f"{type(operator).__name__} does not say how it runs in a batch job: set its "
+            "attribute batch_form to a BatchForm"
+        )
     return wrapped
 
 
@@ -74,7 +82,9 @@ class BatchKeyed(BatchOperator):
     results: Collector
 
     def make_results(self) -> Collector:
-        return (LastResultCollector if self.only_last else Collector)(self.output, self.context.batch_records)
+        return (LastResultCollector if self.only_last else Collector)(
+            self.output, self.context.batch_records
+        )
 
     def backend_kind(self, context: OperatorContext) -> StateBackendKind:
         return StateBackendKind.HASHMAP  # enough, as it holds one key at a time
@@ -83,7 +93,12 @@ class BatchKeyed(BatchOperator):
         super().open()
         values = self.context.configuration
         self._sorting = True
-        self.groups = KeyGroups(read(values, SORT_MEMORY), spill_folders(values), tagged=self.tagged, by_time=self.by_time)
+        self.groups = KeyGroups(
+            read(values, SORT_MEMORY),
+            spill_folders(values),
+            tagged=self.tagged,
+            by_time=self.by_time,
+        )
 
     def close(self) -> None:
         if self._sorting:
@@ -101,7 +116,9 @@ class BatchKeyed(BatchOperator):
         try:
             keys = [select(value) for value in upcoming]
         except Exception as error:  # the iterator knows how far it got
-            raise user_code_error(error, self.context, values[len(values) - length_hint(upcoming) - 1]) from error
+            raise user_code_error(
+                error, self.context, values[len(values) - length_hint(upcoming) - 1]
+            ) from error
         self.groups.add(canonical_keys(keys), values, batch.timestamps, tag)
 
     def work(self) -> Iterator[None]:
@@ -123,7 +140,15 @@ class BatchKeyed(BatchOperator):
             return
         for (tag, untimed), items in groupby(chunk, key=lambda item: (item[1], item[0] == NO_TIME)):
             part = list(items)
-            yield from self.process(tag, RowBatch([item[2] for item in part], None if untimed else [item[0] for item in part])) or ()
+            yield from (
+                self.process(
+                    tag,
+                    RowBatch(
+                        [item[2] for item in part], None if untimed else [item[0] for item in part]
+                    ),
+                )
+                or ()
+            )
 
     def process(self, tag: int, batch: RowBatch) -> Work | None:
         """Gives the wrapped operator records of one key from one input."""
@@ -146,9 +171,13 @@ class BatchKeyed(BatchOperator):
 class SortedInput(BatchKeyed, OneInputOperator):
     """Wraps a keyed operator with one input."""
 
-    def __init__(self, inner: Any, key: KeySpec, *, only_last: bool = False, by_time: bool = True) -> None:
+    def __init__(
+        self, inner: Any, key: KeySpec, *, only_last: bool = False, by_time: bool = True
+    ) -> None:
         super().__init__(inner)
-        self.key, self.only_last, self.by_time = key, only_last, by_time
+        self.key = key
+        self.only_last = only_last
+        self.by_time = by_time
 
     def open(self) -> None:
         super().open()
@@ -159,8 +188,8 @@ class SortedInput(BatchKeyed, OneInputOperator):
 
 
 class SortedInputs(BatchKeyed, TwoInputOperator):
-    """Wraps a keyed operator with two inputs. The records of a key come in order of time; of records with equal
-    times, or without times, those of the first input come first."""
+    """Wraps a keyed operator with two inputs. The records of a key come in order of time; of
+    records with equal times, or without times, those of the first input come first."""
 
     tagged = True
 
@@ -184,8 +213,8 @@ class SortedInputs(BatchKeyed, TwoInputOperator):
 
 
 class BroadcastFirst(BatchKeyed, TwoInputOperator):
-    """Wraps an operator of the broadcast pattern. Input 2 is processed as it arrives; then input 1, by key if the
-    operator has one, else in order of arrival."""
+    """Wraps an operator of the broadcast pattern. Input 2 is processed as it arrives; then input 1,
+    by key if the operator has one, else in order of arrival."""
 
     def __init__(self, inner: Any, key: KeySpec | None) -> None:
         super().__init__(inner)
@@ -209,12 +238,13 @@ class BroadcastFirst(BatchKeyed, TwoInputOperator):
 
 
 class Timeless(BatchOperator):
-    """Wraps joins, and windows that need no order: records are processed as they come, and time advances only at the
-    end of the input."""
+    """Wraps joins, and windows that need no order: records are processed as they come, and time
+    advances only at the end of the input."""
 
     def process_watermark(self, watermark: Watermark) -> Work | None:
         super().process_watermark(watermark)
-        if watermark.timestamp != MAX_TIMESTAMP:  # emitted by a source itself; it would make records late
+        # emitted by a source itself; it would make records late
+        if watermark.timestamp != MAX_TIMESTAMP:
             return None
         work: Work | None = self.inner.process_watermark(watermark)
         return work

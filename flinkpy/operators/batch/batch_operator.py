@@ -1,5 +1,5 @@
-"""What all batch forms share: they wrap an operator, hold watermarks back until the end of the input, and stop
-processing time until then."""
+"""What all batch forms share: they wrap an operator, hold watermarks back until the end of the
+input, and stop processing time until then."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class FrozenProcessingTime(ProcessingTimeService):
         return timer
 
     def end(self) -> None:
-        """Fires every pending timer, but none that is set from now on: a timer that sets itself again would never
-        end."""
+        """Fires every pending timer, but none that is set from now on: a timer that sets itself
+        again would never end."""
         self._ended = True
         for timer in self._pending:
             if timer.action is not None:
@@ -50,7 +50,8 @@ class FrozenProcessingTime(ProcessingTimeService):
 
 
 class BatchOperator(StreamOperator):
-    """Wraps an operator. The operator's results go through ``self.results``; watermarks wait until the end."""
+    """Wraps an operator. The operator's results go through ``self.results``; watermarks wait until
+    the end."""
 
     batch_form = BatchForm.AS_IN_STREAM
 
@@ -70,7 +71,9 @@ class BatchOperator(StreamOperator):
         self.results = self.make_results()
         configuration = {**context.configuration, STATE_BACKEND.key: self.backend_kind(context)}
         self.inner.do = self.do
-        self.inner.setup(replace(context, timers=self.time, configuration=configuration), self.results)
+        self.inner.setup(
+            replace(context, timers=self.time, configuration=configuration), self.results
+        )
 
     def backend_kind(self, context: OperatorContext) -> StateBackendKind:
         return StateBackendKind(read(context.configuration, STATE_BACKEND))
@@ -92,7 +95,7 @@ class BatchOperator(StreamOperator):
     def handle_operator_event(self, event: Any) -> None:
         self.inner.handle_operator_event(event)
 
-    # -- the end -------------------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def finish(self) -> None:
         self._rest = self._work()

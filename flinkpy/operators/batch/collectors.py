@@ -1,4 +1,5 @@
-"""Outputs that join the results of many keys into larger batches, because one key alone gives few results."""
+"""Outputs that join the results of many keys into larger batches, because one key alone gives few
+results."""
 
 from __future__ import annotations
 
@@ -58,4 +59,8 @@ class LastResultCollector(Collector):
     def end_key(self) -> None:
         last, self._last = self._last, None
         if last is not None:
-            super().emit(RowBatch(last.values[-1:], None if last.timestamps is None else last.timestamps[-1:]))
+            super().emit(
+                RowBatch(
+                    last.values[-1:], None if last.timestamps is None else last.timestamps[-1:]
+                )
+            )

@@ -1,11 +1,11 @@
 """Groups records by key in bounded memory, for the keyed operators of a batch job.
 
-In memory, records are gathered per key, without an order among keys. When the memory is used up, its content is
-written as a run: keys in the order of their hash (which is the same in every process), each with its records in order
-of time. At the end the runs are merged: keys of equal hash meet, are told apart by equality, and their records are
-merged by time. So each run needs memory for only one chunk of one key, however many records a key has. Records with
-equal times, or without times, keep the order in which they came.
-"""
+In memory, records are gathered per key, without an order among keys. When the memory is used up,
+its content is written as a run: keys in the order of their hash (which is the same in every
+process), each with its records in order of time. At the end the runs are merged: keys of equal hash
+meet, are told apart by equality, and their records are merged by time. So each run needs memory for
+only one chunk of one key, however many records a key has. Records with equal times, or without
+times, keep the order in which they came."""
 
 from __future__ import annotations
 
@@ -37,16 +37,19 @@ _WINDOW = 256 << 10
 _WRITE_BYTES = 1 << 20
 _by_time = itemgetter(0, 1)
 
-Item = Any  # the record itself, or (timestamp or NO_TIME, tag, record); once one item has the second form, all have it
+# the record itself, or (timestamp or NO_TIME, tag, record); once one item has the second form, all
+# have it
+Item = Any
 Chunks = Iterator[list[Item]]
 
 
 class KeyGroups:
-    """Groups records by key: ``add`` all records, iterate over ``groups`` once, and ``close`` in any case.
+    """Groups records by key: ``add`` all records, iterate over ``groups`` once, and ``close`` in
+    any case.
 
-    ``memory`` is an amount of bytes, which is compared with estimates; ``folders`` is where to spill. With ``tagged``
-    every record has the tag it was added with, and records of equal time are ordered by tag. Without ``by_time``
-    records stay in order of arrival.
+    ``memory`` is an amount of bytes, which is compared with estimates; ``folders`` is where to
+    spill. With ``tagged`` every record has the tag it was added with, and records of equal time are
+    ordered by tag. Without ``by_time`` records stay in order of arrival.
 
     >>> groups = KeyGroups(1 << 20)
     >>> groups.add("aba", [1, 2, 3])
@@ -54,8 +57,17 @@ class KeyGroups:
     [('a', [[1, 3]]), ('b', [[2]])]
     """
 
-    def __init__(self, memory: int, folders: Sequence[str] = (), *, tagged: bool = False, by_time: bool = True) -> None:
-        self._memory, self._folders, self._sorts = memory, tuple(folders), by_time
+    def __init__(
+        self,
+        memory: int,
+        folders: Sequence[str] = (),
+        *,
+        tagged: bool = False,
+        by_time: bool = True,
+    ) -> None:
+        self._memory = memory
+        self._folders = tuple(folders)
+        self._sorts = by_time
         self.full = tagged
         self._groups: dict[Any, list[Item]] = {}
         self._sizes = SizeEstimator()
@@ -64,15 +76,21 @@ class KeyGroups:
         self._by_value = StreamPickler(only_here=True)
         self.runs: list[tuple[int, int]] = []  # where each run begins and ends in the file
 
-    def add(self, keys: Iterable[Any], values: list[Any], stamps: list[int] | None = None, tag: int = 0) -> None:
-        """Adds records with their canonical keys. Raises ProgramError for records that cannot be pickled,
-        ResourceUnavailableError if the disk fails."""
+    def add(
+        self, keys: Iterable[Any], values: list[Any], stamps: list[int] | None = None, tag: int = 0
+    ) -> None:
+        """Adds records with their canonical keys. Raises ProgramError for records that cannot be
+        pickled, ResourceUnavailableError if the disk fails."""
         if not values:
             return
         if stamps is not None and not self.full:
             self.full = True
             self._groups = {key: _completed(items) for key, items in self._groups.items()}
-        items: Iterable[Item] = zip(repeat(NO_TIME) if stamps is None else stamps, repeat(tag), values) if self.full else values
+        items: Iterable[Item] = (
+            zip(repeat(NO_TIME) if stamps is None else stamps, repeat(tag), values)
+            if self.full
+            else values
+        )
         groups = self._groups
         before = len(groups)
         for key, item in zip(keys, items):
@@ -82,12 +100,17 @@ class KeyGroups:
             else:
                 found.append(item)
         per_item = _BYTES_PER_FULL_ITEM if self.full else _BYTES_PER_ITEM
-        self._held += self._sizes.bytes_of(RowBatch(values)) + per_item * len(values) + _BYTES_PER_KEY * (len(groups) - before)
+        self._held += (
+            self._sizes.bytes_of(RowBatch(values))
+            + per_item * len(values)
+            + _BYTES_PER_KEY * (len(groups) - before)
+        )
         if self._held > self._memory:
             self.spill()
 
     def groups(self) -> Iterator[tuple[Any, Chunks]]:
-        """Yields each key with its records, in chunks. Read the chunks of a key before you ask for the next key."""
+        """Yields each key with its records, in chunks. Read the chunks of a key before you ask for
+        the next key."""
         if self.runs:
             self.spill()
             return self._merged()
@@ -98,7 +121,7 @@ class KeyGroups:
         if self._file is not None:
             self._file.close()
 
-    # -- in memory -----------------------------------------------------------------------------------------------------------
+    # -- in memory ---------------------------------------------------------------------------------
 
     def _in_memory(self) -> Iterator[tuple[Any, Chunks]]:
         groups = self._groups
@@ -111,7 +134,7 @@ class KeyGroups:
             items.sort(key=_by_time)
         return items
 
-    # -- runs ----------------------------------------------------------------------------------------------------------------
+    # -- runs --------------------------------------------------------------------------------------
 
     def spill(self) -> None:
         """Writes what is in memory as another run."""
@@ -127,7 +150,12 @@ class KeyGroups:
         for number, key in sorted(((stable_hash(key), key) for key in groups), key=itemgetter(0)):
             chunks = [self._dumped(part) for part in _chunks(iter(self._sorted(groups.pop(key))))]
             key_bytes = self._dumped(key)
-            group = [_GROUP.pack(number, len(key_bytes), sum(map(len, chunks)) + _CHUNK.size * len(chunks)), key_bytes]
+            group = [
+                _GROUP.pack(
+                    number, len(key_bytes), sum(map(len, chunks)) + _CHUNK.size * len(chunks)
+                ),
+                key_bytes,
+            ]
             for data in chunks:
                 group += (_CHUNK.pack(len(data), self.full), data)
             waiting += group
@@ -139,7 +167,8 @@ class KeyGroups:
         self.runs.append((start, file.size))
 
     def _dumped(self, items: Any) -> bytes:
-        """Pickles the items; classes of the user's ``__main__`` only by name, because this process reads them again."""
+        """Pickles the items; classes of the user's ``__main__`` only by name, because this process
+        reads them again."""
         try:
             return pickle.dumps(items, 5)
         except Exception:
@@ -170,7 +199,9 @@ class KeyGroups:
             return opened[0]
         if not self.full or not self._sorts:
             return chain.from_iterable(opened)
-        return _chunks(heapq.merge(*(chain.from_iterable(chunks) for chunks in opened), key=_by_time))
+        return _chunks(
+            heapq.merge(*(chain.from_iterable(chunks) for chunks in opened), key=_by_time)
+        )
 
 
 class _Group(NamedTuple):
@@ -186,7 +217,9 @@ class _RunReader:
     """Reads one run. The chunks of a group can still be read when the reader is further on."""
 
     def __init__(self, file: SpillFile, start: int, end: int) -> None:
-        self._file, self._at, self._end = file, start, end
+        self._file = file
+        self._at = start
+        self._end = end
         self._window, self._window_start = b"", 0
         self.next_hash = 0
         self._look()
@@ -197,7 +230,9 @@ class _RunReader:
 
     def _look(self) -> None:
         if not self.ended:
-            self.next_hash, self._key_length, self._length = _GROUP.unpack(self._read(self._at, _GROUP.size))
+            self.next_hash, self._key_length, self._length = _GROUP.unpack(
+                self._read(self._at, _GROUP.size)
+            )
 
     def take(self) -> _Group:
         """The next key of the run."""
@@ -219,7 +254,9 @@ class _RunReader:
     def _read(self, offset: int, length: int) -> bytes:
         begin = offset - self._window_start
         if begin < 0 or begin + length > len(self._window):
-            self._window, self._window_start, begin = self._file.read(offset, max(length, _WINDOW)), offset, 0
+            self._window = self._file.read(offset, max(length, _WINDOW))
+            self._window_start = offset
+            begin = 0
         return self._window[begin : begin + length]
 
 
@@ -238,4 +275,7 @@ def _dumped_by_value(items: Any, by_value: StreamPickler) -> bytes:
     try:
         return dumps_any(items)
     except Exception as error:
-        raise ProgramError(f"records of a batch job cannot be spilled: {error}; emit plain values, tuples, rows or picklable objects") from error
+        raise ProgramError(
+            f"records of a batch job cannot be spilled: {error}; emit plain values, tuples, "
+            "rows or picklable objects"
+        ) from error

@@ -1,4 +1,5 @@
-"""How many records went into and out of a chain and each of its operators. All of it may be read from any thread."""
+"""How many records went into and out of a chain and each of its operators. All of it may be read
+from any thread."""
 
 from __future__ import annotations
 
@@ -11,13 +12,20 @@ from flinkpy.operators.chain.outputs import OperatorCounters, RecordWriterOutput
 
 
 class ChainMetrics:
-    """``counters`` and ``operators`` are in the order of the chain; ``runs``: the fused runs, by the position of their first operator."""
+    """``counters`` and ``operators`` are in the order of the chain; ``runs``: the fused runs, by
+    the position of their first operator."""
 
     def __init__(
-        self, operators: Sequence[OperatorId], counters: Sequence[OperatorCounters], runs: Mapping[int, FusedRun],
+        self,
+        operators: Sequence[OperatorId],
+        counters: Sequence[OperatorCounters],
+        runs: Mapping[int, FusedRun],
         writers: Sequence[RecordWriterOutput],
     ) -> None:
-        self._operators, self._counters, self._runs, self._writers = operators, counters, runs, writers
+        self._operators = operators
+        self._counters = counters
+        self._runs = runs
+        self._writers = writers
 
     @property
     def records_in(self) -> int:
@@ -26,7 +34,8 @@ class ChainMetrics:
 
     @property
     def records_out(self) -> int:
-        """Records written to the network. In a job that is one chain, and so writes none: records its source emitted."""
+        """Records written to the network. In a job that is one chain, and so writes none: records
+        its source emitted."""
         if not self._writers and not self._counters[0].records_in:
             return self._counters[0].records_out
         return sum(output.writer.records for output in self._writers)
@@ -43,7 +52,8 @@ class ChainMetrics:
         return sum((output.writer.traffic() for output in self._writers), Traffic())
 
     def watermarks(self) -> tuple[tuple[int, int], ...]:
-        """Per operator: the last watermark that came in, and that went out; MIN_TIMESTAMP before the first."""
+        """Per operator: the last watermark that came in, and that went out; MIN_TIMESTAMP before
+        the first."""
         return tuple((counter.watermark_in, counter.watermark_out) for counter in self._counters)
 
     @property

@@ -1,4 +1,5 @@
-"""Builds what stands between the operators of a chain: the way into each, the output of each, and the fused runs."""
+"""Builds what stands between the operators of a chain: the way into each, the output of each, and
+the fused runs."""
 
 from __future__ import annotations
 
@@ -28,17 +29,27 @@ from flinkpy.operators.process.parking import ParkingInput
 
 
 class ChainWiring:
-    """Inputs, outputs and counters by the position of their operator. ``copies``: consumers of one output must not see each other's changes."""
+    """Inputs, outputs and counters by the position of their operator. ``copies``: consumers of one
+    output must not see each other's changes."""
 
-    def __init__(self, config: ChainConfig, writers: Sequence[RecordWriter], *, fusion: bool, copies: bool) -> None:
+    def __init__(
+        self, config: ChainConfig, writers: Sequence[RecordWriter], *, fusion: bool, copies: bool
+    ) -> None:
         self._config, self._copies = config, copies
         self.counters = [OperatorCounters() for _ in config.operators]
         self.writers = [RecordWriterOutput(writer) for writer in writers]
-        self.runs = {run[0]: FusedRun([config.operators[position].operator for position in run]) for run in fused_positions(config) if fusion}
+        self.runs = {
+            run[0]: FusedRun([config.operators[position].operator for position in run])
+            for run in fused_positions(config)
+            if fusion
+        }
         self.inputs: dict[int, OperatorInput] = {}
         self.outputs: list[Output] = [DiscardingOutput()] * len(config.operators)
-        for position in reversed(range(len(config.operators))):  # tail to head: an output needs the inputs it leads to
-            self.outputs[position] = CountingOutput(self._output_of(config.operators[position]), self.counters[position])
+        # tail to head: an output needs the inputs it leads to
+        for position in reversed(range(len(config.operators))):
+            self.outputs[position] = CountingOutput(
+                self._output_of(config.operators[position]), self.counters[position]
+            )
             self.inputs[position] = self._input_of(position)
 
     @property
@@ -70,13 +81,22 @@ class ChainWiring:
         if isinstance(edge, ChainedEdge):
             return ChainingOutput(self.inputs[edge.target])
         if edge.output_index >= len(self.writers):
-            raise EngineError(f"the chain has an edge to network output {edge.output_index}, but the task has {len(self.writers)} partitions")
+            raise EngineError(
+                f"the chain has an edge to network output {edge.output_index}, but the task "
+                f"has {len(self.writers)} partitions"
+            )
         return self.writers[edge.output_index]
 
     def _input_of(self, position: int) -> OperatorInput:
         operator, counters = self._config.operators[position].operator, self.counters[position]
         run = self.runs.get(position)
-        process = run.process_batch if run is not None else operator.process_batch if isinstance(operator, OneInputOperator) else _takes_no_batch
+        process = (
+            run.process_batch
+            if run is not None
+            else operator.process_batch
+            if isinstance(operator, OneInputOperator)
+            else _takes_no_batch
+        )
         if run.parks if run is not None else operator.parks:
             return ParkingInput(operator, process, counters, self._parking_behind(position))
         return OperatorInput(operator, process, counters)
@@ -98,7 +118,9 @@ def fused_positions(config: ChainConfig) -> list[range]:
     position = 0
     while position < len(config.operators):
         end = position
-        while end < len(config.operators) and isinstance(config.operators[end].operator, StageOperator):
+        while end < len(config.operators) and isinstance(
+            config.operators[end].operator, StageOperator
+        ):
             end += 1
             if config.operators[end - 1].edges != (ChainedEdge(end),):
                 break

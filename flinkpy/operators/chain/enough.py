@@ -1,4 +1,5 @@
-"""When a chain wants no more input: whatever came in would only reach operators that have had enough."""
+"""When a chain wants no more input: whatever came in would only reach operators that have had
+enough."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from flinkpy.operators.base import StreamOperator
 
 
 class Enough:
-    """Asks the operators of a chain that may some time have enough, provided that all of the chain's input goes to
-    them."""
+    """Asks the operators of a chain that may some time have enough, provided that all of the
+    chain's input goes to them."""
 
     def __init__(self, config: ChainConfig) -> None:
         found: list[StreamOperator] = []
@@ -18,7 +19,10 @@ class Enough:
             if type(chained.operator).has_enough is not StreamOperator.has_enough:
                 found.append(chained.operator)
                 return True
-            return bool(chained.edges) and all(isinstance(edge, ChainedEdge) and all_goes_there(edge.target) for edge in chained.edges)
+            return bool(chained.edges) and all(
+                isinstance(edge, ChainedEdge) and all_goes_there(edge.target)
+                for edge in chained.edges
+            )
 
         self._operators = found if all_goes_there(0) else []
 

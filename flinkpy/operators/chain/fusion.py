@@ -1,7 +1,8 @@
 """Fusion: adjacent stages of a chain as generated loops over a whole batch.
 
-The source text is made for this chain alone, with one statement a line. The user's functions are bound as default arguments, because locals are fast;
-those that only compute an expression are inlined (here the second, ``lambda x: x > 3``)::
+The source text is made for this chain alone, with one statement a line. The user's functions are
+bound as default arguments, because locals are fast; those that only compute an expression are
+inlined (here the second, ``lambda x: x > 3``)::
 
     def fused(values, f0=f0, f1=f1, f2=f2):
         out = []
@@ -16,23 +17,29 @@ those that only compute an expression are inlined (here the second, ``lambda x: 
 
 Five decisions, the first three measured:
 
-- A function that only computes an expression of its argument is inlined (``flinkpy.core.codegen.inlining``): the call would cost more than the
-  expression.
-- A single map is a comprehension, the fastest form there is; the position of its iterator tells which record failed. Everything else is a plain loop
-  with ``out.append(...)``, which is within a few percent of a comprehension (the interpreter specialises both). ``extend`` makes flat_map a quarter
-  faster. When something raises, the loop's ``x0``, ``x1`` … are still in the frame, on every version of Python (3.12 inlines comprehensions and
-  clears their variables). So finding the failing record costs nothing: the line and the locals of the frame tell it.
-- A loop has at most one stage that changes the number of records. The length of its result is the count of every stage behind that one, so exact
-  counters need no instruction per record. A second such stage starts another loop, and so does whatever follows a flat_map.
-- A loop with a flat_map is a generator. If the user's function yields, the loop hands its results on after a moment, or when the batch is full, and
-  the run parks (``flinkpy.operators.process.parking``). A list is taken as a whole, which is faster.
-- For batches with timestamps there is a second variant of the function. Only loops with a filter or flat_map touch the timestamps.
+- A function that only computes an expression of its argument is inlined
+  (``flinkpy.core.codegen.inlining``): the call would cost more than the expression.
+- A single map is a comprehension, the fastest form there is; the position of its iterator tells
+  which record failed. Everything else is a plain loop with ``out.append(...)``, which is within a
+  few percent of a comprehension (the interpreter specialises both). ``extend`` makes flat_map a
+  quarter faster. When something raises, the loop's ``x0``, ``x1`` … are still in the frame, on
+  every version of Python (3.12 inlines comprehensions and clears their variables). So finding the
+  failing record costs nothing: the line and the locals of the frame tell it.
+- A loop has at most one stage that changes the number of records. The length of its result is the
+  count of every stage behind that one, so exact counters need no instruction per record. A second
+  such stage starts another loop, and so does whatever follows a flat_map.
+- A loop with a flat_map is a generator. If the user's function yields, the loop hands its results
+  on after a moment, or when the batch is full, and the run parks
+  (``flinkpy.operators.process.parking``). A list is taken as a whole, which is faster.
+- For batches with timestamps there is a second variant of the function. Only loops with a filter or
+  flat_map touch the timestamps.
 
-The result of a called function is copied if it can be changed (``flinkpy.operators.chain.output_isolation``); so is the record that a filter lets
-through. An inlined expression keeps nothing, so its result needs no copy, except with flat_map, where several results may be the same object. For
-many functions the bytecode shows that they keep no result of a text or a number (``flinkpy.core.codegen.escape_analysis``): for these a look at
-the argument's type is enough.
-"""
+The result of a called function is copied if it can be changed
+(``flinkpy.operators.chain.output_isolation``); so is the record that a filter lets through. An
+inlined expression keeps nothing, so its result needs no copy, except with flat_map, where several
+results may be the same object. For many functions the bytecode shows that they keep no result of a
+text or a number (``flinkpy.core.codegen.escape_analysis``): for these a look at the argument's type
+is enough."""
 
 from __future__ import annotations
 
@@ -63,7 +70,8 @@ class FusedSource:
     """The text of a fused function, and what each of its lines belongs to."""
 
     lines: list[str] = field(default_factory=list)
-    origins: dict[int, tuple[int, str]] = field(default_factory=dict)  # line number -> stage, and the variable with its input
+    # line number -> stage, and the variable with its input
+    origins: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def add(self, indent: int, text: str, stage: int | None = None, variable: str = "") -> None:
         self.lines.append("    " * indent + text)
@@ -76,7 +84,8 @@ class FusedSource:
 
 
 def segments(kinds: Sequence[StageKind]) -> list[range]:
-    """Cuts the stages into loops with at most one filter or flat_map each, a flat_map being the last of its loop.
+    """Cuts the stages into loops with at most one filter or flat_map each, a flat_map being the
+    last of its loop.
 
     >>> segments([StageKind.MAP, StageKind.FILTER, StageKind.MAP, StageKind.FLAT_MAP, StageKind.MAP])
     [range(0, 3), range(3, 4), range(4, 5)]
@@ -90,14 +99,23 @@ def segments(kinds: Sequence[StageKind]) -> list[range]:
     return [range(start, end) for start, end in zip(starts, [*starts[1:], len(kinds)])]
 
 
-def fused_source(stages: Sequence[Stage], loop: range, timestamped: bool, *, copies: bool = True) -> FusedSource:
-    """One variant of the function ``fused`` for the stages of one loop: values (and timestamps) in; values, timestamps, whether more follows out."""
+def fused_source(
+    stages: Sequence[Stage], loop: range, timestamped: bool, *, copies: bool = True
+) -> FusedSource:
+    """One variant of the function ``fused`` for the stages of one loop: values (and timestamps) in;
+    values, timestamps, whether more follows out."""
     source, kinds = FusedSource(), [stage.kind for stage in stages]
     names = ", ".join(f"f{index}=f{index}" for index in loop)
     source.add(0, f"def fused(values{', stamps' if timestamped else ''}, {names}):")
     changes = any(kinds[index] is not StageKind.MAP for index in loop)
     _Loop(source, stages, loop, timestamped and changes, copies).add()
-    source.add(1, f"{_handing(kinds[loop[-1]])} out, {('kept' if changes else 'stamps') if timestamped else 'None'}, False")
+    source.add(
+        1,
+        (
+            f"{_handing(kinds[loop[-1]])} out, "
+            f"{('kept' if changes else 'stamps') if timestamped else 'None'}, False"
+        ),
+    )
     return source
 
 
@@ -108,9 +126,18 @@ def _handing(last: StageKind) -> str:
 class _Loop:
     """Writes the loop of one fused function."""
 
-    def __init__(self, source: FusedSource, stages: Sequence[Stage], loop: range, stamped: bool, copies: bool) -> None:
-        self.source, self.stages, self.loop, self.stamped, self.copies = source, stages, loop, stamped, copies
-        self._keeping = {index for index in loop if copies and inlined(stages[index].function, "x") is None}  # others only compute
+    def __init__(
+        self, source: FusedSource, stages: Sequence[Stage], loop: range, stamped: bool, copies: bool
+    ) -> None:
+        self.source = source
+        self.stages = stages
+        self.loop = loop
+        self.stamped = stamped
+        self.copies = copies
+        # others only compute
+        self._keeping = {
+            index for index in loop if copies and inlined(stages[index].function, "x") is None
+        }
 
     def add(self) -> None:
         source, loop, kinds = self.source, self.loop, [stage.kind for stage in self.stages]
@@ -118,7 +145,10 @@ class _Loop:
             source.add(1, f"{CURSOR} = iter(values)")
             result = self._result(loop[0], "x")
             if loop[0] in self._keeping:
-                result = f"y if type(y := {result}) in ATOMS{self._or_fixed(loop[0], 'x')} else private(y)"
+                result = (
+                    f"y if type(y := {result}) in ATOMS{self._or_fixed(loop[0], 'x')} else "
+                    "private(y)"
+                )
             source.add(1, f"out = [{result} for x in {CURSOR}]", loop[0], CURSOR)
             return
         source.add(1, "out = []")
@@ -127,7 +157,12 @@ class _Loop:
         if kinds[loop[-1]] is StageKind.FLAT_MAP:
             source.add(1, f"until, stride, left = now() + {MOMENT_S}, 1, 1")
         value = f"x{loop[0]}"
-        source.add(1, f"for {value}, stamp in zip(values, stamps):" if self.stamped else f"for {value} in values:")
+        source.add(
+            1,
+            f"for {value}, stamp in zip(values, stamps):"
+            if self.stamped
+            else f"for {value} in values:",
+        )
         for index in loop:
             if kinds[index] is StageKind.MAP:
                 value = self._add_map(index, value)
@@ -148,14 +183,24 @@ class _Loop:
         return f"{name} if type({name}) in ATOMS{or_fixed} else private({name})"
 
     def _or_fixed(self, index: int, value: str) -> str:
-        """A further condition under which a result needs no copy: the function keeps no result of a plain value, and this value is plain."""
-        return "" if kind_of_results(self.stages[index].function) is None else f" or type({value}) in PLAIN"
+        """A further condition under which a result needs no copy: the function keeps no result of a
+        plain value, and this value is plain."""
+        return (
+            ""
+            if kind_of_results(self.stages[index].function) is None
+            else f" or type({value}) in PLAIN"
+        )
 
     def _add_map(self, index: int, value: str) -> str:
         following = f"x{index + 1}"
         self.source.add(2, f"{following} = {self._result(index, value)}", index, value)
         if index in self._keeping:
-            self.source.add(2, f"{following} = {self._private(following, self._or_fixed(index, value))}", index, value)
+            self.source.add(
+                2,
+                f"{following} = {self._private(following, self._or_fixed(index, value))}",
+                index,
+                value,
+            )
         return following
 
     def _add_filter(self, index: int, value: str) -> str:
@@ -168,7 +213,8 @@ class _Loop:
         return following
 
     def _add_flat_map(self, index: int, value: str) -> None:
-        """Takes a list as a whole; takes the results of anything else one by one, and hands them on in time."""
+        """Takes a list as a whole; takes the results of anything else one by one, and hands them on
+        in time."""
         source, fixed = self.source, False
         source.add(2, f"many = {self._result(index, value)}", index, value)
         if self.copies and kind_of_results(self.stages[index].function) in (Kind.FIXED, Kind.FLAT):
@@ -176,13 +222,21 @@ class _Loop:
             fixed = True
         source.add(2, "if type(many) is list or type(many) is tuple:")
         if self.copies:
-            each = f"all_private(many) if len(many) > {FEW} else [{self._private('one')} for one in many]"
+            each = (
+                f"all_private(many) if len(many) > {FEW} else [{self._private('one')} for one "
+                "in many]"
+            )
             source.add(3, f"out += {'many if fixed else ' if fixed else ''}{each}", index, value)
         else:
             source.add(3, "out += many")
         source.add(2, "elif many is not None:")
         source.add(3, "for one in many:", index, value)
-        source.add(4, f"out.append({self._private('one', ' or fixed' if fixed else '') if self.copies else 'one'})", index, value)
+        source.add(
+            4,
+            f"out.append({self._private('one', ' or fixed' if fixed else '') if self.copies else 'one'})",
+            index,
+            value,
+        )
         source.add(4, "left -= 1")
         source.add(4, "if left <= 0:")
         source.add(5, "if len(out) >= limit or now() >= until:")
@@ -203,10 +257,11 @@ class _Loop:
 
 
 class FusedRun:
-    """The fused form of adjacent operators: processes batches in their place, and emits the results to the output of the last one.
+    """The fused form of adjacent operators: processes batches in their place, and emits the results
+    to the output of the last one.
 
-    Only records come here. The operators keep their lifecycle, and control elements go through each of them.
-    """
+    Only records come here. The operators keep their lifecycle, and control elements go through each
+    of them."""
 
     def __init__(self, operators: Sequence[StageOperator]) -> None:
         self.operators = tuple(operators)
@@ -222,10 +277,19 @@ class FusedRun:
         self.totals = [0] * (len(self._segments) + 1)
         context = self.operators[0].context
         names = {"now": context.clock.monotonic, "limit": context.batch_records}
-        self._plain, self._stamped = ([
-            _Compiled(stages, loop, timestamped, not context.object_reuse, names) for loop in self._segments] for timestamped in (False, True))
+        self._plain, self._stamped = (
+            [
+                _Compiled(stages, loop, timestamped, not context.object_reuse, names)
+                for loop in self._segments
+            ]
+            for timestamped in (False, True)
+        )
         self._emit = self.operators[-1].output.emit
-        self._before = [each.before_batch for each in self.operators if type(each).before_batch is not StageOperator.before_batch]
+        self._before = [
+            each.before_batch
+            for each in self.operators
+            if type(each).before_batch is not StageOperator.before_batch
+        ]
 
     def process_batch(self, batch: Batch) -> Work | None:
         if type(batch) is not RowBatch:
@@ -240,7 +304,8 @@ class FusedRun:
         return None
 
     def _through(self, number: int, values: list[Any], stamps: list[int] | None) -> Work:
-        """Takes records through the loops from that one on. What a loop hands on early goes all the way before the loop continues."""
+        """Takes records through the loops from that one on. What a loop hands on early goes all the
+        way before the loop continues."""
         for loop in (self._plain if stamps is None else self._stamped)[number:]:
             number += 1
             try:
@@ -269,7 +334,9 @@ class FusedRun:
             changed = False
             for index in stages:
                 changes = self.operators[index].stage().kind is not StageKind.MAP
-                counted.append((after if changed else before, after if changed or changes else before))
+                counted.append(
+                    (after if changed else before, after if changed or changes else before)
+                )
                 changed = changed or changes
         return counted or [(0, 0)] * len(self.operators)
 
@@ -280,14 +347,19 @@ class FusedRun:
 
     def _explained(self, loop: _Compiled, error: Exception) -> FlinkpyError:
         failure = failure_in(loop.function, error.__traceback__)
-        if failure is None and isinstance(error.__cause__, StopIteration):  # Python makes a RuntimeError of what leaves a generator
+        # Python makes a RuntimeError of what leaves a generator
+        if failure is None and isinstance(error.__cause__, StopIteration):
             error = error.__cause__
             failure = failure_in(loop.function, error.__traceback__)
         origin = loop.source.origins.get(failure.line) if failure else None
         if failure is None or origin is None:
             return user_code_error(error, self.operators[0].context)
         stage, variable = origin
-        record = _last_taken(failure.variables) if variable == CURSOR else failure.variables.get(variable)
+        record = (
+            _last_taken(failure.variables)
+            if variable == CURSOR
+            else failure.variables.get(variable)
+        )
         error = raised_by(self.operators[stage].stage().function, [record], error)
         return user_code_error(error, self.operators[stage].context, record)
 
@@ -306,8 +378,17 @@ class _Compiled:
 
     __slots__ = ("function", "parks", "source")
 
-    def __init__(self, stages: Sequence[Stage], loop: range, timestamped: bool, copies: bool, names: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        loop: range,
+        timestamped: bool,
+        copies: bool,
+        names: dict[str, Any],
+    ) -> None:
         self.source = fused_source(stages, loop, timestamped, copies=copies)
         self.parks = stages[loop[-1]].kind is StageKind.FLAT_MAP
         functions = {f"f{index}": stages[index].function for index in loop}
-        self.function = compile_function("fused", self.source.text, {**_NAMES, **names, **functions})
+        self.function = compile_function(
+            "fused", self.source.text, {**_NAMES, **names, **functions}
+        )

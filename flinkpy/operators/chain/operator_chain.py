@@ -1,7 +1,8 @@
-"""The operator chain of a task: its operators, wired together, with their lifecycle calls in Flink's order.
+"""The operator chain of a task: its operators, wired together, with their lifecycle calls in
+Flink's order.
 
-The chain is a tree: every operator but the head has exactly one predecessor, so a control element passes each operator once.
-"""
+The chain is a tree: every operator but the head has exactly one predecessor, so a control element
+passes each operator once."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, LatencyMarker, Watermark, WatermarkStatus
+from flinkpy.core.elements import (
+    Batch,
+    CheckpointBarrier,
+    ControlElement,
+    LatencyMarker,
+    Watermark,
+    WatermarkStatus,
+)
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator, NetworkEdge
@@ -32,22 +40,37 @@ ContextFactory = Callable[[ChainedOperator], OperatorContext]
 class OperatorChain:
     """The operators of one task. ``writers`` stand in the order of the network outputs.
 
-    While there is ``parked_work`` no input may come: ``parked_work.go_on`` does it first, step by step.
-    """
+    While there is ``parked_work`` no input may come: ``parked_work.go_on`` does it first, step by
+    step."""
 
     def __init__(
-        self, config: ChainConfig, writers: Sequence[RecordWriter], context_of: ContextFactory, *, fusion: bool = True, object_reuse: bool = False,
+        self,
+        config: ChainConfig,
+        writers: Sequence[RecordWriter],
+        context_of: ContextFactory,
+        *,
+        fusion: bool = True,
+        object_reuse: bool = False,
     ) -> None:
         wiring = ChainWiring(config, writers, fusion=fusion, copies=not object_reuse)
         self._config, self._context_of = config, context_of
-        self._input, self._outputs, self._writers, self._runs = wiring.inputs[0], wiring.outputs, wiring.writers, wiring.runs
+        self._input = wiring.inputs[0]
+        self._outputs = wiring.outputs
+        self._writers = wiring.writers
+        self._runs = wiring.runs
         self.parked_work = ParkedWork(wiring.parking)
-        self.metrics = ChainMetrics([chained.operator_id for chained in config.operators], wiring.counters, wiring.runs, wiring.writers)
+        self.metrics = ChainMetrics(
+            [chained.operator_id for chained in config.operators],
+            wiring.counters,
+            wiring.runs,
+            wiring.writers,
+        )
         self._set_up: list[StreamOperator] = []  # last operator first
         self._finishing = 0  # operators told to finish
         self._pausing = [operator for operator in self.operators if operator.may_pause]
         self.enough = Enough(config)
-        self.may_pause = bool(self._pausing or self._writers)  # whether ``available`` may ever be False
+        # whether ``available`` may ever be False
+        self.may_pause = bool(self._pausing or self._writers)
 
     @property
     def operators(self) -> list[StreamOperator]:
@@ -61,7 +84,14 @@ class OperatorChain:
 
     def operator_of(self, operator_id: OperatorId) -> StreamOperator | None:
         """The operator of that id, if it is in this chain."""
-        return next((chained.operator for chained in self._config.operators if chained.operator_id == operator_id), None)
+        return next(
+            (
+                chained.operator
+                for chained in self._config.operators
+                if chained.operator_id == operator_id
+            ),
+            None,
+        )
 
     @property
     def available(self) -> bool:
@@ -69,13 +99,15 @@ class OperatorChain:
         for output in self._writers:
             if not output.writer.available:
                 return False
-        for operator in self._pausing:  # noqa: SIM110  # asked twice per batch: ``all`` would make a generator each time
+        # asked twice per batch: ``all`` would make a generator each time
+        for operator in self._pausing:  # noqa: SIM110
             if not operator.available:
                 return False
         return True
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """Sets whom to call when a writer or an operator becomes available again. Before ``open``."""
+        """Sets whom to call when a writer or an operator becomes available again. Before
+        ``open``."""
         for output in self._writers:
             output.writer.set_listener(on_available)
         for operator in self.operators:
@@ -86,23 +118,25 @@ class OperatorChain:
         """Whether all consumers have taken all output, to its end."""
         return all(output.writer.consumed for output in self._writers)
 
-    # -- lifecycle -------------------------------------------------------------------------------------------------------
+    # -- lifecycle ---------------------------------------------------------------------------------
 
     def setup(self) -> None:
-        """Sets up every operator, last first: the operators its output leads to are set up before an operator is."""
+        """Sets up every operator, last first: the operators its output leads to are set up before
+        an operator is."""
         for chained, output in zip(reversed(self._config.operators), reversed(self._outputs)):
             chained.operator.setup(self._context_of(chained), output)
             self._set_up.append(chained.operator)
 
     def initialize_state(self, restored: Mapping[OperatorId, SavedState] | None) -> None:
-        """Every operator, last first, with what it saved; None if the task does not start from a checkpoint."""
+        """Every operator, last first, with what it saved; None if the task does not start from a
+        checkpoint."""
         for chained in reversed(self._config.operators):
             state = None if restored is None else restored.get(chained.operator_id, SavedState())
             _call(chained.operator, chained.operator.initialize_state, state)
 
     def open(self, *, had_finished: bool = False) -> None:
-        """Opens the functions that writers call, then, unless all had finished, every operator, last first. A fused run is compiled as soon as its
-        first operator is open."""
+        """Opens the functions that writers call, then, unless all had finished, every operator,
+        last first. A fused run is compiled as soon as its first operator is open."""
         for chained in self._config.operators:
             for function in _functions_of_writers(chained):
                 _call(chained.operator, open_function, function, chained.operator.context)
@@ -122,11 +156,15 @@ class OperatorChain:
     @property
     def has_rest(self) -> bool:
         """Whether ``finish`` can go on at once."""
-        return self.parked_work.pending() or (0 < self._finishing <= len(self.operators) and self.operators[self._finishing - 1].has_rest)
+        return self.parked_work.pending() or (
+            0 < self._finishing <= len(self.operators)
+            and self.operators[self._finishing - 1].has_rest
+        )
 
     def finish(self) -> bool:
-        """Finishes every operator, head first: what one emits here still goes through the next. False: an operator is not done; call again at once
-        while the chain ``has_rest``, else when the listener was called."""
+        """Finishes every operator, head first: what one emits here still goes through the next.
+        False: an operator is not done; call again at once while the chain ``has_rest``, else when
+        the listener was called."""
         if self.parked_work.pending():
             self.parked_work.go_on()
             if self.parked_work.pending():
@@ -144,8 +182,8 @@ class OperatorChain:
         return True
 
     def close(self) -> list[BaseException]:
-        """Closes every operator that was set up, head first, even if another one raises; gives back what was
-        raised, ``SystemExit`` and the like too: the rest is to be closed all the same."""
+        """Closes every operator that was set up, head first, even if another one raises; gives back
+        what was raised, ``SystemExit`` and the like too: the rest is to be closed all the same."""
         errors = self.parked_work.close()
         for run in self._runs.values():
             run.close()
@@ -162,7 +200,7 @@ class OperatorChain:
                     errors.append(error)
         return errors
 
-    # -- what comes in ----------------------------------------------------------------------------------------------------
+    # -- what comes in -----------------------------------------------------------------------------
 
     def batch_inputs(self) -> tuple[Callable[[Batch], None], ...]:
         """The calls that give the head a batch, one for each input."""
@@ -181,15 +219,21 @@ class OperatorChain:
         self._input.control(element)
 
     def emit_from_head(self, element: Watermark | WatermarkStatus | LatencyMarker) -> None:
-        """Emits a control element that the task of a source makes itself, behind the source's own output."""
+        """Emits a control element that the task of a source makes itself, behind the source's own
+        output."""
         self._outputs[0].emit_control(element)
 
-    def process_barrier(self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]) -> None:
-        """Parked work is done first. Each operator, head first, emits what must go before the barrier; then the barrier is written. ``then`` is
-        called with it before anything else comes: the operators' state is that of the barrier."""
+    def process_barrier(
+        self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]
+    ) -> None:
+        """Parked work is done first. Each operator, head first, emits what must go before the
+        barrier; then the barrier is written. ``then`` is called with it before anything else comes:
+        the operators' state is that of the barrier."""
         self.parked_work.pass_barrier(self._passed(barrier, then))
 
-    def _passed(self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]) -> Passing:
+    def _passed(
+        self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]
+    ) -> Passing:
         for operator in self.operators:
             _call(operator, operator.prepare_snapshot_pre_barrier, barrier.checkpoint_id)
             while not _call(operator, _is_flushed, operator):
@@ -204,17 +248,24 @@ class OperatorChain:
         for chained in reversed(self._config.operators):
             state = _call(chained.operator, chained.operator.freeze_state, barrier)
             if not state.is_empty:
-                frozen[chained.operator_id] = replace(state, operator_name=chained.operator.context.name)
+                frozen[chained.operator_id] = replace(
+                    state, operator_name=chained.operator.context.name
+                )
         return frozen
 
     def notify_checkpoint(self, checkpoint_id: int, is_complete: bool) -> None:
         """Tells every operator, head first, that the checkpoint is durable, or will never be."""
         for operator in self.operators:
-            notify = operator.notify_checkpoint_complete if is_complete else operator.notify_checkpoint_aborted
+            notify = (
+                operator.notify_checkpoint_complete
+                if is_complete
+                else operator.notify_checkpoint_aborted
+            )
             _call(operator, notify, checkpoint_id)
 
     def write(self, element: ControlElement) -> None:
-        """Writes a control element that passes no operator to all network outputs: a barrier, the end of data, the end of the partition."""
+        """Writes a control element that passes no operator to all network outputs: a barrier, the
+        end of data, the end of the partition."""
         for output in self._writers:
             output.writer.emit_control(element)
 
@@ -224,7 +275,11 @@ class OperatorChain:
             output.writer.flush()
 
     def __repr__(self) -> str:
-        return f"<OperatorChain {' → '.join(chained.name for chained in self._config.operators)}, {len(self._runs)} fused>"
+        return (
+            "<OperatorChain "
+            f"{' → '.join(chained.name for chained in self._config.operators)}, "
+            f"{len(self._runs)} fused>"
+        )
 
 
 def _call(operator: StreamOperator, call: Callable[..., T], *arguments: object) -> T:
@@ -243,4 +298,9 @@ def _is_flushed(operator: StreamOperator) -> bool:
 
 def _functions_of_writers(chained: ChainedOperator) -> list[Function]:
     """The key selectors and partitioners on the edges to the network."""
-    return [function for edge in chained.edges if isinstance(edge, NetworkEdge) for function in functions_of_writer(edge.partitioning)]
+    return [
+        function
+        for edge in chained.edges
+        if isinstance(edge, NetworkEdge)
+        for function in functions_of_writer(edge.partitioning)
+    ]

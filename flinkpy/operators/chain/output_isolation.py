@@ -1,13 +1,16 @@
-"""Output isolation: a function may change an object that it has already emitted, and emit it again, without changing the record emitted before.
+"""Output isolation: a function may change an object that it has already emitted, and emit it again,
+without changing the record emitted before.
 
-That is Flink's rule unless object reuse is enabled: what a function does later does not affect a record it has emitted, and what happens to the
-record does not affect the function. The rule holds however many records share a batch, and whether or not stages are fused. So each result of a
-function is copied at once, if its type says that it could be changed. Numbers, text, bytes, dates, enums, and tuples of these are not copied.
+That is Flink's rule unless object reuse is enabled: what a function does later does not affect a
+record it has emitted, and what happens to the record does not affect the function. The rule holds
+however many records share a batch, and whether or not stages are fused. So each result of a
+function is copied at once, if its type says that it could be changed. Numbers, text, bytes, dates,
+enums, and tuples of these are not copied.
 
-Everything else is copied in depth: lists, dicts, sets, arrays, data frames, Rows, dataclasses and other objects. An object that a record holds twice
-is one object in the copy too. An object that cannot be copied (a lock), or that releases something when it dies (``__del__``), is passed on as it is;
-so is Arrow's data, which cannot be changed. With ``enable_object_reuse`` nothing is copied.
-"""
+Everything else is copied in depth: lists, dicts, sets, arrays, data frames, Rows, dataclasses and
+other objects. An object that a record holds twice is one object in the copy too. An object that
+cannot be copied (a lock), or that releases something when it dies (``__del__``), is passed on as it
+is; so is Arrow's data, which cannot be changed. With ``enable_object_reuse`` nothing is copied."""
 
 from __future__ import annotations
 
@@ -56,7 +59,9 @@ def private(value: Any) -> Any:
 def all_private(values: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
     """The same for all values of a list or tuple."""
     kinds = set(map(type, values))
-    if kinds <= ATOMS or (kinds == _TUPLES and set(map(type, chain.from_iterable(values))) <= ATOMS):
+    if kinds <= ATOMS or (
+        kinds == _TUPLES and set(map(type, chain.from_iterable(values))) <= ATOMS
+    ):
         return values
     return [private(value) for value in values]
 
@@ -70,7 +75,8 @@ def copied(value: Any) -> Any:
 
 
 def _copy(value: Any, memo: dict[int, Any]) -> Any:
-    """``memo``: the copies made already, by the ids of their originals, as ``copy.deepcopy`` keeps them."""
+    """``memo``: the copies made already, by the ids of their originals, as ``copy.deepcopy`` keeps
+    them."""
     kind = type(value)
     if kind in ATOMS:
         return value
@@ -92,7 +98,12 @@ def _copy(value: Any, memo: dict[int, Any]) -> Any:
         return value if all(map(is_, parts, value)) else memo.setdefault(id(value), tuple(parts))
     if kind in _PLAIN or _is_plain(kind):
         memo[id(value)] = made = object.__new__(kind)
-        made.__dict__.update({name: part if type(part) in ATOMS else _copy(part, memo) for name, part in value.__dict__.items()})
+        made.__dict__.update(
+            {
+                name: part if type(part) in ATOMS else _copy(part, memo)
+                for name, part in value.__dict__.items()
+            }
+        )
         return made
     return _copied_object(value, kind, memo)
 
@@ -103,7 +114,12 @@ _PLAIN: set[type] = set()
 def _is_plain(kind: type) -> bool:
     """Whether its objects are nothing but their ``__dict__``, and copied as that."""
     own = {name for each in kind.__mro__[:-1] for name in vars(each)}
-    found = ("__new__" not in own and "__dict__" in own and own.isdisjoint(_OWN_WAYS) and kind.__basicsize__ <= _Plain.__basicsize__)
+    found = (
+        "__new__" not in own
+        and "__dict__" in own
+        and own.isdisjoint(_OWN_WAYS)
+        and kind.__basicsize__ <= _Plain.__basicsize__
+    )
     if found:
         _PLAIN.add(kind)
     return found
@@ -113,8 +129,17 @@ class _Plain:
     pass
 
 
-_OWN_WAYS = {"__slots__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__",
-             "__del__"}
+_OWN_WAYS = {
+    "__slots__",
+    "__deepcopy__",
+    "__reduce__",
+    "__reduce_ex__",
+    "__getstate__",
+    "__setstate__",
+    "__getnewargs__",
+    "__getnewargs_ex__",
+    "__del__",
+}
 
 
 def _copied_object(value: Any, kind: type, memo: dict[int, Any]) -> Any:

@@ -1,11 +1,11 @@
 """Where an operator's results go: the next operator, the network, several of them, a side output.
 
-Each class is one idea, and the chain nests them: counting around tagged around broadcasting around the ends. The outermost, counting, drops empty
-batches, so the others need not look for them.
+Each class is one idea, and the chain nests them: counting around tagged around broadcasting around
+the ends. The outermost, counting, drops empty batches, so the others need not look for them.
 
-Outputs that only hand batches on have ``emit`` as a property that gives the method which takes them. The counting output reads it once, so that a
-batch costs one call for each output that does something.
-"""
+Outputs that only hand batches on have ``emit`` as a property that gives the method which takes
+them. The counting output reads it once, so that a batch costs one call for each output that does
+something."""
 
 from __future__ import annotations
 
@@ -47,16 +47,25 @@ class OperatorCounters:
 
 
 class OperatorInput:
-    """The way into an operator: counts records, calls the operator, and gives exceptions of user code the operator's name."""
+    """The way into an operator: counts records, calls the operator, and gives exceptions of user
+    code the operator's name."""
 
     __slots__ = ("counters", "operator", "process")
 
-    def __init__(self, operator: StreamOperator, process: Callable[[Batch], Work | None], counters: OperatorCounters) -> None:
-        self.operator, self.process, self.counters = operator, process, counters
+    def __init__(
+        self,
+        operator: StreamOperator,
+        process: Callable[[Batch], Work | None],
+        counters: OperatorCounters,
+    ) -> None:
+        self.operator = operator
+        self.process = process
+        self.counters = counters
 
     def push(self, batch: Batch) -> None:
         """Hands the operator a batch that is not empty."""
-        self.counters.records_in += len(batch.values) if type(batch) is RowBatch else len(batch)  # saves a call for small batches of rows
+        # saves a call for small batches of rows
+        self.counters.records_in += len(batch.values) if type(batch) is RowBatch else len(batch)
         try:
             work = self.process(batch)
             if work is not None:
@@ -129,7 +138,8 @@ class RecordWriterOutput(Output):
         """A side output does not follow the main one."""
 
     def emit_control(self, element: ControlElement) -> None:
-        # The chain itself writes barriers and ends, once per writer, when all operators have dealt with them.
+        # The chain itself writes barriers and ends, once per writer, when all operators have dealt
+        # with them.
         if not isinstance(element, (CheckpointBarrier, EndOfData, EndOfPartition)):
             self.writer.emit_control(element)
 
@@ -167,13 +177,15 @@ class BroadcastingOutput(Output):
 
 
 class CopyingBroadcastingOutput(BroadcastingOutput):
-    """To several consumers, one of which could change a value that another has yet to see: each but the last gets copies of the values that can be
-    changed. Column batches cannot."""
+    """To several consumers, one of which could change a value that another has yet to see: each but
+    the last gets copies of the values that can be changed. Column batches cannot."""
 
     def emit(self, batch: Batch) -> None:
         if isinstance(batch, RowBatch) and could_be_mutated(batch.values):
             for output in self._outputs[:-1]:
-                output.emit(RowBatch([private_copy(value) for value in batch.values], batch.timestamps))
+                output.emit(
+                    RowBatch([private_copy(value) for value in batch.values], batch.timestamps)
+                )
             self._outputs[-1].emit(batch)
         else:
             super().emit(batch)
@@ -201,8 +213,9 @@ class TaggedOutput(Output):
 
 
 class CopyingTaggedOutput(TaggedOutput):
-    """The same, for functions that may have emitted one object to the main output and to a side output: side outputs get copies of the values that
-    can be changed, so that the consumers of one do not change what those of the other see."""
+    """The same, for functions that may have emitted one object to the main output and to a side
+    output: side outputs get copies of the values that can be changed, so that the consumers of one
+    do not change what those of the other see."""
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:
         if tag_id in self._sides and isinstance(batch, RowBatch) and could_be_mutated(batch.values):

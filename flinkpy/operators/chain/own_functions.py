@@ -1,9 +1,9 @@
 """Gives every operator and every writer of a task its own copy of the user's functions.
 
-A chain is pickled in one piece, so that the program's classes are the same in all of it. A function object that the program used twice would
-therefore be one object in two places: it would be opened twice, and its fields would mix what it saw in both. In Flink each operator has a copy;
-here the second place gets one.
-"""
+A chain is pickled in one piece, so that the program's classes are the same in all of it. A function
+object that the program used twice would therefore be one object in two places: it would be opened
+twice, and its fields would mix what it saw in both. In Flink each operator has a copy; here the
+second place gets one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ from flinkpy.operators.functions import Function
 
 T = TypeVar("T")
 _FEW = 16  # a longer list holds data
-_OPENING = ("open", "create_reader", "create_writer")  # of sources, sinks, and what stands for a function
+# of sources, sinks, and what stands for a function
+_OPENING = ("open", "create_reader", "create_writer")
 
 
 def with_own_functions(chain: ChainConfig) -> ChainConfig:
     """The chain with no function object in two places; unchanged if there is none."""
     taken: set[int] = set()
-    return replace(chain, operators=tuple([_own_operator(operator, taken) for operator in chain.operators]))
+    return replace(
+        chain, operators=tuple([_own_operator(operator, taken) for operator in chain.operators])
+    )
 
 
 def functions_of_writer(partitioning: Partitioning) -> list[Function]:
@@ -61,15 +64,24 @@ def _values_in(holder: Any) -> Iterator[Any]:
 
 
 def holds_what_is_opened(chain: ChainConfig) -> bool:
-    """Whether something of the program's in the chain is opened, or makes readers or writers: what it acquires then may belong to the thread
-    in which it was opened, as a connection of ``sqlite3`` does, and what belongs to a model on a GPU."""
-    return any(_is_opened(value) for operator in chain.operators for value in (*_values_in(operator.operator), *_values_in(operator.edges)))
+    """Whether something of the program's in the chain is opened, or makes readers or writers: what
+    it acquires then may belong to the thread in which it was opened, as a connection of ``sqlite3``
+    does, and what belongs to a model on a GPU."""
+    return any(
+        _is_opened(value)
+        for operator in chain.operators
+        for value in (*_values_in(operator.operator), *_values_in(operator.edges))
+    )
 
 
 def _is_opened(value: Any) -> bool:
     kind = type(value)
     if isinstance(value, Function):
-        return any("open" in each.__dict__ or "initialize_state" in each.__dict__ for each in kind.__mro__ if not _is_of_engine(each))
+        return any(
+            "open" in each.__dict__ or "initialize_state" in each.__dict__
+            for each in kind.__mro__
+            if not _is_of_engine(each)
+        )
     is_known = _is_of_engine(kind) or kind.__module__.partition(".")[0] in sys.stdlib_module_names
     return not is_known and any(hasattr(kind, name) for name in _OPENING)
 
@@ -89,7 +101,11 @@ def _own_operator(chained: ChainedOperator, taken: set[int]) -> ChainedOperator:
 
 
 def _own_edge(edge: ChainedEdge | NetworkEdge, taken: set[int]) -> ChainedEdge | NetworkEdge:
-    return replace(edge, partitioning=_own(edge.partitioning, taken)) if isinstance(edge, NetworkEdge) else edge
+    return (
+        replace(edge, partitioning=_own(edge.partitioning, taken))
+        if isinstance(edge, NetworkEdge)
+        else edge
+    )
 
 
 def _own(holder: T, taken: set[int]) -> T:

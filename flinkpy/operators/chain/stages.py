@@ -1,8 +1,8 @@
-"""Stages: how a stateless record operator describes itself, so that a chain can be fused into generated loops.
+"""Stages: how a stateless record operator describes itself, so that a chain can be fused into
+generated loops.
 
-An operator with a stage must do exactly the same when run alone through ``process_batch``; a property test holds fused and unfused
-chains against each other.
-"""
+An operator with a stage must do exactly the same when run alone through ``process_batch``; a
+property test holds fused and unfused chains against each other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class StageOperator(OneInputOperator):
     keeps_nothing = True
 
     def before_batch(self) -> None:
-        """Called before each batch by whoever calls the function of the stage: the operator itself, a fused run, or a guard."""
+        """Called before each batch by whoever calls the function of the stage: the operator itself,
+        a fused run, or a guard."""
 
     @abstractmethod
     def stage(self) -> Stage:

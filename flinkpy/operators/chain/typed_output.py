@@ -1,8 +1,8 @@
-"""For operators whose declared output type is a row: their results become Rows on the way out, so that the next operator can use field names.
+"""For operators whose declared output type is a row: their results become Rows on the way out, so
+that the next operator can use field names.
 
-Only the main output is converted here. A side output has the type of its tag and is converted where results are sorted by tag
-(``flinkpy.operators.process.yielding``).
-"""
+Only the main output is converted here. A side output has the type of its tag and is converted where
+results are sorted by tag (``flinkpy.operators.process.yielding``)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,15 @@ from flinkpy.operators.user_errors import user_code_error
 
 
 class TypedOutput(Output):
-    """Converts rows on their way to ``target``; a value that does not fit the type is an error of the user's, told with the operator's name."""
+    """Converts rows on their way to ``target``; a value that does not fit the type is an error of
+    the user's, told with the operator's name."""
 
-    def __init__(self, target: Output, convert: Callable[[Any], Any], context: OperatorContext) -> None:
-        self._target, self._convert, self._context = target, convert, context
+    def __init__(
+        self, target: Output, convert: Callable[[Any], Any], context: OperatorContext
+    ) -> None:
+        self._target = target
+        self._convert = convert
+        self._context = context
 
     def emit(self, batch: Batch) -> None:
         if isinstance(batch, RowBatch):
@@ -31,7 +36,8 @@ class TypedOutput(Output):
         convert = self._convert
         try:
             for value in values:
-                converted.append(convert(value))  # in a loop, because the error message needs ``value``
+                # in a loop, because the error message needs ``value``
+                converted.append(convert(value))
         except Exception as error:
             raise user_code_error(error, self._context, value) from error
         return converted

@@ -16,30 +16,36 @@ from flinkpy.operators.columnar.key_index import Grown, KeyedBatch
 
 
 class KeyedAccumulators:
-    """For each key, the count of its values and their aggregate. ``keys`` is the number of known keys."""
+    """For each key, the count of its values and their aggregate. ``keys`` is the number of known
+    keys."""
 
     def __init__(self, of: ColumnAggregate) -> None:
         self.of = of
         self._counts, self._values = Grown(np.int64, 0), Grown(of.dtype, of.identity)
 
     def take(self, column: Any, ids: Any, records: Any) -> None:
-        """Accumulates the values; ``ids`` are their key numbers, and ``records`` the number of records of each key. Every key is visited, so
-        there should be more values than keys."""
+        """Accumulates the values; ``ids`` are their key numbers, and ``records`` the number of
+        records of each key. Every key is visited, so there should be more values than keys."""
         keys = len(records)
         everyone = np.arange(keys)
         self.put(everyone, *self._added(column, ids, everyone, records, keys), keys)
 
     def add(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
-        """Accumulates a batch's values; returns the aggregates of the batch's keys as an Arrow array."""
+        """Accumulates a batch's values; returns the aggregates of the batch's keys as an Arrow
+        array."""
         added = self._added(column, keyed.codes, keyed.ids, keyed.records, keys)
         self.put(keyed.ids, *added, keys)
         return self.of.results(*added)
 
     def merge(self, counts: Any, values: Any, keyed: KeyedBatch, keys: int) -> tuple[Any, Any]:
-        """Accumulates what others have accumulated: the counts and values of the batch's records. Returns those of the
-        batch's keys."""
-        total = self._counts.reach(keys)[keyed.ids] + self.of.counted(counts, len(counts), keyed.codes, len(keyed.ids))
-        grouped = None if values is None else self._values_with(values, keyed.codes, keyed.ids, keys)
+        """Accumulates what others have accumulated: the counts and values of the batch's records.
+        Returns those of the batch's keys."""
+        total = self._counts.reach(keys)[keyed.ids] + self.of.counted(
+            counts, len(counts), keyed.codes, len(keyed.ids)
+        )
+        grouped = (
+            None if values is None else self._values_with(values, keyed.codes, keyed.ids, keys)
+        )
         self.put(keyed.ids, total, grouped, keys)
         return total, grouped
 
@@ -47,12 +53,20 @@ class KeyedAccumulators:
         """The new counts and values of these keys; ``records`` is the number of records of each."""
         fewer, codes_of_fewer = self.of.few(column, codes)
         counts, values = self.of.values_of(fewer)
-        counted = records if counts is None and fewer is column else self.of.counted(counts, len(fewer), codes_of_fewer, len(ids))
-        return self._counts.reach(keys)[ids] + counted, None if values is None else self._values_with(values, codes_of_fewer, ids, keys)
+        counted = (
+            records
+            if counts is None and fewer is column
+            else self.of.counted(counts, len(fewer), codes_of_fewer, len(ids))
+        )
+        return self._counts.reach(keys)[
+            ids
+        ] + counted, None if values is None else self._values_with(
+            values, codes_of_fewer, ids, keys
+        )
 
     def _values_with(self, values: Any, codes: Any, ids: Any, keys: int) -> Any:
-        """The new aggregates of these keys. Earlier values go first, so that sums of floats are rounded as if values
-        were added one by one."""
+        """The new aggregates of these keys. Earlier values go first, so that sums of floats are
+        rounded as if values were added one by one."""
         return self.of.added_to(self._values.reach(keys)[ids], values, codes)
 
     def run(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
@@ -82,20 +96,25 @@ class KeyedAccumulators:
         return self.of.results(self._counts.reach(keys)[:keys], self._values.reach(keys)[:keys])
 
     def freeze(self, keys: int) -> Callable[[Turns], tuple[Any, Any]]:
-        """What gives counts and values of now as Arrow arrays, by key number; None for the values if the aggregate only counts."""
+        """What gives counts and values of now as Arrow arrays, by key number; None for the values
+        if the aggregate only counts."""
         self._counts.reach(keys)
         self._values.reach(keys)
-        counts, values = self._counts.freeze(), None if self.of.only_counts else self._values.freeze()
+        counts = self._counts.freeze()
+        values = None if self.of.only_counts else self._values.freeze()
 
         def saved(turns: Turns) -> tuple[Any, Any]:
             counted = counts.read(turns)[:keys]
-            return pa.array(counted), None if values is None else self.of.accumulators(counted, values.read(turns)[:keys])
+            return pa.array(counted), None if values is None else self.of.accumulators(
+                counted, values.read(turns)[:keys]
+            )
 
         return saved
 
 
 def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:
-    """The positions of the records sorted by key, with records of one key in order; and where each key begins."""
+    """The positions of the records sorted by key, with records of one key in order; and where each
+    key begins."""
     codes = keyed.codes
     if len(keyed.ids) <= 1 << 16:
         codes = codes.astype(np.uint16)  # numpy sorts these by radix

@@ -1,7 +1,8 @@
-"""Aggregates of all records over columns: the operator of ``aggregate(...)`` on a stream without keys.
+"""Aggregates of all records over columns: the operator of ``aggregate(...)`` on a stream without
+keys.
 
-Several senders accumulate each batch to one row before they send it, where that gives the same results.
-"""
+Several senders accumulate each batch to one row before they send it, where that gives the same
+results."""
 
 from __future__ import annotations
 
@@ -25,17 +26,20 @@ _EVERYTHING = pa.field("(all records)", pa.int64())  # the key that all records 
 
 
 class AggregatesOfAllOperator(KeyedAggregatesOperator):
-    """Aggregates per key with a single key. In a batch job there is a row even if no record comes, provided that the
-    columns are known while the program is built (``schema``)."""
+    """Aggregates per key with a single key. In a batch job there is a row even if no record comes,
+    provided that the columns are known while the program is built (``schema``)."""
 
     merges = False  # whether its input comes from LocalAggregatesOperators; its state is the same
 
-    def __init__(self, calls: Sequence[AggregateCall], results: Chosen | None = None, schema: Any = None) -> None:
+    def __init__(
+        self, calls: Sequence[AggregateCall], results: Chosen | None = None, schema: Any = None
+    ) -> None:
         super().__init__((_EVERYTHING.name,), calls, results)
         self.schema = schema
 
     def in_two_phases(self) -> TwoPhases | None:
-        """Accumulators go to it, or, where sums are rounded or the columns are unknown, only the columns that it needs."""
+        """Accumulators go to it, or, where sums are rounded or the columns are unknown, only the
+        columns that it needs."""
         local = LocalAggregatesOperator(self.calls)
         if self.schema is not None and local.is_exact_for(self.schema):
             merging = AggregatesOfAllOperator(self.calls, self.results, self.schema)
@@ -44,7 +48,13 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
         needed = sorted({name for call in self.calls for name in columns_of(call.expression)})
         if not needed:
             return None
-        return TwoPhases(SelectColumnsOperator([(name, Column(name)) for name in needed]), self, None, pays_within_process=True, in_batch=True)
+        return TwoPhases(
+            SelectColumnsOperator([(name, Column(name)) for name in needed]),
+            self,
+            None,
+            pays_within_process=True,
+            in_batch=True,
+        )
 
     def chosen(self) -> Chosen:
         return super().chosen()[1:]  # without the key
@@ -53,7 +63,9 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
         super().prepare_for((self.schema if self.merges else schema).append(_EVERYTHING))
 
     def output_schema(self, schema: Any) -> Any:
-        for name in dict.fromkeys(name for call in self.calls for name in columns_of(call.expression)):
+        for name in dict.fromkeys(
+            name for call in self.calls for name in columns_of(call.expression)
+        ):
             column_index(name, schema)  # an unknown one is told with the columns that there are
         return super().output_schema(schema.append(_EVERYTHING))
 
@@ -75,13 +87,18 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
     def added(self, data: Any, keyed: KeyedBatch) -> list[Any]:
         if not self.merges:
             return super().added(data, keyed)
-        return [each.of.results(*merged) for each, merged in zip(self._accumulators, self._merged(data, keyed))]
+        return [
+            each.of.results(*merged)
+            for each, merged in zip(self._accumulators, self._merged(data, keyed))
+        ]
 
     def _merged(self, data: Any, keyed: KeyedBatch) -> list[tuple[Any, Any]]:
         """Accumulates what the senders have accumulated; the counts and values so far."""
         found = []
         for at, each in enumerate(self._accumulators):
-            values = None if each.of.only_counts else each.of.accumulators_of(data.column(f"value {at}"))
+            values = (
+                None if each.of.only_counts else each.of.accumulators_of(data.column(f"value {at}"))
+            )
             found.append(each.merge(data.column(f"count {at}").to_numpy(), values, keyed, 1))
         return found
 
@@ -90,11 +107,16 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
         if last is not None or self.schema is None:
             return last
         self.prepare_for(self.schema)
-        return ColumnBatch(self._result([pa.array([0], pa.int64()), *(each.results(1) for each in self._accumulators)]))
+        return ColumnBatch(
+            self._result(
+                [pa.array([0], pa.int64()), *(each.results(1) for each in self._accumulators)]
+            )
+        )
 
 
 class LocalAggregatesOperator(ColumnOperator):
-    """Before the exchange: makes one row of each batch, with the count and the accumulator of each aggregate."""
+    """Before the exchange: makes one row of each batch, with the count and the accumulator of each
+    aggregate."""
 
     takes_updates = False
 
@@ -104,10 +126,14 @@ class LocalAggregatesOperator(ColumnOperator):
     def prepare(self, schema: Any) -> None:
         compiled = [compile_expression(call.expression, schema) for call in self.calls]
         self._evaluates = [each.evaluate for each in compiled]
-        self._aggregates = [ColumnAggregate(call.kind, each.type, options=call.options) for call, each in zip(self.calls, compiled)]
+        self._aggregates = [
+            ColumnAggregate(call.kind, each.type, options=call.options)
+            for call, each in zip(self.calls, compiled)
+        ]
 
     def is_exact_for(self, schema: Any) -> bool:
-        """Whether the results are the same wherever batches are cut and whoever accumulates them."""
+        """Whether the results are the same wherever batches are cut and whoever accumulates
+        them."""
         self.prepare(schema)
         return all(each.is_exact for each in self._aggregates)
 
@@ -119,9 +145,17 @@ class LocalAggregatesOperator(ColumnOperator):
             count = aggregate.counted(counts, len(column), None, 1)
             row[f"count {at}"] = pa.array(count)
             if values is not None:
-                row[f"value {at}"] = aggregate.accumulators(count, aggregate.grouped(values, None, 1))
-        return ColumnBatch(pa.RecordBatch.from_pydict(row), None if batch.timestamps is None else batch.timestamps.max(keepdims=True))
+                row[f"value {at}"] = aggregate.accumulators(
+                    count, aggregate.grouped(values, None, 1)
+                )
+        return ColumnBatch(
+            pa.RecordBatch.from_pydict(row),
+            None if batch.timestamps is None else batch.timestamps.max(keepdims=True),
+        )
 
 
 def _of_one_key(batch: ColumnBatch) -> ColumnBatch:
-    return ColumnBatch(batch.data.append_column(_EVERYTHING, pa.array(np.zeros(len(batch), np.int64))), batch.timestamps)
+    return ColumnBatch(
+        batch.data.append_column(_EVERYTHING, pa.array(np.zeros(len(batch), np.int64))),
+        batch.timestamps,
+    )

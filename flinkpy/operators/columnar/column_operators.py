@@ -1,8 +1,8 @@
-"""Operators over columns: expressions with Arrow kernels, functions of whole batches, and the conversions between
-columns and rows.
+"""Operators over columns: expressions with Arrow kernels, functions of whole batches, and the
+conversions between columns and rows.
 
-Each prepares itself for a schema once, at the first batch, or while the program is built if the schema is known then.
-"""
+Each prepares itself for a schema once, at the first batch, or while the program is built if the
+schema is known then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from flinkpy.columns.compiler import compile_expression, compile_selection
 from flinkpy.columns.expression import Expression
 from flinkpy.columns.kernels.operand_types import BeyondSigned, large_columns
 from flinkpy.columns.values.arrow_types import arrow_schema
-from flinkpy.columns.values.conversion import batch_of_columns, batch_of_rows, conformed, rows_of_batch, without_views
+from flinkpy.columns.values.conversion import (
+    batch_of_columns,
+    batch_of_rows,
+    conformed,
+    rows_of_batch,
+    without_views,
+)
 from flinkpy.columns.values.pandas_frames import pandas_frame
 from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
@@ -33,20 +39,27 @@ IN_PANDAS = 'map_batches(batch_format="pandas")'
 
 
 def columns(batch: Batch) -> ColumnBatch:
-    """The batch, which must be one of columns. The graph inserts a conversion where an expression meets rows."""
+    """The batch, which must be one of columns. The graph inserts a conversion where an expression
+    meets rows."""
     if type(batch) is not ColumnBatch:
-        raise EngineError(f"a columnar operator got {batch!r}; RowsToColumnsOperator is missing in front of it")
+        raise EngineError(
+            f"a columnar operator got {batch!r}; RowsToColumnsOperator is missing in front of it"
+        )
     return batch
 
 
 @contextmanager
 def explained(data: Any, context: OperatorContext) -> Iterator[None]:
-    """Adds the operator's name to errors raised while it processes ``data`` (None: the columns of several batches)."""
+    """Adds the operator's name to errors raised while it processes ``data`` (None: the columns of
+    several batches)."""
     try:
         yield
     except BeyondSigned as error:
         large = [] if data is None else large_columns(data)
-        raise ProgramError(f"operator {context.name!r}: {error.about(f'column {large[0]!r}' if large else 'a column')}") from None
+        raise ProgramError(
+            f"operator {context.name!r}: "
+            f"{error.about(f'column {large[0]!r}' if large else 'a column')}"
+        ) from None
     except ProgramError as error:
         raise ProgramError(f"operator {context.name!r}: {error}") from None
     except Exception as error:
@@ -54,7 +67,8 @@ def explained(data: Any, context: OperatorContext) -> Iterator[None]:
 
 
 class ColumnOperator(OneInputOperator):
-    """What operators over columns share: preparing for a schema, and error messages with the operator's name."""
+    """What operators over columns share: preparing for a schema, and error messages with the
+    operator's name."""
 
     batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = True
@@ -62,14 +76,16 @@ class ColumnOperator(OneInputOperator):
 
     @abstractmethod
     def prepare(self, schema: Any) -> None:
-        """Chooses kernels for batches of this schema; raises ProgramError if the operator cannot work on it."""
+        """Chooses kernels for batches of this schema; raises ProgramError if the operator cannot
+        work on it."""
 
     @abstractmethod
     def process_columns(self, batch: ColumnBatch) -> Batch | None:
         """The result for one batch; None or an empty batch means no output."""
 
     def output_schema(self, schema: Any) -> Any:
-        """The schema of the results; None if only the results will show it. Called while the program is built."""
+        """The schema of the results; None if only the results will show it. Called while the
+        program is built."""
         return None
 
     def prepare_for(self, schema: Any) -> None:
@@ -109,7 +125,9 @@ class FilterColumnsOperator(ColumnOperator):
     def prepare(self, schema: Any) -> None:
         compiled = compile_expression(self.expression, schema)
         if not pa.types.is_boolean(compiled.type):
-            raise ProgramError(f"filter() needs a truth value, {self.expression!r} gives {compiled.type}")
+            raise ProgramError(
+                f"filter() needs a truth value, {self.expression!r} gives {compiled.type}"
+            )
         self._evaluate = compiled.evaluate
 
     def output_schema(self, schema: Any) -> Any:
@@ -173,15 +191,27 @@ class NullableColumnsOperator(ColumnOperator):
 
 
 class MapBatchesOperator(ColumnOperator):
-    """Calls the user's function with each whole batch; the function may yield rows. Event times are kept if the
-    number of records stays the same; otherwise the results have none."""
+    """Calls the user's function with each whole batch; the function may yield rows. Event times are
+    kept if the number of records stays the same; otherwise the results have none."""
 
     parks = True
     keeps_nothing = True
-    takes_no_policy = "gets whole batches, so nobody knows which record is at fault: catch the exception in the function"
+    takes_no_policy = (
+        "gets whole batches, so nobody knows which record is at fault: catch the exception in "
+        "the function"
+    )
 
-    def __init__(self, function: Callable[[Any], Any], batch_format: str = "arrow", output: str = "columns", schema: Any = None) -> None:
-        self.function, self.batch_format, self.output_kind, self.declared = function, batch_format, output, schema
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        batch_format: str = "arrow",
+        output: str = "columns",
+        schema: Any = None,
+    ) -> None:
+        self.function = function
+        self.batch_format = batch_format
+        self.output_kind = output
+        self.declared = schema
 
     def prepare(self, schema: Any) -> None:
         """Does nothing: the function handles schemas itself."""
@@ -196,15 +226,27 @@ class MapBatchesOperator(ColumnOperator):
 
     def process_columns(self, batch: ColumnBatch) -> Batch | None:
         data = as_record_batch(self._given(batch))
-        data = None if data is None else without_views(data) if self.declared is None else conformed(data, self.declared)
-        return None if data is None else ColumnBatch(data, batch.timestamps if data.num_rows == len(batch) else None)
+        data = (
+            None
+            if data is None
+            else without_views(data)
+            if self.declared is None
+            else conformed(data, self.declared)
+        )
+        return (
+            None
+            if data is None
+            else ColumnBatch(data, batch.timestamps if data.num_rows == len(batch) else None)
+        )
 
     def _given(self, batch: ColumnBatch) -> Any:
-        return self.function(pandas_frame(batch.data, IN_PANDAS) if self.batch_format == "pandas" else batch.data)
+        return self.function(
+            pandas_frame(batch.data, IN_PANDAS) if self.batch_format == "pandas" else batch.data
+        )
 
     def _rows(self, batch: ColumnBatch) -> Work:
-        """Emits the records that the function yields, possibly without end. Once there are more than the batch has,
-        they are emitted while the function yields more."""
+        """Emits the records that the function yields, possibly without end. Once there are more
+        than the batch has, they are emitted while the function yields more."""
         try:
             result = self._given(batch)
             rest = iter(() if result is None else result)
@@ -212,14 +254,28 @@ class MapBatchesOperator(ColumnOperator):
         except Exception as error:
             raise user_code_error(error, self.context) from error
         if len(first) > len(batch):
-            yield from emit_results(lambda record, at: chain(first, rest), (None,), None, Moment(), self, names_record=False)
+            yield from emit_results(
+                lambda record, at: chain(first, rest),
+                (None,),
+                None,
+                Moment(),
+                self,
+                names_record=False,
+            )
         elif first:
-            stamps = batch.timestamps.tolist() if batch.timestamps is not None and len(first) == len(batch) else None
-            self.output.emit(RowBatch(first if self.context.object_reuse else list(all_private(first)), stamps))
+            stamps = (
+                batch.timestamps.tolist()
+                if batch.timestamps is not None and len(first) == len(batch)
+                else None
+            )
+            self.output.emit(
+                RowBatch(first if self.context.object_reuse else list(all_private(first)), stamps)
+            )
 
 
 def as_record_batch(result: Any) -> Any:
-    """The return value of a batch function as one record batch; raises TypeError if it is none of the allowed types."""
+    """The return value of a batch function as one record batch; raises TypeError if it is none of
+    the allowed types."""
     if result is None or isinstance(result, pa.RecordBatch):
         return result
     if isinstance(result, dict):
@@ -230,8 +286,11 @@ def as_record_batch(result: Any) -> Any:
         return pa.RecordBatch.from_pandas(result, preserve_index=False)
     if hasattr(result, "__arrow_c_stream__"):  # a frame of Polars
         return one_batch(pa.table(result))
-    raise TypeError("a batch function must return a RecordBatch, a Table, a DataFrame, a dict of columns or None; "
-                    f"this one returned a {type(result).__name__}")
+    raise TypeError(
+        "a batch function must return a RecordBatch, a Table, a DataFrame, a dict of columns "
+        "or None; "
+        f"this one returned a {type(result).__name__}"
+    )
 
 
 def one_batch(table: Any) -> Any:
@@ -249,12 +308,14 @@ class ColumnsToRowsOperator(OneInputOperator):
     def process_batch(self, batch: Batch) -> None:
         batch = columns(batch)
         stamps = batch.timestamps
-        self.output.emit(RowBatch(rows_of_batch(batch.data), None if stamps is None else stamps.tolist()))
+        self.output.emit(
+            RowBatch(rows_of_batch(batch.data), None if stamps is None else stamps.tolist())
+        )
 
 
 class RowsToColumnsOperator(OneInputOperator):
-    """Makes columns from rows, tuples or dicts of a declared row type. Column batches pass unchanged. Rows without a
-    declared type raise EngineError."""
+    """Makes columns from rows, tuples or dicts of a declared row type. Column batches pass
+    unchanged. Rows without a declared type raise EngineError."""
 
     batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = keeps_nothing = True
@@ -282,4 +343,6 @@ class RowsToColumnsOperator(OneInputOperator):
         except ValueError as error:
             raise user_code_error(error, self.context) from error
         stamps = batch.timestamps
-        self.output.emit(ColumnBatch(data, None if stamps is None else np.array(stamps, dtype=np.int64)))
+        self.output.emit(
+            ColumnBatch(data, None if stamps is None else np.array(stamps, dtype=np.int64))
+        )

@@ -24,7 +24,8 @@ from flinkpy.state.ttl.config import StateTtlConfig
 
 
 class DistinctRowsOperator(KeyedColumnsOperator):
-    """Passes on the first record of each key. Its state has the key columns of all records that it has passed on."""
+    """Passes on the first record of each key. Its state has the key columns of all records that it
+    has passed on."""
 
     batch_form = BatchForm.AS_IN_STREAM
 
@@ -54,8 +55,9 @@ class DistinctRowsOperator(KeyedColumnsOperator):
 
 
 class ExpiringDistinctRowsOperator(KeyedStateOperator, ColumnOperator):
-    """Passes on the first record of each key, and again one that comes when the key was forgotten. State with a time to
-    live says which keys are known; a batch asks it once for each of its keys."""
+    """Passes on the first record of each key, and again one that comes when the key was forgotten.
+    State with a time to live says which keys are known; a batch asks it once for each of its
+    keys."""
 
     batch_form = BatchForm.AS_IN_STREAM
     takes_updates = False
@@ -93,4 +95,6 @@ def _only(batch: ColumnBatch, at: Any) -> ColumnBatch:
     """The records at these positions, which ascend."""
     if len(at) == len(batch):
         return batch
-    return ColumnBatch(batch.data.take(pa.array(at)), None if batch.timestamps is None else batch.timestamps[at])
+    return ColumnBatch(
+        batch.data.take(pa.array(at)), None if batch.timestamps is None else batch.timestamps[at]
+    )

@@ -1,9 +1,9 @@
 """Running aggregates per key over columns, with one updated row per key and batch: the operator of
 ``key_by(...).aggregate(...)``.
 
-The aggregates of all keys are arrays indexed by key number. Each batch's values are grouped together with the current
-aggregates of their keys, so results do not depend on where batches are cut.
-"""
+The aggregates of all keys are arrays indexed by key number. Each batch's values are grouped
+together with the current aggregates of their keys, so results do not depend on where batches are
+cut."""
 
 from __future__ import annotations
 
@@ -27,17 +27,24 @@ Chosen = tuple[tuple[str, Expression], ...]
 
 
 class KeyedAggregatesOperator(KeyedColumnsOperator):
-    """Emits for each batch the updated row of every key in it: the key's columns, then the aggregates, or the
-    ``results`` that are computed from keys and aggregates."""
+    """Emits for each batch the updated row of every key in it: the key's columns, then the
+    aggregates, or the ``results`` that are computed from keys and aggregates."""
 
     emits_updates = replaces_results = True
     _types: list[Any]
 
-    def __init__(self, keys: Sequence[str], calls: Sequence[AggregateCall], results: Chosen | None = None) -> None:
-        self.keys, self.calls, self.results = tuple(keys), tuple(calls), results
+    def __init__(
+        self, keys: Sequence[str], calls: Sequence[AggregateCall], results: Chosen | None = None
+    ) -> None:
+        self.keys = tuple(keys)
+        self.calls = tuple(calls)
+        self.results = results
         doubled = sorted(set(self.keys) & {call.name for call in self.calls})
         if doubled:
-            raise ProgramError(f"aggregate(): a key and an aggregate would both be called {doubled[0]!r}; rename one with .alias(\"name\")")
+            raise ProgramError(
+                f"aggregate(): a key and an aggregate would both be called {doubled[0]!r}; "
+                'rename one with .alias("name")'
+            )
 
     def prepare(self, schema: Any) -> None:
         super().prepare(schema)
@@ -47,16 +54,31 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
             raise ProgramError("the types of the aggregated columns changed while the job runs")
         key_fields = [schema.field(column_index(name, schema)) for name in self.keys]
         self._evaluates, self._types = [each.evaluate for each in compiled], types
-        self._as_first = list(dict.fromkeys(field.name for field in key_fields if not look_alike(field.type)))
+        self._as_first = list(
+            dict.fromkeys(field.name for field in key_fields if not look_alike(field.type))
+        )
         if not self._accumulators:
-            self._accumulators = [KeyedAccumulators(ColumnAggregate(call.kind, each.type, options=call.options))
-                                  for call, each in zip(self.calls, compiled)]
-        self._row = pa.schema([*key_fields, *[pa.field(call.name, each.of.result_type) for call, each in zip(self.calls, self._accumulators)]])
+            self._accumulators = [
+                KeyedAccumulators(ColumnAggregate(call.kind, each.type, options=call.options))
+                for call, each in zip(self.calls, compiled)
+            ]
+        self._row = pa.schema(
+            [
+                *key_fields,
+                *[
+                    pa.field(call.name, each.of.result_type)
+                    for call, each in zip(self.calls, self._accumulators)
+                ],
+            ]
+        )
         self._shown = compile_selection(self.chosen(), self._row)
 
     def chosen(self) -> Chosen:
         """The columns of the results, made of keys and aggregates."""
-        return (*((name, Column(name)) for name in self.keys), *(self.results or ((call.name, Column(call.name)) for call in self.calls)))
+        return (
+            *((name, Column(name)) for name in self.keys),
+            *(self.results or ((call.name, Column(call.name)) for call in self.calls)),
+        )
 
     def output_schema(self, schema: Any) -> Any:
         self.prepare(schema)
@@ -80,7 +102,10 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
 
     def added(self, data: Any, keyed: KeyedBatch) -> list[Any]:
         """Accumulates the records; the aggregates of the batch's keys."""
-        return [aggregate.add(column, keyed, len(self._index)) for aggregate, column in zip(self._accumulators, self.values(data))]
+        return [
+            aggregate.add(column, keyed, len(self._index))
+            for aggregate, column in zip(self._accumulators, self.values(data))
+        ]
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
         data = batch.data

@@ -1,4 +1,5 @@
-"""Gives each key of column batches a dense number, so that the state of columnar aggregates can be arrays.
+"""Gives each key of column batches a dense number, so that the state of columnar aggregates can be
+arrays.
 
 Only the distinct keys of a batch are looked up in Python; the rest is dictionary encoding.
 """
@@ -26,8 +27,9 @@ _NAN = object()  # stands for all NaNs, which are one key although they do not e
 
 @dataclass(frozen=True)
 class KeyedBatch:
-    """``codes``: for each record, the index of its key among the batch's distinct keys; ``ids``: the number of each
-    distinct key; ``firsts``: the position of each distinct key's first record; ``is_new``: which keys are new."""
+    """``codes``: for each record, the index of its key among the batch's distinct keys; ``ids``:
+    the number of each distinct key; ``firsts``: the position of each distinct key's first record;
+    ``is_new``: which keys are new."""
 
     codes: Any
     ids: Any
@@ -41,13 +43,14 @@ class KeyedBatch:
 
 
 class KeyIndex:
-    """Numbers keys in order of appearance, from 0. Small integers (mostly ids) are looked up in an array, other keys
-    in a dict."""
+    """Numbers keys in order of appearance, from 0. Small integers (mostly ids) are looked up in an
+    array, other keys in a dict."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = tuple(columns)
         self._ids: dict[Any, int] = {}
-        self._table: Grown | None = Grown(np.int64, -1) if len(self._columns) == 1 else None  # the number of key k at index k
+        # the number of key k at index k
+        self._table: Grown | None = Grown(np.int64, -1) if len(self._columns) == 1 else None
         self._known = 0
 
     def __len__(self) -> int:
@@ -91,12 +94,15 @@ class KeyIndex:
         known = self._known
         ids = self._ids_of_small(keys, table)
         positions = np.arange(len(ids))
-        first_of = np.empty(self._known, dtype=np.int64)  # only the entries of this batch's keys are written and read
+        # only the entries of this batch's keys are written and read
+        first_of = np.empty(self._known, dtype=np.int64)
         first_of[ids[::-1]] = positions[::-1]  # the last assignment wins: that of the first record
         first_of = first_of[ids]
         is_first = first_of == positions
         distinct = ids[is_first]
-        return KeyedBatch((np.cumsum(is_first) - 1)[first_of], distinct, positions[is_first], distinct >= known)
+        return KeyedBatch(
+            (np.cumsum(is_first) - 1)[first_of], distinct, positions[is_first], distinct >= known
+        )
 
     def _leave_table(self, table: Any) -> None:
         keys = np.nonzero(table >= 0)[0]
@@ -119,15 +125,18 @@ class KeyIndex:
 
 
 def check_keys(names: Sequence[str], schema: Any) -> None:
-    """Raises ProgramError for a column that cannot be a key: a list or a map. Streams of rows refuse these too,
-    because they can be changed and so have no hash."""
+    """Raises ProgramError for a column that cannot be a key: a list or a map. Streams of rows
+    refuse these too, because they can be changed and so have no hash."""
     for name in names:
         if names.count(name) > 1:
             raise ProgramError(f"the key has the column {name!r} twice")
         kind = schema.field(column_index(name, schema)).type
         if not _is_key(kind):
-            raise ProgramError(f"the column {name!r} is {kind}, which cannot be a key: make the key of numbers, text, dates or structs of these, "
-                               "for example by map_batches(...) in front of it")
+            raise ProgramError(
+                f"the column {name!r} is {kind}, which cannot be a key: make the key of "
+                "numbers, text, dates or structs of these, "
+                "for example by map_batches(...) in front of it"
+            )
 
 
 def _is_key(kind: Any) -> bool:
@@ -146,8 +155,9 @@ def _plain_type(kind: Any) -> Any:
 
 
 def _plain(column: Any) -> Any:
-    """The column in a form in which Arrow treats equal keys as the same: one zero and one NaN without sign. Dates,
-    times and durations become integers, because Python's have no nanoseconds."""
+    """The column in a form in which Arrow treats equal keys as the same: one zero and one NaN
+    without sign. Dates, times and durations become integers, because Python's have no
+    nanoseconds."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(column.storage)
@@ -167,8 +177,8 @@ def _plain(column: Any) -> Any:
 
 @dataclass(frozen=True)
 class Encoded:
-    """``codes``: for each record, the index of its value among the ``count`` distinct ones; ``values`` returns those
-    in a form that a dict tells apart."""
+    """``codes``: for each record, the index of its value among the ``count`` distinct ones;
+    ``values`` returns those in a form that a dict tells apart."""
 
     codes: Any
     count: int
@@ -182,7 +192,11 @@ class Encoded:
 
 def encoded(columns: Sequence[Any]) -> Encoded:
     """The keys that the columns form together."""
-    return _encoded(columns[0]) if len(columns) == 1 else _combined([_encoded(each) for each in columns])
+    return (
+        _encoded(columns[0])
+        if len(columns) == 1
+        else _combined([_encoded(each) for each in columns])
+    )
 
 
 def _encoded(column: Any) -> Encoded:
@@ -195,14 +209,16 @@ def _encoded(column: Any) -> Encoded:
         listed = python_values(found.dictionary)
         if pa.types.is_floating(column.type):
             return [_NAN if value != value else value for value in listed]
-        return listed if unit == 1 else [None if value is None else value * unit for value in listed]
+        return (
+            listed if unit == 1 else [None if value is None else value * unit for value in listed]
+        )
 
     return Encoded(found.indices.to_numpy(), len(found.dictionary), values)
 
 
 def _nanoseconds(kind: Any) -> int:
-    """The number of nanoseconds in one unit of a column of dates, times or durations (else 1), so that keys stay the
-    same if the unit changes."""
+    """The number of nanoseconds in one unit of a column of dates, times or durations (else 1), so
+    that keys stay the same if the unit changes."""
     if pa.types.is_date32(kind):
         return 86_400 * 10**9
     if pa.types.is_date64(kind):
@@ -212,7 +228,8 @@ def _nanoseconds(kind: Any) -> int:
 
 
 def _combined(parts: list[Encoded]) -> Encoded:
-    """Joint codes of several columns. They are re-encoded as small numbers before they could overflow."""
+    """Joint codes of several columns. They are re-encoded as small numbers before they could
+    overflow."""
     joint, size = parts[0].codes.astype(np.int64), parts[0].count
     for part in parts[1:]:
         if size * part.count >= _LIMIT:
@@ -233,7 +250,8 @@ def _combined(parts: list[Encoded]) -> Encoded:
 def _first_positions(codes: Any, count: int) -> Any:
     """The position of each code's first record."""
     firsts = np.empty(count, dtype=np.int64)
-    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last assignment wins: that of the first record
+    # the last assignment wins: that of the first record
+    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return firsts
 
 
@@ -254,7 +272,8 @@ class Grown:
         return self.values
 
     def put(self, ids: Any, values: Any, size: int) -> None:
-        """Sets the values of these keys, of ``size`` keys. Once it was frozen, this is the only way to change it."""
+        """Sets the values of these keys, of ``size`` keys. Once it was frozen, this is the only way
+        to change it."""
         if values.dtype == object != self.values.dtype:
             self._replace(self.values.astype(object))
         array = self.reach(size)
@@ -272,8 +291,8 @@ class Grown:
 
 
 class FirstRecords:
-    """The first record of every key, in chunks; growing chunks are merged, so that there are few and each is copied
-    seldom."""
+    """The first record of every key, in chunks; growing chunks are merged, so that there are few
+    and each is copied seldom."""
 
     def __init__(self) -> None:
         self._chunks: list[Any] = []
@@ -296,8 +315,15 @@ class FirstRecords:
 
     def take(self, ids: Any, names: Sequence[str]) -> list[Any]:
         """These columns of the first records of the keys ``ids``."""
-        found = pa.concat_tables([chunk.select(names) for chunk in self._chunks]).take(pa.array(ids)).combine_chunks()
-        return [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in found.columns]
+        found = (
+            pa.concat_tables([chunk.select(names) for chunk in self._chunks])
+            .take(pa.array(ids))
+            .combine_chunks()
+        )
+        return [
+            column.chunk(0) if column.num_chunks else pa.array([], column.type)
+            for column in found.columns
+        ]
 
     def all(self) -> Any:
         """The first records of all keys, by key number."""
@@ -313,8 +339,8 @@ class FirstRecords:
 
 
 def look_alike(kind: Any) -> bool:
-    """Whether equal values of the type always have the same bits; not so for floats, whose zeros and NaNs have two
-    signs."""
+    """Whether equal values of the type always have the same bits; not so for floats, whose zeros
+    and NaNs have two signs."""
     kind = _plain_type(kind)
     if pa.types.is_struct(kind):
         return all(look_alike(field.type) for field in kind)

@@ -1,5 +1,5 @@
-"""The batch form of running aggregates over columns: each record is accumulated once, and each key emits one row at
-the end."""
+"""The batch form of running aggregates over columns: each record is accumulated once, and each key
+emits one row at the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from flinkpy.operators.context import OperatorContext
 
 
 class LastRows(BatchOperator, OneInputOperator):
-    """Runs ``inner``, a ``KeyedColumnsOperator``. Emits the rows in the order in which their keys first came."""
+    """Runs ``inner``, a ``KeyedColumnsOperator``. Emits the rows in the order in which their keys
+    first came."""
 
     chains_by_key = True
 

@@ -1,4 +1,5 @@
-"""Operators that keep most columns: with more of them, without some, or under other names. Which columns there are shows in the first batch."""
+"""Operators that keep most columns: with more of them, without some, or under other names. Which
+columns there are shows in the first batch."""
 
 from __future__ import annotations
 
@@ -17,13 +18,16 @@ Chosen = list[tuple[str, Expression]]
 
 
 class WithColumnsOperator(SelectColumnsOperator):
-    """All columns, with the computed ones in the place of those of the same name, or behind the others."""
+    """All columns, with the computed ones in the place of those of the same name, or behind the
+    others."""
 
     def __init__(self, computed: Iterable[tuple[str, Expression]]) -> None:
         self.computed = tuple(computed)
 
     def chosen(self, schema: Any) -> Chosen:
-        return list({**{name: Column(name) for name in schema.names}, **dict(self.computed)}.items())
+        return list(
+            {**{name: Column(name) for name in schema.names}, **dict(self.computed)}.items()
+        )
 
 
 class DropColumnsOperator(SelectColumnsOperator):
@@ -56,16 +60,27 @@ class RenameColumnsOperator(SelectColumnsOperator):
 
 
 class AlignColumnsOperator(SelectColumnsOperator):
-    """The columns of a wanted schema by name and in its order; null where there is no such column."""
+    """The columns of a wanted schema by name and in its order; null where there is no such
+    column."""
 
     def __init__(self, wanted: Any) -> None:
         self.wanted = wanted
 
     def prepare(self, schema: Any) -> None:
-        self._result = pa.schema([schema.field(field.name) if field.name in schema.names else field.with_nullable(True) for field in self.wanted])
+        self._result = pa.schema(
+            [
+                schema.field(field.name)
+                if field.name in schema.names
+                else field.with_nullable(True)
+                for field in self.wanted
+            ]
+        )
         self._select = self._aligned
 
     def _aligned(self, data: Any) -> Any:
         there = set(data.schema.names)
-        arrays = [data.column(field.name) if field.name in there else pa.nulls(data.num_rows, field.type) for field in self._result]
+        arrays = [
+            data.column(field.name) if field.name in there else pa.nulls(data.num_rows, field.type)
+            for field in self._result
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._result)

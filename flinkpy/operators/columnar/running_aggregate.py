@@ -1,9 +1,9 @@
-"""``sum``, ``min`` and ``max`` of a column per key, with a result for every record: the columnar form of KeyedAggregateOperator.
+"""``sum``, ``min`` and ``max`` of a column per key, with a result for every record: the columnar
+form of KeyedAggregateOperator.
 
-Records are sorted by key, keeping their order within a key; one cumulative operation then gives the running values of
-all keys. Each result takes the place of its record. Where rounding depends on the order (sums of floats), values are
-added one by one, exactly as in the row form.
-"""
+Records are sorted by key, keeping their order within a key; one cumulative operation then gives the
+running values of all keys. Each result takes the place of its record. Where rounding depends on the
+order (sums of floats), values are added one by one, exactly as in the row form."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
 
 
 class KeyedColumnAggregateOperator(KeyedColumnsOperator):
-    """``position`` is a column's name or index. The other columns have the values of the key's first record, as in
-    the row form. The aggregate ignores nulls; it is null until the key has a value."""
+    """``position`` is a column's name or index. The other columns have the values of the key's
+    first record, as in the row form. The aggregate ignores nulls; it is null until the key has a
+    value."""
 
     replaces_results = True
 
     def __init__(self, kind: str, position: int | str, keys: Sequence[str]) -> None:
         if kind not in OF_FIELDS:
             raise ProgramError(f"{kind!r} is no running aggregate over columns")
-        self.kind, self.position, self.keys = kind, position, tuple(keys)
+        self.kind = kind
+        self.position = position
+        self.keys = tuple(keys)
 
     def prepare(self, schema: Any) -> None:
         super().prepare(schema)
@@ -41,7 +44,11 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         if self._accumulators and self._accumulators[0].of.result_type != of.result_type:
             raise ProgramError("the type of the aggregated column changed while the job runs")
         self._result = schema.set(self._at, pa.field(field.name, of.result_type))
-        self._as_first = [at for at, each in enumerate(schema) if at != self._at and not (each.name in self.keys and look_alike(each.type))]
+        self._as_first = [
+            at
+            for at, each in enumerate(schema)
+            if at != self._at and not (each.name in self.keys and look_alike(each.type))
+        ]
         self._kept = [at for at in range(len(schema)) if at != self._at]
         if field.name in self.keys:
             raise ProgramError(f"{self.kind}({field.name!r}): the column is part of the key")
@@ -87,7 +94,11 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         arrays = list(data.columns)
         arrays[self._at] = self._accumulators[0].run(arrays[self._at], keyed, len(self._index))
         if self._as_first:
-            others = self._firsts.take(keyed.ids[keyed.codes], [data.schema.names[at] for at in self._as_first])
+            others = self._firsts.take(
+                keyed.ids[keyed.codes], [data.schema.names[at] for at in self._as_first]
+            )
             for at, column in zip(self._as_first, others):
                 arrays[at] = column
-        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self._result), batch.timestamps)
+        return ColumnBatch(
+            pa.RecordBatch.from_arrays(arrays, schema=self._result), batch.timestamps
+        )

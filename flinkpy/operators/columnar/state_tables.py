@@ -1,5 +1,5 @@
-"""Columns in keyed state: one Arrow table per key group, which the backend keeps under a key of that group. So the
-state moves by key group when a job is rescaled, without a Python object per key.
+"""Columns in keyed state: one Arrow table per key group, which the backend keeps under a key of
+that group. So the state moves by key group when a job is rescaled, without a Python object per key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from flinkpy.core.keys import int64_hashes
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.accumulators import KeyedAccumulators
-from flinkpy.operators.columnar.column_operators import ColumnOperator, columns, explained, one_batch
+from flinkpy.operators.columnar.column_operators import (
+    ColumnOperator,
+    columns,
+    explained,
+    one_batch,
+)
 from flinkpy.operators.columnar.key_index import FirstRecords, Grown, KeyIndex, check_keys
 from flinkpy.operators.keyed_state import KeyedStateOperator
 
@@ -58,7 +63,9 @@ def _keys_of_groups(max_parallelism: int) -> Mapping[int, int]:
     begin, step = 0, 8 * max_parallelism
     while len(keys) < max_parallelism:
         numbers = np.arange(begin, begin + step)
-        groups, firsts = np.unique(int64_hashes(numbers) % np.uint64(max_parallelism), return_index=True)
+        groups, firsts = np.unique(
+            int64_hashes(numbers) % np.uint64(max_parallelism), return_index=True
+        )
         for group, key in zip(groups.tolist(), numbers[firsts].tolist()):
             keys.setdefault(group, key)
         begin += step
@@ -90,12 +97,14 @@ def input_schema_of(schema: Any) -> Any:
 
 
 def _plain(column: Any) -> Any:
-    """The column without dictionary encoding; else the table of each key group would contain the whole dictionary."""
+    """The column without dictionary encoding; else the table of each key group would contain the
+    whole dictionary."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
-    """What running aggregates over columns share: the keys, the first record of each key, and the snapshots."""
+    """What running aggregates over columns share: the keys, the first record of each key, and the
+    snapshots."""
 
     batch_form = BatchForm.LAST_ROW_OF_KEY
     keeps_timestamps = True
@@ -120,7 +129,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     def first_columns(self, data: Any) -> Any:
         """The columns of each key's first record that are kept."""
 
-    # -- batch jobs ------------------------------------------------------------------------------------------------------------
+    # -- batch jobs --------------------------------------------------------------------------------
 
     @abstractmethod
     def row_of_each_key(self, results: list[Any]) -> Any:
@@ -128,11 +137,12 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
 
     @abstractmethod
     def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
-        """Sets the timestamps of keys for new records to those that the last running row would have."""
+        """Sets the timestamps of keys for new records to those that the last running row would
+        have."""
 
     def take(self, batch: ColumnBatch) -> None:
-        """Takes records for ``last_rows`` without emitting running results. They wait, and are accumulated when there
-        are many."""
+        """Takes records for ``last_rows`` without emitting running results. They wait, and are
+        accumulated when there are many."""
         data, known = batch.data, len(self._index)
         ids = self._index.ids_of(data)
         if len(self._index) > known:
@@ -146,14 +156,16 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
             self._accumulate()
 
     def take_batch(self, batch: Batch) -> None:
-        """Takes a batch for ``last_results`` of a stream. No running result is computed, so none can be an error."""
+        """Takes a batch for ``last_results`` of a stream. No running result is computed, so none
+        can be an error."""
         batch = columns(batch)
         with explained(batch.data, self.context):
             self.prepare_for(batch.data.schema)
             self.take(ColumnBatch(batch.data))
 
     def last_rows(self) -> ColumnBatch | None:
-        """The final aggregate of each key, in the order in which the keys first came; None if there was no record."""
+        """The final aggregate of each key, in the order in which the keys first came; None if there
+        was no record."""
         keys = len(self._index)
         if not keys:
             return None
@@ -168,20 +180,25 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         if last is not None:
             step, stamps = self.context.batch_records, last.timestamps
             for start in range(0, len(last), step):
-                yield ColumnBatch(last.data.slice(start, step), None if stamps is None else stamps[start : start + step])
+                yield ColumnBatch(
+                    last.data.slice(start, step),
+                    None if stamps is None else stamps[start : start + step],
+                )
 
     def _accumulate(self) -> None:
         if self._waiting:
             waiting, self._waiting, self._waiting_records = self._waiting, [], 0
             columns, ids = waiting[0]
             if len(waiting) > 1:
-                columns = [pa.concat_arrays(parts) for parts in zip(*(columns for columns, _ in waiting))]
+                columns = [
+                    pa.concat_arrays(parts) for parts in zip(*(columns for columns, _ in waiting))
+                ]
                 ids = np.concatenate([ids for _, ids in waiting])
             records = np.bincount(ids, minlength=len(self._index))
             for accumulators, column in zip(self._accumulators, columns):
                 accumulators.take(column, ids, records)
 
-    # -- snapshots -------------------------------------------------------------------------------------------------------------
+    # -- snapshots ---------------------------------------------------------------------------------
 
     def open(self) -> None:
         self._schema = None
@@ -198,13 +215,24 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
             self.prepare(self._schema)
         names = batch.schema.names
         firsts = batch.select([name for name in names if name.startswith("first ")])
-        firsts = firsts.rename_columns([name.removeprefix("first ") for name in firsts.schema.names])
+        firsts = firsts.rename_columns(
+            [name.removeprefix("first ") for name in firsts.schema.names]
+        )
         firsts = firsts.cast(pa.schema([self._schema.field(name) for name in firsts.schema.names]))
         keyed = self._index.of(firsts)
         self._firsts.add(firsts, keyed)
         for at, each in enumerate(self._accumulators):
-            values = None if each.of.only_counts else each.of.accumulators_of(batch.column(f"value {at}"))
-            each.put(keyed.ids[keyed.codes], batch.column(f"count {at}").to_numpy(), values, len(self._index))
+            values = (
+                None
+                if each.of.only_counts
+                else each.of.accumulators_of(batch.column(f"value {at}"))
+            )
+            each.put(
+                keyed.ids[keyed.codes],
+                batch.column(f"count {at}").to_numpy(),
+                values,
+                len(self._index),
+            )
 
     def entries_held(self) -> int:
         return len(self._index)
@@ -214,12 +242,16 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         if not keys:
             return lambda turns: {}
         self._accumulate()
-        firsts, schema, max_parallelism = self._firsts.freeze(), self._schema, self.context.task.max_parallelism
+        firsts = self._firsts.freeze()
+        schema = self._schema
+        max_parallelism = self.context.task.max_parallelism
         accumulators = [each.freeze(keys) for each in self._accumulators]
 
         def saved(turns: Turns) -> dict[int, bytes]:
             records = firsts.all()
-            columns = {f"first {name}": _plain(records.column(name)) for name in records.schema.names}
+            columns = {
+                f"first {name}": _plain(records.column(name)) for name in records.schema.names
+            }
             for at, each in enumerate(accumulators):
                 columns[f"count {at}"], values = each(turns)
                 if values is not None:

@@ -1,11 +1,11 @@
 """Joins a stream of columns with a table that every subtask holds.
 
-The table does not change while a record passes, so nothing is kept of the stream: no state, no windows, no order to wait
-for. After a restart the table is there again before the first record.
+The table does not change while a record passes, so nothing is kept of the stream: no state, no
+windows, no order to wait for. After a restart the table is there again before the first record.
 
-``JoinedTable`` is where other tables come in. One that is asked for the keys of each batch, a look-up in a database, would
-give what ``TableIndex`` gives here, the pairs of positions and rows, and needs no other operator.
-"""
+``JoinedTable`` is where other tables come in. One that is asked for the keys of each batch, a
+look-up in a database, would give what ``TableIndex`` gives here, the pairs of positions and rows,
+and needs no other operator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ from flinkpy.columns.compiler import column_index
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import FlinkpyError, ProgramError
 from flinkpy.core.secrets.engine_logs import engine_logger
-from flinkpy.operators.columnar.column_operators import ColumnOperator, columns, explained, one_batch
+from flinkpy.operators.columnar.column_operators import (
+    ColumnOperator,
+    columns,
+    explained,
+    one_batch,
+)
 from flinkpy.operators.columnar.joined_columns import JoinedColumns
 from flinkpy.operators.columnar.key_index import encoded
 from flinkpy.operators.context import TimerHandle
@@ -41,7 +46,8 @@ class JoinedTable(ABC):
 
     @abstractmethod
     def load(self) -> pa.Table:
-        """The table now. May block: it is called before the first record, and later in a thread of its own."""
+        """The table now. May block: it is called before the first record, and later in a thread of
+        its own."""
 
 
 class TableIndex:
@@ -67,13 +73,16 @@ class TableIndex:
             found = encoded(key_columns)
             codes, count = found.codes.astype(np.int64), found.count
             self._numbers = {key: number for number, key in enumerate(found.values())}
-        self._order = np.flatnonzero(there.to_numpy(zero_copy_only=False))[np.argsort(codes, kind="stable")]
-        self._counts = np.append(np.bincount(codes, minlength=count), 0)  # the last is that of unknown keys
+        self._order = np.flatnonzero(there.to_numpy(zero_copy_only=False))[
+            np.argsort(codes, kind="stable")
+        ]
+        # the last is that of unknown keys
+        self._counts = np.append(np.bincount(codes, minlength=count), 0)
         self._starts = np.cumsum(self._counts) - self._counts
 
     def pairs(self, key_columns: Sequence[Any], *, keeps_all: bool) -> tuple[Any, Any]:
-        """Positions of records and of their rows, in the order of the records, then of the rows. With ``keeps_all`` a record
-        without a row is there once, with the row -1."""
+        """Positions of records and of their rows, in the order of the records, then of the rows.
+        With ``keeps_all`` a record without a row is there once, with the row -1."""
         number = self._numbers_of(key_columns)
         partners = self._counts[number]
         given = np.maximum(partners, 1) if keeps_all else partners
@@ -84,13 +93,14 @@ class TableIndex:
         rows[is_pair] = self._order[self._starts[number[at[is_pair]]] + within[is_pair]]
         return at, rows
 
-
     def _numbers_of(self, key_columns: Sequence[Any]) -> Any:
         """The number of each record's key; -1 if the table does not have it."""
         there = _without_null(key_columns).to_numpy(zero_copy_only=False)
         if self._sorted is None:
             found = encoded(key_columns)
-            numbers = np.array([self._numbers.get(key, -1) for key in found.values()], dtype=np.int64)
+            numbers = np.array(
+                [self._numbers.get(key, -1) for key in found.values()], dtype=np.int64
+            )
             return np.where(there, numbers[found.codes], -1)
         number = np.full(len(there), -1, dtype=np.int64)
         if len(self._sorted):
@@ -101,16 +111,22 @@ class TableIndex:
 
 
 class JoinTableOperator(ColumnOperator):
-    """Emits each record with each row of the table that has its key; with ``keeps_all``, also those records that find none, once
-    and with nulls. ``keys`` are the columns' names on both sides."""
+    """Emits each record with each row of the table that has its key; with ``keeps_all``, also those
+    records that find none, once and with nulls. ``keys`` are the columns' names on both sides."""
 
     keeps_nothing = True
 
-    def __init__(self, table: JoinedTable, keys: tuple[Sequence[str], Sequence[str]], *, keeps_all: bool) -> None:
-        self.table, self.keys, self.keeps_all = table, (tuple(keys[0]), tuple(keys[1])), keeps_all
+    def __init__(
+        self, table: JoinedTable, keys: tuple[Sequence[str], Sequence[str]], *, keeps_all: bool
+    ) -> None:
+        self.table = table
+        self.keys = (tuple(keys[0]), tuple(keys[1]))
+        self.keeps_all = keeps_all
 
     def prepare(self, schema: Any) -> None:
-        self._joined = JoinedColumns(self.keys, schema, self.table.schema, "join_table()", optional=self.keeps_all)
+        self._joined = JoinedColumns(
+            self.keys, schema, self.table.schema, "join_table()", optional=self.keeps_all
+        )
 
     def output_schema(self, schema: Any) -> Any:
         self.prepare(schema)
@@ -132,10 +148,16 @@ class JoinTableOperator(ColumnOperator):
         batch = columns(batch)
         with explained(batch.data, self.context):
             self.prepare_for(batch.data.schema)
-            key_columns = [batch.data.column(column_index(name, batch.data.schema)) for name in self.keys[0]]
+            key_columns = [
+                batch.data.column(column_index(name, batch.data.schema)) for name in self.keys[0]
+            ]
             at, rows = self._index.pairs(key_columns, keeps_all=self.keeps_all)
         for begin in range(0, len(at), ROWS_AT_ONCE):
-            self.output.emit(self._pieces(batch, at[begin : begin + ROWS_AT_ONCE], rows[begin : begin + ROWS_AT_ONCE]))
+            self.output.emit(
+                self._pieces(
+                    batch, at[begin : begin + ROWS_AT_ONCE], rows[begin : begin + ROWS_AT_ONCE]
+                )
+            )
 
     def process_columns(self, batch: ColumnBatch) -> Batch | None:
         raise NotImplementedError("process_batch emits the results in pieces")
@@ -147,22 +169,29 @@ class JoinTableOperator(ColumnOperator):
         stamps = None if batch.timestamps is None else batch.timestamps[at]
         return ColumnBatch(pa.RecordBatch.from_arrays(taken, schema=self._joined.schema), stamps)
 
-    # -- loading again ---------------------------------------------------------------------------------------------------------
+    # -- loading again -----------------------------------------------------------------------------
 
     def _load_later(self) -> None:
         if self.table.reload_s is not None and not self._closed:
             self._timer = self.context.timers.call_later(self.table.reload_s, self._load_aside)
 
     def _load_aside(self) -> None:
-        threading.Thread(target=self._load_again, name=f"table of {self.context.task.subtask_name}", daemon=True).start()
+        threading.Thread(
+            target=self._load_again, name=f"table of {self.context.task.subtask_name}", daemon=True
+        ).start()
 
     def _load_again(self) -> None:
         """In a thread of its own: records go on meeting the table of before."""
         try:
             index: TableIndex | None = TableIndex(self.table.load(), self.keys[1])
         except Exception as error:
-            logger.warning("%s: the table could not be loaded again, the one of before stays: %s: %s", self.context.name,
-                           type(error).__name__, error, exc_info=not isinstance(error, FlinkpyError))
+            logger.warning(
+                "%s: the table could not be loaded again, the one of before stays: %s: %s",
+                self.context.name,
+                type(error).__name__,
+                error,
+                exc_info=not isinstance(error, FlinkpyError),
+            )
             index = None
         self.context.run_in_task(functools.partial(self._put, index))
 
@@ -183,4 +212,6 @@ def same_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     try:
         return pa.Table.from_batches([conformed(one_batch(table), schema)])
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise ProgramError(f"join_table(): the table was loaded with other columns than before: {error}") from None
+        raise ProgramError(
+            f"join_table(): the table was loaded with other columns than before: {error}"
+        ) from None

@@ -19,8 +19,8 @@ from flinkpy.operators.wrapping import Process, WrappingOperator, bare
 
 @dataclass(frozen=True)
 class Stops:
-    """Where the debugger stops: at each call, or only for the ``key`` that is shown like this, in this ``subtask``; with ``only_errors`` nowhere but
-    where the function raises."""
+    """Where the debugger stops: at each call, or only for the ``key`` that is shown like this, in
+    this ``subtask``; with ``only_errors`` nowhere but where the function raises."""
 
     key: str | None = None
     subtask: int | None = None
@@ -46,18 +46,30 @@ class DebuggedOperator(WrappingOperator):
     def open(self) -> None:
         with self._debugger.watching(nowhere):  # so that nothing is inlined
             super().open()
-        self._debugger.leave_out(key_function(key) for key in self._keys if key.selector is not None)
+        self._debugger.leave_out(
+            key_function(key) for key in self._keys if key.selector is not None
+        )
 
     @property
     def _keys(self) -> tuple[KeySpec, ...]:
-        held = getattr(self.wrapped, "keys", None) or (getattr(self.wrapped, "key", None), getattr(getattr(self.wrapped, "store", None), "key", None))
+        held = getattr(self.wrapped, "keys", None) or (
+            getattr(self.wrapped, "key", None),
+            getattr(getattr(self.wrapped, "store", None), "key", None),
+        )
         return tuple(key for key in held if isinstance(key, KeySpec))
 
     def close(self) -> None:
         super().close()
-        if self._here and self.stops.key is not None and not self._debugger.stops and not self._debugger.quitting:
+        if (
+            self._here
+            and self.stops.key is not None
+            and not self._debugger.stops
+            and not self._debugger.quitting
+        ):
             self._debugger.message(
-                f"no record with the key {self.stops.key} came to {self.context.name!r} in subtask {self.context.task.subtask_index}")
+                f"no record with the key {self.stops.key} came to {self.context.name!r} "
+                f"in subtask {self.context.task.subtask_index}"
+            )
 
     def process_watermark(self, watermark: Watermark) -> Work:
         return self._steps(self.wrapped.process_watermark(watermark), self._at_time)
@@ -65,10 +77,14 @@ class DebuggedOperator(WrappingOperator):
     def replay(self, process: Process, key: KeySpec | None, batch: Batch) -> Work:
         """Gives the operator the records of the batch one at a time; columns as a whole."""
         if not isinstance(batch, RowBatch):
-            yield from self._processed(process, batch, lambda: self._told(f"a batch of {len(batch)} rows", None))
+            yield from self._processed(
+                process, batch, lambda: self._told(f"a batch of {len(batch)} rows", None)
+            )
             return
         for record, timestamp in each_record(batch):
-            yield from self._processed(process, single_row(record, timestamp), self._shown(record, timestamp, key))
+            yield from self._processed(
+                process, single_row(record, timestamp), self._shown(record, timestamp, key)
+            )
 
     def _processed(self, process: Process, batch: Batch, wanted: Wanted) -> Work:
         with self._debugger.watching(wanted):
@@ -97,7 +113,9 @@ class DebuggedOperator(WrappingOperator):
         if backend is None:
             return self._told("a timer", None) if self.stops.key is None else None
         key = backend.current.key
-        return self._told(f"a timer or a window of key {key!r}", None) if self._is_key(key) else None
+        return (
+            self._told(f"a timer or a window of key {key!r}", None) if self._is_key(key) else None
+        )
 
     def _told(self, what: str, timestamp: int | None) -> str | None:
         if not self._here or self.stops.only_errors:
@@ -130,17 +148,26 @@ class DebuggedInputs(DebuggedOperator, TwoInputOperator):
 
 
 def debugged(operator: Any, stops: Stops, label: str) -> DebuggedOperator:
-    """The operator under a debugger. Raises ProgramError for one that calls no function in the task's thread; ``label`` is how errors name it."""
+    """The operator under a debugger. Raises ProgramError for one that calls no function in the
+    task's thread; ``label`` is how errors name it."""
     operator = bare(operator)
     if isinstance(operator, TwoInputOperator):
         return DebuggedInputs(operator, stops)
-    if not isinstance(operator, OneInputOperator) or hasattr(operator, "sink") or hasattr(operator, "descriptor"):
-        raise ProgramError(f"{label} cannot be debugged: sources, sinks and asynchronous functions are not called by the task itself")
+    if (
+        not isinstance(operator, OneInputOperator)
+        or hasattr(operator, "sink")
+        or hasattr(operator, "descriptor")
+    ):
+        raise ProgramError(
+            f"{label} cannot be debugged: sources, sinks and asynchronous functions are not "
+            "called by the task itself"
+        )
     return DebuggedInput(operator, stops)
 
 
 class _Untraced(Output):
-    """Passes everything on without the debugger: the operators behind this one are called from it, and they have functions too."""
+    """Passes everything on without the debugger: the operators behind this one are called from it,
+    and they have functions too."""
 
     def __init__(self, target: Output) -> None:
         self._target = target

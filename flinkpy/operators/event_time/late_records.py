@@ -9,8 +9,8 @@ DROPPED = "numLateRecordsDropped"  # the metric's name in Flink
 
 
 class DropsLateRecords(StreamOperator):
-    """Counts dropped records in ``late_records_dropped`` since it was opened. It groups records by their time, so
-    updates are not allowed as input."""
+    """Counts dropped records in ``late_records_dropped`` since it was opened. It groups records by
+    their time, so updates are not allowed as input."""
 
     takes_updates = False
     late_records_dropped = 0

@@ -1,6 +1,5 @@
-"""Computes the event times of a whole batch: the program's assigner is called once per record with nothing else per
-record, or one kernel runs over a column.
-"""
+"""Computes the event times of a whole batch: the program's assigner is called once per record with
+nothing else per record, or one kernel runs over a column."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 class TimestampExtractor:
-    """Gives batches their event times. Raises ProgramError for what the assigner cannot do: while the program is
-    built if there is a schema, else in ``open``."""
+    """Gives batches their event times. Raises ProgramError for what the assigner cannot do: while
+    the program is built if there is a schema, else in ``open``."""
 
     def __init__(self, assigner: AssignerLike, context: OperatorContext) -> None:
         self._assigner, self._context = assigner, context
@@ -61,7 +60,10 @@ class TimestampExtractor:
     def _of_rows(self, values: list[Any], before: list[int] | None) -> list[int]:
         function = self._row_function
         if function is None:
-            raise ProgramError(f"operator {self._context.name!r}: {self._assigner!r} needs columns, and these are rows")
+            raise ProgramError(
+                f"operator {self._context.name!r}: {self._assigner!r} needs columns, and "
+                "these are rows"
+            )
         upcoming = iter(values)
         try:
             if self._takes_previous:
@@ -70,9 +72,17 @@ class TimestampExtractor:
             else:
                 stamps = [function(value) for value in upcoming]
         except Exception as error:  # the iterator knows how far it got, so the loop need not count
-            raise user_code_error(error, self._context, values[len(values) - length_hint(upcoming) - 1]) from error
+            raise user_code_error(
+                error, self._context, values[len(values) - length_hint(upcoming) - 1]
+            ) from error
         # it may give on that a record has none
-        return times_of(values, stamps, self._context, "the assigner", none=MIN_TIMESTAMP if self._takes_previous else None)
+        return times_of(
+            values,
+            stamps,
+            self._context,
+            "the assigner",
+            none=MIN_TIMESTAMP if self._takes_previous else None,
+        )
 
     def _of_columns(self, data: Any) -> npt.NDArray[np.int64]:
         if self._schema is None or not self._schema.equals(data.schema):
@@ -149,12 +159,16 @@ def _required_arguments(function: Callable[..., Any]) -> int:
     except (ValueError, TypeError):
         return 1  # a function written in C without a signature
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(1 for parameter in parameters if parameter.kind in positional and parameter.default is parameter.empty)
+    return sum(
+        1
+        for parameter in parameters
+        if parameter.kind in positional and parameter.default is parameter.empty
+    )
 
 
 def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
-    """The function from a record batch of the schema to event times. Raises ProgramError for unknown columns and for
-    types that are no times."""
+    """The function from a record batch of the schema to event times. Raises ProgramError for
+    unknown columns and for types that are no times."""
     from flinkpy.columns.compiler import compile_expression
     from flinkpy.columns.expressions import col
 
@@ -167,7 +181,13 @@ def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[n
         found = evaluate(data)
         if found.null_count:
             first = found.is_null().index(True).as_py()
-            raise NoTimeError(f"{found.null_count} of {len(found)} records have no timestamp: {expression!r} is null; filter them out before", first)
+            raise NoTimeError(
+                (
+                    f"{found.null_count} of {len(found)} records have no timestamp: "
+                    f"{expression!r} is null; filter them out before"
+                ),
+                first,
+            )
         moments = convert(found)
         _check_range(moments, repr(expression))
         return moments
@@ -176,17 +196,23 @@ def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[n
 
 
 def _check_range(moments: npt.NDArray[np.int64], given_by: str) -> None:
-    """Raises NoTimeError for times outside the years 1 to 9999: windows over columns have timestamps as bounds, which
-    end there."""
+    """Raises NoTimeError for times outside the years 1 to 9999: windows over columns have
+    timestamps as bounds, which end there."""
     for at in (int(moments.argmin()), int(moments.argmax())) if len(moments) else ():
         moment = int(moments[at])
         if not _FIRST_YEAR <= moment < _YEAR_10000:
-            raise NoTimeError(f"{given_by} gives {moment} as event time, and event time is in milliseconds: divide what is finer, "
-                              "microseconds by 1,000 and nanoseconds by 1,000,000, or cast it to a timestamp", at)
+            raise NoTimeError(
+                f"{given_by} gives {moment} as event time, and event time is in milliseconds: "
+                "divide what is finer, "
+                "microseconds by 1,000 and nanoseconds by 1,000,000, or "
+                "cast it to a timestamp",
+                at,
+            )
 
 
 def _conversion(kind: Any, expression: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
-    """The function from an array of this type to milliseconds. Finer units are rounded down, also before 1970."""
+    """The function from an array of this type to milliseconds. Finer units are rounded down, also
+    before 1970."""
     import pyarrow as pa
 
     def integers(array: Any) -> npt.NDArray[np.int64]:
@@ -197,13 +223,18 @@ def _conversion(kind: Any, expression: Any) -> Callable[[Any], npt.NDArray[np.in
         return integers
     if pa.types.is_date(kind):
         days = pa.types.is_date32(kind)
-        return lambda array: _multiplied(integers(array.cast(pa.int32())), 86_400_000) if days else integers(array)
+        return lambda array: (
+            _multiplied(integers(array.cast(pa.int32())), 86_400_000) if days else integers(array)
+        )
     if pa.types.is_timestamp(kind):
         per_second = _PER_SECOND[kind.unit]
         if per_second <= 1000:
             return lambda array: _multiplied(integers(array), 1000 // per_second)
         return lambda array: integers(array) // (per_second // 1000)
-    raise ProgramError(f"{expression!r} is of type {kind}, and a timestamp must be whole milliseconds, a timestamp or a date")
+    raise ProgramError(
+        f"{expression!r} is of type {kind}, and a timestamp must be whole milliseconds, a "
+        "timestamp or a date"
+    )
 
 
 def _multiplied(numbers: npt.NDArray[np.int64], factor: int) -> npt.NDArray[np.int64]:

@@ -1,8 +1,7 @@
 """What an event time can be: a whole number of milliseconds since 1970, a datetime or a date.
 
-Anything else is an error that shows the record. Numbers end at 2**62: beyond it are the watermarks of loops and the end
-of event time, so a window or a timer there would never fire.
-"""
+Anything else is an error that shows the record. Numbers end at 2**62: beyond it are the watermarks
+of loops and the end of event time, so a window or a timer there would never fire."""
 
 from __future__ import annotations
 
@@ -21,25 +20,36 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _ONLY_INTEGERS = frozenset({int})
 _HIGHEST_BYTE = 7 if sys.byteorder == "little" else 0
-_OF_TIMES = bytes([*range(0x40), *range(0xC0, 0x100)])  # the highest byte of the numbers from -2**62 to below 2**62
+# the highest byte of the numbers from -2**62 to below 2**62
+_OF_TIMES = bytes([*range(0x40), *range(0xC0, 0x100)])
 
 
-def times_of(values: list[Any], stamps: list[Any], context: OperatorContext, given_by: str, *, none: int | None = None) -> list[int]:
-    """The stamps of these records as milliseconds; ``none`` stays, as it says that a record has no time. An error shows
-    the first record whose stamp is no time, and that ``given_by`` gave it."""
+def times_of(
+    values: list[Any],
+    stamps: list[Any],
+    context: OperatorContext,
+    given_by: str,
+    *,
+    none: int | None = None,
+) -> list[int]:
+    """The stamps of these records as milliseconds; ``none`` stays, as it says that a record has no
+    time. An error shows the first record whose stamp is no time, and that ``given_by`` gave it."""
     if are_times(stamps):
         return stamps
     found = []
     for value, stamp in zip(values, stamps):
         try:
-            found.append(none if none is not None and stamp == none else milliseconds(stamp, given_by))
+            found.append(
+                none if none is not None and stamp == none else milliseconds(stamp, given_by)
+            )
         except (TypeError, ValueError) as error:
             raise user_code_error(error, context, value) from None
     return found
 
 
 def are_times(stamps: list[Any]) -> bool:
-    """Whether all are plain numbers of milliseconds within event time. In C, as it is asked for every batch."""
+    """Whether all are plain numbers of milliseconds within event time. In C, as it is asked for
+    every batch."""
     if not _ONLY_INTEGERS.issuperset(map(type, stamps)):
         return False
     try:
@@ -50,14 +60,17 @@ def are_times(stamps: list[Any]) -> bool:
 
 
 def milliseconds(moment: Any, given_by: str = "the assigner") -> int:
-    """A datetime, date or integer as milliseconds since 1970-01-01 UTC. Raises TypeError for anything else, and
-    ValueError for numbers beyond event time.
+    """A datetime, date or integer as milliseconds since 1970-01-01 UTC. Raises TypeError for
+    anything else, and ValueError for numbers beyond event time.
 
     >>> milliseconds(datetime.datetime(1970, 1, 1, 0, 0, 1)), milliseconds(datetime.date(1970, 1, 2))
     (1000, 86400000)
     """
-    if isinstance(moment, datetime.datetime) and moment == moment:  # pandas' NaT is a datetime, and not equal to itself
-        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.timezone.utc)
+    # pandas' NaT is a datetime, and not equal to itself
+    if isinstance(moment, datetime.datetime) and moment == moment:
+        aware = (
+            moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.timezone.utc)
+        )
         return (aware - _EPOCH) // _MILLISECOND
     if isinstance(moment, datetime.date) and not isinstance(moment, datetime.datetime):
         return (moment.toordinal() - _EPOCH.toordinal()) * 86_400_000
@@ -65,5 +78,11 @@ def milliseconds(moment: Any, given_by: str = "the assigner") -> int:
         number = index(moment)
         if -BEYOND_TIME <= number < BEYOND_TIME:
             return number
-        raise ValueError(f"{given_by} gave {number} as event time, which is in milliseconds since 1970 and ends at 2**62")
-    raise TypeError(f"a timestamp is a whole number of milliseconds or a datetime, {given_by} gave {bounded_repr(moment, 60)}")
+        raise ValueError(
+            f"{given_by} gave {number} as event time, which is in milliseconds since 1970 and "
+            "ends at 2**62"
+        )
+    raise TypeError(
+        f"a timestamp is a whole number of milliseconds or a datetime, {given_by} gave "
+        f"{bounded_repr(moment, 60)}"
+    )

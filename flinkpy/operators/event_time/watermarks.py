@@ -1,14 +1,15 @@
-"""Assigns event times and generates watermarks batch by batch, with exactly the results of one record at a time.
+"""Assigns event times and generates watermarks batch by batch, with exactly the results of one
+record at a time.
 
-Watermarks are emitted between batches, which the results do not show. A *periodic* generator is called by a timer.
-Timers run between two batches, and the generator's answer depends only on the records before it, so it may see a
-batch as a whole (the generator for bounded out-of-orderness needs only the greatest timestamp). A *punctuated*
-generator is called after each record. Where it emits a watermark, the batch is cut: the records after the cut follow
-the watermark, and may be late downstream.
+Watermarks are emitted between batches, which the results do not show. A *periodic* generator is
+called by a timer. Timers run between two batches, and the generator's answer depends only on the
+records before it, so it may see a batch as a whole (the generator for bounded out-of-orderness
+needs only the greatest timestamp). A *punctuated* generator is called after each record. Where it
+emits a watermark, the batch is cut: the records after the cut follow the watermark, and may be late
+downstream.
 
-Watermarks and idle statuses from upstream end here, because this operator replaces them. Only the last watermark,
-which ends event time, and the rounds of loops pass.
-"""
+Watermarks and idle statuses from upstream end here, because this operator replaces them. Only the
+last watermark, which ends event time, and the rounds of loops pass."""
 
 from __future__ import annotations
 
@@ -22,19 +23,33 @@ from flinkpy.common.watermark_strategy import (
     watermark_of,
 )
 from flinkpy.core.clock import Clock
-from flinkpy.core.elements import BEYOND_TIME, MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.elements import (
+    BEYOND_TIME,
+    MIN_TIMESTAMP,
+    Batch,
+    ColumnBatch,
+    RowBatch,
+    Watermark,
+    WatermarkStatus,
+)
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
 from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator
 from flinkpy.operators.context import Output, TimerHandle
-from flinkpy.operators.event_time.timestamps import TimestampExtractor, column_function, is_columnar, is_expression, zone_of
+from flinkpy.operators.event_time.timestamps import (
+    TimestampExtractor,
+    column_function,
+    is_columnar,
+    is_expression,
+    zone_of,
+)
 from flinkpy.operators.user_errors import user_code_error
 
 
 class WatermarkEmitter(WatermarkOutput):
-    """Emits watermarks in ascending order, and alternating idle statuses. What the generator emits waits for
-    ``release``, after the current batch."""
+    """Emits watermarks in ascending order, and alternating idle statuses. What the generator emits
+    waits for ``release``, after the current batch."""
 
     def __init__(self) -> None:
         self.watermark, self.idle = MIN_TIMESTAMP, False
@@ -71,8 +86,8 @@ class WatermarkEmitter(WatermarkOutput):
 
 
 class IdlenessTimer:
-    """Detects that no record has come for the timeout. The time counts from the first check without records, so the
-    clock need not be read for each record."""
+    """Detects that no record has come for the timeout. The time counts from the first check without
+    records, so the clock need not be read for each record."""
 
     def __init__(self, clock: Clock, timeout_s: float) -> None:
         self._clock, self._timeout_s = clock, timeout_s
@@ -108,12 +123,15 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         self._timer: TimerHandle | None = None
 
     def check(self, schema: Any, columnar: bool) -> None:
-        """Called while the program is built: raises ProgramError for an expression over rows, an unknown column, or a
-        column that holds no times."""
+        """Called while the program is built: raises ProgramError for an expression over rows, an
+        unknown column, or a column that holds no times."""
         assigner = self.strategy.timestamp_assigner
         if not columnar and is_expression(assigner):
-            raise ProgramError(f"the timestamp assigner {assigner!r} works on columns, and these are Python values: "
-                               "pass a function, or the name of a field")
+            raise ProgramError(
+                f"the timestamp assigner {assigner!r} works on columns, and these are Python "
+                "values: "
+                "pass a function, or the name of a field"
+            )
         if columnar and schema is not None and is_columnar(assigner):
             column_function(assigner, schema)
             self.zone = zone_of(assigner, schema)
@@ -130,8 +148,14 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         is_batch = read(context.configuration, options.RUNTIME_MODE) is options.RuntimeMode.BATCH
         self._generator = None if is_batch else strategy.create_generator()
         self._emitter, self._is_open = WatermarkEmitter(), True
-        self._idleness = None if is_batch or strategy.idle_timeout is None else IdlenessTimer(context.clock, strategy.idle_timeout.total_seconds())
-        self._interval_s = read(context.configuration, options.AUTO_WATERMARK_INTERVAL).total_seconds()
+        self._idleness = (
+            None
+            if is_batch or strategy.idle_timeout is None
+            else IdlenessTimer(context.clock, strategy.idle_timeout.total_seconds())
+        )
+        self._interval_s = read(
+            context.configuration, options.AUTO_WATERMARK_INTERVAL
+        ).total_seconds()
         if self._generator is not None or self._idleness is not None:
             self._arm()
 
@@ -165,7 +189,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         if start < len(batch):
             self.output.emit(_slice(batch, start, len(batch)) if start else batch)
 
-    # -- periodic emission ----------------------------------------------------------------------------------------------------
+    # -- periodic emission -------------------------------------------------------------------------
 
     def _arm(self) -> None:
         if self._interval_s > 0:
@@ -189,7 +213,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
                 raise user_code_error(error, self.context) from error
         emitter.release(self.output)
 
-    # -- what comes from upstream ---------------------------------------------------------------------------------------------
+    # -- what comes from upstream ------------------------------------------------------------------
 
     def process_watermark(self, watermark: Watermark) -> None:
         if watermark.timestamp >= BEYOND_TIME:  # the end of event time, or a round of a loop
@@ -214,7 +238,8 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
 
     @property
     def event_time(self) -> int:
-        """The watermark that would be emitted now; with a generator of the program's own, the last one emitted."""
+        """The watermark that would be emitted now; with a generator of the program's own, the last
+        one emitted."""
         generator = self._generator
         if type(generator) is BoundedOutOfOrdernessWatermarks:
             return max(generator.current, self._emitter.watermark)
@@ -234,7 +259,8 @@ def greatest_timestamp(batch: Batch) -> int:
     stamps = batch.timestamps
     if stamps is None:
         return MIN_TIMESTAMP
-    return max(stamps) if isinstance(batch, RowBatch) else int(stamps.max())  # type: ignore[union-attr]  # a list, or an array
+    # a list, or an array
+    return max(stamps) if isinstance(batch, RowBatch) else int(stamps.max())  # type: ignore[union-attr]
 
 
 def _records(batch: Batch) -> tuple[list[Any], list[int]]:
@@ -242,11 +268,14 @@ def _records(batch: Batch) -> tuple[list[Any], list[int]]:
         return batch.values, batch.timestamps or [MIN_TIMESTAMP] * len(batch)
     from flinkpy.columns.values.conversion import rows_of_batch
 
-    return rows_of_batch(batch.data), [MIN_TIMESTAMP] * len(batch) if batch.timestamps is None else batch.timestamps.tolist()
+    return rows_of_batch(batch.data), [MIN_TIMESTAMP] * len(
+        batch
+    ) if batch.timestamps is None else batch.timestamps.tolist()
 
 
 def _slice(batch: Batch, start: int, end: int) -> Batch:
     stamps = None if batch.timestamps is None else batch.timestamps[start:end]
     if isinstance(batch, RowBatch):
         return RowBatch(batch.values[start:end], stamps)  # type: ignore[arg-type]  # a list's slice
-    return ColumnBatch(batch.data.slice(start, end - start), stamps)  # type: ignore[arg-type]  # an array's slice
+    # an array's slice
+    return ColumnBatch(batch.data.slice(start, end - start), stamps)  # type: ignore[arg-type]

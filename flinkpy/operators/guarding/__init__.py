@@ -1,1 +1,2 @@
-"""Operators with an error policy: a record whose function raises is tried again, or becomes a dead letter."""
+"""Operators with an error policy: a record whose function raises is tried again, or becomes a dead
+letter."""

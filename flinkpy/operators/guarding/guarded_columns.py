@@ -1,8 +1,8 @@
 """Runs expressions over columns whose program has an error policy.
 
-A batch is evaluated as a whole, as without a policy. Only if that raises, its two halves are evaluated, down to the rows at fault, which become
-dead letters as Rows. Expressions have no effects, so evaluating them again shows nowhere.
-"""
+A batch is evaluated as a whole, as without a policy. Only if that raises, its two halves are
+evaluated, down to the rows at fault, which become dead letters as Rows. Expressions have no
+effects, so evaluating them again shows nowhere."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class GuardedColumns(GuardedOperator, OneInputOperator):
         self.held.emit_gathered()
 
     def _parts(self, batch: ColumnBatch) -> Iterator[tuple[ColumnBatch, Exception | None]]:
-        """The largest parts that can be evaluated, whose results are held, and the rows that cannot, with their errors; in order."""
+        """The largest parts that can be evaluated, whose results are held, and the rows that
+        cannot, with their errors; in order."""
         try:
             self.held.begin()
             self.wrapped.process_batch(batch)
@@ -55,9 +56,13 @@ class GuardedColumns(GuardedOperator, OneInputOperator):
 
         record: Any = rows_of_batch(row.data)[0]
         timestamp = None if row.timestamps is None else int(row.timestamps[0])
-        self.held.add_letter(self.letters.side_output, self.letters.letter(error, record, timestamp))
+        self.held.add_letter(
+            self.letters.side_output, self.letters.letter(error, record, timestamp)
+        )
 
 
 def _slice(batch: ColumnBatch, start: int, length: int) -> ColumnBatch:
     stamps = batch.timestamps
-    return ColumnBatch(batch.data.slice(start, length), None if stamps is None else stamps[start : start + length])
+    return ColumnBatch(
+        batch.data.slice(start, length), None if stamps is None else stamps[start : start + length]
+    )

@@ -1,12 +1,13 @@
 """Runs an operator whose program has an error policy.
 
-The operator is given one record at a time, and what it emits for the record is held back. If it raises, these results are dropped, and it is
-given the record again, or a dead letter is emitted in its place. So a function is called once for each record and each retry, and what it
-yielded before it raised is withheld, in every form. What it did to its state stays.
+The operator is given one record at a time, and what it emits for the record is held back. If it
+raises, these results are dropped, and it is given the record again, or a dead letter is emitted in
+its place. So a function is called once for each record and each retry, and what it yielded before
+it raised is withheld, in every form. What it did to its state stays.
 
-Only the user's functions that take the record are guarded. A key selector, a timer, ``open`` and ``close`` fail the job: without a key nobody
-knows where a record belongs, and for a timer there is no record.
-"""
+Only the user's functions that take the record are guarded. A key selector, a timer, ``open`` and
+``close`` fail the job: without a key nobody knows where a record belongs, and for a timer there is
+no record."""
 
 from __future__ import annotations
 
@@ -44,12 +45,16 @@ class GuardedOperator(WrappingOperator):
         super().setup(context, output)
         self.held = HeldResults(output)
         self.letters = Letters(self.policy, context)
-        self.own = _same if context.object_reuse else private  # the function may change the record it is given, so each call gets its own
+        # the function may change the record it is given, so each call gets its own
+        self.own = _same if context.object_reuse else private
         self.wrapped.do = self.do
         self.wrapped.setup(replace(context, explains_errors=False), self.held)
 
-    def one_by_one(self, process: Process, select: Select | None, batch: RowBatch, input_number: int = 1) -> Work:
-        """Gives the operator the records of the batch, one at a time, and emits what it gave and the dead letters."""
+    def one_by_one(
+        self, process: Process, select: Select | None, batch: RowBatch, input_number: int = 1
+    ) -> Work:
+        """Gives the operator the records of the batch, one at a time, and emits what it gave and
+        the dead letters."""
         held, limit = self.held, self.context.batch_records
         for record, timestamp in each_record(batch):
             self._take(process, select, record, timestamp, input_number)
@@ -58,7 +63,14 @@ class GuardedOperator(WrappingOperator):
                 yield
         held.emit_gathered()
 
-    def _take(self, process: Process, select: Select | None, record: Any, timestamp: int | None, input_number: int) -> None:
+    def _take(
+        self,
+        process: Process,
+        select: Select | None,
+        record: Any,
+        timestamp: int | None,
+        input_number: int,
+    ) -> None:
         """One record, with all its retries."""
         if select is not None:
             self.check_key(select, record)
@@ -66,7 +78,13 @@ class GuardedOperator(WrappingOperator):
         try:
             self._give(process, record, timestamp)
         except Exception as error:
-            self.again(lambda own: self._give(process, own, timestamp), error, kept, timestamp, input_number)
+            self.again(
+                lambda own: self._give(process, own, timestamp),
+                error,
+                kept,
+                timestamp,
+                input_number,
+            )
         self.held.keep()  # here, because what raises behind this operator is none of its errors
 
     def _give(self, process: Process, record: Any, timestamp: int | None) -> None:
@@ -80,9 +98,16 @@ class GuardedOperator(WrappingOperator):
             self.held.drop()
             raise
 
-    def again(self, call: Callable[[Any], T], error: Exception, kept: Any, timestamp: int | None, input_number: int = 1) -> T | None:
-        """Called when a record's first call has raised ``error``: calls again, as often as the policy says, and gives what that gives. If it still
-        raises, gathers a dead letter."""
+    def again(
+        self,
+        call: Callable[[Any], T],
+        error: Exception,
+        kept: Any,
+        timestamp: int | None,
+        input_number: int = 1,
+    ) -> T | None:
+        """Called when a record's first call has raised ``error``: calls again, as often as the
+        policy says, and gives what that gives. If it still raises, gathers a dead letter."""
         calls = 1
         while calls <= self.policy.retries and is_users(error):
             calls += 1
@@ -95,7 +120,8 @@ class GuardedOperator(WrappingOperator):
         return None
 
     def check_key(self, select: Select, record: Any) -> None:
-        """Raises what the key selector raises. The operator calls it too, but there the error would pass for one of the function."""
+        """Raises what the key selector raises. The operator calls it too, but there the error would
+        pass for one of the function."""
         try:
             select(record)
         except Exception as error:
@@ -126,7 +152,11 @@ class GuardedInputs(GuardedOperator, TwoInputOperator):
 
     def open(self) -> None:
         super().open()
-        self._selects = (None, None) if self.keys is None else (key_function(self.keys[0]), key_function(self.keys[1]))
+        self._selects = (
+            (None, None)
+            if self.keys is None
+            else (key_function(self.keys[0]), key_function(self.keys[1]))
+        )
 
     def process_batch1(self, batch: Batch) -> Work:
         return self.one_by_one(self.wrapped.process_batch1, self._selects[0], rows(batch), 1)

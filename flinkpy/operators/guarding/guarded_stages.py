@@ -1,4 +1,5 @@
-"""Runs map, filter and flat_map with an error policy: a loop that calls the function for each record, in a ``try`` of its own."""
+"""Runs map, filter and flat_map with an error policy: a loop that calls the function for each
+record, in a ``try`` of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from flinkpy.operators.rows.stateless import rows
 
 
 class GuardedStage(GuardedInput):
-    """Wraps a stage: without the wrapped operator's own loop, which takes a batch, this one is four times as fast."""
+    """Wraps a stage: without the wrapped operator's own loop, which takes a batch, this one is four
+    times as fast."""
 
     def open(self) -> None:
         super().open()
@@ -24,7 +26,11 @@ class GuardedStage(GuardedInput):
 
     def process_batch(self, batch: Batch) -> Work:
         self.wrapped.before_batch()
-        batch, call, select, reuse, limit = rows(batch), self._call, self._select, self.context.object_reuse, self.context.batch_records
+        batch = rows(batch)
+        call = self._call
+        select = self._select
+        reuse = self.context.object_reuse
+        limit = self.context.batch_records
         stamps, values, kept_stamps = batch.timestamps, list[Any](), list[int]()
         for position, record in enumerate(batch.values):
             if select is not None:
@@ -33,7 +39,10 @@ class GuardedStage(GuardedInput):
             try:
                 given = call(record)
             except Exception as error:
-                given = self.again(call, error, kept, None if stamps is None else stamps[position]) or ()
+                given = (
+                    self.again(call, error, kept, None if stamps is None else stamps[position])
+                    or ()
+                )
             values += given if reuse else all_private(given)
             if stamps is not None and len(values) > len(kept_stamps):
                 kept_stamps += [stamps[position]] * (len(values) - len(kept_stamps))
@@ -60,9 +69,19 @@ def _filtered(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _flat_mapped(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def call(record: Any) -> Any:
         given = function(record)
-        return () if given is None else given if type(given) is list or type(given) is tuple else list(given)
+        return (
+            ()
+            if given is None
+            else given
+            if type(given) is list or type(given) is tuple
+            else list(given)
+        )
 
     return call
 
 
-_WITH_RESULTS = {StageKind.MAP: _mapped, StageKind.FILTER: _filtered, StageKind.FLAT_MAP: _flat_mapped}
+_WITH_RESULTS = {
+    StageKind.MAP: _mapped,
+    StageKind.FILTER: _filtered,
+    StageKind.FLAT_MAP: _flat_mapped,
+}

@@ -21,26 +21,56 @@ class Letters:
     """The dead letters of one operator. ``policy`` says where they go."""
 
     def __init__(self, policy: ErrorPolicy, context: OperatorContext) -> None:
-        self._tag, self._context, self._brief = policy.tag, context, replace(context, explains_errors=False)
+        self._tag = policy.tag
+        self._context = context
+        self._brief = replace(context, explains_errors=False)
         self.side_output = "" if policy.tag is None else policy.tag.tag_id
 
-    def letter(self, error: Exception, record: Any, timestamp: int | None, *, calls: int = 1, input_number: int = 1) -> DeadLetter:
-        """The letter for a record whose last call raised ``error``, counted. Raises the error if the policy says so, and if it is not one of the
-        user's function but of the program or the engine."""
-        cause = error.__cause__ if isinstance(error, UserCodeError) and isinstance(error.__cause__, Exception) else error
+    def letter(
+        self,
+        error: Exception,
+        record: Any,
+        timestamp: int | None,
+        *,
+        calls: int = 1,
+        input_number: int = 1,
+    ) -> DeadLetter:
+        """The letter for a record whose last call raised ``error``, counted. Raises the error if
+        the policy says so, and if it is not one of the user's function but of the program or the
+        engine."""
+        cause = (
+            error.__cause__
+            if isinstance(error, UserCodeError) and isinstance(error.__cause__, Exception)
+            else error
+        )
         if self._tag is None or not is_users(error):
             told = user_code_error(cause, self._context, record)
             raise told from (None if told is cause else cause)
-        told = error if isinstance(error, UserCodeError) else user_code_error(error, self._brief, record)
+        told = (
+            error
+            if isinstance(error, UserCodeError)
+            else user_code_error(error, self._brief, record)
+        )
         assert isinstance(told, UserCodeError), "is_users says so"
         self.count(1)
         kind = _CLASS.match(told.cause)
         name = kind.group() if kind else type(error).__name__
         text = told.cause[len(name) :]
-        message = text[2:] if text.startswith((": ", ", ")) else text  # behind the comma stands that the error cannot give its text
+        # behind the comma stands that the error cannot give its text
+        message = text[2:] if text.startswith((": ", ", ")) else text
         context = self._context
-        return DeadLetter(record, name, message, told.frames, context.name, context.uid,
-                          context.task.subtask_index, timestamp, calls, input_number)
+        return DeadLetter(
+            record,
+            name,
+            message,
+            told.frames,
+            context.name,
+            context.uid,
+            context.task.subtask_index,
+            timestamp,
+            calls,
+            input_number,
+        )
 
     def count(self, number: int) -> None:
         """Counts letters; the metric exists from the first one on."""

@@ -9,16 +9,19 @@ from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, RowBatch
 from flinkpy.operators.context import Output
 from flinkpy.operators.rows.stateless import single_row
 
-_Place: TypeAlias = "tuple[str | None, bool]"  # the side output, or None, and whether the records have timestamps
+# the side output, or None, and whether the records have timestamps
+_Place: TypeAlias = "tuple[str | None, bool]"
 
 
 class HeldResults(Output):
-    """The output of a guarded operator. Between ``begin`` and ``keep`` or ``drop`` it holds results back. Those that are kept are gathered, and
-    ``emit_gathered`` passes them on in few batches. At other times (a timer, a watermark) results pass at once."""
+    """The output of a guarded operator. Between ``begin`` and ``keep`` or ``drop`` it holds results
+    back. Those that are kept are gathered, and ``emit_gathered`` passes them on in few batches. At
+    other times (a timer, a watermark) results pass at once."""
 
     def __init__(self, target: Output) -> None:
         self._target = target
-        self._held: list[tuple[str | None, Batch | ControlElement]] | None = None  # of the current record; None: there is none
+        # of the current record; None: there is none
+        self._held: list[tuple[str | None, Batch | ControlElement]] | None = None
         self._rows: dict[_Place, RowBatch] = {}
         self.gathered = 0  # results
 
@@ -44,7 +47,8 @@ class HeldResults(Output):
         self._gather(tag, single_row(letter, letter.timestamp))
 
     def emit_gathered(self) -> None:
-        """Passes on what was gathered, side outputs first: consumers of the main output may change values that are in both."""
+        """Passes on what was gathered, side outputs first: consumers of the main output may change
+        values that are in both."""
         rows, self._rows, self.gathered = self._rows, {}, 0
         for (tag, _), batch in sorted(rows.items(), key=_main_last):
             self._pass_on(tag, batch)
@@ -77,7 +81,8 @@ class HeldResults(Output):
         place: Any = (tag, stamps is not None)
         found = self._rows.get(place)
         if found is None:
-            if (tag, stamps is None) in self._rows:  # records with and without timestamps do not share a batch, and stay in order
+            # records with and without timestamps do not share a batch, and stay in order
+            if (tag, stamps is None) in self._rows:
                 self.emit_gathered()
             found = self._rows[place] = RowBatch([], None if stamps is None else [])
         found.values.extend(batch.values)

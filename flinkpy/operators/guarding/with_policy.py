@@ -15,12 +15,16 @@ from flinkpy.operators.wrapping import bare
 
 
 def with_policy(operator: Any, policy: ErrorPolicy, name: str) -> Any:
-    """The operator with that policy in place of the one it has; itself without a guard if the policy changes nothing. Raises ProgramError for an
-    operator that takes no policy; ``name`` is how the program calls it."""
+    """The operator with that policy in place of the one it has; itself without a guard if the
+    policy changes nothing. Raises ProgramError for an operator that takes no policy; ``name`` is
+    how the program calls it."""
     operator = bare(operator)
     guarding = operator.guarding
     if guarding is Guarding.NONE:
-        raise ProgramError(f"on_error() is for functions that are called with single records, and {name!r} {operator.takes_no_policy}")
+        raise ProgramError(
+            f"on_error() is for functions that are called with single records, and {name!r} "
+            f"{operator.takes_no_policy}"
+        )
     if guarding is Guarding.BY_ITSELF:
         operator.set_error_policy(policy)
         return operator
@@ -28,8 +32,15 @@ def with_policy(operator: Any, policy: ErrorPolicy, name: str) -> Any:
         return operator
     if guarding is Guarding.BY_ROW:
         if policy.retries:
-            raise ProgramError(f"on_error(): {name!r} computes expressions, which give the same each time: leave the retries out")
+            raise ProgramError(
+                f"on_error(): {name!r} computes expressions, which give the same each time: "
+                "leave the retries out"
+            )
         return GuardedColumns(operator, policy)
     if isinstance(operator, StageOperator):
         return GuardedStage(operator, policy)
-    return GuardedInputs(operator, policy) if isinstance(operator, TwoInputOperator) else GuardedInput(operator, policy)
+    return (
+        GuardedInputs(operator, policy)
+        if isinstance(operator, TwoInputOperator)
+        else GuardedInput(operator, policy)
+    )

@@ -1,1 +1,2 @@
-"""Iterations: the entry, the head and the tail of a loop, and the feedback edge from tail to head."""
+"""Iterations: the entry, the head and the tail of a loop, and the feedback edge from tail to
+head."""

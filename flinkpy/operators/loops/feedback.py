@@ -1,19 +1,20 @@
-"""The feedback edge of a loop: an in-process channel from the loop's tail to its head, one for each subtask.
+"""The feedback edge of a loop: an in-process channel from the loop's tail to its head, one for each
+subtask.
 
-The graph has no cycle: the head of a loop is a source, its tail is a sink, and the head emits again what the tail
-takes. Both run in one slot (their vertices are co-located), so the channel is a queue in memory. As in Flink it is
-not bounded: a bounded queue could fill up while the head waits for room in an output that only the tail, further
-down, can clear. But the entry takes no further input while many records are in the channel. The loop can go on
-without that input, so it cannot deadlock, and only a loop that by itself makes ever more records fills the memory.
+The graph has no cycle: the head of a loop is a source, its tail is a sink, and the head emits again
+what the tail takes. Both run in one slot (their vertices are co-located), so the channel is a queue
+in memory. As in Flink it is not bounded: a bounded queue could fill up while the head waits for
+room in an output that only the tail, further down, can clear. But the entry takes no further input
+while many records are in the channel. The loop can go on without that input, so it cannot deadlock,
+and only a loop that by itself makes ever more records fills the memory.
 
-Barriers do not pass through the channel, so a checkpoint would lack its records; programs with loops and checkpoints
-are refused.
+Barriers do not pass through the channel, so a checkpoint would lack its records; programs with
+loops and checkpoints are refused.
 
-Termination: when all input has ended, the heads' coordinator finds out whether the loop is empty. Round ``k`` is a
-watermark ``BEYOND_TIME + k``, which each head emits after all its records. An operator's watermark is the minimum
-over its channels, so a tail sees a round only after everything emitted before it. If no tail gets a record between
-two rounds, the loop is empty.
-"""
+Termination: when all input has ended, the heads' coordinator finds out whether the loop is empty.
+Round ``k`` is a watermark ``BEYOND_TIME + k``, which each head emits after all its records. An
+operator's watermark is the minimum over its channels, so a tail sees a round only after everything
+emitted before it. If no tail gets a record between two rounds, the loop is empty."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ ENOUGH_RECORDS = 8192
 
 
 class RoundPassed(NamedTuple):
-    """The tail saw round ``number``; ``records`` is how many records came to it since the round before."""
+    """The tail saw round ``number``; ``records`` is how many records came to it since the round
+    before."""
 
     number: int
     records: int
@@ -43,7 +45,8 @@ Item: TypeAlias = "RowBatch | RoundPassed | InputEnded"
 
 
 class FeedbackChannel:
-    """The channel from tail (and entry) to head. ``put`` and ``take`` may be called from different threads."""
+    """The channel from tail (and entry) to head. ``put`` and ``take`` may be called from different
+    threads."""
 
     def __init__(self) -> None:
         self._items: deque[Item] = deque()
@@ -60,13 +63,13 @@ class FeedbackChannel:
         return self._wake_head is not None
 
     def listen(self, wake_head: Callable[[], None]) -> None:
-        """Connects the head: ``wake_head`` is called, from any thread, when something arrives after the head found
-        the channel empty."""
+        """Connects the head: ``wake_head`` is called, from any thread, when something arrives after
+        the head found the channel empty."""
         self._wake_head = wake_head
 
     def call_when_room(self, call_entry: Callable[[], None]) -> None:
-        """Connects the entry: ``call_entry`` is called, from any thread, when there is room after ``has_room`` was
-        False."""
+        """Connects the entry: ``call_entry`` is called, from any thread, when there is room after
+        ``has_room`` was False."""
         self._call_entry = call_entry
 
     @property
@@ -102,14 +105,23 @@ class FeedbackChannel:
         return self._items.popleft()
 
     def take_batch(self, first: RowBatch, limit: int) -> RowBatch:
-        """The batch just taken, joined with those after it that fit, because loops make small batches."""
+        """The batch just taken, joined with those after it that fit, because loops make small
+        batches."""
         items, values, stamps = self._items, first.values, first.timestamps
-        while items and isinstance(following := items[0], RowBatch) and len(values) + len(following.values) <= limit:
+        while (
+            items
+            and isinstance(following := items[0], RowBatch)
+            and len(values) + len(following.values) <= limit
+        ):
             if (following.timestamps is None) != (stamps is None):
                 break
             items.popleft()
             values = values + following.values
-            stamps = stamps + following.timestamps if stamps is not None and following.timestamps is not None else None
+            stamps = (
+                stamps + following.timestamps
+                if stamps is not None and following.timestamps is not None
+                else None
+            )
         self._taken_records += len(values)
         if self._full and self.records < ENOUGH_RECORDS // 2 and self._call_entry is not None:
             self._full = False
@@ -129,8 +141,8 @@ _CHANNELS: dict[Key, tuple[FeedbackChannel, int]] = {}  # with the number of use
 
 
 def channel_key(iteration: str, attempt_id: ExecutionAttemptId) -> Key:
-    """The key of a channel: there is one per job, loop, subtask and attempt. The tasks of a loop start together, so
-    their attempts are equal."""
+    """The key of a channel: there is one per job, loop, subtask and attempt. The tasks of a loop
+    start together, so their attempts are equal."""
     return attempt_id.job_id, iteration, attempt_id.subtask_index, attempt_id.attempt
 
 

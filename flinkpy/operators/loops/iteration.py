@@ -1,4 +1,5 @@
-"""The entry of a loop, where its input comes in, and its tail, which sends records back to the head."""
+"""The entry of a loop, where its input comes in, and its tail, which sends records back to the
+head."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ from flinkpy.core.elements import BEYOND_TIME, MAX_TIMESTAMP, Batch, Watermark, 
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.base import BatchForm, OneInputOperator
-from flinkpy.operators.loops.feedback import FeedbackChannel, InputEnded, Key, RoundPassed, attach, channel_key, detach
+from flinkpy.operators.loops.feedback import (
+    FeedbackChannel,
+    InputEnded,
+    Key,
+    RoundPassed,
+    attach,
+    channel_key,
+    detach,
+)
 from flinkpy.operators.rows.stateless import rows
 
 
@@ -35,9 +44,9 @@ class LoopEnd(OneInputOperator):
 class IterationEntryOperator(LoopEnd):
     """Passes the input on, and tells the head when it has ended.
 
-    Neither the end of event time nor idleness passes: event time ends in the loop only when the loop has ended, and
-    an idle channel would let the heads' watermarks through, which are beyond all time.
-    """
+    Neither the end of event time nor idleness passes: event time ends in the loop only when the
+    loop has ended, and an idle channel would let the heads' watermarks through, which are beyond
+    all time."""
 
     _on_available: Callable[[], None] | None = None
 
@@ -80,15 +89,21 @@ class IterationTailOperator(LoopEnd):
     def process_batch(self, batch: Batch) -> None:
         if self._channel.over:
             raise ProgramError(
-                f"{len(batch)} records came back to {self.context.name} when the loop had ended, as nothing was left in it: a function in it gave "
-                "them later, by a timer on processing time or at the end of its input. Pass iterate() a max_wait_time longer than such timers take")
+                f"{len(batch)} records came back to {self.context.name} when the loop had "
+                "ended, as nothing was left in it: a function in it gave "
+                "them later, by a timer on processing time or at the end of its input. "
+                "Pass iterate() a max_wait_time longer than such timers take"
+            )
         self._channel.put(rows(batch))
         self._records += len(batch)
 
     def process_watermark(self, watermark: Watermark) -> None:
         if BEYOND_TIME <= watermark.timestamp < MAX_TIMESTAMP:
             if not self._channel.has_head:  # the head sent this watermark
-                raise EngineError(f"{self.context.task.subtask_name} and the head of its loop are not in one process")
+                raise EngineError(
+                    f"{self.context.task.subtask_name} and the head of its loop are not in "
+                    "one process"
+                )
             if watermark.timestamp > BEYOND_TIME:
                 self._channel.put(RoundPassed(watermark.timestamp - BEYOND_TIME, self._records))
                 self._records = 0

@@ -1,1 +1,2 @@
-"""Process functions, broadcast state, interval joins: user code with a context, timers and side outputs."""
+"""Process functions, broadcast state, interval joins: user code with a context, timers and side
+outputs."""

@@ -1,5 +1,5 @@
-"""The operators of the broadcast state pattern: input 1 gets the elements, input 2 the broadcast elements, which
-every subtask gets."""
+"""The operators of the broadcast state pattern: input 1 gets the elements, input 2 the broadcast
+elements, which every subtask gets."""
 
 from __future__ import annotations
 
@@ -19,26 +19,40 @@ from flinkpy.operators.process.broadcast_functions import (
     KeyedReadOnlyContext,
     ReadOnlyContext,
 )
-from flinkpy.operators.process.process_operators import KeyedFunctionOperator, UnkeyedFunctionOperator
+from flinkpy.operators.process.process_operators import (
+    KeyedFunctionOperator,
+    UnkeyedFunctionOperator,
+)
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.state.broadcast_state import HeapBroadcastState, HeapReadOnlyBroadcastState
 from flinkpy.state.descriptors import MapStateDescriptor, StateDescriptor
 
-NO_KEY = NoKey("a broadcast element has no key, so keyed state cannot be used in process_broadcast_element(); "
-               "ctx.apply_to_keyed_state(descriptor, function) goes through the state of all keys")
+NO_KEY = NoKey(
+    "a broadcast element has no key, so keyed state cannot be used in "
+    "process_broadcast_element(); "
+    "ctx.apply_to_keyed_state(descriptor, function) goes through the state of all keys"
+)
 
 
 class _BroadcastStates(StreamOperator):
-    """What both operators share: the broadcast states of the descriptors given to ``broadcast()``, in writable and
-    read-only form."""
+    """What both operators share: the broadcast states of the descriptors given to ``broadcast()``,
+    in writable and read-only form."""
 
     batch_form = BatchForm.BROADCAST_FIRST
-    takes_no_policy = "keeps the same state in every subtask: catch the exception in the function, which yields it to a side output of its own"
+    takes_no_policy = (
+        "keeps the same state in every subtask: catch the exception in the function, which "
+        "yields it to a side output of its own"
+    )
     descriptors: tuple[MapStateDescriptor, ...]
 
-    def _open_states(self) -> tuple[dict[str, HeapBroadcastState], dict[str, HeapReadOnlyBroadcastState]]:
+    def _open_states(
+        self,
+    ) -> tuple[dict[str, HeapBroadcastState], dict[str, HeapReadOnlyBroadcastState]]:
         store = self.context.operator_state
-        written = {descriptor.name: store.get_broadcast_state(descriptor) for descriptor in self.descriptors}
+        written = {
+            descriptor.name: store.get_broadcast_state(descriptor)
+            for descriptor in self.descriptors
+        }
         return written, {name: state.read_only(name) for name, state in written.items()}
 
 
@@ -59,13 +73,17 @@ class BroadcastProcessOperator(_BroadcastStates, UnkeyedFunctionOperator, TwoInp
         return self.run_function(self.function.process_element, batch, self._element_context)
 
     def process_batch2(self, batch: Batch) -> Work:
-        return self.run_function(self.function.process_broadcast_element, batch, self._broadcast_context)
+        return self.run_function(
+            self.function.process_broadcast_element, batch, self._broadcast_context
+        )
 
 
 class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, TwoInputOperator):
     """Runs a KeyedBroadcastProcessFunction; input 1 is keyed."""
 
-    def __init__(self, function: Any, descriptors: Sequence[MapStateDescriptor], key: KeySpec) -> None:
+    def __init__(
+        self, function: Any, descriptors: Sequence[MapStateDescriptor], key: KeySpec
+    ) -> None:
         super().__init__(function)
         key_function(key)
         self.descriptors, self.key = tuple(descriptors), key
@@ -80,7 +98,9 @@ class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, Two
         written, read = self._open_states()
         self._process_context = KeyedReadOnlyContext(service, read, current)
         self._timer_context = BroadcastTimerContext(service, read, current)
-        self._broadcast_context = KeyedBroadcastContext(service, written, self._apply_to_keyed_state)
+        self._broadcast_context = KeyedBroadcastContext(
+            service, written, self._apply_to_keyed_state
+        )
 
     def close(self) -> None:
         try:
@@ -93,11 +113,17 @@ class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, Two
 
     def process_batch2(self, batch: Batch) -> Work:
         self.backend.current.key = NO_KEY
-        return self.run_function(self.function.process_broadcast_element, batch, self._broadcast_context)
+        return self.run_function(
+            self.function.process_broadcast_element, batch, self._broadcast_context
+        )
 
-    def _apply_to_keyed_state(self, descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
+    def _apply_to_keyed_state(
+        self, descriptor: StateDescriptor, function: Callable[[Any, Any], None]
+    ) -> None:
         if not isinstance(descriptor, StateDescriptor):
-            raise ProgramError(f"apply_to_keyed_state() takes a state descriptor, this is {descriptor!r:.80}")
+            raise ProgramError(
+                f"apply_to_keyed_state() takes a state descriptor, this is {descriptor!r:.80}"
+            )
         state, current = self.backend.state(descriptor), self.backend.current
         try:
             for current.key in self.backend.keys(descriptor.name):

@@ -1,8 +1,9 @@
-"""User functions of the broadcast state pattern, and their contexts; names and signatures are PyFlink's.
+"""User functions of the broadcast state pattern, and their contexts; names and signatures are
+PyFlink's.
 
-Each element of one stream goes to one subtask; each element of the broadcast stream goes to all. Both sides may read
-broadcast state. Only the broadcast side may write it, because only there every subtask sees the same elements.
-"""
+Each element of one stream goes to one subtask; each element of the broadcast stream goes to all.
+Both sides may read broadcast state. Only the broadcast side may write it, because only there every
+subtask sees the same elements."""
 
 from __future__ import annotations
 
@@ -42,7 +43,11 @@ class BaseContext:
         return self._timer_service.current_watermark()
 
     def _state(self, descriptor: MapStateDescriptor) -> Any:
-        found = self._states.get(descriptor.name) if isinstance(descriptor, MapStateDescriptor) else None
+        found = (
+            self._states.get(descriptor.name)
+            if isinstance(descriptor, MapStateDescriptor)
+            else None
+        )
         if found is None:
             raise unknown_state(descriptor, self._states)
         return found
@@ -54,8 +59,9 @@ class BroadcastContext(BaseContext):
     __slots__ = ()
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """The broadcast state, to read and write. Every subtask must change it in the same way: do not use anything
-        that only one of them knows. Raises ProgramError for a descriptor that ``broadcast()`` was not given."""
+        """The broadcast state, to read and write. Every subtask must change it in the same way: do
+        not use anything that only one of them knows. Raises ProgramError for a descriptor that
+        ``broadcast()`` was not given."""
         state: BroadcastState[Any, Any] = self._state(state_descriptor)
         return state
 
@@ -65,13 +71,18 @@ class KeyedBroadcastContext(BroadcastContext):
 
     __slots__ = ("_apply",)
 
-    def __init__(self, timer_service: TimerService, states: Mapping[str, Any], apply: ApplyToKeys) -> None:
+    def __init__(
+        self, timer_service: TimerService, states: Mapping[str, Any], apply: ApplyToKeys
+    ) -> None:
         super().__init__(timer_service, states)
         self._apply = apply
 
-    def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
-        """Calls ``function(key, state)`` for every key of this subtask that has a value in that state (Flink's
-        applyToKeyedState). Raises ProgramError if it is not given a state descriptor.
+    def apply_to_keyed_state(
+        self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]
+    ) -> None:
+        """Calls ``function(key, state)`` for every key of this subtask that has a value in that
+        state (Flink's applyToKeyedState). Raises ProgramError if it is not given a state
+        descriptor.
 
         >>> ctx.apply_to_keyed_state(waiting, lambda key, state: found.extend(state.get()))  # doctest: +SKIP
         """
@@ -84,19 +95,24 @@ class ReadOnlyContext(BaseContext):
 
     __slots__ = ()
 
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        """The broadcast state, read-only, as the broadcast elements so far have left it. Raises ProgramError for a
-        descriptor that ``broadcast()`` was not given."""
+    def get_broadcast_state(
+        self, state_descriptor: MapStateDescriptor
+    ) -> ReadOnlyBroadcastState[Any, Any]:
+        """The broadcast state, read-only, as the broadcast elements so far have left it. Raises
+        ProgramError for a descriptor that ``broadcast()`` was not given."""
         state: ReadOnlyBroadcastState[Any, Any] = self._state(state_descriptor)
         return state
 
 
 class KeyedReadOnlyContext(ReadOnlyContext):
-    """The context on the side of the elements if their stream is keyed: it knows the key, and has timers."""
+    """The context on the side of the elements if their stream is keyed: it knows the key, and has
+    timers."""
 
     __slots__ = ("_current",)
 
-    def __init__(self, timer_service: TimerService, states: Mapping[str, Any], current: CurrentKey) -> None:
+    def __init__(
+        self, timer_service: TimerService, states: Mapping[str, Any], current: CurrentKey
+    ) -> None:
         super().__init__(timer_service, states)
         self._current = current
 
@@ -112,7 +128,9 @@ class BroadcastTimerContext(KeyedReadOnlyContext):
 
     __slots__ = ("_domain",)
 
-    def __init__(self, timer_service: TimerService, states: Mapping[str, Any], current: CurrentKey) -> None:
+    def __init__(
+        self, timer_service: TimerService, states: Mapping[str, Any], current: CurrentKey
+    ) -> None:
         super().__init__(timer_service, states, current)
         self._domain = TimeDomain.EVENT_TIME
 
@@ -124,9 +142,14 @@ class BroadcastTimerContext(KeyedReadOnlyContext):
 def unknown_state(descriptor: Any, states: Mapping[str, Any]) -> ProgramError:
     """The error for a descriptor that ``broadcast()`` was not given."""
     if not isinstance(descriptor, MapStateDescriptor):
-        return ProgramError(f"get_broadcast_state() takes a MapStateDescriptor, this is {descriptor!r:.80}")
+        return ProgramError(
+            f"get_broadcast_state() takes a MapStateDescriptor, this is {descriptor!r:.80}"
+        )
     known = ", ".join(repr(name) for name in states)
-    return ProgramError(f"there is no broadcast state {descriptor.name!r} here: broadcast() was given {known}; pass it this descriptor too")
+    return ProgramError(
+        f"there is no broadcast state {descriptor.name!r} here: broadcast() was given "
+        f"{known}; pass it this descriptor too"
+    )
 
 
 class BaseBroadcastProcessFunction(Function):
@@ -138,8 +161,8 @@ class BaseBroadcastProcessFunction(Function):
 
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction):
-    """A function for ``stream.connect(broadcast_stream).process(...)``, if the stream is not keyed. Both methods
-    yield results; ``yield output_tag, value`` sends to a side output.
+    """A function for ``stream.connect(broadcast_stream).process(...)``, if the stream is not keyed.
+    Both methods yield results; ``yield output_tag, value`` sends to a side output.
 
     >>> from flinkpy.common.typeinfo import Types
     >>> limits = MapStateDescriptor("limits", Types.STRING(), Types.LONG())
@@ -160,9 +183,9 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
-    """A function for ``keyed_stream.connect(broadcast_stream).process(...)``. In ``process_element`` and ``on_timer``
-    there is a key, with state and timers. The broadcast side has no key; there ``ctx.apply_to_keyed_state`` visits
-    the state of all keys.
+    """A function for ``keyed_stream.connect(broadcast_stream).process(...)``. In
+    ``process_element`` and ``on_timer`` there is a key, with state and timers. The broadcast side
+    has no key; there ``ctx.apply_to_keyed_state`` visits the state of all keys.
 
     >>> from flinkpy.common.typeinfo import Types
     >>> from flinkpy.state.descriptors import ListStateDescriptor
@@ -185,9 +208,11 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
     def process_element(self, value: Any, ctx: KeyedReadOnlyContext) -> Iterable[Any] | None: ...
 
     @abstractmethod
-    def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastContext) -> Iterable[Any] | None:
+    def process_broadcast_element(
+        self, value: Any, ctx: KeyedBroadcastContext
+    ) -> Iterable[Any] | None:
         """Called in every subtask, for each element of the broadcast stream."""
 
     def on_timer(self, timestamp: int, ctx: BroadcastTimerContext) -> Iterable[Any] | None:
-        """Called when a timer registered with ``ctx.timer_service()`` fires; the key is the one it was registered
-        for."""
+        """Called when a timer registered with ``ctx.timer_service()`` fires; the key is the one it
+        was registered for."""

@@ -1,10 +1,9 @@
-"""The interval join: joins records of one key if the right record's event time lies within an interval around the
-left one's.
+"""The interval join: joins records of one key if the right record's event time lies within an
+interval around the left one's.
 
-Both sides are kept per key, sorted by time, so two bisections find the partners of a record. A record is dropped when
-the watermark shows that no more partners can come. An index beside the state says when which keys have records to
-drop; it is rebuilt after a restore.
-"""
+Both sides are kept per key, sorted by time, so two bisections find the partners of a record. A
+record is dropped when the watermark shows that no more partners can come. An index beside the state
+says when which keys have records to drop; it is rebuilt after a restore."""
 
 from __future__ import annotations
 
@@ -32,28 +31,39 @@ from flinkpy.operators.user_errors import user_code_error
 
 BUFFERS = "_interval join buffers"  # the name of the state
 
-# For one key: times and values of the left side, then of the right side. Times ascend; records of equal time keep
-# their order.
+# For one key: times and values of the left side, then of the right side. Times ascend; records of
+# equal time keep their order.
 Buffers: TypeAlias = "tuple[list[int], list[Any], list[int], list[Any]]"
 
 
 class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
-    """Joins left and right records with ``left + lower <= right <= left + upper`` (milliseconds, both inclusive). If
-    ``lower > upper``, as two exclusive bounds can make it, it joins nothing. ``late_tags`` are the side outputs for
-    late records of the left and of the right side."""
+    """Joins left and right records with ``left + lower <= right <= left + upper`` (milliseconds,
+    both inclusive). If ``lower > upper``, as two exclusive bounds can make it, it joins nothing.
+    ``late_tags`` are the side outputs for late records of the left and of the right side."""
 
     batch_form = BatchForm.AT_END_OF_TIME
     takes_no_policy = "pairs records: catch the exception in the function"
 
-    def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, lower: int, upper: int,
-                 late_tags: tuple[str | None, str | None] = (None, None)) -> None:
+    def __init__(
+        self,
+        function: Any,
+        key1: KeySpec,
+        key2: KeySpec,
+        lower: int,
+        upper: int,
+        late_tags: tuple[str | None, str | None] = (None, None),
+    ) -> None:
         for key in (key1, key2):
             key_function(key)
-        self.function, self.keys, self.lower, self.upper, self.late_tags = function, (key1, key2), lower, upper, late_tags
+        self.function = function
+        self.keys = (key1, key2)
+        self.lower = lower
+        self.upper = upper
+        self.late_tags = late_tags
 
     parks = True
 
-    # -- life ---------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def open(self) -> None:
         open_selectors(self.keys, self.context)
@@ -83,11 +93,11 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
     def _rebind(self, buffers: MutableMapping[Any, Buffers]) -> None:
         self._buffers = buffers
 
-    # -- records ------------------------------------------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------------
 
     def _look_at(self, values: list[Any]) -> None:
-        """Has the function get copies from the first batch on with records that could be changed in place, because
-        each record may still be part of later pairs."""
+        """Has the function get copies from the first batch on with records that could be changed in
+        place, because each record may still be part of later pairs."""
         if not self._copies and not self.context.object_reuse and could_be_mutated(values):
             self._copies, self._process = True, isolated(self._process)
 
@@ -95,26 +105,36 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         return self._join(self._in_time(rows(batch), 0), 0, self.lower, self.upper, self._keep_left)
 
     def process_batch2(self, batch: Batch) -> Work:
-        return self._join(self._in_time(rows(batch), 1), 1, -self.upper, -self.lower, self._keep_right)
+        return self._join(
+            self._in_time(rows(batch), 1), 1, -self.upper, -self.lower, self._keep_right
+        )
 
     def _in_time(self, batch: RowBatch, side: int) -> RowBatch:
-        """The batch without late records, which are those before the watermark. A record exactly at the watermark is
-        not late."""
+        """The batch without late records, which are those before the watermark. A record exactly at
+        the watermark is not late."""
         stamps = batch.timestamps
         if stamps is None:
-            raise ProgramError(f"operator {self.context.name!r}: an interval join needs records with timestamps, and these of the "
-                               f"{('left', 'right')[side]} stream have none: call assign_timestamps_and_watermarks(...) before key_by(...)")
+            raise ProgramError(
+                f"operator {self.context.name!r}: an interval join needs records with "
+                "timestamps, and these of the "
+                f"{('left', 'right')[side]} stream have none: call "
+                "assign_timestamps_and_watermarks(...) before key_by(...)"
+            )
         watermark, earliest = self._watermark, min(stamps)
         if earliest == MIN_TIMESTAMP:
-            raise ProgramError(f"operator {self.context.name!r}: an interval join needs timestamps that mean something, and one of these is the "
-                               "smallest there is: look at the timestamp assigner")
+            raise ProgramError(
+                f"operator {self.context.name!r}: an interval join needs timestamps that mean "
+                "something, and one of these is the "
+                "smallest there is: look at the timestamp assigner"
+            )
         if earliest >= watermark:
             return batch
         good, late = RowBatch([], []), RowBatch([], [])
         for value, stamp in zip(batch.values, stamps):
             part = late if stamp < watermark else good
             part.values.append(value)
-            part.timestamps.append(stamp)  # type: ignore[union-attr]  # both parts have lists, see above
+            # both parts have lists, see above
+            part.timestamps.append(stamp)  # type: ignore[union-attr]
         tag = self.late_tags[side]
         if tag is None:
             self.drop_late(len(late))
@@ -123,8 +143,8 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         return good
 
     def _join(self, batch: RowBatch, side: int, low: int, high: int, keep: int) -> Work:
-        """Keeps each record, and joins it with the records of the other side from ``stamp + low`` to ``stamp +
-        high``."""
+        """Keeps each record, and joins it with the records of the other side from ``stamp + low``
+        to ``stamp + high``."""
         self._look_at(batch.values)
         at = _At()
         pairs = self._pairs(batch, side, low, high, keep, at)
@@ -135,10 +155,16 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         at._timestamp = at.time
         return self._process(*pair, at.context)
 
-    def _pairs(self, batch: RowBatch, side: int, low: int, high: int, keep: int, at: _At) -> Iterator[tuple[Any, Any]]:
+    def _pairs(
+        self, batch: RowBatch, side: int, low: int, high: int, keep: int, at: _At
+    ) -> Iterator[tuple[Any, Any]]:
         """The pairs of left and right record, with the current key and the times set for each."""
         mine, other = 2 * side, 2 - 2 * side
-        select, kept, expire, current, pair = self._selects[side], self._buffers, self._expiries.add, self.backend.current, at.context
+        select = self._selects[side]
+        kept = self._buffers
+        expire = self._expiries.add
+        current = self.backend.current
+        pair = at.context
         for value, stamp in zip(batch.values, batch.timestamps or ()):
             try:
                 key = canonical_key(select(value))
@@ -161,11 +187,13 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
                 continue
             current.key = key
             for partner, time in zip(partners[first:last], times[first:last]):
-                left, right, pair._left, pair._right = (partner, value, time, stamp) if side else (value, partner, stamp, time)
+                left, right, pair._left, pair._right = (
+                    (partner, value, time, stamp) if side else (value, partner, stamp, time)
+                )
                 at.time = time if time > stamp else stamp
                 yield left, right
 
-    # -- time ---------------------------------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: Watermark) -> None:
         self._watermark = now = watermark.timestamp
@@ -220,7 +248,8 @@ class Expiries:
 
 
 def _copy_of_lists(buffers: Buffers) -> Buffers:
-    """Records are only kept, so they need no copy: the function gets copies of those that could be changed."""
+    """Records are only kept, so they need no copy: the function gets copies of those that could be
+    changed."""
     return buffers[0].copy(), buffers[1].copy(), buffers[2].copy(), buffers[3].copy()
 
 

@@ -1,4 +1,5 @@
-"""User functions of joins: they turn two matching records, or two matching groups of records, into results."""
+"""User functions of joins: they turn two matching records, or two matching groups of records, into
+results."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from flinkpy.operators.functions import Function
 
 
 def never_joins(key: Any) -> bool:
-    """Whether a join finds no partner for the key, as in SQL: it is None, or a tuple that contains None.
+    """Whether a join finds no partner for the key, as in SQL: it is None, or a tuple that contains
+    None.
 
     >>> never_joins(None), never_joins((1, None)), never_joins((1, 2))
     (True, True, False)
@@ -39,7 +41,8 @@ class JoinFunction(Function):
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Any:
-        """The result for one pair; ``first`` is from the stream on which the program called ``join``."""
+        """The result for one pair; ``first`` is from the stream on which the program called
+        ``join``."""
 
 
 class FlatJoinFunction(Function):
@@ -59,8 +62,8 @@ class FlatJoinFunction(Function):
 
 
 class CoGroupFunction(Function):
-    """Makes any number of records from all records of one key and window. Either list may be empty, so outer joins
-    can be written with it.
+    """Makes any number of records from all records of one key and window. Either list may be empty,
+    so outer joins can be written with it.
 
     >>> class Unmatched(CoGroupFunction):
     ...     def co_group(self, first, second):
@@ -76,7 +79,8 @@ class CoGroupFunction(Function):
 
 
 class ProcessJoinContext:
-    """What a ProcessJoinFunction can ask about the current pair. One object serves all pairs: do not keep it."""
+    """What a ProcessJoinFunction can ask about the current pair. One object serves all pairs: do
+    not keep it."""
 
     __slots__ = ("_left", "_right")
 
@@ -97,7 +101,8 @@ class ProcessJoinContext:
 
 
 class ProcessJoinFunction(Function):
-    """Called with each pair of an interval join. It yields results; ``yield output_tag, value`` sends to a side output.
+    """Called with each pair of an interval join. It yields results; ``yield output_tag, value``
+    sends to a side output.
 
     >>> class Delay(ProcessJoinFunction):
     ...     def process_element(self, left, right, ctx):
@@ -107,4 +112,6 @@ class ProcessJoinFunction(Function):
     Context: TypeAlias = ProcessJoinContext
 
     @abstractmethod
-    def process_element(self, left: Any, right: Any, ctx: ProcessJoinContext) -> Iterable[Any] | None: ...
+    def process_element(
+        self, left: Any, right: Any, ctx: ProcessJoinContext
+    ) -> Iterable[Any] | None: ...

@@ -1,9 +1,9 @@
 """Timers per key, in event time and in processing time, for keyed process functions.
 
-A queue is a heap of (timestamp, order, key) and a dict of the registered timers. Deleting a timer removes it from the
-dict, and its entry in the heap is skipped later. A (key, timestamp) fires once, however often it was registered. In
-snapshots, timers are state of their key; the dict is frozen without a copy.
-"""
+A queue is a heap of (timestamp, order, key) and a dict of the registered timers. Deleting a timer
+removes it from the dict, and its entry in the heap is skipped later. A (key, timestamp) fires once,
+however often it was registered. In snapshots, timers are state of their key; the dict is frozen
+without a copy."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ class TimerQueue:
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: int) -> Iterator[tuple[int, Any]]:
-        """Removes and yields the timers up to ``now``, earliest first, including those that are added meanwhile."""
+        """Removes and yields the timers up to ``now``, earliest first, including those that are
+        added meanwhile."""
         while True:
             earliest = self.next_timestamp()
             if earliest is None or earliest > now:
@@ -107,26 +108,37 @@ class TimerQueue:
 
 
 def _whole(timestamp: Any) -> int:
-    """The user's timestamp as an int. Raises TypeError if it is not an integer, and ValueError if time ends before
-    it, so that the timer would never fire."""
+    """The user's timestamp as an int. Raises TypeError if it is not an integer, and ValueError if
+    time ends before it, so that the timer would never fire."""
     if type(timestamp) is not int:
         if isinstance(timestamp, bool) or not hasattr(timestamp, "__index__"):
-            raise TypeError(f"a timer's time is a whole number of milliseconds, this is {timestamp!r:.80}")
+            raise TypeError(
+                f"a timer's time is a whole number of milliseconds, this is {timestamp!r:.80}"
+            )
         timestamp = index(timestamp)
     if timestamp > MAX_TIMESTAMP:
-        raise ValueError(f"a timer for {timestamp} would never fire: time is in milliseconds and ends at {MAX_TIMESTAMP}")
+        raise ValueError(
+            f"a timer for {timestamp} would never fire: time is in milliseconds and ends at "
+            f"{MAX_TIMESTAMP}"
+        )
     whole: int = timestamp
     return whole
 
 
 class KeyedTimerService:
-    """What ``ctx.timer_service()`` returns in keyed functions: the time, and timers for the current key.
-    ``on_processing_time`` gets an iterator over the due timers, and calls ``fired`` when it has consumed it."""
+    """What ``ctx.timer_service()`` returns in keyed functions: the time, and timers for the current
+    key. ``on_processing_time`` gets an iterator over the due timers, and calls ``fired`` when it
+    has consumed it."""
 
     def __init__(
-        self, processing_time: ProcessingTimeService, current: CurrentKey, on_processing_time: Callable[[Iterator[tuple[int, Any]]], None],
+        self,
+        processing_time: ProcessingTimeService,
+        current: CurrentKey,
+        on_processing_time: Callable[[Iterator[tuple[int, Any]]], None],
     ) -> None:
-        self._time, self._current, self._on_processing_time = processing_time, current, on_processing_time
+        self._time = processing_time
+        self._current = current
+        self._on_processing_time = on_processing_time
         self.event_timers, self.processing_timers = TimerQueue(), TimerQueue()
         self.watermark = MIN_TIMESTAMP
         self._wake_up = WakeUp(processing_time, self._due)
@@ -139,15 +151,16 @@ class KeyedTimerService:
         return self.watermark
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Fires when the watermark reaches the timestamp; if it has already, at the next watermark."""
+        """Fires when the watermark reaches the timestamp; if it has already, at the next
+        watermark."""
         self.event_timers.add(_whole(timestamp), self._current.key)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         self.event_timers.remove(_whole(timestamp), self._current.key)
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Fires when the millisecond ``timestamp`` is over, so that no record can still be processed in it (as in
-        Flink); at once if it is over already."""
+        """Fires when the millisecond ``timestamp`` is over, so that no record can still be
+        processed in it (as in Flink); at once if it is over already."""
         self.processing_timers.add(_whole(timestamp), self._current.key)
         self.arm()
 

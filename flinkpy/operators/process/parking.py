@@ -1,10 +1,12 @@
-"""Work that an operator has begun and not finished: the operator is parked, and the task does the work step by step.
+"""Work that an operator has begun and not finished: the operator is parked, and the task does the
+work step by step.
 
-A user's function may yield results slowly, or without end. So the code that calls it is a generator, which emits the
-results so far and yields. The operator is then parked: whatever arrives for it (batches, control elements, timers)
-waits behind that work, in order, and the current key stays as it is. While an operator of a chain is parked, its task
-reads no input; it processes its mail, and does the work as far as consumers have room.
-"""
+A user's function may yield results slowly, or without end. So the code that calls it is a
+generator, which emits the results so far and yields. The operator is then parked: whatever arrives
+for it (batches, control elements, timers) waits behind that work, in order, and the current key
+stays as it is. While an operator of a chain is parked, its task reads no input; it processes its
+mail, and does the work as far as consumers have room."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -18,17 +20,22 @@ from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.chain.outputs import OperatorCounters, OperatorInput
 from flinkpy.operators.user_errors import user_code_error
 
-Passing: TypeAlias = Generator[bool, None, None]  # a barrier's way through a chain; each step says whether it can go on at once
+# a barrier's way through a chain; each step says whether it can go on at once
+Passing: TypeAlias = Generator[bool, None, None]
 
 
 class ParkingInput(OperatorInput):
-    """The input of an operator that may park. ``behind`` are the inputs downstream of it: it does not go on while one
-    of them is parked."""
+    """The input of an operator that may park. ``behind`` are the inputs downstream of it: it does
+    not go on while one of them is parked."""
 
     __slots__ = ("_behind", "_waiting", "_work", "on_parked")
 
     def __init__(
-        self, operator: StreamOperator, process: Callable[[Batch], Work | None], counters: OperatorCounters, behind: Sequence[ParkingInput],
+        self,
+        operator: StreamOperator,
+        process: Callable[[Batch], Work | None],
+        counters: OperatorCounters,
+        behind: Sequence[ParkingInput],
     ) -> None:
         super().__init__(operator, process, counters)
         self._behind = tuple(behind)
@@ -62,11 +69,13 @@ class ParkingInput(OperatorInput):
             self._begin(function, arguments)
 
     def do(self, work: Work) -> None:
-        """Does work that the operator itself begins, for a timer: at once, or after the parked work."""
+        """Does work that the operator itself begins, for a timer: at once, or after the parked
+        work."""
         self.call(_identity, work)
 
     def step(self) -> None:
-        """Does a bounded part of the work, or begins what waits next, unless an operator downstream is parked."""
+        """Does a bounded part of the work, or begins what waits next, unless an operator downstream
+        is parked."""
         for each in self._behind:
             if each.parked:
                 return
@@ -97,12 +106,15 @@ class ParkingInput(OperatorInput):
             work.close()
 
     def __repr__(self) -> str:
-        return f"<ParkingInput of {self.operator!r}: {'parked' if self.parked else 'free'}, {len(self._waiting)} waiting>"
+        return (
+            f"<ParkingInput of {self.operator!r}: {'parked' if self.parked else 'free'}, "
+            f"{len(self._waiting)} waiting>"
+        )
 
 
 class ParkedWork:
-    """All parked work of a chain, and the barriers that wait behind it. ``inputs`` are the inputs that may park, from
-    tail to head."""
+    """All parked work of a chain, and the barriers that wait behind it. ``inputs`` are the inputs
+    that may park, from tail to head."""
 
     def __init__(self, inputs: Sequence[ParkingInput]) -> None:
         self._inputs = tuple(inputs)
@@ -110,21 +122,25 @@ class ParkedWork:
         self._on_parked: Callable[[], None] = _do_nothing
 
     def set_listener(self, on_parked: Callable[[], None]) -> None:
-        """Sets what to call when an operator parks, or a barrier has to wait; the listener should have ``go_on`` called soon."""
+        """Sets what to call when an operator parks, or a barrier has to wait; the listener should
+        have ``go_on`` called soon."""
         self._on_parked = on_parked
         for way_in in self._inputs:
             way_in.on_parked = on_parked
 
     def pending(self) -> bool:
-        """Whether there is parked work. If so, no input may be processed before ``go_on`` has done it."""
-        for way_in in self._inputs:  # called for every batch: ``any`` would make a generator each time
+        """Whether there is parked work. If so, no input may be processed before ``go_on`` has done
+        it."""
+        # called for every batch: ``any`` would make a generator each time
+        for way_in in self._inputs:
             if way_in.parked:
                 return True
         return bool(self._barriers)
 
     def go_on(self) -> bool:
-        """Does a bounded part of the work. Operators further downstream go first, to make room; a barrier goes on
-        only while no operator is parked. False: an operator that the barrier has come to asks to wait."""
+        """Does a bounded part of the work. Operators further downstream go first, to make room; a
+        barrier goes on only while no operator is parked. False: an operator that the barrier has
+        come to asks to wait."""
         idle = True
         for way_in in self._inputs:
             if way_in.parked:
@@ -138,7 +154,8 @@ class ParkedWork:
         return passed is not False
 
     def pass_barrier(self, passing: Passing) -> None:
-        """Takes a barrier through the chain: at once, or after the parked work. It waits where an operator asks it to."""
+        """Takes a barrier through the chain: at once, or after the parked work. It waits where an
+        operator asks it to."""
         self._barriers.append(passing)
         while self._barriers and not any(way_in.parked for way_in in self._inputs):
             if not self.go_on():

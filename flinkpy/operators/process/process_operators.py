@@ -1,8 +1,8 @@
-"""Process functions and co-functions: user code with a context, side outputs and, on keyed streams, timers.
+"""Process functions and co-functions: user code with a context, side outputs and, on keyed streams,
+timers.
 
-A function's results are emitted while it still yields (``flinkpy.operators.process.yielding``): plain values to the
-main output, ``(OutputTag, value)`` pairs to side outputs.
-"""
+A function's results are emitted while it still yields (``flinkpy.operators.process.yielding``):
+plain values to the main output, ``(OutputTag, value)`` pairs to side outputs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,24 @@ from typing import Any
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator, StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.base import (
+    BatchForm,
+    Guarding,
+    OneInputOperator,
+    StreamOperator,
+    TwoInputOperator,
+    Work,
+)
 from flinkpy.operators.chain.output_isolation import private
-from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
+from flinkpy.operators.functions import (
+    KeyedProcessContext,
+    ProcessContext,
+    TimeDomain,
+    TimerContext,
+    close_function,
+    method_of,
+    open_function,
+)
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.process.key_timers import KeyedTimerService, UnkeyedTimerService
@@ -25,7 +40,9 @@ from flinkpy.operators.rows.keyed_stages import with_key
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 
-EVENT_TIMERS, PROCESSING_TIMERS = "_event timers", "_processing timers"  # the names of the timers' state
+# the names of the timers' state
+EVENT_TIMERS = "_event timers"
+PROCESSING_TIMERS = "_processing timers"
 
 
 ProcessElement = Callable[[Any, Any], "Iterable[Any] | None"]
@@ -73,7 +90,8 @@ class UnkeyedFunctionOperator(FunctionOperator):
 
 
 class KeyedFunctionOperator(EndsKeys, FunctionOperator):
-    """Runs a function with a current key, state and timers. Timers are saved with the state of their key."""
+    """Runs a function with a current key, state and timers. Timers are saved with the state of
+    their key."""
 
     timer_service: KeyedTimerService
     _has_timers = False
@@ -84,17 +102,23 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
 
     def open(self) -> None:
         current = self.backend.current
-        self.timer_service = service = KeyedTimerService(self.context.timers, current, self._on_processing_time)
+        self.timer_service = service = KeyedTimerService(
+            self.context.timers, current, self._on_processing_time
+        )
         self._has_timers = True
         self.make_contexts()
-        for queue, name in ((service.event_timers, EVENT_TIMERS), (service.processing_timers, PROCESSING_TIMERS)):
+        for queue, name in (
+            (service.event_timers, EVENT_TIMERS),
+            (service.processing_timers, PROCESSING_TIMERS),
+        ):
             queue.restore(self.backend.register_region(name, queue.freeze))
         open_function(self.function, self.context, self.backend)
         service.arm()
 
     def keyed_by(self, key: KeySpec) -> Keyed:
-        """How the key is set for each record of an input with that key; call it when the function is open. A key that cannot be hashed fails where
-        state is looked up. With a function that keeps no state it would go unnoticed, so there it is checked for each record."""
+        """How the key is set for each record of an input with that key; call it when the function
+        is open. A key that cannot be hashed fails where state is looked up. With a function that
+        keeps no state it would go unnoticed, so there it is checked for each record."""
         stateless = not self.backend.statistics.keys
         clock = self.context.clock.time_ns if self.backend.expires else None
         return keyed_by(self.backend.current, key_function(key), hashes=stateless, clock=clock)
@@ -113,7 +137,9 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
     def run_keyed(self, keyed: Keyed, process: ProcessElement, batch: Batch) -> Work:
         """Sets the key and calls the function for each record of the batch; emits the results."""
         batch = rows(batch)
-        yield from emit_results(process, batch.values, batch.timestamps, self._process_context, self, keyed=keyed)
+        yield from emit_results(
+            process, batch.values, batch.timestamps, self._process_context, self, keyed=keyed
+        )
         self._end_batch(len(batch))
 
     def _end_batch(self, records: int) -> None:
@@ -122,13 +148,18 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
 
     def process_watermark(self, watermark: Watermark) -> Work:
         self.timer_service.watermark = watermark.timestamp
-        yield from self._fire(self.timer_service.event_timers.due(watermark.timestamp), TimeDomain.EVENT_TIME)
+        yield from self._fire(
+            self.timer_service.event_timers.due(watermark.timestamp), TimeDomain.EVENT_TIME
+        )
         self._end_batch(0)
         super().process_watermark(watermark)
 
     def end_key(self) -> Work:
         service = self.timer_service
-        queues = ((service.event_timers, TimeDomain.EVENT_TIME), (service.processing_timers, TimeDomain.PROCESSING_TIME))
+        queues = (
+            (service.event_timers, TimeDomain.EVENT_TIME),
+            (service.processing_timers, TimeDomain.PROCESSING_TIME),
+        )
         registered = [queue.registered() if len(queue) else set() for queue, _ in queues]
         if not any(registered):
             return
@@ -151,8 +182,11 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
     def _fire(self, due: Iterator[tuple[int, Any]], domain: TimeDomain) -> Work:
         """Calls ``on_timer`` for each timer, earliest first."""
         self._timer_context._domain = domain
-        stamps = repeat(None) if domain is TimeDomain.EVENT_TIME else None  # results get the timer's time, which _on_timer sets
-        return emit_results(self._on_timer, due, stamps, self._timer_context, self, endless=True, names_record=False)
+        # results get the timer's time, which _on_timer sets
+        stamps = repeat(None) if domain is TimeDomain.EVENT_TIME else None
+        return emit_results(
+            self._on_timer, due, stamps, self._timer_context, self, endless=True, names_record=False
+        )
 
     def _on_timer(self, timer: tuple[int, Any], context: Any) -> Iterable[Any] | None:
         context._timestamp, self.backend.current.key = timer
@@ -160,7 +194,9 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
         return given
 
 
-def _those_known(due: Iterator[tuple[int, Any]], known: set[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+def _those_known(
+    due: Iterator[tuple[int, Any]], known: set[tuple[int, Any]]
+) -> Iterator[tuple[int, Any]]:
     for timer in due:
         if timer in known:
             known.discard(timer)
@@ -243,8 +279,8 @@ class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
 
 
 class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
-    """Runs a function that has a method for each input and no context. If both streams are keyed, it may keep state,
-    which both methods share."""
+    """Runs a function that has a method for each input and no context. If both streams are keyed,
+    it may keep state, which both methods share."""
 
     batch_form = BatchForm.BY_KEY
     guarding = Guarding.BY_RECORD
@@ -262,7 +298,10 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
         open_function(self.function, self.context, self.backend if self.keys is not None else None)
         first, second = (method_of(self.function, method) for method in self.methods)
         if self.keys is not None and may_ask_for_state(self.function):
-            first, second = (with_key(each, key_function(key), self.backend) for each, key in zip((first, second), self.keys))
+            first, second = (
+                with_key(each, key_function(key), self.backend)
+                for each, key in zip((first, second), self.keys)
+            )
         self._first, self._second = first, second
 
     def close(self) -> None:
@@ -301,7 +340,11 @@ class CoMapOperator(CoFunctionOperator):
             raise user_code_error(error, self.context, value) from error
         stamps = batch.timestamps
         if type(None) in set(map(type, results)):
-            stamps = None if stamps is None else [stamp for stamp, result in zip(stamps, results) if result is not None]
+            stamps = (
+                None
+                if stamps is None
+                else [stamp for stamp, result in zip(stamps, results) if result is not None]
+            )
             results = [result for result in results if result is not None]
         self.output.emit(RowBatch(results, stamps))
 
@@ -314,4 +357,6 @@ class CoFlatMapOperator(CoFunctionOperator):
 
     def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> Work:
         at = ProcessContext(UnkeyedTimerService(self.context.timers))
-        return emit_results(lambda value, at: function(value), batch.values, batch.timestamps, at, self)
+        return emit_results(
+            lambda value, at: function(value), batch.values, batch.timestamps, at, self
+        )

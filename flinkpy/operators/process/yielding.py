@@ -1,9 +1,8 @@
 """Calls a function for each record and emits its results, if need be while it is still yielding.
 
-A function may return a list, or it may yield. The results it has yielded are emitted after a moment, or when they
-fill a batch, and the operator parks (``flinkpy.operators.process.parking``). A list or tuple is complete, and its
-results are emitted with the batch.
-"""
+A function may return a list, or it may yield. The results it has yielded are emitted after a
+moment, or when they fill a batch, and the operator parks (``flinkpy.operators.process.parking``). A
+list or tuple is complete, and its results are emitted with the batch."""
 
 from __future__ import annotations
 
@@ -24,9 +23,9 @@ from flinkpy.state.backend import CurrentKey
 
 
 class Keyed(NamedTuple):
-    """How the current key is set before each call. ``shown``: the expression that calls ``select``, or its inlined
-    form. ``hashes``: the loop checks that the key can be hashed. ``clock``: given if state may expire; the loop reads
-    it once for all state that a record touches."""
+    """How the current key is set before each call. ``shown``: the expression that calls ``select``,
+    or its inlined form. ``hashes``: the loop checks that the key can be hashed. ``clock``: given if
+    state may expire; the loop reads it once for all state that a record touches."""
 
     current: CurrentKey
     select: Callable[[Any], Any] | None
@@ -44,7 +43,13 @@ class Moment:
         self._timestamp: int | None = None
 
 
-def keyed_by(current: CurrentKey, select: Callable[[Any], Any], *, hashes: bool, clock: Callable[[], int] | None) -> Keyed:
+def keyed_by(
+    current: CurrentKey,
+    select: Callable[[Any], Any],
+    *,
+    hashes: bool,
+    clock: Callable[[], int] | None,
+) -> Keyed:
     """A ``Keyed`` whose key is what the selector returns for each record."""
     return Keyed(current, select, call_or_inline(select, "select", "record"), hashes, clock)
 
@@ -53,7 +58,8 @@ _WITHOUT_KEY = Keyed(CurrentKey(), None, None, False, None)
 
 
 class Results:
-    """Collects the results of a function in order; divides them into main and side outputs once per batch."""
+    """Collects the results of a function in order; divides them into main and side outputs once per
+    batch."""
 
     __slots__ = ("stamps", "values")
 
@@ -77,7 +83,8 @@ class Results:
             output.emit(main)
 
     def _by_tag(self) -> dict[Any, RowBatch]:
-        """The results as batches by the id of their side output; those of the main output, if any, under None."""
+        """The results as batches by the id of their side output; those of the main output, if any,
+        under None."""
         batches: dict[Any, RowBatch] = {None: RowBatch([], None if self.stamps is None else [])}
         conversions: dict[OutputTag, Callable[[Any], Any] | None] = {}
         for position, result in enumerate(self.values):
@@ -108,16 +115,22 @@ class UntaggedResults(Results):
 
 
 def may_hold_tags(values: list[Any]) -> bool:
-    """Whether any result could be ``(OutputTag, value)``, judged first by the types of all results at once."""
+    """Whether any result could be ``(OutputTag, value)``, judged first by the types of all results
+    at once."""
     if not OutputTag.exists:
         return False
     kinds = set(map(type, values))
     if tuple not in kinds:
         return False
     if len(kinds) > 1:
-        return any(type(value) is tuple and len(value) == 2 and isinstance(value[0], OutputTag) for value in values)
+        return any(
+            type(value) is tuple and len(value) == 2 and isinstance(value[0], OutputTag)
+            for value in values
+        )
     try:
-        return any(issubclass(kind, OutputTag) for kind in set(map(type, map(itemgetter(0), values))))
+        return any(
+            issubclass(kind, OutputTag) for kind in set(map(type, map(itemgetter(0), values)))
+        )
     except IndexError:  # one of them is an empty tuple
         return True
 
@@ -134,22 +147,48 @@ def stamp_new(results: Results, timestamp: int) -> None:
 
 
 def emit_results(
-    process: Callable[[Any, Any], Iterable[Any] | None], records: Iterable[Any], stamps: Iterable[int | None] | None, at: Any,
-    operator: StreamOperator, *,
-    keyed: Keyed | None = None, endless: bool = False, kind: type[Results] = Results, names_record: bool = True,
+    process: Callable[[Any, Any], Iterable[Any] | None],
+    records: Iterable[Any],
+    stamps: Iterable[int | None] | None,
+    at: Any,
+    operator: StreamOperator,
+    *,
+    keyed: Keyed | None = None,
+    endless: bool = False,
+    kind: type[Results] = Results,
+    names_record: bool = True,
 ) -> Work:
     """Calls ``process(record, at)`` for each record and emits its results; None means no results.
 
-    ``at`` is the object whose ``_timestamp`` is set to the record's time, which the results get too if there are
-    ``stamps``. ``keyed``: how the current key is set before each call. ``endless``: there may be more records than
-    fit one batch. ``names_record``: errors name the record.
-    """
+    ``at`` is the object whose ``_timestamp`` is set to the record's time, which the results get too
+    if there are ``stamps``. ``keyed``: how the current key is set before each call. ``endless``:
+    there may be more records than fit one batch. ``names_record``: errors name the record."""
     context, output = operator.context, operator.output
     keyed = keyed or _WITHOUT_KEY
-    loop = result_loop(LoopKind(stamps is not None, not context.object_reuse, endless, keyed.shown, keyed.hashes, keyed.clock is not None))
+    loop = result_loop(
+        LoopKind(
+            stamps is not None,
+            not context.object_reuse,
+            endless,
+            keyed.shown,
+            keyed.hashes,
+            keyed.clock is not None,
+        )
+    )
     try:
         results = yield from loop.function(
-            records, stamps, process, at, kind, output, context.clock.monotonic, context.batch_records, keyed.select, keyed.current, keyed.clock)
+            records,
+            stamps,
+            process,
+            at,
+            kind,
+            output,
+            context.clock.monotonic,
+            context.batch_records,
+            keyed.select,
+            keyed.current,
+            keyed.clock,
+        )
     except FlinkpyError:
         raise
     except Exception as error:

@@ -1,9 +1,9 @@
-"""The loop that calls a process function for each record and collects its results, generated for the kind of records.
+"""The loop that calls a process function for each record and collects its results, generated for
+the kind of records.
 
-It has lines for timestamps, keys, expiring state and copies only if they are needed. A key selector that is an
-expression is inlined (``flinkpy.core.codegen.inlining``), because a call usually costs more than the expression. So
-is the test whether a result could be changed in place.
-"""
+It has lines for timestamps, keys, expiring state and copies only if they are needed. A key selector
+that is an expression is inlined (``flinkpy.core.codegen.inlining``), because a call usually costs
+more than the expression. So is the test whether a result could be changed in place."""
 
 from __future__ import annotations
 
@@ -21,14 +21,22 @@ MOMENT_S = 0.02  # results wait at most this long for further ones
 FEW = 3  # up to this many results of one call are checked one by one, more of them all at once
 LONGEST_STRIDE = 16  # at most this many results come between two readings of the clock
 _NAMES = {
-    "ATOMS": ATOMS, "private": private, "all_private": all_private, "PLAIN_KEYS": PLAIN_KEYS, "canonical_key": canonical_key,
-    "GENERATOR": GeneratorType, "MOMENT_S": MOMENT_S, "FEW": FEW, "LONGEST_STRIDE": LONGEST_STRIDE}
+    "ATOMS": ATOMS,
+    "private": private,
+    "all_private": all_private,
+    "PLAIN_KEYS": PLAIN_KEYS,
+    "canonical_key": canonical_key,
+    "GENERATOR": GeneratorType,
+    "MOMENT_S": MOMENT_S,
+    "FEW": FEW,
+    "LONGEST_STRIDE": LONGEST_STRIDE,
+}
 _FAST = "ATOMS=ATOMS, PLAIN_KEYS=PLAIN_KEYS, GENERATOR=GENERATOR"  # locals of the loop
 
 
 class LoopKind(NamedTuple):
-    """What a loop has to do. ``key``: the expression for a record's key. ``hashes``: the loop checks that the key can
-    be hashed."""
+    """What a loop has to do. ``key``: the expression for a record's key. ``hashes``: the loop
+    checks that the key can be hashed."""
 
     stamped: bool
     copies: bool
@@ -43,9 +51,14 @@ class ResultLoop:
 
     def __init__(self, kind: LoopKind) -> None:
         lines = list(_lines(kind))
-        self.function: Callable[..., Any] = compile_function("result_loop", "\n".join(lines) + "\n", _NAMES)
-        self.key_lines = frozenset(number for number, line in enumerate(lines, 1) if line.lstrip().startswith("key = "))
-        forget_source(self.function)  # loops are cached and shared, so their source would stay in linecache
+        self.function: Callable[..., Any] = compile_function(
+            "result_loop", "\n".join(lines) + "\n", _NAMES
+        )
+        self.key_lines = frozenset(
+            number for number, line in enumerate(lines, 1) if line.lstrip().startswith("key = ")
+        )
+        # loops are cached and shared, so their source would stay in linecache
+        forget_source(self.function)
 
 
 @lru_cache(256)
@@ -55,13 +68,16 @@ def result_loop(kind: LoopKind) -> ResultLoop:
 
 
 def private_lines(value: str, indent: int) -> list[str]:
-    """Statements that set ``value`` to ``private(value)``; for numbers, text and tuples of these without a call.
+    """Statements that set ``value`` to ``private(value)``; for numbers, text and tuples of these
+    without a call.
 
     >>> len(private_lines("x", 0))
     12
     """
     changed = f"{value} = private({value})"
-    return _indented(indent, f"""\
+    return _indented(
+        indent,
+        f"""\
 if type({value}) is tuple:
     if len({value}) == 2:
         one, other = {value}
@@ -73,7 +89,8 @@ if type({value}) is tuple:
                 {changed}
                 break
 elif type({value}) not in ATOMS:
-    {changed}""")
+    {changed}""",
+    )
 
 
 def _indented(indent: int, text: str) -> list[str]:
@@ -81,17 +98,28 @@ def _indented(indent: int, text: str) -> list[str]:
 
 
 def _lines(kind: LoopKind) -> list[str]:
-    lines = [f"def result_loop(records, stamps, process, at, make, output, now, limit, select, current, clock, {_FAST}):"]
-    lines += _indented(1, f"""\
+    lines = [
+        (
+            "def result_loop(records, stamps, process, at, make, output, now, limit, select, "
+            f"current, clock, {_FAST}):"
+        )
+    ]
+    lines += _indented(
+        1,
+        f"""\
 results, until, left, stride = make({kind.stamped}), now() + MOMENT_S, 1, 1
-out, kept, record = results.values, results.stamps, None""")
+out, kept, record = results.values, results.stamps, None""",
+    )
     if kind.stamped:
         lines += _indented(1, "for record, at._timestamp in zip(records, stamps):")
     else:
         lines += _indented(1, "at._timestamp = None\nfor record in records:")
     lines += _indented(2, _key(kind))
-    lines += _indented(2, "given = process(record, at)\nif given is None:\n    continue\nkind = type(given)\n"
-                       "if kind is not GENERATOR and (kind is list or kind is tuple):")
+    lines += _indented(
+        2,
+        "given = process(record, at)\nif given is None:\n    continue\nkind = type(given)\n"
+        "if kind is not GENERATOR and (kind is list or kind is tuple):",
+    )
     lines += _of_list(kind)
     lines += _one_by_one(kind)
     if kind.stamped:
@@ -106,14 +134,19 @@ def _key(kind: LoopKind) -> str:
         return ""
     hashing = "\nhash(key)" if kind.hashes else ""
     clock = "\ncurrent.now_ns = clock()" if kind.expires else ""
-    return f"key = {kind.key}{hashing}\ncurrent.key = key if type(key) in PLAIN_KEYS else canonical_key(key){clock}"
+    return (
+        f"key = {kind.key}{hashing}\ncurrent.key = key if type(key) in PLAIN_KEYS else "
+        f"canonical_key(key){clock}"
+    )
 
 
 def _of_list(kind: LoopKind) -> list[str]:
     """Lines that take a list or tuple of results as a whole."""
     if not kind.copies:
         return _indented(3, "out += given")
-    lines = _indented(3, "if len(given) > FEW:\n    out += all_private(given)\nelse:\n    for value in given:")
+    lines = _indented(
+        3, "if len(given) > FEW:\n    out += all_private(given)\nelse:\n    for value in given:"
+    )
     return [*lines, *private_lines("value", 5), *_indented(5, "out.append(value)")]
 
 
@@ -121,28 +154,42 @@ def _one_by_one(kind: LoopKind) -> list[str]:
     lines = _indented(2, "else:\n    for value in given:")
     if kind.copies:
         lines += private_lines("value", 4)
-    lines += _indented(4, "out.append(value)\nleft -= 1\nif left <= 0:\n    if len(out) >= limit or now() >= until:")
+    lines += _indented(
+        4,
+        (
+            "out.append(value)\nleft -= 1\nif left <= 0:\n    if len(out) >= limit or now() >= "
+            "until:"
+        ),
+    )
     if kind.stamped:
         lines += _stamping(6)
     lines += _emitting(kind, 6)
     lines += _indented(6, "stride = 1")
-    return lines + _indented(5, "else:\n    stride = min(2 * stride, LONGEST_STRIDE)\nleft = stride")
+    return lines + _indented(
+        5, "else:\n    stride = min(2 * stride, LONGEST_STRIDE)\nleft = stride"
+    )
 
 
 def _stamping(indent: int) -> list[str]:
     """Lines that give the record's timestamp to the results that have none yet."""
-    return _indented(indent, """\
+    return _indented(
+        indent,
+        """\
 missing = len(out) - len(kept)
 if missing == 1:
     kept.append(at._timestamp)
 elif missing:
-    kept += [at._timestamp] * missing""")
+    kept += [at._timestamp] * missing""",
+    )
 
 
 def _emitting(kind: LoopKind, indent: int) -> list[str]:
     clock = "\ncurrent.now_ns = clock()" if kind.expires else ""
-    return _indented(indent, f"""\
+    return _indented(
+        indent,
+        f"""\
 results.emit(output)
 yield{clock}
 results, until = make({kind.stamped}), now() + MOMENT_S
-out, kept = results.values, results.stamps""")
+out, kept = results.values, results.stamps""",
+    )

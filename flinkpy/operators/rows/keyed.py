@@ -1,10 +1,10 @@
 """Keyed operators over rows: reduce, and the running aggregates sum, min, max, min_by, max_by.
 
-Each record emits its key's result so far at once (Flink's streaming semantics); the first record of a key is its own
-result. All operators share one generated loop (``keyed_loops``) with the update in its middle: for reduce a call of
-the user's function, for the aggregates an expression. The loop runs over the state backend's own dict
-(``engine_values``), or over the values that the backend lends for the batch.
-"""
+Each record emits its key's result so far at once (Flink's streaming semantics); the first record of
+a key is its own result. All operators share one generated loop (``keyed_loops``) with the update in
+its middle: for reduce a call of the user's function, for the aggregates an expression. The loop
+runs over the state backend's own dict (``engine_values``), or over the values that the backend
+lends for the batch."""
 
 from __future__ import annotations
 
@@ -43,14 +43,18 @@ from flinkpy.state.saved_state import SavedState
 
 
 def key_function(key: KeySpec) -> Callable[[Any], Any]:
-    """The function from a row to its key; raises ProgramError for a stream keyed by columns only."""
+    """The function from a row to its key; raises ProgramError for a stream keyed by columns
+    only."""
     if key.selector is None:
-        raise ProgramError(f"a row operator needs a key selector, but the stream is keyed by columns {key.columns}")
+        raise ProgramError(
+            f"a row operator needs a key selector, but the stream is keyed by columns {key.columns}"
+        )
     return method_of(key.selector, "get_key")
 
 
 class _OddShape(Exception):
-    """A record that the current loop cannot handle; the general loop handles it and the records after it."""
+    """A record that the current loop cannot handle; the general loop handles it and the records
+    after it."""
 
 
 class KeyedOperator(KeyedStateOperator, OneInputOperator):
@@ -89,8 +93,8 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
             yield RowBatch(chunk)
 
     def set_key_first(self) -> None:
-        """For a function with state of its own: selecting a key also sets it as current. Keys are then selected one
-        at a time."""
+        """For a function with state of its own: selecting a key also sets it as current. Keys are
+        then selected one at a time."""
         select, current = key_function(self.key), self.backend.current
 
         def select_and_set(record: Any) -> Any:
@@ -99,10 +103,17 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
 
         self._select = select_and_set
 
-    def run(self, update_text: str, emitted: str, values: list[Any], results: list[Any], entered: Callable[[Any], Any],
-            update: Callable[[Any, Any], Any]) -> None:
-        """Runs the loop with that update over the records and the state. If user code raises, the error names the
-        record."""
+    def run(
+        self,
+        update_text: str,
+        emitted: str,
+        values: list[Any],
+        results: list[Any],
+        entered: Callable[[Any], Any],
+        update: Callable[[Any, Any], Any],
+    ) -> None:
+        """Runs the loop with that update over the records and the state. If user code raises, the
+        error names the record."""
         states = self.values
         if isinstance(states, RunningValues):
             plain = states.plain()
@@ -112,19 +123,34 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
                     return
                 plain = states.plain()
             states = states if plain is None else plain
-        selected = "{}" if isinstance(states, dict) else "canonical({})"  # a database may find a key in any form
+        # a database may find a key in any form
+        selected = "{}" if isinstance(states, dict) else "canonical({})"
         name = (selected, update_text, emitted)
-        loop = self._made(name, lambda: keyed_loop(update_text, emitted, selected.format(self._selected()), self.falls_back))
+        loop = self._made(
+            name,
+            lambda: keyed_loop(
+                update_text, emitted, selected.format(self._selected()), self.falls_back
+            ),
+        )
         with self._told(loop, update):
             loop(values, states, results, self._select, entered, update)
 
-    def _run_lent(self, held: RunningValues, values: list[Any], results: list[Any], update: Callable[[Any, Any], Any]) -> list[Any]:
-        """Runs the loop over a table of numbers, if the state is one. At the first record that does not fit a table,
-        the state becomes a dict, and that record and the later ones are returned."""
+    def _run_lent(
+        self,
+        held: RunningValues,
+        values: list[Any],
+        results: list[Any],
+        update: Callable[[Any, Any], Any],
+    ) -> list[Any]:
+        """Runs the loop over a table of numbers, if the state is one. At the first record that does
+        not fit a table, the state becomes a dict, and that record and the later ones are
+        returned."""
         form, before = self.pairs, len(results)
         assert form is not None
         try:
-            keys = self._made(("keys",), lambda: keys_of_all(self._selected()))(values, self._select)
+            keys = self._made(("keys",), lambda: keys_of_all(self._selected()))(
+                values, self._select
+            )
             view = held.view_batch(keys)
         except Exception:
             view = None
@@ -155,7 +181,9 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         except Exception as error:
             failure = failure_in(loop, error.__traceback__)
             record = failure.variables.get("record") if failure else None
-            raise user_code_error(self._explained(error, failure, update), self.context, record) from error
+            raise user_code_error(
+                self._explained(error, failure, update), self.context, record
+            ) from error
 
     def keep_pairs(self, update_text: str) -> None:
         """If the update works on pairs and keeps their key, lets the state be a table."""
@@ -173,14 +201,18 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
     def _selected(self) -> str:
         return call_or_inline(self._select, "select", "record")
 
-    def _explained(self, error: Exception, failure: Failure | None, update: Callable[[Any, Any], Any]) -> Exception:
-        """The error with the frame of the user's function, if that function was inlined in the loop."""
+    def _explained(
+        self, error: Exception, failure: Failure | None, update: Callable[[Any, Any], Any]
+    ) -> Exception:
+        """The error with the frame of the user's function, if that function was inlined in the
+        loop."""
         if failure is None:
             return error
         record, current = failure.variables.get("record"), failure.variables.get("current")
         updating = UPDATE_LINE
         if "place" in failure.variables and self.pairs is not None:
-            current, updating = self.pairs.pair_of(failure.variables.get("key"), current), LENT_UPDATE_LINE
+            current = self.pairs.pair_of(failure.variables.get("key"), current)
+            updating = LENT_UPDATE_LINE
         if failure.line == updating:
             return raised_by(update, [current, record], error)
         return raised_by(self._select, [record], error)
@@ -193,11 +225,11 @@ def _as_it_is(record: Any) -> Any:
 class KeyedReduceOperator(KeyedOperator):
     """``reduce(result so far, value)`` per key.
 
-    A function that changes its first argument in place and returns it would also change results emitted earlier. So
-    the operator emits copies of values that could be changed; ``enable_object_reuse`` turns that off. An update of
-    only operators and fields turns values that cannot be changed into values that cannot be changed, so there it is
-    enough to look at a key's first value.
-    """
+    A function that changes its first argument in place and returns it would also change results
+    emitted earlier. So the operator emits copies of values that could be changed;
+    ``enable_object_reuse`` turns that off. An update of only operators and fields turns values that
+    cannot be changed into values that cannot be changed, so there it is enough to look at a key's
+    first value."""
 
     def __init__(self, function: Any, key: KeySpec) -> None:
         super().__init__(key)
@@ -213,7 +245,8 @@ class KeyedReduceOperator(KeyedOperator):
         self._update_text = call_or_inline(self._reduce, "update", "current", "record")
         self._careful = not self.context.object_reuse and (
             # Restored values count as first values
-            makes_objects(self._update_text) or could_be_mutated(self.values.values()))
+            makes_objects(self._update_text) or could_be_mutated(self.values.values())
+        )
         self.keep_pairs(CALLED if self._careful else self._update_text)
 
     def close(self) -> None:
@@ -228,11 +261,25 @@ class KeyedReduceOperator(KeyedOperator):
         values, results = batch.values, list[Any]()
         if not self._careful:
             try:
-                self.run(self._update_text, "value", values, results, _as_it_is if self.context.object_reuse else _only_safe, self._reduce)
+                self.run(
+                    self._update_text,
+                    "value",
+                    values,
+                    results,
+                    _as_it_is if self.context.object_reuse else _only_safe,
+                    self._reduce,
+                )
             except _OddShape:
                 self._careful = True
         if self._careful:
-            self.run(self._update_text, "private(value)", values[len(results) :], results, private, self._reduce)
+            self.run(
+                self._update_text,
+                "private(value)",
+                values[len(results) :],
+                results,
+                private,
+                self._reduce,
+            )
         self.output.emit(RowBatch(results, batch.timestamps))
 
 
@@ -243,11 +290,11 @@ def _only_safe(record: Any) -> Any:
 
 
 class KeyedAggregateOperator(KeyedOperator):
-    """``sum``, ``min``, ``max``, ``min_by``, ``max_by`` (``flinkpy.aggregates.of_records``) of the field at ``position``.
+    """``sum``, ``min``, ``max``, ``min_by``, ``max_by`` (``flinkpy.aggregates.of_records``) of the
+    field at ``position``.
 
-    The loop is specialised for the shape of the first record; at the first record of another shape the operator
-    switches to the general loop for good.
-    """
+    The loop is specialised for the shape of the first record; at the first record of another shape
+    the operator switches to the general loop for good."""
 
     takes_updates = False
     falls_back = True
@@ -277,7 +324,8 @@ class KeyedAggregateOperator(KeyedOperator):
 
     def _specialise(self, sample: Any) -> None:
         self._shape = shape_of(sample)
-        alike = all(shape_of(value) == self._shape for value in self.values.values())  # not empty after a restore
+        # not empty after a restore
+        alike = all(shape_of(value) == self._shape for value in self.values.values())
         self._special = self.aggregate.update_expression(sample) if alike else None
         self.keep_pairs(self._special or CALLED)
 

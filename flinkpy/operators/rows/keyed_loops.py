@@ -17,8 +17,8 @@ from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.rows.keyed_pairs import PairForm
 from flinkpy.state.heap.batch_view import ABSENT
 
-# ``entered`` returns the value for a key's first record, and may refuse it by raising; ``results`` then has the
-# results so far.
+# ``entered`` returns the value for a key's first record, and may refuse it by raising; ``results``
+# then has the results so far.
 _LOOP = """\
 def keyed_loop(values, states, results, select, entered, update):
     get = states.get; append = results.append
@@ -51,7 +51,9 @@ def keyed_loop(values, states, results, odd):
 """
 _NUMBERS = frozenset({int, float})
 UPDATE_LINE, LENT_UPDATE_LINE = (
-    1 + next(number for number, line in enumerate(loop.splitlines()) if "{update}" in line) for loop in (_LOOP, _OVER_LENT))
+    1 + next(number for number, line in enumerate(loop.splitlines()) if "{update}" in line)
+    for loop in (_LOOP, _OVER_LENT)
+)
 
 CALLED = "update(current, record)"  # the update as a call of its function
 
@@ -61,9 +63,14 @@ _NAMES = {"private": private, "absent": ABSENT, "plain": PLAIN_KEYS, "canonical"
 
 
 def keyed_loop(update: str, emitted: str, selected: str, falls_back: bool) -> KeyedLoop:
-    """The loop over records. ``update`` is an expression over ``current`` and ``record``; ``selected`` one for the
-    key of ``record``."""
-    return _compiled(each="record", update=assigned("value", update, falls_back, 12), emitted=emitted, selected=selected)
+    """The loop over records. ``update`` is an expression over ``current`` and ``record``;
+    ``selected`` one for the key of ``record``."""
+    return _compiled(
+        each="record",
+        update=assigned("value", update, falls_back, 12),
+        emitted=emitted,
+        selected=selected,
+    )
 
 
 def makes_objects(update: str) -> bool:
@@ -72,8 +79,10 @@ def makes_objects(update: str) -> bool:
     >>> makes_objects("(current[0], max(current[1], record[1]))"), makes_objects("(current[0], [record[1]])"), makes_objects(CALLED)
     (False, True, True)
     """
-    return any(isinstance(node, ast.List) or (isinstance(node, ast.Call) and not _gives_atoms(node.func))
-               for node in ast.walk(parsed(update)))
+    return any(
+        isinstance(node, ast.List) or (isinstance(node, ast.Call) and not _gives_atoms(node.func))
+        for node in ast.walk(parsed(update))
+    )
 
 
 def _gives_atoms(called: ast.expr) -> bool:
@@ -82,7 +91,8 @@ def _gives_atoms(called: ast.expr) -> bool:
 
 
 def loop_over_view(form: PairForm) -> KeyedLoop:
-    """The loop over the states of a batch view: it gets (key, place, record), and each state is the value of a pair."""
+    """The loop over the states of a batch view: it gets (key, place, record), and each state is the
+    value of a pair."""
     value = f"record[{1 - form.key_at}]"
     is_pair = f"type(record) is tuple and len(record) == 2 and type({value}) in numbers"
     text = _OVER_LENT.format(first=value, is_pair=is_pair, update=form.update, emitted=form.emitted)
@@ -90,12 +100,15 @@ def loop_over_view(form: PairForm) -> KeyedLoop:
 
 
 def assigned(name: str, update: str, falls_back: bool, indent: int) -> str:
-    """The statement that assigns the update to ``name``. With ``falls_back`` it calls ``update``, which handles all
-    values, if the expression raises; the ``try`` costs nothing."""
+    """The statement that assigns the update to ``name``. With ``falls_back`` it calls ``update``,
+    which handles all values, if the expression raises; the ``try`` costs nothing."""
     if not falls_back or update == CALLED:
         return f"{name} = {update}"
     margin = " " * indent
-    return f"try:\n{margin}    {name} = {update}\n{margin}except Exception:\n{margin}    {name} = update(current, record)"
+    return (
+        f"try:\n{margin}    {name} = {update}\n{margin}except Exception:\n{margin}    {name} "
+        "= update(current, record)"
+    )
 
 
 def _compiled(**parts: str) -> KeyedLoop:
@@ -104,4 +117,8 @@ def _compiled(**parts: str) -> KeyedLoop:
 
 def keys_of_all(selected: str) -> KeyedLoop:
     """A function of (values, select) that returns the key of every record."""
-    return compile_function("keys_of_all", f"def keys_of_all(values, select):\n    return [{selected} for record in values]\n", {})
+    return compile_function(
+        "keys_of_all",
+        f"def keys_of_all(values, select):\n    return [{selected} for record in values]\n",
+        {},
+    )

@@ -1,5 +1,5 @@
-"""Updates of (key, value) pairs that keep the key: if the state is a table of numbers, only the value is read and
-written.
+"""Updates of (key, value) pairs that keep the key: if the state is a table of numbers, only the
+value is read and written.
 
 Whether an update has that form is seen from its expression (``flinkpy.core.codegen.inlining``).
 """
@@ -13,8 +13,8 @@ from flinkpy.core.codegen.expression_trees import parsed
 
 
 class PairForm(NamedTuple):
-    """An update of pairs, rewritten as one of their values: ``update`` is an expression over ``current`` (the value
-    so far) and ``record``."""
+    """An update of pairs, rewritten as one of their values: ``update`` is an expression over
+    ``current`` (the value so far) and ``record``."""
 
     key_at: int
     update: str
@@ -30,8 +30,8 @@ class PairForm(NamedTuple):
 
 
 def pair_form(update: str, selected: str) -> PairForm | None:
-    """The PairForm of an update over ``current`` and ``record``, if the key is ``selected`` of ``record``; None for
-    any other update.
+    """The PairForm of an update over ``current`` and ``record``, if the key is ``selected`` of
+    ``record``; None for any other update.
 
     >>> pair_form("(current[0], current[1] + record[1])", "record[0]")
     PairForm(key_at=0, update='current + record[1]')
@@ -52,7 +52,9 @@ def pair_form(update: str, selected: str) -> PairForm | None:
 def _field_of(node: ast.expr, name: str) -> int | None:
     """The index in ``name[index]``; None for other expressions."""
     match node:
-        case ast.Subscript(value=ast.Name(id=found), slice=ast.Constant(value=int(index))) if found == name:
+        case ast.Subscript(value=ast.Name(id=found), slice=ast.Constant(value=int(index))) if (
+            found == name
+        ):
             return index
     return None
 
@@ -60,13 +62,17 @@ def _field_of(node: ast.expr, name: str) -> int | None:
 def _value_of(node: ast.expr, key_at: int) -> ast.expr | None:
     """The new value of the pair's other field, if the update keeps the pair's key; else None."""
     match node:
-        case ast.Tuple(elts=[_, _] as fields) if key_at in (_field_of(fields[key_at], "current"), _field_of(fields[key_at], "record")):
+        case ast.Tuple(elts=[_, _] as fields) if key_at in (
+            _field_of(fields[key_at], "current"),
+            _field_of(fields[key_at], "record"),
+        ):
             return fields[1 - key_at]
     return None
 
 
 class _ValueAlone(ast.NodeTransformer):
-    """Rewrites ``current[value_at]`` as ``current``; ``complete`` is False if the pair is used in any other way."""
+    """Rewrites ``current[value_at]`` as ``current``; ``complete`` is False if the pair is used in
+    any other way."""
 
     def __init__(self, value_at: int) -> None:
         self._value_at = value_at

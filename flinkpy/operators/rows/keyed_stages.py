@@ -1,8 +1,8 @@
 """map, filter and flat_map on a keyed stream, where the function may keep state per key.
 
-They are stages like their unkeyed forms and fuse with the operators after them. Only for a function with an ``open``,
-where it may ask for state, is the key set before each call. Any other function runs as on an unkeyed stream.
-"""
+They are stages like their unkeyed forms and fuse with the operators after them. Only for a function
+with an ``open``, where it may ask for state, is the key set before each call. Any other function
+runs as on an unkeyed stream."""
 
 from __future__ import annotations
 
@@ -16,11 +16,18 @@ from flinkpy.operators.chain.stages import Stage
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, FunctionStageOperator, MapOperator
+from flinkpy.operators.rows.stateless import (
+    FilterOperator,
+    FlatMapOperator,
+    FunctionStageOperator,
+    MapOperator,
+)
 from flinkpy.state.backend import KeyedStateBackend
 
 
-def with_key(function: Callable[[Any], Any], select: Callable[[Any], Any], backend: KeyedStateBackend) -> Callable[[Any], Any]:
+def with_key(
+    function: Callable[[Any], Any], select: Callable[[Any], Any], backend: KeyedStateBackend
+) -> Callable[[Any], Any]:
     """The function, wrapped so that the value's key is set before each call."""
     current, after_records = backend.current, backend.after_records
 
@@ -41,7 +48,8 @@ class KeyedStageOperator(KeyedStateOperator, FunctionStageOperator):
 
     batch_form = BatchForm.BY_KEY
     keeps_nothing = False
-    by_time = True  # whether a key's records come in order of time in BATCH, and not in that of their arrival
+    # whether a key's records come in order of time in BATCH, and not in that of their arrival
+    by_time = True
 
     def __init__(self, function: Any, key: KeySpec) -> None:
         super().__init__(function)
@@ -64,7 +72,12 @@ class KeyedStageOperator(KeyedStateOperator, FunctionStageOperator):
 
     def stage(self) -> Stage:
         function = method_of(self.function, self.method)
-        return Stage(self.kind, with_key(function, key_function(self.key), self.backend) if may_ask_for_state(self.function) else function)
+        return Stage(
+            self.kind,
+            with_key(function, key_function(self.key), self.backend)
+            if may_ask_for_state(self.function)
+            else function,
+        )
 
 
 class KeyedMapOperator(KeyedStageOperator, MapOperator):
@@ -76,5 +89,5 @@ class KeyedFilterOperator(KeyedStageOperator, FilterOperator):
 
 
 class KeyedFlatMapOperator(KeyedStageOperator, FlatMapOperator):
-    """A FlatMapFunction with state per key. A generator runs to its end before the next record, so it may use state
-    anywhere."""
+    """A FlatMapFunction with state per key. A generator runs to its end before the next record, so
+    it may use state anywhere."""

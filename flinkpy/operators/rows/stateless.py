@@ -1,8 +1,8 @@
 """map, filter, flat_map, project: operators that look at one record at a time and keep nothing.
 
-Each describes itself as a stage and is normally fused with its neighbours (``flinkpy.operators.chain.fusion``).
-``process_batch`` is the plain form, which is used when fusion is off; a property test compares the two.
-"""
+Each describes itself as a stage and is normally fused with its neighbours
+(``flinkpy.operators.chain.fusion``). ``process_batch`` is the plain form, which is used when fusion
+is off; a property test compares the two."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from flinkpy.operators.user_errors import user_code_error
 
 
 def rows(batch: Batch) -> RowBatch:
-    """The batch, which must be one of rows. The graph inserts a conversion where a columnar stream meets a row
-    function."""
+    """The batch, which must be one of rows. The graph inserts a conversion where a columnar stream
+    meets a row function."""
     if type(batch) is not RowBatch:
-        raise EngineError(f"a row operator got {batch!r}; ColumnsToRowsOperator is missing in front of it")
+        raise EngineError(
+            f"a row operator got {batch!r}; ColumnsToRowsOperator is missing in front of it"
+        )
     return batch
 
 
@@ -48,7 +50,8 @@ class FunctionStageOperator(StageOperator):
     method: str
 
     def __init__(self, function: Any) -> None:
-        method_of(function, self.method)  # raises for what cannot be called, while the program is being built
+        # raises for what cannot be called, while the program is being built
+        method_of(function, self.method)
         self.function = function
 
     def open(self) -> None:
@@ -113,7 +116,14 @@ class FlatMapOperator(FunctionStageOperator):
     def process_batch(self, batch: Batch) -> Work:
         self.before_batch()
         batch, function = rows(batch), self.stage().function
-        return emit_results(lambda value, at: function(value), batch.values, batch.timestamps, Moment(), self, kind=UntaggedResults)
+        return emit_results(
+            lambda value, at: function(value),
+            batch.values,
+            batch.timestamps,
+            Moment(),
+            self,
+            kind=UntaggedResults,
+        )
 
 
 class ProjectOperator(MapOperator):
@@ -124,4 +134,6 @@ class ProjectOperator(MapOperator):
             raise ProgramError(f"project takes one or more positions (integers), not {indices!r}")
         self.indices = tuple(indices)
         only = self.indices[0]
-        super().__init__(itemgetter(*self.indices) if len(self.indices) > 1 else lambda value: (value[only],))
+        super().__init__(
+            itemgetter(*self.indices) if len(self.indices) > 1 else lambda value: (value[only],)
+        )

@@ -1,15 +1,16 @@
-"""The two phases of one sink subtask: what its writer prepared is pending until the checkpoint that has it is complete.
+"""The two phases of one sink subtask: what its writer prepared is pending until the checkpoint that
+has it is complete.
 
-- At a checkpoint the writer flushes and prepares. Its committables become operator state, under the checkpoint's id.
+- At a checkpoint the writer flushes and prepares. Its committables become operator state, under the
+  checkpoint's id.
 - When a checkpoint is complete, all that was prepared for it or an earlier one is committed.
 - An aborted checkpoint changes nothing: its committables go with the next one that completes.
 - A new attempt commits at once what the restored checkpoint has. It may have been committed before.
-- When the input ends, the rest is prepared. It is committed with the last checkpoint; in a job without checkpoints, or
-  in batch mode, at once.
+- When the input ends, the rest is prepared. It is committed with the last checkpoint; in a job
+  without checkpoints, or in batch mode, at once.
 
-A committer that raises fails the task. The restarted job commits the same again, from its state. What a committer gives back stays pending, and
-goes with the next checkpoint that completes.
-"""
+A committer that raises fails the task. The restarted job commits the same again, from its state.
+What a committer gives back stays pending, and goes with the next checkpoint that completes."""
 
 from __future__ import annotations
 
@@ -32,16 +33,20 @@ class SinkCommits:
     def __init__(self, sink: Sink, context: OperatorContext) -> None:
         self._sink, self._context = sink, context
         self._committer: Committer | None = None
-        self._pending: list[tuple[int, list[Any]]] = []  # by the checkpoint that has them, oldest first
+        # by the checkpoint that has them, oldest first
+        self._pending: list[tuple[int, list[Any]]] = []
         self._rest: list[Any] = []  # prepared at the end, and part of no checkpoint yet
         self._ending = self._finished = False
 
     def open(self) -> None:
-        """Commits what the restored checkpoint has, makes the writer, and keeps state if either has some."""
+        """Commits what the restored checkpoint has, makes the writer, and keeps state if either has
+        some."""
         context, state = self._context, self._context.operator_state
         self._committer = self._sink.create_committer(context)
         if self._committer is not None:
-            refuse_coroutine_methods(type(self._committer), f"{type(self._sink).__name__}.create_committer()")
+            refuse_coroutine_methods(
+                type(self._committer), f"{type(self._sink).__name__}.create_committer()"
+            )
             self._pending = sorted(state.engine_list(COMMITTABLES).get(), key=lambda each: each[0])
             self.commit_all()
         if state.restored:
@@ -50,7 +55,9 @@ class SinkCommits:
             self._sink.open(context)
         self._writer = self._sink.writer
         keeps_state = type(self._writer).snapshot_state is not SinkWriter.snapshot_state
-        self._writer_states: ListState[Any] | None = state.engine_list(WRITER_STATES) if keeps_state else None
+        self._writer_states: ListState[Any] | None = (
+            state.engine_list(WRITER_STATES) if keeps_state else None
+        )
         if self._committer is not None or keeps_state:
             state.before_snapshot(self._snapshot)
 
@@ -65,18 +72,36 @@ class SinkCommits:
             try:
                 self._context.operator_state.engine_list(COMMITTABLES).update(self._pending)
             except TypeError as error:
-                raise TypeError(f"what {type(self._writer).__name__}.prepare_commit() gives must be picklable, as it is part of the checkpoint: "
-                                f"{error}") from None
+                raise TypeError(
+                    f"what {type(self._writer).__name__}.prepare_commit() gives must be "
+                    "picklable, as it is part of the checkpoint: "
+                    f"{error}"
+                ) from None
         if self._writer_states is not None:
-            states = list(several(self._writer.snapshot_state(checkpoint_id), f"{type(self._writer).__name__}.snapshot_state()", "states"))
+            states = list(
+                several(
+                    self._writer.snapshot_state(checkpoint_id),
+                    f"{type(self._writer).__name__}.snapshot_state()",
+                    "states",
+                )
+            )
             if states and type(self._sink).restore_writer is Sink.restore_writer:
                 writer, sink = type(self._writer).__name__, type(self._sink).__name__
-                raise ProgramError(f"what snapshot_state() of {writer} gives would be lost after a failure: define "
-                                   f"restore_writer(self, context, states) in {sink}")
+                raise ProgramError(
+                    f"what snapshot_state() of {writer} gives would be lost after a failure: "
+                    "define "
+                    f"restore_writer(self, context, states) in {sink}"
+                )
             self._writer_states.update(states)
 
     def _prepared(self) -> list[Any]:
-        return list(several(self._writer.prepare_commit(), f"{type(self._writer).__name__}.prepare_commit()", "committables"))
+        return list(
+            several(
+                self._writer.prepare_commit(),
+                f"{type(self._writer).__name__}.prepare_commit()",
+                "committables",
+            )
+        )
 
     def commit_up_to(self, checkpoint_id: int) -> None:
         """This checkpoint is complete, and with it all before it."""
@@ -99,7 +124,11 @@ class SinkCommits:
         """Gives back what the committer could not commit yet."""
         assert self._committer is not None
         left = self._committer.commit(committables)
-        return [] if left is None else list(several(left, f"{type(self._committer).__name__}.commit()", "committables"))
+        return (
+            []
+            if left is None
+            else list(several(left, f"{type(self._committer).__name__}.commit()", "committables"))
+        )
 
     def finish(self) -> None:
         """The input has ended well: what was written goes out."""
@@ -122,8 +151,12 @@ class SinkCommits:
         self.commit_all()
         if self.waiting:
             left = len(self._rest) + sum(len(committables) for _, committables in self._pending)
-            raise ProgramError(f"{type(self._committer).__name__} put off {left} committables, and no checkpoint follows at which they could be "
-                               "committed: take checkpoints (execution.checkpointing.interval), or let commit() wait")
+            raise ProgramError(
+                f"{type(self._committer).__name__} put off {left} committables, and no "
+                "checkpoint follows at which they could be "
+                "committed: take checkpoints "
+                "(execution.checkpointing.interval), or let commit() wait"
+            )
 
     @property
     def waiting(self) -> bool:

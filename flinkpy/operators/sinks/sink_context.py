@@ -10,7 +10,8 @@ from flinkpy.operators.context import OperatorContext
 
 
 class SinkContext:
-    """The context passed to ``invoke(value, context)``. One object serves all values: do not keep it."""
+    """The context passed to ``invoke(value, context)``. One object serves all values: do not keep
+    it."""
 
     __slots__ = ("_timers", "_timestamp", "_watermark")
 
@@ -24,7 +25,8 @@ class SinkContext:
         return self._timestamp
 
     def current_watermark(self) -> int:
-        """The current watermark: how far event time has advanced, in milliseconds since 1970-01-01 UTC."""
+        """The current watermark: how far event time has advanced, in milliseconds since 1970-01-01
+        UTC."""
         return self._watermark
 
     def current_processing_time(self) -> int:
@@ -33,7 +35,8 @@ class SinkContext:
 
 
 def takes_context(invoke: Any) -> bool:
-    """Whether ``invoke`` can be called with a value and a context; False if its signature is not known."""
+    """Whether ``invoke`` can be called with a value and a context; False if its signature is not
+    known."""
     try:
         inspect.signature(invoke).bind(None, None)
     except (TypeError, ValueError):

@@ -1,12 +1,14 @@
-"""What a sink is: a recipe that travels, the writer it makes in each subtask, and the committer, if it shows its results in two phases.
+"""What a sink is: a recipe that travels, the writer it makes in each subtask, and the committer, if
+it shows its results in two phases.
 
-A :class:`Sink` is built on the client and pickled into the chain; in the task, ``open`` makes its writer and the other calls go to
-that. So whoever runs sinks needs four calls only (``open``, ``write_batch``, ``flush``, ``close``), and may use the rest where it is there.
+A :class:`Sink` is built on the client and pickled into the chain; in the task, ``open`` makes its
+writer and the other calls go to that. So whoever runs sinks needs four calls only (``open``,
+``write_batch``, ``flush``, ``close``), and may use the rest where it is there.
 
-Exactly once, also over failures, is what a sink with a committer gives (Flink's Sink V2). At each checkpoint the writer prepares what it has
-written (``prepare_commit``): small picklable objects, the *committables*, say the hidden names of files. They are part of the checkpoint.
-When the checkpoint is complete, the committer makes them visible.
-"""
+Exactly once, also over failures, is what a sink with a committer gives (Flink's Sink V2). At each
+checkpoint the writer prepares what it has written (``prepare_commit``): small picklable objects,
+the *committables*, say the hidden names of files. They are part of the checkpoint. When the
+checkpoint is complete, the committer makes them visible."""
 
 from __future__ import annotations
 
@@ -21,10 +23,11 @@ from flinkpy.operators.context import OperatorContext
 
 
 class SinkWriter(ABC):
-    """Writes for one subtask of a sink. All calls come from the task's thread, which runs all tasks of its process: while a call waits, none of
-    them goes on, no checkpoint passes, and none can be cancelled. So a writer that has to wait for a server, longer than for a disk, does so in
-    a :class:`~flinkpy.connectors.sinks.ThreadedSinkWriter`, or says with ``available`` and ``flushed`` that it is not ready yet.
-    """
+    """Writes for one subtask of a sink. All calls come from the task's thread, which runs all tasks
+    of its process: while a call waits, none of them goes on, no checkpoint passes, and none can be
+    cancelled. So a writer that has to wait for a server, longer than for a disk, does so in a
+    :class:`~flinkpy.connectors.sinks.ThreadedSinkWriter`, or says with ``available`` and
+    ``flushed`` that it is not ready yet."""
 
     @abstractmethod
     def write_batch(self, batch: Batch) -> None:
@@ -32,44 +35,50 @@ class SinkWriter(ABC):
 
     @property
     def available(self) -> bool:
-        """Whether the writer has room for another batch. When a writer that returned False has room again, it calls
-        its listener. If it is given a batch without having room, it waits: it drops nothing, and does not grow
-        without bound."""
+        """Whether the writer has room for another batch. When a writer that returned False has room
+        again, it calls its listener. If it is given a batch without having room, it waits: it drops
+        nothing, and does not grow without bound."""
         return True
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """Sets the function to call, in the task's thread, when ``available`` becomes true again, or ``flushed``."""
+        """Sets the function to call, in the task's thread, when ``available`` becomes true again,
+        or ``flushed``."""
 
     def flush(self) -> None:
-        """Writes out what was gathered, and waits until that is done; or begins to, and says in ``flushed`` when it is."""
+        """Writes out what was gathered, and waits until that is done; or begins to, and says in
+        ``flushed`` when it is."""
 
     @property
     def flushed(self) -> bool:
-        """Whether ``flush`` or ``finish`` is done. A writer that does not wait in them says False until it is, and that it is not ``available``;
-        then it calls its listener. What went wrong meanwhile is raised here. Checkpoints and the end of the job wait, nobody else."""
+        """Whether ``flush`` or ``finish`` is done. A writer that does not wait in them says False
+        until it is, and that it is not ``available``; then it calls its listener. What went wrong
+        meanwhile is raised here. Checkpoints and the end of the job wait, nobody else."""
         return True
 
     def finish(self) -> None:
-        """The input has ended well: flush. A sink without a committer makes its result visible here. Not called after a failure."""
+        """The input has ended well: flush. A sink without a committer makes its result visible
+        here. Not called after a failure."""
         self.flush()
 
     def prepare_commit(self) -> Sequence[Any]:
-        """The committables: what was written since the last call, as picklable objects that the committer can make visible.
+        """The committables: what was written since the last call, as picklable objects that the
+        committer can make visible.
 
-        Called at each checkpoint after ``flush``, and once after ``finish``. Only for a sink that has a committer.
-        """
+        Called at each checkpoint after ``flush``, and once after ``finish``. Only for a sink that
+        has a committer."""
         return ()
 
     def snapshot_state(self, checkpoint_id: int) -> Sequence[Any]:
-        """What the writer must know to go on, as picklable objects; called at each checkpoint behind ``prepare_commit``.
+        """What the writer must know to go on, as picklable objects; called at each checkpoint
+        behind ``prepare_commit``.
 
-        After a restore the sink gets them back in ``restore_writer``, perhaps shared out to another number of subtasks.
-        """
+        After a restore the sink gets them back in ``restore_writer``, perhaps shared out to another
+        number of subtasks."""
         return ()
 
     def interrupt(self) -> None:
-        """Called from another thread, by :class:`~flinkpy.connectors.sinks.ThreadedSinkWriter`: makes a call that waits, or is about
-        to begin, return or raise."""
+        """Called from another thread, by :class:`~flinkpy.connectors.sinks.ThreadedSinkWriter`:
+        makes a call that waits, or is about to begin, return or raise."""
 
     def close(self) -> None:
         """Gives back what was taken; called whatever happened."""
@@ -78,11 +87,13 @@ class SinkWriter(ABC):
 class Committer(ABC):
     """Makes visible what a writer prepared, once the checkpoint that has it is complete.
 
-    A commit may come again, with the same committables: after a failure, and in another process. The second must do nothing. An exception
-    fails the task: the job restarts from the checkpoint, and commits again. So a commit that was begun is either completed or retried.
+    A commit may come again, with the same committables: after a failure, and in another process.
+    The second must do nothing. An exception fails the task: the job restarts from the checkpoint,
+    and commits again. So a commit that was begun is either completed or retried.
 
-    There is no ``abort``, as Flink has none. What a lost attempt prepared for a checkpoint that never was is known to nobody. A writer that
-    begins clears away what earlier attempts of its subtask left behind.
+    There is no ``abort``, as Flink has none. What a lost attempt prepared for a checkpoint that
+    never was is known to nobody. A writer that begins clears away what earlier attempts of its
+    subtask left behind.
 
     >>> import os
     >>> class Renaming(Committer):
@@ -94,18 +105,20 @@ class Committer(ABC):
 
     @abstractmethod
     def commit(self, committables: Sequence[Any]) -> Sequence[Any] | None:
-        """Makes these visible, all of one checkpoint; in the task's thread, one checkpoint after the other.
+        """Makes these visible, all of one checkpoint; in the task's thread, one checkpoint after
+        the other.
 
-        Returns those that cannot be committed yet, if there are any: they are tried again when the next checkpoint is complete. Of what can
-        never be committed it raises an error, or leaves a message and goes on, if losing it is better than a job that fails again and again.
-        """
+        Returns those that cannot be committed yet, if there are any: they are tried again when the
+        next checkpoint is complete. Of what can never be committed it raises an error, or leaves a
+        message and goes on, if losing it is better than a job that fails again and again."""
 
     def close(self) -> None:
         """Releases the committer's resources; called in any case."""
 
 
 class Sink(ABC):
-    """A recipe for writers; picklable. Subclasses make a writer, and a committer if they want one; everything else is here.
+    """A recipe for writers; picklable. Subclasses make a writer, and a committer if they want one;
+    everything else is here.
 
     >>> class Upper(Sink):
     ...     def create_writer(self, context): return UpperWriter(context.task.subtask_index)
@@ -116,30 +129,41 @@ class Sink(ABC):
 
     @property
     def owned(self) -> str | None:
-        """What only one sink of a job may write with, in words; None: nothing. A job with two such sinks is refused."""
+        """What only one sink of a job may write with, in words; None: nothing. A job with two such
+        sinks is refused."""
         return None
 
     def check_stream(self, names: Sequence[str] | None, is_columnar: bool) -> None:
-        """Raises ProgramError if it cannot write such a stream; called while the program is built. ``names`` are those of the columns, or of the
-        declared type's fields; None if they are not known yet."""
+        """Raises ProgramError if it cannot write such a stream; called while the program is built.
+        ``names`` are those of the columns, or of the declared type's fields; None if they are not
+        known yet."""
 
     @abstractmethod
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         """Called in the task: opens what this subtask writes to."""
 
     def restore_writer(self, context: OperatorContext, states: Sequence[Any]) -> SinkWriter:
-        """The same in a job that starts from a checkpoint: ``states`` is this subtask's share of what writers gave to ``snapshot_state``."""
+        """The same in a job that starts from a checkpoint: ``states`` is this subtask's share of
+        what writers gave to ``snapshot_state``."""
         return self.create_writer(context)
 
     def create_committer(self, context: OperatorContext) -> Committer | None:
-        """In the task, before the writer: what makes committables visible. None: the sink shows its results by itself."""
+        """In the task, before the writer: what makes committables visible. None: the sink shows its
+        results by itself."""
         return None
 
     def open(self, context: OperatorContext, states: Sequence[Any] | None = None) -> None:
         """Makes the writer: anew, or from restored ``states``."""
-        call, made = ("create_writer", self.create_writer(context)) if states is None else ("restore_writer", self.restore_writer(context, states))
+        call, made = (
+            ("create_writer", self.create_writer(context))
+            if states is None
+            else ("restore_writer", self.restore_writer(context, states))
+        )
         if not isinstance(made, SinkWriter):
-            raise TypeError(f"{type(self).__name__}.{call}() gives {bounded_repr(made, 60)}; it must return a SinkWriter")
+            raise TypeError(
+                f"{type(self).__name__}.{call}() gives {bounded_repr(made, 60)}; it must "
+                "return a SinkWriter"
+            )
         refuse_coroutine_methods(type(made), f"{type(self).__name__}.{call}()")
         self._writer = made
         if self._listener is not None:
@@ -182,4 +206,8 @@ class Sink(ABC):
             writer.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key not in ("_writer", "_listener")}
+        return {
+            key: value
+            for key, value in self.__dict__.items()
+            if key not in ("_writer", "_listener")
+        }

@@ -1,4 +1,5 @@
-"""The operators at both ends of a job: for sources whose ``run`` may block, and for sinks of every kind."""
+"""The operators at both ends of a job: for sources whose ``run`` may block, and for sinks of every
+kind."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ from flinkpy.operators.base import BatchForm, InputStatus, OneInputOperator, Sou
 from flinkpy.operators.chain.output_isolation import copied
 from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_function
 from flinkpy.operators.event_time.valid_times import times_of
-from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
+from flinkpy.operators.functions import (
+    Function,
+    RuntimeContext,
+    SinkFunction,
+    close_function,
+    open_function,
+)
 from flinkpy.operators.sinks.commits import SinkCommits
 from flinkpy.operators.sinks.sink_context import SinkContext, takes_context
 from flinkpy.operators.sinks.sink_port import Sink
@@ -36,18 +43,17 @@ class _Stamped:
 
 
 class _Cancelled(BaseException):
-    """Raised inside ``collect`` to end a source's ``run``. It is not an Exception, so the user's ``except Exception``
-    does not catch it."""
+    """Raised inside ``collect`` to end a source's ``run``. It is not an Exception, so the user's
+    ``except Exception`` does not catch it."""
 
 
 class BoundedHandOver:
-    """A bounded queue from the source's thread to the task's thread. The sender waits for room; the receiver never
-    waits.
+    """A bounded queue from the source's thread to the task's thread. The sender waits for room; the
+    receiver never waits.
 
-    The receiver sets ``_hungry`` when it finds nothing, and only then does the sender wake it up, so a fast source
-    costs no wake-ups. There is one sender and one receiver; appending to a ``deque`` and popping from it are safe
-    without a lock.
-    """
+    The receiver sets ``_hungry`` when it finds nothing, and only then does the sender wake it up,
+    so a fast source costs no wake-ups. There is one sender and one receiver; appending to a
+    ``deque`` and popping from it are safe without a lock."""
 
     def __init__(self, capacity: int, wake_up: Callable[[], None]) -> None:
         self._capacity, self._wake_up = capacity, wake_up
@@ -61,8 +67,8 @@ class BoundedHandOver:
         return len(self._items)
 
     def put(self, item: Any) -> None:
-        """Adds the item, then waits while the queue is full. Ends the source's ``run`` if the receiver has gone
-        away."""
+        """Adds the item, then waits while the queue is full. Ends the source's ``run`` if the
+        receiver has gone away."""
         if self._closed:
             raise _Cancelled
         self._items.append(item)
@@ -82,7 +88,8 @@ class BoundedHandOver:
             raise _Cancelled
 
     def take(self, limit: int) -> list[Any]:
-        """At most ``limit`` items, without waiting. If there are none, the next ``put`` wakes the receiver."""
+        """At most ``limit`` items, without waiting. If there are none, the next ``put`` wakes the
+        receiver."""
         items = self._items
         taken = [items.popleft() for _ in range(min(limit, len(items)))]
         if self._sender_waits:
@@ -104,10 +111,15 @@ class BoundedHandOver:
 
 
 class _LegacySourceContext:
-    """The context for the user's ``run``. ``own`` copies a value, so that the function can no longer change it."""
+    """The context for the user's ``run``. ``own`` copies a value, so that the function can no
+    longer change it."""
 
-    def __init__(self, queue: BoundedHandOver, lock: threading.RLock, own: Callable[[Any], Any]) -> None:
-        self._queue, self._lock, self._own = queue, lock, own
+    def __init__(
+        self, queue: BoundedHandOver, lock: threading.RLock, own: Callable[[Any], Any]
+    ) -> None:
+        self._queue = queue
+        self._lock = lock
+        self._own = own
 
     def collect(self, value: Any) -> None:
         self._queue.put(self._own(value))
@@ -128,18 +140,19 @@ class _LegacySourceContext:
 class LegacySourceOperator(SourceOperator):
     """Runs a SourceFunction. Its ``run`` may block, and so has a thread of its own.
 
-    The thread hands records over through a queue of two batches, and waits when it is full: that is back-pressure.
-    The task never waits for the thread. On cancellation the task calls ``cancel()``, the next ``collect`` ends
-    ``run``, and the thread itself calls the function's ``close()``.
+    The thread hands records over through a queue of two batches, and waits when it is full: that is
+    back-pressure. The task never waits for the thread. On cancellation the task calls ``cancel()``,
+    the next ``collect`` ends ``run``, and the thread itself calls the function's ``close()``.
 
-    A CheckpointedFunction's state must match the records before the barrier. So its ``run`` holds the checkpoint lock
-    over ``collect`` and the change of its state. At a barrier the task takes the lock, and emits what is in the
-    queue.
-    """
+    A CheckpointedFunction's state must match the records before the barrier. So its ``run`` holds
+    the checkpoint lock over ``collect`` and the change of its state. At a barrier the task takes
+    the lock, and emits what is in the queue."""
 
     def __init__(self, source_function: Any) -> None:
         if not callable(getattr(source_function, "run", None)):
-            raise ProgramError(f"a source function has run(ctx) and cancel(); {source_function!r:.80} has no run")
+            raise ProgramError(
+                f"a source function has run(ctx) and cancel(); {source_function!r:.80} has no run"
+            )
         self.function = source_function
         self._thread: threading.Thread | None = None
 
@@ -150,12 +163,20 @@ class LegacySourceOperator(SourceOperator):
         open_function(self.function, self.context)
         self._queue = BoundedHandOver(2 * self.context.batch_records, lambda: self.wake_up())
         self._lock, self._locked = threading.RLock(), False
-        self._thread = threading.Thread(target=self._run, name=f"source {self.context.task.subtask_name}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"source {self.context.task.subtask_name}", daemon=True
+        )
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self.function.run(_LegacySourceContext(self._queue, self._lock, (lambda value: value) if self.context.object_reuse else copied))
+            self.function.run(
+                _LegacySourceContext(
+                    self._queue,
+                    self._lock,
+                    (lambda value: value) if self.context.object_reuse else copied,
+                )
+            )
         except _Cancelled:
             pass
         except BaseException as error:  # SystemExit too, or it would end this thread unnoticed
@@ -231,7 +252,8 @@ class LegacySourceOperator(SourceOperator):
             self.output.emit_control(WatermarkStatus(idle=False))
 
     def _emit_records(self, items: list[Any]) -> None:
-        """Emits records as batches; a batch has either only records with timestamps or only records without."""
+        """Emits records as batches; a batch has either only records with timestamps or only records
+        without."""
         if items:
             self._become_active()
         kinds = set(map(type, items))
@@ -240,9 +262,15 @@ class LegacySourceOperator(SourceOperator):
                 self.output.emit(RowBatch(items))
         elif len(kinds) == 1:
             values, stamps = [item.value for item in items], [item.timestamp for item in items]
-            self.output.emit(RowBatch(values, times_of(values, stamps, self.context, "collect_with_timestamp()")))
+            self.output.emit(
+                RowBatch(values, times_of(values, stamps, self.context, "collect_with_timestamp()"))
+            )
         else:
-            half = next(index for index, item in enumerate(items) if (type(item) is _Stamped) != (type(items[0]) is _Stamped))
+            half = next(
+                index
+                for index, item in enumerate(items)
+                if (type(item) is _Stamped) != (type(items[0]) is _Stamped)
+            )
             self._emit_records(items[:half])
             self._emit_records(items[half:])
 
@@ -259,18 +287,27 @@ class LegacySourceOperator(SourceOperator):
 
 
 class SinkOperator(OneInputOperator):
-    """The end of a stream: a connector's sink (``write_batch``), a SinkFunction, a callable, or any object with ``write``.
+    """The end of a stream: a connector's sink (``write_batch``), a SinkFunction, a callable, or any
+    object with ``write``.
 
-    A :class:`Sink` with a committer shows each record exactly once (``sinks.commits``); all others at least once.
-    """
+    A :class:`Sink` with a committer shows each record exactly once (``sinks.commits``); all others
+    at least once."""
 
     batch_form = BatchForm.AS_IN_STREAM
     chaining = ChainingStrategy.ALWAYS
     is_sink = True
 
     def __init__(self, sink: Any) -> None:
-        if not (hasattr(sink, "write_batch") or hasattr(sink, "write") or isinstance(sink, SinkFunction) or callable(sink)):
-            raise ProgramError(f"{sink!r:.80} is no sink: pass a Sink, a SinkFunction, a callable, or an object with write(value)")
+        if not (
+            hasattr(sink, "write_batch")
+            or hasattr(sink, "write")
+            or isinstance(sink, SinkFunction)
+            or callable(sink)
+        ):
+            raise ProgramError(
+                f"{sink!r:.80} is no sink: pass a Sink, a SinkFunction, a callable, or an "
+                "object with write(value)"
+            )
         self.sink = sink
         self._has_own_batches = hasattr(sink, "write_batch")
         self._opened = False
@@ -298,7 +335,11 @@ class SinkOperator(OneInputOperator):
             open_function(self.sink, self.context)
             if not isinstance(self.sink, Function) and callable(getattr(self.sink, "open", None)):
                 self.sink.open()
-            self._write = self.sink.invoke if isinstance(self.sink, SinkFunction) else getattr(self.sink, "write", self.sink)
+            self._write = (
+                self.sink.invoke
+                if isinstance(self.sink, SinkFunction)
+                else getattr(self.sink, "write", self.sink)
+            )
             if isinstance(self.sink, SinkFunction) and takes_context(self.sink.invoke):
                 self._sink_context = SinkContext(self.context)
 
@@ -369,7 +410,8 @@ class SinkOperator(OneInputOperator):
         return self._commits is not None and self._commits.waiting
 
     def commit_pending(self) -> None:
-        """Makes visible what was prepared, without waiting for a checkpoint: for a job that takes none any more."""
+        """Makes visible what was prepared, without waiting for a checkpoint: for a job that takes
+        none any more."""
         if self._commits is not None:
             self._commits.commit_all()
 

@@ -8,8 +8,9 @@ from flinkpy.core.elements import CheckpointBarrier
 
 
 class BarrierTimes:
-    """``start_delay_ms``: from the checkpoint's beginning, on the JobManager's clock, to its first barrier here; ``alignment_ms``: from that one to
-    when the barrier went on. None before the first. May be read from any thread."""
+    """``start_delay_ms``: from the checkpoint's beginning, on the JobManager's clock, to its first
+    barrier here; ``alignment_ms``: from that one to when the barrier went on. None before the
+    first. May be read from any thread."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms

@@ -21,7 +21,8 @@ class RecordedChannel(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskTiming:
-    """What those who wait for barriers need of the task's thread. ``soon`` and ``later`` run an action in a step of the task, unless it has ended."""
+    """What those who wait for barriers need of the task's thread. ``soon`` and ``later`` run an
+    action in a step of the task, unless it has ended."""
 
     now_ms: Callable[[], int]
     soon: Callable[[Callable[[], None]], None]
@@ -36,11 +37,15 @@ class TaskTiming:
 
 
 class ChannelRecording:
-    """The logs of the channels. ``finish`` is called once, when nothing is added any more; ``abandon`` when nobody needs it, and then
-    ``on_abandoned`` is."""
+    """The logs of the channels. ``finish`` is called once, when nothing is added any more;
+    ``abandon`` when nobody needs it, and then ``on_abandoned`` is."""
 
-    def __init__(self, checkpoint_id: int, is_input: bool, on_abandoned: Callable[[], None] = lambda: None) -> None:
-        self.checkpoint_id, self._is_input, self._on_abandoned = checkpoint_id, is_input, on_abandoned
+    def __init__(
+        self, checkpoint_id: int, is_input: bool, on_abandoned: Callable[[], None] = lambda: None
+    ) -> None:
+        self.checkpoint_id = checkpoint_id
+        self._is_input = is_input
+        self._on_abandoned = on_abandoned
         self._logs: dict[ChannelKey, ElementLog] = {}
         self.is_complete = False
         self._then: Callable[[], None] | None = None
@@ -70,7 +75,14 @@ class ChannelRecording:
 
     def channels(self) -> list[RecordedChannel]:
         """Those with something in flight."""
-        return [RecordedChannel(key, self._is_input, log) for key, log in sorted(self._logs.items()) if not log.is_empty]
+        return [
+            RecordedChannel(key, self._is_input, log)
+            for key, log in sorted(self._logs.items())
+            if not log.is_empty
+        ]
 
     def __repr__(self) -> str:
-        return f"<ChannelRecording of checkpoint {self.checkpoint_id}: {self._logs}{', complete' if self.is_complete else ''}>"
+        return (
+            f"<ChannelRecording of checkpoint {self.checkpoint_id}: "
+            f"{self._logs}{', complete' if self.is_complete else ''}>"
+        )

@@ -1,9 +1,10 @@
-"""Barriers at the inputs of a task: carries out what the aligner decides, and gathers what is in flight there when a barrier overtakes it.
+"""Barriers at the inputs of a task: carries out what the aligner decides, and gathers what is in
+flight there when a barrier overtakes it.
 
-A record belongs to a checkpoint where it rests when the barrier passes it: elements that this end of a channel holds are taken down here, those that
-the producer still holds by the producer (``output_barriers``). A channel within a process has one queue, the producer's: there the producer puts the
-barrier in front and takes down what it passes, unless this end's time was up first.
-"""
+A record belongs to a checkpoint where it rests when the barrier passes it: elements that this end
+of a channel holds are taken down here, those that the producer still holds by the producer
+(``output_barriers``). A channel within a process has one queue, the producer's: there the producer
+puts the barrier in front and takes down what it passes, unless this end's time was up first."""
 
 from __future__ import annotations
 
@@ -21,26 +22,36 @@ PassBarrier = Callable[[CheckpointBarrier, "ChannelRecording | None", int], None
 
 
 class InputBarriers:
-    """``channels`` are the channels of all gates, numbered consecutively. ``pass_barrier`` gets each barrier that goes on, what it overtakes if it
-    does, and the time of day at which the first barrier of its checkpoint came. ``rest`` is the channel and the rest of a batch that is processed
-    in parts, if there is one. While ``may_overtake`` is False, barriers keep their turn."""
+    """``channels`` are the channels of all gates, numbered consecutively. ``pass_barrier`` gets
+    each barrier that goes on, what it overtakes if it does, and the time of day at which the first
+    barrier of its checkpoint came. ``rest`` is the channel and the rest of a batch that is
+    processed in parts, if there is one. While ``may_overtake`` is False, barriers keep their
+    turn."""
 
     def __init__(
-        self, gates: Sequence[InputGate], timing: TaskTiming, pass_barrier: PassBarrier, rest: Callable[[], tuple[int, RowBatch] | None],
+        self,
+        gates: Sequence[InputGate],
+        timing: TaskTiming,
+        pass_barrier: PassBarrier,
+        rest: Callable[[], tuple[int, RowBatch] | None],
         may_overtake: Callable[[], bool],
     ) -> None:
         self._channels = [(gate, channel) for gate in gates for channel in range(gate.channels)]
-        self._timing, self._pass_barrier, self._rest, self._may_overtake = timing, pass_barrier, rest, may_overtake
+        self._timing = timing
+        self._pass_barrier = pass_barrier
+        self._rest = rest
+        self._may_overtake = may_overtake
         self._aligner = BarrierAligner(len(self._channels))
         self.times = BarrierTimes(timing.now_ms)
         self._recording: ChannelRecording | None = None
         self._recorded: set[int] = set()  # channels whose barrier is awaited
-        self._timer: tuple[int, ReactorTimer] | None = None  # with the checkpoint whose alignment it ends
+        # with the checkpoint whose alignment it ends
+        self._timer: tuple[int, ReactorTimer] | None = None
         self._wanted: int | None = None  # the checkpoint whose barriers are about to be looked for
         for gate in gates:
             gate.set_barrier_listener(self._arrived)
 
-    # -- in their turn -------------------------------------------------------------------------------------------------------
+    # -- in their turn -----------------------------------------------------------------------------
 
     def barrier_polled(self, flat: int, barrier: CheckpointBarrier) -> None:
         """A barrier came out of a channel."""
@@ -57,10 +68,11 @@ class InputBarriers:
         self._apply(self._aligner.barrier_at_end(barrier))
         self._await(barrier)
 
-    # -- ahead of their turn -------------------------------------------------------------------------------------------------
+    # -- ahead of their turn -----------------------------------------------------------------------
 
     def _arrived(self, element: CheckpointBarrier | EndOfPartition) -> None:
-        """A gate has a barrier that may overtake, or the end of a channel that is recorded. This comes at any moment."""
+        """A gate has a barrier that may overtake, or the end of a channel that is recorded. This
+        comes at any moment."""
         if isinstance(element, CheckpointBarrier):
             self._await(element)
         elif self._recording is not None:
@@ -74,7 +86,10 @@ class InputBarriers:
             self._look_for(barrier.checkpoint_id)
         elif self._timer is None or self._timer[0] < barrier.checkpoint_id:
             self._stop_timer()
-            self._timer = barrier.checkpoint_id, self._timing.later(delay_s, lambda: self._time_is_up(barrier.checkpoint_id))
+            self._timer = (
+                barrier.checkpoint_id,
+                self._timing.later(delay_s, lambda: self._time_is_up(barrier.checkpoint_id)),
+            )
 
     def _time_is_up(self, checkpoint_id: int) -> None:
         self._timer = None
@@ -106,7 +121,7 @@ class InputBarriers:
                 self._end_of_recorded(recording, flat, found[1])
                 self._apply(self._aligner.end_is_near(flat))
 
-    # -- what the aligner says -----------------------------------------------------------------------------------------------
+    # -- what the aligner says ---------------------------------------------------------------------
 
     def _came(self, flat: int, barrier: CheckpointBarrier, overtaken: Sequence[Element]) -> None:
         if self._recording is not None and self._recording.checkpoint_id < barrier.checkpoint_id:
@@ -132,7 +147,11 @@ class InputBarriers:
             if self._timer is not None and self._timer[0] <= step.forward.checkpoint_id:
                 self._stop_timer()
             self.times.barrier_passed(step.forward)
-            self._pass_barrier(step.forward, self._recording if step.overtakes else None, self.times.came_ms(step.forward))
+            self._pass_barrier(
+                step.forward,
+                self._recording if step.overtakes else None,
+                self.times.came_ms(step.forward),
+            )
         if step.complete and self._recording is not None:
             recording = self._recording
             self._stop_recording()
@@ -143,7 +162,9 @@ class InputBarriers:
 
     def _begin_recording(self, checkpoint_id: int, channels: Sequence[int]) -> None:
         self._stop_recording()
-        recording = self._recording = ChannelRecording(checkpoint_id, True, lambda: self._abandoned(checkpoint_id))
+        recording = self._recording = ChannelRecording(
+            checkpoint_id, True, lambda: self._abandoned(checkpoint_id)
+        )
         rest = self._rest()
         if rest is not None:
             self._log_of(recording, rest[0]).add(rest[1])
@@ -152,7 +173,9 @@ class InputBarriers:
             gate, channel = self._channels[flat]
             gate.record(channel, self._log_of(recording, flat))
 
-    def _end_of_recorded(self, recording: ChannelRecording, flat: int, overtaken: Sequence[Element]) -> None:
+    def _end_of_recorded(
+        self, recording: ChannelRecording, flat: int, overtaken: Sequence[Element]
+    ) -> None:
         """The channel's barrier came: that ends what belongs to the checkpoint."""
         gate, channel = self._channels[flat]
         self._log_of(recording, flat).extend(overtaken)

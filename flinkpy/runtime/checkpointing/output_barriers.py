@@ -1,4 +1,5 @@
-"""Barriers at the outputs of a task: they overtake what consumers have not taken, at once or when their time is up."""
+"""Barriers at the outputs of a task: they overtake what consumers have not taken, at once or when
+their time is up."""
 
 from __future__ import annotations
 
@@ -26,20 +27,27 @@ class OutputBarriers:
     @property
     def lock(self) -> AbstractContextManager[Any]:
         """While it is held, no consumer takes anything."""
-        return self._writers[0].lock if self._writers else nullcontext()  # it is one for all of the process
+        # it is one for all of the process
+        return self._writers[0].lock if self._writers else nullcontext()
 
     def may_overtake_ends(self, barrier: CheckpointBarrier) -> bool:
-        """Whether a barrier that is written now, behind the end, comes before it for every consumer. For one that has taken the end it would be
-        lost, while others wait for what that one saves."""
-        return overtakes_in_s(barrier, self._timing.now_ms()) == 0 and all(writer.holds_ends for writer in self._writers)
+        """Whether a barrier that is written now, behind the end, comes before it for every
+        consumer. For one that has taken the end it would be lost, while others wait for what that
+        one saves."""
+        return overtakes_in_s(barrier, self._timing.now_ms()) == 0 and all(
+            writer.holds_ends for writer in self._writers
+        )
 
     def barrier_written(self, barrier: CheckpointBarrier) -> ChannelRecording | None:
-        """The barrier was just written, behind all output. Returns what it overtakes; None if it never does."""
+        """The barrier was just written, behind all output. Returns what it overtakes; None if it
+        never does."""
         delay_s = overtakes_in_s(barrier, self._timing.now_ms())
         if delay_s is None or not self._writers:
             return None
         self._stop()
-        recording = self._recording = ChannelRecording(barrier.checkpoint_id, False, lambda: self._abandoned(barrier.checkpoint_id))
+        recording = self._recording = ChannelRecording(
+            barrier.checkpoint_id, False, lambda: self._abandoned(barrier.checkpoint_id)
+        )
         if delay_s == 0:
             self._overtake(recording)
         elif self._holds(barrier.checkpoint_id):
@@ -51,7 +59,8 @@ class OutputBarriers:
     def _overtake(self, recording: ChannelRecording) -> None:
         if self._recording is not recording:
             return
-        self._stop_timer()  # the barriers leave while they overtake, before what they overtook is taken down
+        # the barriers leave while they overtake, before what they overtook is taken down
+        self._stop_timer()
         for writer in self._writers:
             for channel, elements in enumerate(writer.overtake(recording.checkpoint_id)):
                 if elements:
@@ -61,7 +70,12 @@ class OutputBarriers:
     def _barrier_left(self, checkpoint_id: int) -> None:
         """The last consumer of a writer has taken the barrier."""
         recording = self._recording
-        if self._timer is not None and recording is not None and recording.checkpoint_id == checkpoint_id and not self._holds(checkpoint_id):
+        if (
+            self._timer is not None
+            and recording is not None
+            and recording.checkpoint_id == checkpoint_id
+            and not self._holds(checkpoint_id)
+        ):
             self._finish(recording)
 
     def _holds(self, checkpoint_id: int) -> bool:

@@ -1,4 +1,5 @@
-"""What was in flight behind a task's outputs when the job stopped: read with its state, and sent before any output of its own."""
+"""What was in flight behind a task's outputs when the job stopped: read with its state, and sent
+before any output of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 
 @dataclass(frozen=True)
 class InFlight:
-    """What a task sends of what was in flight in one channel: through that channel again, or with None where its partitioner sends it now."""
+    """What a task sends of what was in flight in one channel: through that channel again, or with
+    None where its partitioner sends it now."""
 
     output_index: int
     channel: int | None
@@ -25,8 +27,8 @@ class InFlight:
 
 @dataclass(frozen=True)
 class SentFirst:
-    """What a task that starts from a checkpoint sends before any output of its own; behind it, to the outputs in ``barred``, a barrier of that
-    checkpoint."""
+    """What a task that starts from a checkpoint sends before any output of its own; behind it, to
+    the outputs in ``barred``, a barrier of that checkpoint."""
 
     checkpoint_id: int
     in_flight: tuple[InFlight, ...] = ()
@@ -36,23 +38,37 @@ class SentFirst:
 def read_in_flight(storage: CheckpointStorage, restore: TaskRestore, task: TaskInfo) -> SentFirst:
     """The subtask's share of what was in flight behind its outputs. Raises as ``read_states``."""
     reader = storage.reader(restore.location)
-    found = [InFlight(output.output_index, None if output.is_rescaled else state.channel.subpartition, reader.read(state.handle))
-             for output in restore.outputs for state in output.share_of(task.subtask_index, task.parallelism)]
-    return SentFirst(restore.checkpoint_id, tuple(found), tuple(output.output_index for output in restore.outputs if output.is_barred))
+    found = [
+        InFlight(
+            output.output_index,
+            None if output.is_rescaled else state.channel.subpartition,
+            reader.read(state.handle),
+        )
+        for output in restore.outputs
+        for state in output.share_of(task.subtask_index, task.parallelism)
+    ]
+    return SentFirst(
+        restore.checkpoint_id,
+        tuple(found),
+        tuple(output.output_index for output in restore.outputs if output.is_barred),
+    )
 
 
 def send_first(first: SentFirst, writers: Sequence[RecordWriter]) -> None:
     """Sends it. Raises ProgramError if a record cannot be unpickled.
 
-    A channel that was idle in it is active behind it: the task begins as an active one, and would never say so."""
+    A channel that was idle in it is active behind it: the task begins as an active one, and would
+    never say so."""
     idle: set[tuple[int, int | None]] = set()  # channels of outputs
     for part in first.in_flight:
         try:
             elements = list(read_elements(part.stored))
         except Exception as error:  # unpickling runs code of the user's classes
             raise ProgramError(
-                f"records that were in flight in checkpoint {first.checkpoint_id} cannot be read by this program ({error!r}); start a changed "
-                "program from a savepoint") from error
+                f"records that were in flight in checkpoint {first.checkpoint_id} cannot "
+                f"be read by this program ({error!r}); start a changed "
+                "program from a savepoint"
+            ) from error
         for element in elements:
             writers[part.output_index].restore(part.channel, element)
             if isinstance(element, WatermarkStatus):

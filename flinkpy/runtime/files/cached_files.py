@@ -1,9 +1,9 @@
-"""A file or folder that a program registered for its functions (``env.register_cached_file``), as it
-travels with its job: what it is called, and where its content comes from.
+"""A file or folder that a program registered for its functions (``env.register_cached_file``), as
+it travels with its job: what it is called, and where its content comes from.
 
-Its content is that of the moment at which the job was submitted, so the program may change or delete
-the file afterwards. A file at a URL is not read by the program: each TaskExecutor fetches it.
-"""
+Its content is that of the moment at which the job was submitted, so the program may change or
+delete the file afterwards. A file at a URL is not read by the program: each TaskExecutor fetches
+it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Content(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class CachedFile(OutOfBand):
-    """Files of the same ``digest`` and ``file_name`` are the same; ``name`` is what functions call it."""
+    """Files of the same ``digest`` and ``file_name`` are the same; ``name`` is what functions call
+    it."""
 
     name: str
     file_name: str
@@ -69,7 +70,8 @@ class FromUrl:
 
 
 class FromSnapshot:
-    """A copy on this machine's disk, made when the job was submitted; for TaskExecutors of the program's own process.
+    """A copy on this machine's disk, made when the job was submitted; for TaskExecutors of the
+    program's own process.
 
     The copy is deleted when nobody has this object any more.
     """
@@ -94,7 +96,8 @@ class Blocks(Protocol):
 
 @dataclass(frozen=True)
 class FromBlocks:
-    """Bytes that travel with the job, or lie in the cluster's store; those of a folder are a tar archive."""
+    """Bytes that travel with the job, or lie in the cluster's store; those of a folder are a tar
+    archive."""
 
     blocks: Blocks
     is_folder: bool = False
@@ -123,7 +126,8 @@ def _copy(source: Path, target: Path, copy: Callable[[str, str], object]) -> Non
 
 
 def _link(source: str, target: str) -> None:
-    """A second name where the disk has them, as nobody is to write into a registered file; else a copy."""
+    """A second name where the disk has them, as nobody is to write into a registered file; else a
+    copy."""
     try:
         os.link(source, target)
     except OSError:

@@ -1,7 +1,6 @@
-"""The registered files of jobs on one TaskExecutor (Flink's FileCache): each content once, however many
-jobs, subtasks and names it has. It is brought here in the background from the first task of a job on,
-and deleted when the last job that needs it has left.
-"""
+"""The registered files of jobs on one TaskExecutor (Flink's FileCache): each content once, however
+many jobs, subtasks and names it has. It is brought here in the background from the first task of a
+job on, and deleted when the last job that needs it has left."""
 
 from __future__ import annotations
 
@@ -48,11 +47,16 @@ class FileCache:
         with self._lock:
             if files:
                 self._names[job_id] = {file.name: file.key for file in files}
-            missing = [(file, entry) for file in files if (entry := self._new_entry(job_id, file.key))]
+            missing = [
+                (file, entry) for file in files if (entry := self._new_entry(job_id, file.key))
+            ]
         parent = folders[0] if folders else None
         for file, entry in missing:
-            threading.Thread(target=partial(self._bring, file, entry, parent), name=f"file {file.name}",
-                             daemon=True).start()
+            threading.Thread(
+                target=partial(self._bring, file, entry, parent),
+                name=f"file {file.name}",
+                daemon=True,
+            ).start()
 
     def _new_entry(self, job_id: JobId, key: Key) -> _Entry | None:
         """None if it is here, or on its way. What could not be brought is tried again."""
@@ -68,8 +72,11 @@ class FileCache:
             folder = OwnFolder(parent, "file")
             path = file.materialise(folder.path)
         except BaseException as error:
-            entry.path.set_exception(ResourceUnavailableError(
-                f"the cached file {file.name!r} cannot be brought to this worker: {error}"))
+            entry.path.set_exception(
+                ResourceUnavailableError(
+                    f"the cached file {file.name!r} cannot be brought to this worker: {error}"
+                )
+            )
             return
         with self._lock:
             self.materialised += 1
@@ -82,13 +89,16 @@ class FileCache:
     def path(self, job_id: JobId, name: str) -> str:
         """The path of the job's file of that name; waits until it is here.
 
-        Raises ProgramError if the job registered none of that name, ResourceUnavailableError if it cannot be brought here.
-        """
+        Raises ProgramError if the job registered none of that name, ResourceUnavailableError if it
+        cannot be brought here."""
         with self._lock:
             key = self._names.get(job_id, {}).get(name)
             entry = self._entries.get(key) if key is not None else None
         if entry is None:
-            raise ProgramError(f"there is no cached file {name!r}; give it to env.register_cached_file(path, {name!r})")
+            raise ProgramError(
+                f"there is no cached file {name!r}; give it to env.register_cached_file(path, "
+                f"{name!r})"
+            )
         return str(entry.path.result())
 
     def leave(self, job_id: JobId) -> list[OwnFolder]:

@@ -1,4 +1,5 @@
-"""What a task gets of its worker's files: threads, stores, backups, and the job's registered files."""
+"""What a task gets of its worker's files: threads, stores, backups, and the job's registered
+files."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ def _at_once(action: Callable[[], None]) -> None:
 
 @dataclass(frozen=True)
 class WorkerFiles:
-    """``run_io`` runs an action off the loop's thread; ``file_stores`` gives the store that a location is in; ``backup``
-    is what the worker keeps of the job's files; ``cached_file`` gives the path of a registered file."""
+    """``run_io`` runs an action off the loop's thread; ``file_stores`` gives the store that a
+    location is in; ``backup`` is what the worker keeps of the job's files; ``cached_file`` gives
+    the path of a registered file."""
 
     run_io: Callable[[Callable[[], None]], None] = _at_once
     file_stores: Callable[[str], FileStore] = file_store_of

@@ -1,8 +1,9 @@
-"""How a task spends its time: busy in its steps, held back by its consumers, or idle without input. It reads the clock twice per step.
+"""How a task spends its time: busy in its steps, held back by its consumers, or idle without input.
+It reads the clock twice per step.
 
-A task that could go on and waits for its turn in the loop's thread is busy, as one of Flink's is whose thread waits for a processor. So the
-three always add up to the whole, and the task that limits a job shows as busy whether it shares its thread or not.
-"""
+A task that could go on and waits for its turn in the loop's thread is busy, as one of Flink's is
+whose thread waits for a processor. So the three always add up to the whole, and the task that
+limits a job shows as busy whether it shares its thread or not."""
 
 from __future__ import annotations
 
@@ -19,13 +20,15 @@ class Waiting(Enum):
 
 
 class BusyTime:
-    """Adds up seconds, including those of the current step or wait. A task whose step ends with a ``reason`` waits for that until its next step."""
+    """Adds up seconds, including those of the current step or wait. A task whose step ends with a
+    ``reason`` waits for that until its next step."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._busy = self._for_input = self._for_output = 0.0
         self.reason: Waiting | None = None  # what the task waits for now
-        self._counts_for: Waiting | None = None  # what the time counts for that passes now; None: busy
+        # what the time counts for that passes now; None: busy
+        self._counts_for: Waiting | None = None
         self._since: float | None = None  # None: there was no step yet, or the task has ended
 
     def step_begins(self) -> None:
@@ -61,13 +64,20 @@ class BusyTime:
 
     @property
     def busy(self) -> float:
-        """Seconds of steps and of waiting for the next one, up to now: a function that does not return for long is busy meanwhile."""
+        """Seconds of steps and of waiting for the next one, up to now: a function that does not
+        return for long is busy meanwhile."""
         return self._busy + self._passing(None)
 
     def waited(self, reason: Waiting) -> float:
         """Seconds waited for that, up to now."""
-        return self._passing(reason) + (self._for_input if reason is Waiting.INPUT else self._for_output)
+        return self._passing(reason) + (
+            self._for_input if reason is Waiting.INPUT else self._for_output
+        )
 
     def _passing(self, kind: Waiting | None) -> float:
         since = self._since  # read once: this may be another thread
-        return self._clock.monotonic() - since if since is not None and self._counts_for is kind else 0.0
+        return (
+            self._clock.monotonic() - since
+            if since is not None and self._counts_for is kind
+            else 0.0
+        )

@@ -1,8 +1,9 @@
-"""A slot loop, as the tasks in it and their runner see it: one thread, in which each task with work gets one bounded step in turn.
-A task may have its steps run in a thread of its own meanwhile (``task_home``).
+"""A slot loop, as the tasks in it and their runner see it: one thread, in which each task with work
+gets one bounded step in turn. A task may have its steps run in a thread of its own meanwhile
+(``task_home``).
 
-``flinkpy.runtime.loop.slot_loop`` is a thread with a poller; the one of ``flinkpy.testing.simulation`` turns in virtual time, when a seed decides.
-"""
+``flinkpy.runtime.loop.slot_loop`` is a thread with a poller; the one of
+``flinkpy.testing.simulation`` turns in virtual time, when a seed decides."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ class LoopTask(Protocol):
 class Loop(Reactor, Protocol):
     """Runs tasks, beside what a reactor does.
 
-    Any thread may read ``thread_id``, None while the loop has no thread, and ``stepping``, the task whose step it is in. Both may be old at once.
-    """
+    Any thread may read ``thread_id``, None while the loop has no thread, and ``stepping``, the task
+    whose step it is in. Both may be old at once."""
 
     thread_id: int | None
     stepping: LoopTask | None
@@ -39,7 +40,8 @@ class Loop(Reactor, Protocol):
         ...
 
     def stop(self, timeout_s: float = 10.0) -> bool:
-        """Ends it behind the calls that are queued now; False if user code blocks it for longer than ``timeout_s`` seconds."""
+        """Ends it behind the calls that are queued now; False if user code blocks it for longer
+        than ``timeout_s`` seconds."""
         ...
 
     def schedule_threadsafe(self, task: LoopTask) -> None:

@@ -1,7 +1,7 @@
 """Waits for sockets: epoll itself where there is one, whatever ``selectors`` chooses elsewhere.
 
-``selectors`` puts a good deal of Python around each wait, which stands between a frame's arrival and the task that processes it.
-"""
+``selectors`` puts a good deal of Python around each wait, which stands between a frame's arrival
+and the task that processes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ READABLE, WRITABLE = 1, 4  # EPOLLIN and EPOLLOUT
 
 
 class Poller(Protocol):
-    """Which of the registered file descriptors can be read or written. An error or a hang-up shows as other bits, and is for both."""
+    """Which of the registered file descriptors can be read or written. An error or a hang-up shows
+    as other bits, and is for both."""
 
     def register(self, fd: int, eventmask: int) -> None: ...
 
@@ -22,7 +23,8 @@ class Poller(Protocol):
     def unregister(self, fd: int) -> None: ...
 
     def poll(self, timeout: float) -> list[tuple[int, int]]:
-        """(descriptor, events) of those that can; waits so many seconds for the first, 0 does not wait."""
+        """(descriptor, events) of those that can; waits so many seconds for the first, 0 does not
+        wait."""
         ...
 
     def close(self) -> None: ...
@@ -45,7 +47,11 @@ class SelectorPoller:
 
     def poll(self, timeout: float) -> list[tuple[int, int]]:
         return [
-            (key.fd, (READABLE if events & selectors.EVENT_READ else 0) | (WRITABLE if events & selectors.EVENT_WRITE else 0))
+            (
+                key.fd,
+                (READABLE if events & selectors.EVENT_READ else 0)
+                | (WRITABLE if events & selectors.EVENT_WRITE else 0),
+            )
             for key, events in self._selector.select(timeout)
         ]
 
@@ -54,7 +60,9 @@ class SelectorPoller:
 
     @staticmethod
     def _events(eventmask: int) -> int:
-        return (selectors.EVENT_READ if eventmask & READABLE else 0) | (selectors.EVENT_WRITE if eventmask & WRITABLE else 0)
+        return (selectors.EVENT_READ if eventmask & READABLE else 0) | (
+            selectors.EVENT_WRITE if eventmask & WRITABLE else 0
+        )
 
 
 def make_poller() -> Poller:

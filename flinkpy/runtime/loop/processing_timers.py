@@ -1,4 +1,5 @@
-"""Processing-time timers of a task: they run as mail in the task's own step, and end with the task."""
+"""Processing-time timers of a task: they run as mail in the task's own step, and end with the
+task."""
 
 from __future__ import annotations
 
@@ -67,9 +68,12 @@ class TaskTimers:
         self._pending.pop(timer, None)
 
     def fire_due(self) -> None:
-        """Fires those that are due now, in the order of their moments. What they set anew has to wait."""
+        """Fires those that are due now, in the order of their moments. What they set anew has to
+        wait."""
         now_s = self._clock.monotonic()
-        for timer in sorted((each for each in self._pending if each.due_s <= now_s), key=lambda each: each.due_s):
+        for timer in sorted(
+            (each for each in self._pending if each.due_s <= now_s), key=lambda each: each.due_s
+        ):
             timer.fire_at_once()
 
     def quiesce(self) -> None:

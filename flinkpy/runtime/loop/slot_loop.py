@@ -1,13 +1,16 @@
-"""The slot loop: one thread that runs the mailboxes of all tasks of a slot, with one poller for sockets, timers and wake-ups.
+"""The slot loop: one thread that runs the mailboxes of all tasks of a slot, with one poller for
+sockets, timers and wake-ups.
 
-A task that has work stands in the ready queue and gets one bounded step per round. When no task is ready the loop waits in its poller, and nowhere
-else, until a socket, a timer or another thread has work for it. While tasks are ready it polls the sockets only every now and then, without
-waiting: a system call after every step would cost more than most steps do, and it releases the interpreter lock each time.
+A task that has work stands in the ready queue and gets one bounded step per round. When no task is
+ready the loop waits in its poller, and nowhere else, until a socket, a timer or another thread has
+work for it. While tasks are ready it polls the sockets only every now and then, without waiting: a
+system call after every step would cost more than most steps do, and it releases the interpreter
+lock each time.
 
-Polling often also starves the other threads of the process. A thread that wants the interpreter lock waits for the switch interval
-(``sys.setswitchinterval``); when the lock is released for a moment in between, it wakes up too late to get it and starts to wait again. So a busy
-loop polls less often when there is nothing to be found, in the end less often than the switch interval.
-"""
+Polling often also starves the other threads of the process. A thread that wants the interpreter
+lock waits for the switch interval (``sys.setswitchinterval``); when the lock is released for a
+moment in between, it wakes up too late to get it and starts to wait again. So a busy loop polls
+less often when there is nothing to be found, in the end less often than the switch interval."""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ from flinkpy.runtime.loop.yield_policy import YieldPolicy
 LOG = engine_logger(__name__)
 
 POLL_INTERVAL_S = 200e-6  # after a poll that found something
-QUIET_POLL_INTERVAL_S = 6.4e-3  # after many that found nothing: longer than Python's switch interval of 5 ms
+# after many that found nothing: longer than Python's switch interval of 5 ms
+QUIET_POLL_INTERVAL_S = 6.4e-3
 MAX_WAIT_S = 3600.0
 
 Action = Callable[[], None]
@@ -51,12 +55,16 @@ class LoopStatistics:
 class SlotLoop:
     """Implements ``flinkpy.runtime.loop.loop_port.Loop``.
 
-    Its thread starts with ``start`` and ends with ``stop``; in between, other threads may call only ``call_soon_threadsafe`` and
-    ``schedule_threadsafe``. A test may run rounds itself instead, with ``run_once``.
-    """
+    Its thread starts with ``start`` and ends with ``stop``; in between, other threads may call only
+    ``call_soon_threadsafe`` and ``schedule_threadsafe``. A test may run rounds itself instead, with
+    ``run_once``."""
 
     def __init__(
-        self, name: str = "slot-loop", clock: Clock = SYSTEM_CLOCK, yield_policy: YieldPolicy | None = None, poller: Poller | None = None,
+        self,
+        name: str = "slot-loop",
+        clock: Clock = SYSTEM_CLOCK,
+        yield_policy: YieldPolicy | None = None,
+        poller: Poller | None = None,
     ) -> None:
         self.name, self.clock = name, clock
         self._ready: deque[LoopTask] = deque()
@@ -74,7 +82,7 @@ class SlotLoop:
         self._yield_policy = yield_policy or YieldPolicy()
         self.maybe_yield: Callable[[], None] = self._yield_policy.maybe_yield  # a part of Reactor
 
-    # -- Reactor ---------------------------------------------------------------------------------------------------------
+    # -- Reactor -----------------------------------------------------------------------------------
 
     def add_reader(self, stream: Pollable, callback: Action) -> None:
         self._watcher.add_reader(stream, callback)
@@ -89,7 +97,9 @@ class SlotLoop:
         self._watcher.remove_writer(stream)
 
     def call_later(self, delay_s: float, action: Action) -> LoopTimer:
-        return self._timers.add(self.clock.monotonic() + (delay_s if delay_s > 0.0 else 0.0), action)
+        return self._timers.add(
+            self.clock.monotonic() + (delay_s if delay_s > 0.0 else 0.0), action
+        )
 
     def call_soon(self, action: Action) -> None:
         self._soon.append(action)
@@ -109,10 +119,11 @@ class SlotLoop:
         return call
 
     def is_here(self) -> bool:
-        """Whether the caller is in the loop's thread. A loop without one belongs to whoever runs its rounds."""
+        """Whether the caller is in the loop's thread. A loop without one belongs to whoever runs
+        its rounds."""
         return self.thread_id is None or self.thread_id == threading.get_ident()
 
-    # -- tasks -----------------------------------------------------------------------------------------------------------
+    # -- tasks -------------------------------------------------------------------------------------
 
     def schedule(self, task: LoopTask) -> None:
         """In the loop's thread: the task has something to do."""
@@ -124,11 +135,13 @@ class SlotLoop:
         """The same from any thread."""
         if self.thread_id is not None and self.thread_id != threading.get_ident():
             self.call_soon_threadsafe(lambda: self.schedule(task))
-        elif not task.scheduled:  # inlined from schedule(): every batch from another process passes here
+        elif (
+            not task.scheduled
+        ):  # inlined from schedule(): every batch from another process passes here
             task.scheduled = True
             self._ready.append(task)
 
-    # -- running -----------------------------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
 
     def start(self) -> None:
         if self._thread is not None:
@@ -138,7 +151,8 @@ class SlotLoop:
         self.thread_id = self._thread.ident
 
     def stop(self, timeout_s: float = 10.0) -> bool:
-        """Ends the thread behind the calls that are queued now, and closes the poller; False if user code blocks the thread for longer."""
+        """Ends the thread behind the calls that are queued now, and closes the poller; False if
+        user code blocks the thread for longer."""
         self.call_soon_threadsafe(self._stop)
         if self._thread is None:
             self._stop()
@@ -155,7 +169,8 @@ class SlotLoop:
         try:
             while not self._stopping:
                 self.run_once()
-            for _ in range(len(self._soon)):  # what came with the end, such as a connection that is to be closed
+            # what came with the end, such as a connection that is to be closed
+            for _ in range(len(self._soon)):
                 self._call(self._soon.popleft())
         finally:
             self._watcher.close()
@@ -195,16 +210,22 @@ class SlotLoop:
                 self._look()
 
     def _look(self) -> None:
-        """Polls between two rounds, without waiting. If that found nothing, the next poll comes after twice the time."""
+        """Polls between two rounds, without waiting. If that found nothing, the next poll comes
+        after twice the time."""
         found = self._poll(0.0)
-        self._poll_interval = POLL_INTERVAL_S if found else min(2 * self._poll_interval, QUIET_POLL_INTERVAL_S)
+        self._poll_interval = (
+            POLL_INTERVAL_S if found else min(2 * self._poll_interval, QUIET_POLL_INTERVAL_S)
+        )
 
     def _wait(self) -> None:
         due = self._timers.next_due() if self._timers.heap else None
-        timeout = MAX_WAIT_S if due is None else min(MAX_WAIT_S, max(0.0, due - self.clock.monotonic()))
+        timeout = (
+            MAX_WAIT_S if due is None else min(MAX_WAIT_S, max(0.0, due - self.clock.monotonic()))
+        )
         self._waits += 1
         self._yield_policy.has_slept = True
-        self._waiting = True  # set before ``_soon`` is read: a thread that appends to it after that interrupts the poller
+        # set before ``_soon`` is read: a thread that appends to it after that interrupts the poller
+        self._waiting = True
         self._poll(0.0 if self._soon else timeout)
 
     def _poll(self, timeout: float) -> bool:
@@ -223,7 +244,8 @@ class SlotLoop:
             LOG.exception("%s: a callback raised", self.name)
 
     def _crash(self, task: LoopTask, error: BaseException) -> None:
-        level = logging.ERROR if isinstance(error, Exception) else logging.DEBUG  # a bug; or the user's code wants to exit, which the task reports
+        # a bug; or the user's code wants to exit, which the task reports
+        level = logging.ERROR if isinstance(error, Exception) else logging.DEBUG
         LOG.log(level, "the step of %r raised", task, exc_info=True)
         self._call(lambda: task.crashed(error))
 
@@ -233,7 +255,9 @@ class SlotLoop:
         return self.stepping if self.thread_id == threading.get_ident() else None
 
     def statistics(self) -> LoopStatistics:
-        return LoopStatistics(len(self._ready), self._timers.pending, self._watcher.sockets, self._steps, self._waits)
+        return LoopStatistics(
+            len(self._ready), self._timers.pending, self._watcher.sockets, self._steps, self._waits
+        )
 
     def __repr__(self) -> str:
         return f"<SlotLoop {self.name}: {self.statistics()}>"

@@ -1,7 +1,8 @@
-"""What a slot loop waits for: sockets with their callbacks, and an interruption from another thread.
+"""What a slot loop waits for: sockets with their callbacks, and an interruption from another
+thread.
 
-``poll`` and ``dispatch`` belong to the loop's thread. Sockets may be added and removed from other threads, by one at a time: the lock of
-the data plane sees to that."""
+``poll`` and ``dispatch`` belong to the loop's thread. Sockets may be added and removed from other
+threads, by one at a time: the lock of the data plane sees to that."""
 
 from __future__ import annotations
 
@@ -29,11 +30,14 @@ class _Watched:
 
     @property
     def events(self) -> int:
-        return (READABLE if self.reader is not None else 0) | (WRITABLE if self.writer is not None else 0)
+        return (READABLE if self.reader is not None else 0) | (
+            WRITABLE if self.writer is not None else 0
+        )
 
 
 class SocketWatcher:
-    """Calls back for sockets that can be read or written. A callback that raises is logged under ``name``."""
+    """Calls back for sockets that can be read or written. A callback that raises is logged under
+    ``name``."""
 
     def __init__(self, name: str, poller: Poller) -> None:
         self._name, self._poller = name, poller
@@ -86,7 +90,8 @@ class SocketWatcher:
                 continue  # another callback of this round closed it
             reader = watched.reader
             try:
-                if reader is not None and mask & ~WRITABLE:  # an error or a hang-up is for both callbacks
+                # an error or a hang-up is for both callbacks
+                if reader is not None and mask & ~WRITABLE:
                     reader()
             except Exception:
                 LOG.exception("%s: a callback raised", self._name)

@@ -1,19 +1,23 @@
-"""Whether a task's steps wait, by what they took: the thread's own processor time tells waiting from computing.
+"""Whether a task's steps wait, by what they took: the thread's own processor time tells waiting
+from computing.
 
-A function that sleeps, asks a server or waits for a model on another processor does not use its thread meanwhile. While it waits, others can
-work. A function that computes in Python holds the interpreter lock, and nothing is won by running another one beside it.
-"""
+A function that sleeps, asks a server or waits for a model on another processor does not use its
+thread meanwhile. While it waits, others can work. A function that computes in Python holds the
+interpreter lock, and nothing is won by running another one beside it."""
 
 from __future__ import annotations
 
-LONG_S = 0.05  # a step after which a task in the loop's thread gets a thread of its own, and for which the loop waits at most
+# a step after which a task in the loop's thread gets a thread of its own, and for which the loop
+# waits at most
+LONG_S = 0.05
 NOTABLE_S = 0.005  # shorter waits are nothing against the cost of looking for them
 WAITED = 0.5  # of its time, and a step counts as one that waits
 CALM_STEPS = 32  # in a row, and the task needs no thread of its own
 
 
 class StepPace:
-    """Of one task. Steps of a task with a thread are told with their processor time; of one without only when ``wants_cpu``.
+    """Of one task. Steps of a task with a thread are told with their processor time; of one without
+    only when ``wants_cpu``.
 
     >>> pace = StepPace()
     >>> pace.step_took(0.02, 0.001); pace.waits
@@ -30,7 +34,8 @@ class StepPace:
         self._calm = 0
         self.waits = False  # lately: nobody should wait for its steps
         self.needs_thread = False  # its last step held up the loop
-        self.wants_cpu = False  # the last step was so long that the next one's processor time is worth its cost
+        # the last step was so long that the next one's processor time is worth its cost
+        self.wants_cpu = False
 
     def step_took(self, seconds: float, cpu_s: float | None = None) -> None:
         """A step took that long, and used the processor for ``cpu_s`` of it."""
@@ -54,8 +59,8 @@ class StepPace:
 
     @property
     def patience_s(self) -> float:
-        """How long the loop waits for the next step: not at all if it probably waits, and briefly if nothing is known of the task, or its last
-        step was long."""
+        """How long the loop waits for the next step: not at all if it probably waits, and briefly
+        if nothing is known of the task, or its last step was long."""
         if self.waits:
             return 0.0
         return LONG_S if self._calm else NOTABLE_S

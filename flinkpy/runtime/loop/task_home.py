@@ -1,14 +1,16 @@
-"""The thread in which a task's code runs: the slot loop's, in turn with the other tasks, or one of its own.
+"""The thread in which a task's code runs: the slot loop's, in turn with the other tasks, or one of
+its own.
 
-A step in a thread of its own still has its turn. The loop gives it the turn and waits until it is back, so that two threads do not fight for
-the interpreter lock. A handover costs some ten microseconds, so a turn has as many short steps as fit into half a millisecond. The loop
-waits for 50 ms at most, and for 5 ms if it knows nothing good of the task: then it goes on with the others, and the step ends when it
-ends. For a task whose steps wait, it does not wait at all. So a function that sleeps holds up nobody, and several of them sleep at the
-same time.
+A step in a thread of its own still has its turn. The loop gives it the turn and waits until it is
+back, so that two threads do not fight for the interpreter lock. A handover costs some ten
+microseconds, so a turn has as many short steps as fit into half a millisecond. The loop waits for
+50 ms at most, and for 5 ms if it knows nothing good of the task: then it goes on with the others,
+and the step ends when it ends. For a task whose steps wait, it does not wait at all. So a function
+that sleeps holds up nobody, and several of them sleep at the same time.
 
-What happens to a task between its steps (an event, a cancellation, room in an output) is an action in its thread: see ``run`` and ``bind``.
-A task changes its thread only between two actions, and takes its actions with it.
-"""
+What happens to a task between its steps (an event, a cancellation, room in an output) is an action
+in its thread: see ``run`` and ``bind``. A task changes its thread only between two actions, and
+takes its actions with it."""
 
 from __future__ import annotations
 
@@ -31,18 +33,24 @@ from flinkpy.runtime.loop.task_thread import TaskThread
 LOG = engine_logger(__name__)
 
 Action = Callable[[], None]
-TURN_S = 0.0005  # of short steps in a thread of its own, while there is more to do and nothing else for the task
+# of short steps in a thread of its own, while there is more to do and nothing else for the task
+TURN_S = 0.0005
 
 
 class TaskHome:
-    """Of one task of ``loop``. Implements ``flinkpy.core.reactor.Reactor`` for the task; nothing there watches sockets."""
+    """Of one task of ``loop``. Implements ``flinkpy.core.reactor.Reactor`` for the task; nothing
+    there watches sockets."""
 
     def __init__(self, loop: Loop, task: LoopTask, name: str) -> None:
-        self._loop, self._task, self._name = loop, task, name
+        self._loop = loop
+        self._task = task
+        self._name = name
         self.clock: Clock = loop.clock
         self._thread: TaskThread | None = None
         self._moves = False
-        self.is_plain = True  # it is in the loop's thread, and its steps need not be looked at: the task may run them itself
+        # it is in the loop's thread, and its steps need not be looked at: the task may run them
+        # itself
+        self.is_plain = True
         self._pace = StepPace()
         self._actions: deque[Action] = deque()
         self._lock = threading.Lock()  # of the four below
@@ -53,11 +61,12 @@ class TaskHome:
         self._back = threading.Lock()  # the loop waits for this one
         self._back.acquire()
 
-    # -- its thread ----------------------------------------------------------------------------------------------------------
+    # -- its thread --------------------------------------------------------------------------------
 
     def begin(self, *, has_thread: bool, moves: bool) -> None:
-        """In the loop's thread, before the first step that runs the user's functions. With ``moves`` it may change its thread later, as its
-        steps are; otherwise it stays where it begins."""
+        """In the loop's thread, before the first step that runs the user's functions. With
+        ``moves`` it may change its thread later, as its steps are; otherwise it stays where it
+        begins."""
         self._moves = moves
         if has_thread and self._thread is None:
             self._move_out()
@@ -95,7 +104,8 @@ class TaskHome:
         self._thread = TaskThread(self._task, self._name, copy_context())
 
     def _move_in(self) -> None:
-        """In its own thread, at the end of an action, with the lock: from now on it belongs to the loop's thread."""
+        """In its own thread, at the end of an action, with the lock: from now on it belongs to the
+        loop's thread."""
         thread, self._thread = self._thread, None
         self._pace.settle()
         self.is_plain = True
@@ -103,7 +113,8 @@ class TaskHome:
             thread.end()
 
     def leave(self) -> None:
-        """In the task's thread: it has ended. What still comes for it is told so in the loop's thread."""
+        """In the task's thread: it has ended. What still comes for it is told so in the loop's
+        thread."""
         self._moves = False
         with self._lock:
             self._move_in()
@@ -113,10 +124,11 @@ class TaskHome:
         thread = self._thread
         return thread is None or thread.join(timeout_s)
 
-    # -- steps ---------------------------------------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------
 
     def step(self, step: Callable[[], bool]) -> bool:
-        """In the loop's thread, when it is the task's turn: runs a step; True if there is more to do now."""
+        """In the loop's thread, when it is the task's turn: runs a step; True if there is more to
+        do now."""
         if self._thread is None:
             return self._step_in_loop(step)
         patience_s = self._pace.patience_s
@@ -142,7 +154,8 @@ class TaskHome:
         return self._thread
 
     def _goes_on_alone(self) -> bool:
-        """The loop waits no longer for the step. False, if there is nothing to wait for any more."""
+        """The loop waits no longer for the step. False, if there is nothing to wait for any
+        more."""
         with self._lock:
             was_awaited, self._is_awaited = self._is_awaited, False
             return was_awaited
@@ -159,7 +172,8 @@ class TaskHome:
             self._look_at_pace()
 
     def step_was_long(self, seconds: float) -> None:
-        """In the task's thread, at the end of a step that took at least ``NOTABLE_S``: it may be time for a thread of its own."""
+        """In the task's thread, at the end of a step that took at least ``NOTABLE_S``: it may be
+        time for a thread of its own."""
         if self.is_plain and self._moves:
             self._pace.step_took(seconds)
             self._look_at_pace()
@@ -186,7 +200,8 @@ class TaskHome:
             self._loop.schedule_threadsafe(self._task)
 
     def _turn(self, step: Callable[[], bool]) -> bool:
-        """As many short steps as fit into a turn, or a long one; True if there is more to do now."""
+        """As many short steps as fit into a turn, or a long one; True if there is more to do
+        now."""
         clock, more = self.clock, True
         began, used = clock.monotonic(), thread_time()
         try:
@@ -198,16 +213,18 @@ class TaskHome:
             more = False  # its cancellation follows
         except BaseException as error:
             more = False
-            level = logging.ERROR if isinstance(error, Exception) else logging.DEBUG  # a bug; or the user's code wants to exit
+            # a bug; or the user's code wants to exit
+            level = logging.ERROR if isinstance(error, Exception) else logging.DEBUG
             LOG.log(level, "the step of %r raised", self._task, exc_info=True)
             self._task.crashed(error)
         self._pace.step_took(clock.monotonic() - began, thread_time() - used)
         return more
 
-    # -- actions between steps -----------------------------------------------------------------------------------------------
+    # -- actions between steps ---------------------------------------------------------------------
 
     def run(self, action: Action) -> None:
-        """From any thread: runs the action in the task's, between two steps, behind the actions that came before."""
+        """From any thread: runs the action in the task's, between two steps, behind the actions
+        that came before."""
         self._actions.append(action)
         self._have_one_run()
 
@@ -218,7 +235,8 @@ class TaskHome:
                 self._loop.call_soon_threadsafe(self._run_next)
             else:
                 thread.put(self._run_next)
-            if self._thread is thread:  # otherwise it moved meanwhile, and its old thread may have ended
+            # otherwise it moved meanwhile, and its old thread may have ended
+            if self._thread is thread:
                 return
 
     def _run_next(self) -> None:
@@ -236,7 +254,7 @@ class TaskHome:
 
         return call
 
-    # -- the other calls of a reactor ----------------------------------------------------------------------------------------
+    # -- the other calls of a reactor --------------------------------------------------------------
 
     def call_later(self, delay_s: float, action: Action) -> ReactorTimer:
         if self._thread is None and self.is_here():

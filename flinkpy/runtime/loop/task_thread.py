@@ -1,4 +1,5 @@
-"""A thread of its own for a task: it runs actions one after the other, in the order in which they came."""
+"""A thread of its own for a task: it runs actions one after the other, in the order in which they
+came."""
 
 from __future__ import annotations
 
@@ -28,13 +29,15 @@ def task_of_this_thread() -> LoopTask | None:
 
 
 class TaskThread:
-    """Starts at once, in ``context``, so that what belongs to a thread's context (such as ``decimal``'s) is as in the slot loop's thread. Ends
-    behind what it was given before ``end``."""
+    """Starts at once, in ``context``, so that what belongs to a thread's context (such as
+    ``decimal``'s) is as in the slot loop's thread. Ends behind what it was given before ``end``."""
 
     def __init__(self, task: LoopTask, name: str, context: Context) -> None:
         self._actions: SimpleQueue[Action | None] = SimpleQueue()
         self._task = task
-        self._thread = threading.Thread(target=context.run, args=(self._run,), name=name, daemon=True)
+        self._thread = threading.Thread(
+            target=context.run, args=(self._run,), name=name, daemon=True
+        )
         self._thread.start()
         self.thread_id = self._thread.ident
 

@@ -23,7 +23,8 @@ class LoopTimer:
 
 
 class TimerHeap:
-    """Timers by the time at which they are due. A cancelled one stays in the heap until it would be due.
+    """Timers by the time at which they are due. A cancelled one stays in the heap until it would be
+    due.
 
     >>> timers, fired = TimerHeap(), []
     >>> late, early = timers.add(2.0, lambda: fired.append("late")), timers.add(1.0, lambda: fired.append("early"))
@@ -36,7 +37,8 @@ class TimerHeap:
     __slots__ = ("_order", "heap")
 
     def __init__(self) -> None:
-        self.heap: list[tuple[float, int, LoopTimer]] = []  # the slot loop looks here, without a call, whether there is any timer
+        # the slot loop looks here, without a call, whether there is any timer
+        self.heap: list[tuple[float, int, LoopTimer]] = []
         self._order = itertools.count()  # of timers that are due at the same time
 
     def add(self, when: float, action: Action) -> LoopTimer:
@@ -45,7 +47,8 @@ class TimerHeap:
         return timer
 
     def take_due(self, now: float) -> Action | None:
-        """Removes the earliest timer that is due, and gives its action. One by one, because an action may cancel the timer behind it."""
+        """Removes the earliest timer that is due, and gives its action. One by one, because an
+        action may cancel the timer behind it."""
         heap = self.heap
         while heap and (heap[0][0] <= now or heap[0][2].action is None):
             action = heapq.heappop(heap)[2].action

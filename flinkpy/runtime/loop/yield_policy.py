@@ -1,10 +1,10 @@
 """Gives up the processor after a message was sent, so that its receiver can run at once.
 
-The kernel may wake the receiver up on the sender's own core. There it has to wait until the sender sleeps, and the sender still has to find out that
-it has nothing more to do. So the sender yields, once, if the stream is quiet (it has slept since the last message). On a busy machine other processes
-run meanwhile and the sender gets the processor back late: then it does not yield for the next messages, and for the more of them the more often
-that happens.
-"""
+The kernel may wake the receiver up on the sender's own core. There it has to wait until the sender
+sleeps, and the sender still has to find out that it has nothing more to do. So the sender yields,
+once, if the stream is quiet (it has slept since the last message). On a busy machine other
+processes run meanwhile and the sender gets the processor back late: then it does not yield for the
+next messages, and for the more of them the more often that happens."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ sched_yield: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
 
 
 class YieldPolicy:
-    """``yield_`` gives the processor to a process that waits for it, and returns when it is back. The slot loop sets ``has_slept``.
+    """``yield_`` gives the processor to a process that waits for it, and returns when it is back.
+    The slot loop sets ``has_slept``.
 
     >>> YieldPolicy().maybe_yield()
     """
 
     __slots__ = ("_clock", "_left_to_skip", "_skipped", "_yield", "has_slept")
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK, yield_: Callable[[], object] = sched_yield) -> None:
+    def __init__(
+        self, clock: Clock = SYSTEM_CLOCK, yield_: Callable[[], object] = sched_yield
+    ) -> None:
         self._clock, self._yield = clock, yield_
         self._skipped, self._left_to_skip = SKIPPED_AT_FIRST, 0
         self.has_slept = False  # before this round of the loop

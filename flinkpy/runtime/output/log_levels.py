@@ -1,4 +1,5 @@
-"""Logging in a worker whose program has not set it up: as Python does it then, at the level of the program whose job runs."""
+"""Logging in a worker whose program has not set it up: as Python does it then, at the level of the
+program whose job runs."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ import sys
 
 
 class LogLevels:
-    """Log records of a worker go to standard error, as in a program without logging set-up. While jobs run, the level is the lowest of
-    their programs' levels. Functions that set up logging themselves override this."""
+    """Log records of a worker go to standard error, as in a program without logging set-up. While
+    jobs run, the level is the lowest of their programs' levels. Functions that set up logging
+    themselves override this."""
 
     def __init__(self) -> None:
         self._before: int | None = None

@@ -1,10 +1,12 @@
-"""Sends what tasks print and log to the program that waits for the job: a copy of each line, with the task's name, over its own connection.
+"""Sends what tasks print and log to the program that waits for the job: a copy of each line, with
+the task's name, over its own connection.
 
-A worker's standard output and error still go where they went (Ray's log files). A thin writer in front of them asks which task is running and passes
-the text on; a thread for each job sends it. A task never waits for this: lines that a slow client does not take in time are dropped and counted,
-and a client that has gone is forgotten. The one exception is a task that ends before the connection is made: it waits a moment for it before its end
-is reported, because after the end of the job the client no longer listens.
-"""
+A worker's standard output and error still go where they went (Ray's log files). A thin writer in
+front of them asks which task is running and passes the text on; a thread for each job sends it. A
+task never waits for this: lines that a slow client does not take in time are dropped and counted,
+and a client that has gone is forgotten. The one exception is a task that ends before the connection
+is made: it waits a moment for it before its end is reported, because after the end of the job the
+client no longer listens."""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from flinkpy.runtime.runner_port import TaskReporter
 LOG = engine_logger(__name__)
 
 CLIENT = "$internal.client.output"
-"""In a job's configuration: where its output goes, as an :class:`OutputAddress`; absent when nobody waits."""
+"""In a job's configuration: where its output goes, as an :class:`OutputAddress`; absent when nobody
+waits."""
 
 QUEUE_CHARACTERS = 1 << 20
 FRAME_CHARACTERS = 64 << 10
@@ -44,7 +47,8 @@ class OutputAddress:
     port: int
     token: bytes
     named: bool = True  # a task's name before every line
-    level: int = logging.WARNING  # of the program's root logger; what its tasks log below that is not sent
+    # of the program's root logger; what its tasks log below that is not sent
+    level: int = logging.WARNING
 
     def __repr__(self) -> str:
         return f"OutputAddress({self.host}:{self.port})"
@@ -54,12 +58,13 @@ def name_of(descriptor: TaskDeploymentDescriptor) -> str:
     """``Map (2/4)``, with the middle of a long chain left out."""
     name = descriptor.task_name
     if len(name) > NAME_WIDTH:
-        name = f"{name[:NAME_WIDTH // 2 - 1]} … {name[-NAME_WIDTH // 2 + 2:]}"
+        name = f"{name[: NAME_WIDTH // 2 - 1]} … {name[-NAME_WIDTH // 2 + 2 :]}"
     return f"{name} ({descriptor.attempt_id.subtask_index + 1}/{descriptor.parallelism})"
 
 
 class JobOutput:
-    """The output of one job's tasks in this process, and the thread that sends it. ``lines`` may be called from any thread and never waits."""
+    """The output of one job's tasks in this process, and the thread that sends it. ``lines`` may be
+    called from any thread and never waits."""
 
     def __init__(self, address: OutputAddress) -> None:
         self._address = address
@@ -109,7 +114,9 @@ class JobOutput:
                 while (frame := self._next()) is not None:
                     sock.sendall(HEADER.pack(KIND_BATCH, len(frame)) + frame)
                 sock.sendall(HEADER.pack(KIND_END, 0))
-        except Exception as error:  # the client went away, which it may; the text is in this process's own log
+        except (
+            Exception
+        ) as error:  # the client went away, which it may; the text is in this process's own log
             LOG.debug("the output of tasks goes to the log only: %s", error)
         finally:
             with self._changed:
@@ -129,30 +136,39 @@ class JobOutput:
                 size += len(texts[-1])
             self._queued -= size
             if self._dropped and not self._queue:
-                texts.append(f"[{self._dropped} lines were left out here: they came faster than this program took them]\n")
+                texts.append(
+                    f"[{self._dropped} lines were left out here: they came faster than this "
+                    "program took them]\n"
+                )
                 self._dropped = 0
         return (channel + "".join(texts)).encode("utf-8", "replace")
 
 
 class TaskOutput:
-    """The output of all tasks of one worker process. ``running()``: the task that the calling thread runs, if any."""
+    """The output of all tasks of one worker process. ``running()``: the task that the calling
+    thread runs, if any."""
 
     def __init__(self, running: Callable[[], TaskDeploymentDescriptor | None]) -> None:
         self._running = running
         self._jobs: dict[JobId, JobOutput] = {}
         self._deployed: dict[ExecutionAttemptId, TaskDeploymentDescriptor] = {}
-        self._partial: dict[tuple[ExecutionAttemptId | int, str], str] = {}  # begun lines, of tasks and of other threads
+        # begun lines, of tasks and of other threads
+        self._partial: dict[tuple[ExecutionAttemptId | int, str], str] = {}
         self._levels = LogLevels()
         self._lock = threading.Lock()
 
     def install(self) -> None:
-        """Puts itself in front of this process's standard output and error, and lets log records be written there."""
+        """Puts itself in front of this process's standard output and error, and lets log records be
+        written there."""
         sys.stdout = _Tee(sys.stdout, STDOUT, self)
         sys.stderr = _Tee(sys.stderr, STDERR, self)
         self._levels.install()
 
-    def deployed(self, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> TaskReporter:
-        """A task is deployed: connects to the client now, before there is something to send. Returns the reporter that the task is to use."""
+    def deployed(
+        self, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter
+    ) -> TaskReporter:
+        """A task is deployed: connects to the client now, before there is something to send.
+        Returns the reporter that the task is to use."""
         address = descriptor.configuration.get(CLIENT)
         if not isinstance(address, OutputAddress):
             return reporter
@@ -190,21 +206,40 @@ class TaskOutput:
                 job.lines(channel, name, rest + "\n")
 
     def take(self, channel: str, text: str) -> None:
-        """Takes text written by any thread of this process. A thread that runs no task counts for a job if it can only be of that one."""
+        """Takes text written by any thread of this process. A thread that runs no task counts for a
+        job if it can only be of that one."""
         if not self._jobs or not text:
             return
         descriptor = self._running() or self._only_task()
         if descriptor is not None:
-            job, who, name = self._jobs.get(descriptor.attempt_id.job_id), descriptor.attempt_id, name_of(descriptor)
+            job = self._jobs.get(descriptor.attempt_id.job_id)
+            who = descriptor.attempt_id
+            name = name_of(descriptor)
             self._pass_on(job, who, name, channel, text)
         elif len(self._jobs) == 1:
-            self._pass_on(next(iter(self._jobs.copy().values()), None), threading.get_ident(), f"process {os.getpid()}", channel, text)
+            self._pass_on(
+                next(iter(self._jobs.copy().values()), None),
+                threading.get_ident(),
+                f"process {os.getpid()}",
+                channel,
+                text,
+            )
 
     def _only_task(self) -> TaskDeploymentDescriptor | None:
-        """The task, if it is alone here, to which threads of asynchronous functions and libraries belong."""
-        return next(iter(self._deployed.copy().values()), None) if len(self._deployed) == 1 else None
+        """The task, if it is alone here, to which threads of asynchronous functions and libraries
+        belong."""
+        return (
+            next(iter(self._deployed.copy().values()), None) if len(self._deployed) == 1 else None
+        )
 
-    def _pass_on(self, job: JobOutput | None, who: ExecutionAttemptId | int, name: str, channel: str, text: str) -> None:
+    def _pass_on(
+        self,
+        job: JobOutput | None,
+        who: ExecutionAttemptId | int,
+        name: str,
+        channel: str,
+        text: str,
+    ) -> None:
         """Passes on complete lines; the beginning of a line waits for its end."""
         if job is None:
             return
@@ -233,7 +268,9 @@ class _Tee:
     """Standard output or error: writes to the original stream, and passes a copy on."""
 
     def __init__(self, under: TextIO, channel: str, output: TaskOutput) -> None:
-        self._under, self._channel, self._output = under, channel, output
+        self._under = under
+        self._channel = channel
+        self._output = output
 
     def write(self, text: str) -> int:
         count = self._under.write(text)

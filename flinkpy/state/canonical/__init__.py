@@ -1,1 +1,2 @@
-"""State in a form that others read too: a Parquet file for each state of each subtask (``docs/decisions/canonical-state.md``)."""
+"""State in a form that others read too: a Parquet file for each state of each subtask
+(``docs/decisions/canonical-state.md``)."""

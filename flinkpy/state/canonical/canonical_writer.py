@@ -1,5 +1,5 @@
-"""Writes what an operator of a subtask saves in the canonical form: for each state a file, one key group after the
-other. """
+"""Writes what an operator of a subtask saves in the canonical form: for each state a file, one key
+group after the other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 @dataclass(frozen=True)
 class Place:
-    """Whose state it is. ``part`` tells what an attempt of a subtask writes from what any other does: ``"3-0"``."""
+    """Whose state it is. ``part`` tells what an attempt of a subtask writes from what any other
+    does: ``"3-0"``."""
 
     operator_id: OperatorId
     operator: str
@@ -29,8 +30,9 @@ class Place:
 
 
 def write_canonical(writer: StateWriter, frozen: FrozenState, place: Place) -> OperatorSubtaskState:
-    """Writes the state of one operator of a subtask. May be called in another thread. Raises what the store raises, and ProgramError for values that
-    cannot be saved; the caller aborts the writer then."""
+    """Writes the state of one operator of a subtask. May be called in another thread. Raises what
+    the store raises, and ProgramError for values that cannot be saved; the caller aborts the writer
+    then."""
     tables: list[StateTable] = []
     if frozen.keyed is not None:
         tables += _write_keyed(writer, frozen.keyed.entries(), place)
@@ -40,8 +42,15 @@ def write_canonical(writer: StateWriter, frozen: FrozenState, place: Place) -> O
 
 
 def _write_keyed(writer: StateWriter, entries: KeyedEntries, place: Place) -> Iterator[StateTable]:
-    files = {name: _file(writer, StateTable(name, True, meta.kind, meta.type, meta.expires), place, entries.max_parallelism)
-             for name, meta in entries.states.items()}
+    files = {
+        name: _file(
+            writer,
+            StateTable(name, True, meta.kind, meta.type, meta.expires),
+            place,
+            entries.max_parallelism,
+        )
+        for name, meta in entries.states.items()
+    }
     for number, group in entries.groups:
         for name, pairs in group.items():
             add = files[name].add
@@ -50,9 +59,13 @@ def _write_keyed(writer: StateWriter, entries: KeyedEntries, place: Place) -> It
     return (file.close() for file in files.values())
 
 
-def _write_operator_state(writer: StateWriter, snapshot: OperatorSnapshot, place: Place) -> Iterator[StateTable]:
+def _write_operator_state(
+    writer: StateWriter, snapshot: OperatorSnapshot, place: Place
+) -> Iterator[StateTable]:
     for name, meta in snapshot.states.items():
-        file = _file(writer, StateTable(name, False, meta.sharing.name, meta.type, False), place, None)
+        file = _file(
+            writer, StateTable(name, False, meta.sharing.name, meta.type, False), place, None
+        )
         for piece in snapshot.pieces[name]:
             value = load_piece(piece)
             if meta.sharing is Sharing.BROADCAST:
@@ -63,9 +76,15 @@ def _write_operator_state(writer: StateWriter, snapshot: OperatorSnapshot, place
         yield file.close()
 
 
-def _file(writer: StateWriter, table: StateTable, place: Place, max_parallelism: int | None) -> StateFile:
+def _file(
+    writer: StateWriter, table: StateTable, place: Place, max_parallelism: int | None
+) -> StateFile:
     name = file_name(table, place)
-    description = {"operator": place.operator, "operator_id": place.operator_id, "max_parallelism": max_parallelism}
+    description = {
+        "operator": place.operator,
+        "operator_id": place.operator_id,
+        "max_parallelism": max_parallelism,
+    }
 
     def create() -> CountedFile:
         return writer.create_file(name)
@@ -81,6 +100,11 @@ def file_name(table: StateTable, place: Place) -> str:
 
 
 def _plain(name: str) -> str:
-    """For the name of a file, which people read and patterns find. Names that differ stay different."""
+    """For the name of a file, which people read and patterns find. Names that differ stay
+    different."""
     plain = _NOT_IN_NAMES.sub("_", name)[:60]
-    return plain if plain == name else f"{plain}-{zlib.crc32(name.encode('utf-8', 'surrogatepass')):08x}"
+    return (
+        plain
+        if plain == name
+        else f"{plain}-{zlib.crc32(name.encode('utf-8', 'surrogatepass')):08x}"
+    )

@@ -1,9 +1,10 @@
-"""A column of values that come back exactly: one of the declared type, and beside it one of pickles for the values which
-that does not hold.
+"""A column of values that come back exactly: one of the declared type, and beside it one of pickles
+for the values which that does not hold.
 
-A value that the typed column holds exactly stands only there. Any other is pickled; then the typed column has an equal
-value, if there is one (``1`` in a column of floats is ``1.0``), and else null. So whoever reads only the typed column
-sees what it can hold, and a job that restores gets back what it had. """
+A value that the typed column holds exactly stands only there. Any other is pickled; then the typed
+column has an equal value, if there is one (``1`` in a column of floats is ``1.0``), and else null.
+So whoever reads only the typed column sees what it can hold, and a job that restores gets back what
+it had."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _PICKLE_TROUBLE = (pickle.PicklingError, AttributeError, TypeError)
 
 
 class ExactColumn:
-    """The two columns ``name`` and ``name_pickled``, of which the first is not there if values of the type have no column.
+    """The two columns ``name`` and ``name_pickled``, of which the first is not there if values of
+    the type have no column.
 
     >>> from flinkpy.common.typeinfo import Types
     >>> column = ExactColumn("value", Types.DOUBLE(), "the state")
@@ -54,12 +56,18 @@ class ExactColumn:
             return [array_of(values, self._kind), pa.nulls(len(values), pa.binary())]
         others = iter(self._equals([value for value, is_held in zip(values, held) if not is_held]))
         typed = [value if is_held else next(others) for value, is_held in zip(values, held)]
-        pickles = [None if is_held else self._pickled(value) for value, is_held in zip(values, held)]
+        pickles = [
+            None if is_held else self._pickled(value) for value, is_held in zip(values, held)
+        ]
         return [array_of(typed, self._kind), pa.array(pickles, pa.binary())]
 
     def _equals(self, values: list[Any]) -> list[Any]:
         """Each value if the column has an equal one, else None."""
-        return values if self._fit(values) else [value if self._fit([value]) else None for value in values]
+        return (
+            values
+            if self._fit(values)
+            else [value if self._fit([value]) else None for value in values]
+        )
 
     def _fit(self, values: list[Any]) -> bool:
         try:
@@ -82,4 +90,7 @@ class ExactColumn:
         typed = values_of(arrays[0], self.type_info)
         if pickles.null_count == len(pickles):
             return typed
-        return [value if data is None else loads(data) for value, data in zip(typed, pickles.to_pylist())]
+        return [
+            value if data is None else loads(data)
+            for value, data in zip(typed, pickles.to_pylist())
+        ]

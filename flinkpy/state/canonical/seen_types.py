@@ -10,8 +10,14 @@ from flinkpy.common.types import Row
 from flinkpy.state.canonical.typed_values import BYTES, column_type
 
 _SCALARS: dict[type, TypeInformation] = {
-    bool: Types.BOOLEAN(), int: Types.LONG(), float: Types.DOUBLE(), str: Types.STRING(), bytes: BYTES, datetime.date: Types.SQL_DATE(),
-    datetime.time: Types.SQL_TIME(), datetime.datetime: Types.SQL_TIMESTAMP(),
+    bool: Types.BOOLEAN(),
+    int: Types.LONG(),
+    float: Types.DOUBLE(),
+    str: Types.STRING(),
+    bytes: BYTES,
+    datetime.date: Types.SQL_DATE(),
+    datetime.time: Types.SQL_TIME(),
+    datetime.datetime: Types.SQL_TIMESTAMP(),
 }
 
 
@@ -42,7 +48,8 @@ def _seen(value: Any) -> TypeInformation:
 
 
 def completed_type(declared: TypeInformation | None, value: Any) -> TypeInformation | None:
-    """The declared type, or what the value shows if nothing is declared, or not the types of its parts."""
+    """The declared type, or what the value shows if nothing is declared, or not the types of its
+    parts."""
     if declared is not None and column_type(declared) is not None:
         return declared
     return seen_type(value) if declared is None or _is_open(declared) else None
@@ -50,5 +57,11 @@ def completed_type(declared: TypeInformation | None, value: Any) -> TypeInformat
 
 def _is_open(declared: TypeInformation) -> bool:
     """Whether the program says only that it is a list or a map, or nothing."""
-    parts = [part for name in ("element_type", "key_type", "value_type") if (part := getattr(declared, name, None)) is not None]
-    return isinstance(declared, PickledBytesTypeInfo) or any(isinstance(part, PickledBytesTypeInfo) for part in parts)
+    parts = [
+        part
+        for name in ("element_type", "key_type", "value_type")
+        if (part := getattr(declared, name, None)) is not None
+    ]
+    return isinstance(declared, PickledBytesTypeInfo) or any(
+        isinstance(part, PickledBytesTypeInfo) for part in parts
+    )

@@ -18,8 +18,12 @@ _PART = 20_000  # entries, or elements of lists and maps in them, that are writt
 class StateFile:
     """``create`` makes the file when there is a first entry: a state without entries has none."""
 
-    def __init__(self, table: StateTable, create: Callable[[], CountedFile], description: Mapping[str, Any]) -> None:
-        self._table, self._create, self._description = table, create, description
+    def __init__(
+        self, table: StateTable, create: Callable[[], CountedFile], description: Mapping[str, Any]
+    ) -> None:
+        self._table = table
+        self._create = create
+        self._description = description
         self._columns: StateColumns | None = None
         self._file: CountedFile | None = None
         self._writer: Any = None
@@ -39,21 +43,39 @@ class StateFile:
 
     def _flush(self) -> None:
         if self._columns is None:
-            self._columns = StateColumns.of(self._table, self._keys[0], self._values[0], self._description)
+            self._columns = StateColumns.of(
+                self._table, self._keys[0], self._values[0], self._description
+            )
             self._file = self._create()
-            self._writer = pq.ParquetWriter(pa.PythonFile(self._file, mode="w"), self._columns.schema, compression="zstd")
+            self._writer = pq.ParquetWriter(
+                pa.PythonFile(self._file, mode="w"), self._columns.schema, compression="zstd"
+            )
         keyed = self._table.keyed
-        batch = self._columns.batch(Entries(self._groups if keyed else None, self._keys, self._values))
+        batch = self._columns.batch(
+            Entries(self._groups if keyed else None, self._keys, self._values)
+        )
         self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=len(self._values))
         self._rows += len(self._values)
-        self._groups, self._keys, self._values, self._weight = [], [], [], 0
+        self._groups = []
+        self._keys = []
+        self._values = []
+        self._weight = 0
 
     def close(self) -> StateTable:
-        """The state with its file, which appears when the writer of the subtask's state is closed."""
+        """The state with its file, which appears when the writer of the subtask's state is
+        closed."""
         if self._values:
             self._flush()
         handle = None
         if self._file is not None:
             self._writer.close()
             handle = StateHandle(self._file.length, self._file.checksum, path=self._file.name)
-        return StateTable(self._table.name, self._table.keyed, self._table.kind, self._table.type, self._table.expires, self._rows, handle)
+        return StateTable(
+            self._table.name,
+            self._table.keyed,
+            self._table.kind,
+            self._table.type,
+            self._table.expires,
+            self._rows,
+            handle,
+        )

@@ -1,7 +1,7 @@
 """Which values a column of a declared type gives back exactly, and how they come back.
 
-"Exactly" is strict: ``1`` is not exactly ``1.0``, a list not a tuple, ``Decimal("1.0")`` not ``Decimal("1")``. What is
-not held exactly is pickled beside the column (``exact_column``). """
+"Exactly" is strict: ``1`` is not exactly ``1.0``, a list not a tuple, ``Decimal("1.0")`` not
+``Decimal("1")``. What is not held exactly is pickled beside the column (``exact_column``)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ _INTEGERS = {"BYTE": 7, "SHORT": 15, "INT": 31, "LONG": 63}
 
 
 def column_type(type_info: TypeInformation | None) -> pa.DataType | None:
-    """The Arrow type for values of this type; None if there is no such column: nothing is declared, or a part of it is pickled or empty."""
+    """The Arrow type for values of this type; None if there is no such column: nothing is declared,
+    or a part of it is pickled or empty."""
     if type_info is None or not _has_column(type_info):
         return None
     try:
@@ -58,7 +59,7 @@ def _has_column(type_info: TypeInformation) -> bool:
     return not isinstance(type_info, PickledBytesTypeInfo)
 
 
-# -- which values are held ------------------------------------------------------------------------------------------------------
+# -- which values are held -------------------------------------------------------------------------
 
 
 def holds(type_info: TypeInformation) -> Holds:
@@ -72,14 +73,27 @@ def holds(type_info: TypeInformation) -> Holds:
         return _or_none(lambda value: type(value) is list and all(map(element, value)))
     if isinstance(type_info, MapTypeInfo):
         key, item = holds(type_info.key_type), holds(type_info.value_type)
-        return _or_none(lambda value: type(value) is dict and None not in value and all(map(key, value)) and all(map(item, value.values())))
+        return _or_none(
+            lambda value: (
+                type(value) is dict
+                and None not in value
+                and all(map(key, value))
+                and all(map(item, value.values()))
+            )
+        )
     if isinstance(type_info, TupleTypeInfo):
         fields = list(map(holds, type_info.field_types))
         return _or_none(lambda value: type(value) is tuple and _fields_hold(fields, value))
     if isinstance(type_info, RowTypeInfo):
         fields, names = list(map(holds, type_info.field_types)), tuple(type_info.field_names)
-        return _or_none(lambda value: isinstance(value, Row) and value._fields == names and value.get_row_kind() is RowKind.INSERT
-                        and _fields_hold(fields, value._values))
+        return _or_none(
+            lambda value: (
+                isinstance(value, Row)
+                and value._fields == names
+                and value.get_row_kind() is RowKind.INSERT
+                and _fields_hold(fields, value._values)
+            )
+        )
     return lambda value: value is None
 
 
@@ -129,18 +143,28 @@ def _is_moment(value: Any) -> bool:
 
 
 _SCALARS: dict[str, Holds] = {
-    "STRING": _is_text, "CHAR": _is_text,
+    "STRING": _is_text,
+    "CHAR": _is_text,
     "BOOLEAN": lambda value: type(value) is bool,
-    "DOUBLE": lambda value: type(value) is float, "FLOAT": _is_short_float,
-    "BIG_INT": lambda value: type(value) is int and abs(value) < 10**38, "BIG_DEC": _is_decimal,
+    "DOUBLE": lambda value: type(value) is float,
+    "FLOAT": _is_short_float,
+    "BIG_INT": lambda value: type(value) is int and abs(value) < 10**38,
+    "BIG_DEC": _is_decimal,
     "SQL_DATE": lambda value: type(value) is datetime.date,
-    "SQL_TIME": lambda value: type(value) is datetime.time and value.tzinfo is None and value.fold == 0,
+    "SQL_TIME": lambda value: (
+        type(value) is datetime.time and value.tzinfo is None and value.fold == 0
+    ),
     "SQL_TIMESTAMP": _is_moment,
-    "INSTANT": lambda value: type(value) is Instant and value.nanos % 1000 == 0 and 0 <= value.nanos < 10**9 and abs(value.seconds) < _SECONDS,
+    "INSTANT": lambda value: (
+        type(value) is Instant
+        and value.nanos % 1000 == 0
+        and 0 <= value.nanos < 10**9
+        and abs(value.seconds) < _SECONDS
+    ),
 }
 
 
-# -- how they come back -----------------------------------------------------------------------------------------------------------
+# -- how they come back ----------------------------------------------------------------------------
 
 
 def values_of(column: Any, type_info: TypeInformation) -> list[Any]:
@@ -154,7 +178,9 @@ def values_of(column: Any, type_info: TypeInformation) -> list[Any]:
     if type_info == BYTES:
         return python_values(column)
     if isinstance(type_info, (TupleTypeInfo, RowTypeInfo)):
-        parts = [values_of(each, field) for each, field in zip(column.flatten(), type_info.field_types)]
+        parts = [
+            values_of(each, field) for each, field in zip(column.flatten(), type_info.field_types)
+        ]
         found: list[Any] = list(zip(*parts))
         if isinstance(type_info, RowTypeInfo):
             names = tuple(type_info.field_names)
@@ -165,11 +191,18 @@ def values_of(column: Any, type_info: TypeInformation) -> list[Any]:
     if not isinstance(type_info, PrimitiveArrayTypeInfo):
         raise ProgramError(f"{type_info!r} has no column")
     elements = iter(values_of(column.flatten(), type_info.element_type))
-    return [None if length is None else list(islice(elements, length)) for length in pc.list_value_length(column).to_pylist()]
+    return [
+        None if length is None else list(islice(elements, length))
+        for length in pc.list_value_length(column).to_pylist()
+    ]
 
 
 def _with_nulls(values: list[Any], column: Any) -> list[Any]:
-    return [value if there else None for value, there in zip(values, column.is_valid().to_pylist())] if column.null_count else values
+    return (
+        [value if there else None for value, there in zip(values, column.is_valid().to_pylist())]
+        if column.null_count
+        else values
+    )
 
 
 def _scalars(column: Any, name: str) -> list[Any]:
@@ -177,7 +210,10 @@ def _scalars(column: Any, name: str) -> list[Any]:
         return [None if value is None else int(value) for value in column.to_pylist()]
     if name == "INSTANT":
         counts = column.cast(pa.int64()).to_pylist()
-        return [None if count is None else Instant(count // 1_000_000, count % 1_000_000 * 1000) for count in counts]
+        return [
+            None if count is None else Instant(count // 1_000_000, count % 1_000_000 * 1000)
+            for count in counts
+        ]
     return python_values(column)
 
 
@@ -186,5 +222,8 @@ def _maps(column: Any, type_info: MapTypeInfo) -> list[Any]:
     start, end = (ends[0], ends[-1]) if ends else (0, 0)
     keys = values_of(column.keys.slice(start, end - start), type_info.key_type)
     items = values_of(column.items.slice(start, end - start), type_info.value_type)
-    found = [dict(zip(keys[a - start:b - start], items[a - start:b - start])) for a, b in pairwise(ends)]
+    found = [
+        dict(zip(keys[a - start : b - start], items[a - start : b - start]))
+        for a, b in pairwise(ends)
+    ]
     return _with_nulls(found, column)

@@ -1,10 +1,10 @@
 """Files in a file system that Arrow knows: S3, Google's and Azure's stores, HDFS.
 
-Where a rename is one step (HDFS, a disk), a file is written under another name first. In an object store a rename is a
-copy, and an object appears when its last part has arrived; so it is written in its place. Arrow cannot take an
-unfinished object back: what is discarded appears, cut short, and is deleted at once. A process that dies in between
-leaves it there; therefore a manifest has a checksum of its own, and nothing refers to other files before they were
-closed. """
+Where a rename is one step (HDFS, a disk), a file is written under another name first. In an object
+store a rename is a copy, and an object appears when its last part has arrived; so it is written in
+its place. Arrow cannot take an unfinished object back: what is discarded appears, cut short, and is
+deleted at once. A process that dies in between leaves it there; therefore a manifest has a checksum
+of its own, and nothing refers to other files before they were closed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from flinkpy.state.checkpoints.locations import scheme_of
 
 
 class ArrowFileStore(FileStore):
-    """Takes URLs of one file system. ``root`` is the system's path that a URL without one means: of S3 the bucket.
-    ``renames`` says whether it renames in one step, where that is not to be known by its type.
+    """Takes URLs of one file system. ``root`` is the system's path that a URL without one means: of
+    S3 the bucket. ``renames`` says whether it renames in one step, where that is not to be known by
+    its type.
 
     >>> from pyarrow import fs
     >>> store = ArrowFileStore(fs.LocalFileSystem())
@@ -82,7 +83,9 @@ class ArrowFileStore(FileStore):
 
 class _NewArrowFile(NewFile):
     def __init__(self, system: Any, path: str, written_at: str) -> None:
-        self._system, self._path, self._written_at = system, path, written_at
+        self._system = system
+        self._path = path
+        self._written_at = written_at
         self._stream = system.open_output_stream(written_at)
         self._done = False
 

@@ -7,8 +7,9 @@
     <dir>/<job id>/shared/17-<random>     what checkpoint 17 wrote, and later ones may use too
     <savepoint dir>/savepoint-<job id>-<random>/    a savepoint: the same, with nothing outside its folder
 
-Each method may be called from any thread; files may take long. An ``OSError`` says that the store failed, and what was
-asked for may have happened or not; but there never is a manifest of a checkpoint that is not complete. """
+Each method may be called from any thread; files may take long. An ``OSError`` says that the store
+failed, and what was asked for may have happened or not; but there never is a manifest of a
+checkpoint that is not complete."""
 
 from __future__ import annotations
 
@@ -56,15 +57,22 @@ class CheckpointStorage(ABC):
     'FileCheckpointStorage'
     """
 
-    def __init__(self, stores: Callable[[str], FileStore] = file_store_of, job_id: JobId = _NO_JOB) -> None:
+    def __init__(
+        self, stores: Callable[[str], FileStore] = file_store_of, job_id: JobId = _NO_JOB
+    ) -> None:
         self._stores, self._job_id = stores, job_id
         self.compresses = False  # whether state is compressed before it is written
 
     @staticmethod
-    def of(configuration: Mapping[str, Any], job_id: JobId,
-           stores: Callable[[str], FileStore] = file_store_of, backup: LocalBackup | None = None) -> CheckpointStorage:
-        """As the options ``execution.checkpointing.*`` say: files where there is a directory, else the JobManager's
-        memory. What is written to files of checkpoints is kept in ``backup``, too."""
+    def of(
+        configuration: Mapping[str, Any],
+        job_id: JobId,
+        stores: Callable[[str], FileStore] = file_store_of,
+        backup: LocalBackup | None = None,
+    ) -> CheckpointStorage:
+        """As the options ``execution.checkpointing.*`` say: files where there is a directory, else
+        the JobManager's memory. What is written to files of checkpoints is kept in ``backup``,
+        too."""
         kind = read(configuration, options.CHECKPOINT_STORAGE)
         directory = read(configuration, options.CHECKPOINT_DIRECTORY)
         name = kind or ("jobmanager" if directory is None else "filesystem")
@@ -75,7 +83,9 @@ class CheckpointStorage(ABC):
             found = FileCheckpointStorage(directory, job_id, threshold, limit, stores, backup)
         elif limit is None:
             needed = options.CHECKPOINT_DIRECTORY.key
-            raise ConfigurationError(f"option {options.CHECKPOINT_STORAGE.key}: {kind} needs {needed}")
+            raise ConfigurationError(
+                f"option {options.CHECKPOINT_STORAGE.key}: {kind} needs {needed}"
+            )
         else:
             found = MemoryCheckpointStorage(limit, stores, job_id)
         found.compresses = read(configuration, options.SNAPSHOT_COMPRESSION)
@@ -86,14 +96,16 @@ class CheckpointStorage(ABC):
 
     @abstractmethod
     def state_writer(self, checkpoint_id: int, name: str, attempt: int) -> StateWriter:
-        """Writes what one attempt of a subtask saves for a checkpoint. ``name`` tells the subtask from all others of
-        the job."""
+        """Writes what one attempt of a subtask saves for a checkpoint. ``name`` tells the subtask
+        from all others of the job."""
 
     def was_saved(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
-        """A subtask has saved this state for a checkpoint: what is kept of it here stays until that is over."""
+        """A subtask has saved this state for a checkpoint: what is kept of it here stays until that
+        is over."""
 
     def of_snapshot(self, target: str | None) -> CheckpointStorage:
-        """Where a snapshot goes: a savepoint to its own folder ``target``; a checkpoint (None) stays here."""
+        """Where a snapshot goes: a savepoint to its own folder ``target``; a checkpoint (None)
+        stays here."""
         if target is None:
             return self
         savepoint = SavepointStorage(target, self._job_id, self._stores)
@@ -102,37 +114,47 @@ class CheckpointStorage(ABC):
 
     def reader(self, location: str | None) -> StateReader:
         """Reads the state of the checkpoint at this location, which may be one of another job."""
-        return StateReader() if location is None else StateReader(self._stores(location), absolute(location))
+        return (
+            StateReader()
+            if location is None
+            else StateReader(self._stores(location), absolute(location))
+        )
 
     @abstractmethod
     def store(self, checkpoint: CompletedCheckpoint) -> CompletedCheckpoint:
-        """Stores the manifest, and gives the checkpoint with its location. All its state must have been written.
-        FileExistsError if there is a checkpoint of this number. After an error the checkpoint may be there all the
-        same: the caller calls ``discard_unfinished``."""
+        """Stores the manifest, and gives the checkpoint with its location. All its state must have
+        been written. FileExistsError if there is a checkpoint of this number. After an error the
+        checkpoint may be there all the same: the caller calls ``discard_unfinished``."""
 
     def load(self, location: str) -> CompletedCheckpoint:
-        """The checkpoint in a folder; its ``_metadata`` may be named instead. ProgramError if there is none, or one of
-        a version not known here; CheckpointDamagedError if the manifest is not what was written."""
+        """The checkpoint in a folder; its ``_metadata`` may be named instead. ProgramError if there
+        is none, or one of a version not known here; CheckpointDamagedError if the manifest is not
+        what was written."""
         return load_checkpoint(self._stores(location), absolute(location))
 
     def find(self, location: str) -> CompletedCheckpoint:
-        """As ``load``; of the folder of a job, its newest checkpoint. A checkpoint may be named by its manifest, too."""
+        """As ``load``; of the folder of a job, its newest checkpoint. A checkpoint may be named by
+        its manifest, too."""
         location = folder_of(location) if name_of(location) == METADATA else location
         newest = self.latest(location)
         return self.load(location) if newest is None else newest
 
     def latest(self, job_dir: str | None = None) -> CompletedCheckpoint | None:
-        """The newest checkpoint in a job's folder, by default this job's, whose manifest is intact. Damaged ones are
-        reported in the log."""
-        return None if job_dir is None else latest_checkpoint(self._stores(job_dir), absolute(job_dir))
+        """The newest checkpoint in a job's folder, by default this job's, whose manifest is intact.
+        Damaged ones are reported in the log."""
+        return (
+            None if job_dir is None else latest_checkpoint(self._stores(job_dir), absolute(job_dir))
+        )
 
     def complete(self) -> Sequence[CompletedCheckpoint]:
-        """All checkpoints of this job that are complete, oldest first. CheckpointDamagedError if the newest one's manifest is not intact: an older
-        one is not enough, because sinks may have committed for the newest."""
+        """All checkpoints of this job that are complete, oldest first. CheckpointDamagedError if
+        the newest one's manifest is not intact: an older one is not enough, because sinks may have
+        committed for the newest."""
         return ()
 
     def discard(self, checkpoint: CompletedCheckpoint) -> None:
-        """Removes a checkpoint that was stored, or that this job has claimed: first its manifest, then its state. What checkpoints share stays."""
+        """Removes a checkpoint that was stored, or that this job has claimed: first its manifest,
+        then its state. What checkpoints share stays."""
         if checkpoint.location is not None:
             self._remove(absolute(checkpoint.location))
 
@@ -148,9 +170,9 @@ class CheckpointStorage(ABC):
         """Removes state whose subtask acknowledged a checkpoint of this job too late."""
 
     def discard_shared(self, files: Collection[str], location: str | None = None) -> None:
-        """Removes shared files that no checkpoint uses any more: of this job, or of the one that the checkpoint at
-        ``location`` belongs to, which this job has claimed. Of another job's files, those stay that one of its other
-        checkpoints names."""
+        """Removes shared files that no checkpoint uses any more: of this job, or of the one that
+        the checkpoint at ``location`` belongs to, which this job has claimed. Of another job's
+        files, those stay that one of its other checkpoints names."""
         if location is not None:
             self._discard_of_another(files, absolute(location))
 
@@ -164,19 +186,20 @@ class CheckpointStorage(ABC):
         remove_if_empty(store, job_dir)
 
     def is_own(self, location: str | None) -> bool:
-        """Whether the checkpoint at this location is one of this job, so that later ones may use its shared files."""
+        """Whether the checkpoint at this location is one of this job, so that later ones may use
+        its shared files."""
         return location is None
 
     @abstractmethod
     def discard_others(self, kept: Collection[int], shared: Collection[str] = ()) -> None:
-        """The job ends: removes all of it but these checkpoints and the shared files that they use, and so what a
-        subtask has left that nobody heard of. With none kept the job's folder goes too, unless somebody else has put
-        something there. What fails to be removed stays alone."""
+        """The job ends: removes all of it but these checkpoints and the shared files that they use,
+        and so what a subtask has left that nobody heard of. With none kept the job's folder goes
+        too, unless somebody else has put something there. What fails to be removed stays alone."""
 
 
 class MemoryCheckpointStorage(CheckpointStorage):
-    """In the JobManager's memory, and gone with it. State is in the handles; each piece takes ``max_state_size`` bytes
-    at most.
+    """In the JobManager's memory, and gone with it. State is in the handles; each piece takes
+    ``max_state_size`` bytes at most.
 
     >>> from flinkpy.graph.checkpoints import CompletedCheckpoint
     >>> storage = MemoryCheckpointStorage()
@@ -184,8 +207,12 @@ class MemoryCheckpointStorage(CheckpointStorage):
     True
     """
 
-    def __init__(self, max_state_size: int = 5 << 20, stores: Callable[[str], FileStore] = file_store_of,
-                 job_id: JobId = _NO_JOB) -> None:
+    def __init__(
+        self,
+        max_state_size: int = 5 << 20,
+        stores: Callable[[str], FileStore] = file_store_of,
+        job_id: JobId = _NO_JOB,
+    ) -> None:
         super().__init__(stores, job_id)
         self._max_state_size = max_state_size
         self._stored: dict[int, CompletedCheckpoint] = {}
@@ -200,7 +227,11 @@ class MemoryCheckpointStorage(CheckpointStorage):
         return checkpoint
 
     def latest(self, job_dir: str | None = None) -> CompletedCheckpoint | None:
-        return self._stored[max(self._stored)] if job_dir is None and self._stored else super().latest(job_dir)
+        return (
+            self._stored[max(self._stored)]
+            if job_dir is None and self._stored
+            else super().latest(job_dir)
+        )
 
     def discard(self, checkpoint: CompletedCheckpoint) -> None:
         self._stored.pop(checkpoint.checkpoint_id, None)
@@ -213,18 +244,30 @@ class MemoryCheckpointStorage(CheckpointStorage):
         pass
 
     def discard_others(self, kept: Collection[int], shared: Collection[str] = ()) -> None:
-        self._stored = {number: checkpoint for number, checkpoint in self._stored.items() if number in kept}
+        self._stored = {
+            number: checkpoint for number, checkpoint in self._stored.items() if number in kept
+        }
 
 
 class FileCheckpointStorage(CheckpointStorage):
-    """In files below a directory. State from ``threshold`` bytes on goes to files, smaller state to the manifest; with
-    ``max_inline_size`` all state goes to the manifest, and a piece that is larger is refused. ``backup`` keeps copies of the files that are written
-    here, and is read before them."""
+    """In files below a directory. State from ``threshold`` bytes on goes to files, smaller state to
+    the manifest; with ``max_inline_size`` all state goes to the manifest, and a piece that is
+    larger is refused. ``backup`` keeps copies of the files that are written here, and is read
+    before them."""
 
-    def __init__(self, directory: str, job_id: JobId, threshold: int = 20 << 10, max_inline_size: int | None = None,
-                 stores: Callable[[str], FileStore] = file_store_of, backup: LocalBackup | None = None) -> None:
+    def __init__(
+        self,
+        directory: str,
+        job_id: JobId,
+        threshold: int = 20 << 10,
+        max_inline_size: int | None = None,
+        stores: Callable[[str], FileStore] = file_store_of,
+        backup: LocalBackup | None = None,
+    ) -> None:
         super().__init__(stores, job_id)
-        self._threshold, self._max_inline_size, self._backup = threshold, max_inline_size, backup
+        self._threshold = threshold
+        self._max_inline_size = max_inline_size
+        self._backup = backup
         self.job_dir = join(absolute(directory), job_id)
 
     @property
@@ -237,22 +280,38 @@ class FileCheckpointStorage(CheckpointStorage):
         folder = checkpoint_folder(self.job_dir, checkpoint_id)
         file = f"{_file_name(name)}-{attempt}"
         store = self._store if self._backup is None else BackedUpStore(self._store, self._backup)
-        return FileStateWriter(store, folder, file, self._threshold, lambda: f"{checkpoint_id}-{IdFactory().hex()}",
-                               compresses=self.compresses)
+        return FileStateWriter(
+            store,
+            folder,
+            file,
+            self._threshold,
+            lambda: f"{checkpoint_id}-{IdFactory().hex()}",
+            compresses=self.compresses,
+        )
 
     def was_saved(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
         if self._backup is not None:
             folder = checkpoint_folder(self.job_dir, checkpoint_id)
-            self._backup.saved(checkpoint_id, {location_of(folder, handle) for handle in handles if handle.path is not None})
+            self._backup.saved(
+                checkpoint_id,
+                {location_of(folder, handle) for handle in handles if handle.path is not None},
+            )
 
     def reader(self, location: str | None) -> StateReader:
-        if location is None or self._backup is None or not self._backup.is_read or not self.is_own(location):
+        if (
+            location is None
+            or self._backup is None
+            or not self._backup.is_read
+            or not self.is_own(location)
+        ):
             return super().reader(location)
         return StateReader(self._stores(location), absolute(location), self._backup)
 
     def store(self, checkpoint: CompletedCheckpoint) -> CompletedCheckpoint:
         folder = checkpoint_folder(self.job_dir, checkpoint.checkpoint_id)
-        self._store.write_atomically(join(folder, METADATA), [Manifest(self._job_id, checkpoint).to_bytes()])
+        self._store.write_atomically(
+            join(folder, METADATA), [Manifest(self._job_id, checkpoint).to_bytes()]
+        )
         return replace(checkpoint, location=folder)
 
     def try_out(self) -> None:
@@ -275,8 +334,12 @@ class FileCheckpointStorage(CheckpointStorage):
 
     def discard_handles(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
         handles, folder = list(handles), checkpoint_folder(self.job_dir, checkpoint_id)
-        written = [handle for handle in handles if _was_shared_by(checkpoint_id, handle.shared_file or "")]
-        for file in own_files(folder, handles) + [location_of(folder, handle) for handle in written]:
+        written = [
+            handle for handle in handles if _was_shared_by(checkpoint_id, handle.shared_file or "")
+        ]
+        for file in own_files(folder, handles) + [
+            location_of(folder, handle) for handle in written
+        ]:
             self._store.delete(file)
 
     def discard_shared(self, files: Collection[str], location: str | None = None) -> None:
@@ -306,7 +369,8 @@ class FileCheckpointStorage(CheckpointStorage):
         remove_if_empty(store, self.job_dir)
 
     def _keep_shared(self, wanted: Callable[[str], bool]) -> None:
-        """Deletes all other files that the job's checkpoints share, also those that were not completed."""
+        """Deletes all other files that the job's checkpoints share, also those that were not
+        completed."""
         store, folder = self._store, shared_folder(self.job_dir)
         for name in store.list(folder):
             if not wanted(name):
@@ -314,15 +378,20 @@ class FileCheckpointStorage(CheckpointStorage):
 
 
 class SavepointStorage(CheckpointStorage):
-    """The folder of one savepoint, whatever its checkpoint's number. Files are named relative to it, and it has all that it needs, so it can be moved
-    and copied.
+    """The folder of one savepoint, whatever its checkpoint's number. Files are named relative to
+    it, and it has all that it needs, so it can be moved and copied.
 
     >>> CheckpointStorage.of({}, JobId("job")).of_snapshot("/tmp/savepoints/mine").store(CompletedCheckpoint(1, 0, {})).location  # doctest: +SKIP
     '/tmp/savepoints/mine'
     """
 
-    def __init__(self, folder: str, job_id: JobId, stores: Callable[[str], FileStore] = file_store_of,
-                 threshold: int = options.CHECKPOINT_FILE_THRESHOLD.default) -> None:
+    def __init__(
+        self,
+        folder: str,
+        job_id: JobId,
+        stores: Callable[[str], FileStore] = file_store_of,
+        threshold: int = options.CHECKPOINT_FILE_THRESHOLD.default,
+    ) -> None:
         super().__init__(stores, job_id)
         self._folder, self._threshold = absolute(folder), threshold
 
@@ -337,16 +406,26 @@ class SavepointStorage(CheckpointStorage):
 
     def complete(self) -> Sequence[CompletedCheckpoint]:
         """The savepoint, if its manifest is there."""
-        return (self.load(self._folder),) if self._store.exists(join(self._folder, METADATA)) else ()
+        return (
+            (self.load(self._folder),) if self._store.exists(join(self._folder, METADATA)) else ()
+        )
 
     def state_writer(self, checkpoint_id: int, name: str, attempt: int) -> StateWriter:
         file = f"{_file_name(name)}-{attempt}"
-        return FileStateWriter(self._store, self._folder, file, self._threshold, compresses=self.compresses)
+        return FileStateWriter(
+            self._store, self._folder, file, self._threshold, compresses=self.compresses
+        )
 
     def store(self, checkpoint: CompletedCheckpoint) -> CompletedCheckpoint:
-        elsewhere = [handle.path for handle in checkpoint.handles() if handle.path is not None and "/" in handle.path]
+        elsewhere = [
+            handle.path
+            for handle in checkpoint.handles()
+            if handle.path is not None and "/" in handle.path
+        ]
         if elsewhere:
-            raise EngineError(f"the savepoint {self._folder} refers to {elsewhere[0]}, which is not its own")
+            raise EngineError(
+                f"the savepoint {self._folder} refers to {elsewhere[0]}, which is not its own"
+            )
         manifest = Manifest(self._job_id, checkpoint, is_savepoint=True)
         self._store.write_atomically(join(self._folder, METADATA), [manifest.to_bytes()])
         return replace(checkpoint, location=self._folder)
@@ -372,7 +451,8 @@ def _delete_all(store: FileStore, folder: str, names: Iterable[str]) -> None:
 
 
 def _was_shared_by(checkpoint_id: int, name: str) -> bool:
-    """Whether the file was written for this checkpoint; a file in the making has a dot before its name."""
+    """Whether the file was written for this checkpoint; a file in the making has a dot before its
+    name."""
     return name.lstrip(".").startswith(f"{checkpoint_id}-")
 
 

@@ -1,8 +1,8 @@
-"""Compressed state: blocks of up to a megabyte, each with its two lengths before it, so that neither side holds all of it at once.
+"""Compressed state: blocks of up to a megabyte, each with its two lengths before it, so that
+neither side holds all of it at once.
 
-What is compressed says so in its handle, so any job reads it, whatever its own option says. Length and checksum in the handle are of what is
-stored.
-"""
+What is compressed says so in its handle, so any job reads it, whatever its own option says. Length
+and checksum in the handle are of what is stored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def compressed(chunks: Iterable[bytes | bytearray | memoryview]) -> Iterator[byt
         while len(view):
             taken = view[: _BLOCK - len(block)]
             block += taken
-            view = view[len(taken):]
+            view = view[len(taken) :]
             if len(block) == _BLOCK:
                 yield _packed(block)
                 block = bytearray()
@@ -39,7 +39,8 @@ def compressed(chunks: Iterable[bytes | bytearray | memoryview]) -> Iterator[byt
 
 
 def decompressed(data: bytes, where: str) -> bytes:
-    """The state again. Raises CheckpointDamagedError, which names ``where`` it stands, if nobody can have written this."""
+    """The state again. Raises CheckpointDamagedError, which names ``where`` it stands, if nobody
+    can have written this."""
     found, view, codec = bytearray(), memoryview(data), _codec()
     while len(view):
         try:
@@ -49,8 +50,10 @@ def decompressed(data: bytes, where: str) -> bytes:
                 raise ValueError("a block of another length")
             found += codec.decompress(block, length)
         except (struct.error, ValueError, OSError) as error:  # Arrow's errors are among them
-            raise CheckpointDamagedError(where, "compressed state", f"other bytes ({error})") from error
-        view = view[_LENGTHS.size + stored:]
+            raise CheckpointDamagedError(
+                where, "compressed state", f"other bytes ({error})"
+            ) from error
+        view = view[_LENGTHS.size + stored :]
     return bytes(found)
 
 

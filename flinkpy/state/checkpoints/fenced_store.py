@@ -5,13 +5,14 @@
     <folder>/token-0000000003     there is one for each term; the highest is the present one
     <folder>/jobs/<job>/graph     whatever the leader keeps
 
-Two rules make the store safe, though no file system knows of leaders. Who becomes leader first creates the token of its
-term, which succeeds for one process only, and then reads. Who writes first writes, and then looks for a token of a later
-term: if there is one, the write counts as refused. So a later leader either reads what an earlier one has written, or
-the earlier one is told that it was too late. A refused write may be read by the later leader all the same.
+Two rules make the store safe, though no file system knows of leaders. Who becomes leader first
+creates the token of its term, which succeeds for one process only, and then reads. Who writes first
+writes, and then looks for a token of a later term: if there is one, the write counts as refused. So
+a later leader either reads what an earlier one has written, or the earlier one is told that it was
+too late. A refused write may be read by the later leader all the same.
 
-The first rule needs a store that creates a file only if it is absent. Disks do; what Arrow knows looks and then writes.
-"""
+The first rule needs a store that creates a file only if it is absent. Disks do; what Arrow knows
+looks and then writes."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Term:
 
 
 class FencedStore:
-    """All calls block, and raise an OSError when the store fails: what was asked for may have happened or not.
+    """All calls block, and raise an OSError when the store fails: what was asked for may have
+    happened or not.
 
     >>> from flinkpy.testing.simulation.simulated_file_store import SimulatedFileStore
     >>> files = SimulatedFileStore()
@@ -58,10 +60,11 @@ class FencedStore:
         self._files, self.folder = files, folder
         self._term = 0
 
-    # -- terms -------------------------------------------------------------------------------------------------------
+    # -- terms -------------------------------------------------------------------------------------
 
     def take_term(self, token: FencingToken) -> Term:
-        """Begins a term later than all before. Earlier leaders cannot write any more when this returns."""
+        """Begins a term later than all before. Earlier leaders cannot write any more when this
+        returns."""
         while True:
             number = self._highest_term() + 1
             try:
@@ -72,11 +75,14 @@ class FencedStore:
             return Term(number, token)
 
     def confirm_term(self) -> None:
-        """Raises FencingError if a later term has begun. What was written before this call counts, if it returns."""
+        """Raises FencingError if a later term has begun. What was written before this call counts,
+        if it returns."""
         highest = self._highest_term()
         if highest != self._term:
             raise FencingError(
-                f"term {self._term} in {self.folder} is over: another JobManager leads there in term {highest}")
+                f"term {self._term} in {self.folder} is over: another JobManager leads "
+                f"there in term {highest}"
+            )
 
     def forget_earlier_terms(self) -> None:
         """Deletes the tokens of earlier terms. That of the present one stays."""
@@ -94,16 +100,17 @@ class FencedStore:
     def _token_file(self, number: int) -> str:
         return join(self.folder, f"token-{number:010}")
 
-    # -- files -------------------------------------------------------------------------------------------------------
+    # -- files -------------------------------------------------------------------------------------
 
     def write(self, name: str, body: bytes) -> None:
-        """Writes a file of this name, once. FileExistsError if there is one; FencingError if this term is over."""
+        """Writes a file of this name, once. FileExistsError if there is one; FencingError if this
+        term is over."""
         self._files.write_atomically(self._file(name), [_framed(body)])
         self.confirm_term()
 
     def read(self, name: str) -> bytes | None:
-        """What was written under this name. None if nothing was, or if the file is not intact: then whoever wrote it
-        died before it was told that it had."""
+        """What was written under this name. None if nothing was, or if the file is not intact: then
+        whoever wrote it died before it was told that it had."""
         try:
             found = self._files.read(self._file(name))
         except (FileNotFoundError, NotADirectoryError):

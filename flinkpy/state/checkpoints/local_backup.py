@@ -1,13 +1,13 @@
-"""Local backups: second copies, on a worker's own disk, of the files that its subtasks write into checkpoints. A task that
-restarts on the same worker reads them in place of the checkpoint's own.
+"""Local backups: second copies, on a worker's own disk, of the files that its subtasks write into
+checkpoints. A task that restarts on the same worker reads them in place of the checkpoint's own.
 
-A backup is a hint. Who reads one compares it with the length and the checksum that the checkpoint gives, and reads the
-checkpoint's own file if it differs or is not there. So backups need not be synced, whatever goes wrong with them is logged
-and fails nothing, and they are deleted as soon as the newest complete checkpoint does not need them.
+A backup is a hint. Who reads one compares it with the length and the checksum that the checkpoint
+gives, and reads the checkpoint's own file if it differs or is not there. So backups need not be
+synced, whatever goes wrong with them is logged and fails nothing, and they are deleted as soon as
+the newest complete checkpoint does not need them.
 
-Where the checkpoint's files are on the same disk, or the state is in files there already (RocksDB's), a backup is a link,
-and nothing is written twice.
-"""
+Where the checkpoint's files are on the same disk, or the state is in files there already
+(RocksDB's), a backup is a link, and nothing is written twice."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class BackupFolder:
 
 @dataclass(frozen=True)
 class LocalBackupStatistics:
-    """``taken`` counts the reads of copies, ``refused`` those copies that were not what they should be."""
+    """``taken`` counts the reads of copies, ``refused`` those copies that were not what they should
+    be."""
 
     files: int
     taken: int
@@ -58,27 +59,37 @@ class LocalBackupStatistics:
 
 
 class LocalBackup:
-    """What one worker keeps of one job. ``open_folder`` is called when there is a first file to keep. Calls come from any
-    of the worker's threads for files, as those of several subtasks do at the same time."""
+    """What one worker keeps of one job. ``open_folder`` is called when there is a first file to
+    keep. Calls come from any of the worker's threads for files, as those of several subtasks do at
+    the same time."""
 
     def __init__(self, open_folder: Callable[[], BackupFolder], *, is_read: bool = True) -> None:
         self.is_read = is_read
-        self.links: bool | None = None  # whether the checkpoint's own files can be linked; None until it was tried
+        # whether the checkpoint's own files can be linked; None until it was tried
+        self.links: bool | None = None
         self._open_folder = open_folder
         self._folder: BackupFolder | None = None
-        self._copies: dict[str, str] = {}  # where they are, by the location of the file that each is of
+        # where they are, by the location of the file that each is of
+        self._copies: dict[str, str] = {}
         self._needed: dict[int, frozenset[str]] = {}  # those files, by the checkpoint that has them
         self._lock = threading.RLock()
-        self._numbers, self._taken, self._refused, self._closed = count(), 0, 0, False
+        self._numbers = count()
+        self._taken = 0
+        self._refused = 0
+        self._closed = False
 
     @staticmethod
-    def of(values: Mapping[str, Any], open_folder: Callable[[Mapping[str, Any]], BackupFolder]) -> LocalBackup | None:
+    def of(
+        values: Mapping[str, Any], open_folder: Callable[[Mapping[str, Any]], BackupFolder]
+    ) -> LocalBackup | None:
         """As the job's options say; None if nothing is kept."""
         if not options.keeps_local_backups(values):
             return None
-        return LocalBackup(lambda: open_folder(values), is_read=read(values, options.RECOVER_FROM_LOCAL))
+        return LocalBackup(
+            lambda: open_folder(values), is_read=read(values, options.RECOVER_FROM_LOCAL)
+        )
 
-    # -- keeping ---------------------------------------------------------------------------------------------------------
+    # -- keeping -----------------------------------------------------------------------------------
 
     def begin_copy(self) -> Copy | None:
         """A copy of a file that is about to be written. None if there can be none."""
@@ -92,7 +103,11 @@ class LocalBackup:
                 LOG.warning("there is no folder for local backups: %s", error)
                 self._closed = True
                 return None
-            return Copy(self._folder.store, join(self._folder.path, str(next(self._numbers))), is_written=not self.links)
+            return Copy(
+                self._folder.store,
+                join(self._folder.path, str(next(self._numbers))),
+                is_written=not self.links,
+            )
 
     def keep(self, location: str, copy: Copy) -> None:
         """The file at this location has appeared, and this is a copy of it."""
@@ -104,17 +119,25 @@ class LocalBackup:
         copy.delete()
 
     def saved(self, checkpoint_id: int, locations: Iterable[str]) -> None:
-        """A subtask has saved its state for this checkpoint in files, some of which may be of earlier ones."""
+        """A subtask has saved its state for this checkpoint in files, some of which may be of
+        earlier ones."""
         with self._lock:
-            self._needed[checkpoint_id] = self._needed.get(checkpoint_id, frozenset()).union(locations)
+            self._needed[checkpoint_id] = self._needed.get(checkpoint_id, frozenset()).union(
+                locations
+            )
 
     def checkpoint_ended(self, checkpoint_id: int, is_complete: bool) -> None:
-        """Drops what no task goes back to any more. Nothing, for a savepoint: no task goes back to it."""
+        """Drops what no task goes back to any more. Nothing, for a savepoint: no task goes back to
+        it."""
         with self._lock:
             if checkpoint_id not in self._needed:
                 return
             if is_complete:
-                self._needed = {number: files for number, files in self._needed.items() if number >= checkpoint_id}
+                self._needed = {
+                    number: files
+                    for number, files in self._needed.items()
+                    if number >= checkpoint_id
+                }
             else:
                 del self._needed[checkpoint_id]
             needed = frozenset[str]().union(*self._needed.values())
@@ -136,7 +159,7 @@ class LocalBackup:
         if folder is not None:
             _tried(folder.remove)
 
-    # -- reading ---------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def read(self, location: str, offset: int, length: int) -> bytes | None:
         """These bytes of the copy, which the caller checks. None if there is no copy."""
@@ -159,7 +182,9 @@ class LocalBackup:
 
     def refuse(self, location: str) -> None:
         """The copy is not what the checkpoint says."""
-        LOG.warning("the local backup of %s is damaged; the checkpoint's own file is read", location)
+        LOG.warning(
+            "the local backup of %s is damaged; the checkpoint's own file is read", location
+        )
         self._refused += 1
         self.forget(location)
 
@@ -252,7 +277,9 @@ class BackedUpStore(FileStore):
 
     def create(self, location: str) -> NewFile:
         file, copy = self._store.create(location), self._backup.begin_copy()
-        return file if copy is None else _BackedUpFile(file, location, self._store, copy, self._backup)
+        return (
+            file if copy is None else _BackedUpFile(file, location, self._store, copy, self._backup)
+        )
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         return self._store.read(location, offset, length)
@@ -277,8 +304,14 @@ class BackedUpStore(FileStore):
 class _BackedUpFile(NewFile):
     """A file in the making, with its copy, which is kept when the file has appeared."""
 
-    def __init__(self, file: NewFile, location: str, store: FileStore, copy: Copy, backup: LocalBackup) -> None:
-        self._file, self._location, self._store, self._copy, self._backup = file, location, store, copy, backup
+    def __init__(
+        self, file: NewFile, location: str, store: FileStore, copy: Copy, backup: LocalBackup
+    ) -> None:
+        self._file = file
+        self._location = location
+        self._store = store
+        self._copy = copy
+        self._backup = backup
 
     def is_as(self, path: str) -> None:
         self._copy.link(LocalFileStore(), path)

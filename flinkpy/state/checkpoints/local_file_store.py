@@ -1,8 +1,8 @@
 """Files on the local disk, or on a shared one that is mounted there.
 
-A file is written under another name beside its place, synced, and linked to its place: that refuses where a file of the
-name is there already, which a rename does not. Then its folder is synced, so that the name survives a loss of power
-too. """
+A file is written under another name beside its place, synced, and linked to its place: that refuses
+where a file of the name is there already, which a rename does not. Then its folder is synced, so
+that the name survives a loss of power too."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _DELETE_ATTEMPTS = 100
 
 
 class LocalFileStore(FileStore):
-    """Takes paths and ``file:`` URLs. Without ``is_synced``, files need not survive a loss of power. With
-    ``is_private``, nobody but their user reads the files, nor the folders that are made for them."""
+    """Takes paths and ``file:`` URLs. Without ``is_synced``, files need not survive a loss of
+    power. With ``is_private``, nobody but their user reads the files, nor the folders that are made
+    for them."""
 
     def __init__(self, *, is_synced: bool = True, is_private: bool = False) -> None:
         self._is_synced, self._is_private = is_synced, is_private
@@ -69,7 +70,10 @@ class LocalFileStore(FileStore):
                 shutil.rmtree(path)
             except OSError as error:
                 # Somebody else deleted, or finished a file, at the same time
-                if error.errno not in (errno.ENOENT, errno.ENOTEMPTY) or attempt + 1 == _DELETE_ATTEMPTS:
+                if (
+                    error.errno not in (errno.ENOENT, errno.ENOTEMPTY)
+                    or attempt + 1 == _DELETE_ATTEMPTS
+                ):
                     raise
 
     def list(self, location: str) -> Sequence[str]:
@@ -152,7 +156,8 @@ def _sync_folder(folder: str) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network disks do not sync folders
+        # some network disks do not sync folders
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
         os.close(descriptor)

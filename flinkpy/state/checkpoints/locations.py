@@ -1,5 +1,5 @@
-"""Locations: paths of the local disk, and URLs. Every process of a cluster must understand them alike, so paths are
-absolute."""
+"""Locations: paths of the local disk, and URLs. Every process of a cluster must understand them
+alike, so paths are absolute."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A folder on this machine's disk with one owner, such as a database. Its owner deletes it; if the owner was killed, the next process that uses the
-parent folder does.
+"""A folder on this machine's disk with one owner, such as a database. Its owner deletes it; if the
+owner was killed, the next process that uses the parent folder does.
 
-The owner holds a lock on a file in the folder. The system releases it when the process ends, however it ends and on whatever machine, so a
-folder whose lock can be taken has no owner. A folder gets its name only after it is locked.
-"""
+The owner holds a lock on a file in the folder. The system releases it when the process ends,
+however it ends and on whatever machine, so a folder whose lock can be taken has no owner. A folder
+gets its name only after it is locked."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _swept: set[Path] = set()
 
 
 class OwnFolder:
-    """A new folder within ``parent``, by default the system's temporary folder; its name tells what it is ``of``. The first one
-    that this process makes there also removes abandoned ones."""
+    """A new folder within ``parent``, by default the system's temporary folder; its name tells what
+    it is ``of``. The first one that this process makes there also removes abandoned ones."""
 
     def __init__(self, parent: str | None, of: str = "rocksdb") -> None:
         within = Path(parent or tempfile.gettempdir()).resolve()
@@ -38,7 +38,8 @@ class OwnFolder:
         _locked(lock)
         self.path = made.rename(within / made.name.removeprefix(_UNNAMED))
         self.database = str(self.path / "db")
-        self._removal = weakref.finalize(self, _remove, self.path, lock)  # at the latest when the process ends
+        # at the latest when the process ends
+        self._removal = weakref.finalize(self, _remove, self.path, lock)
 
     def remove(self) -> None:
         """Deletes it; a second call does nothing."""
@@ -73,7 +74,8 @@ def remove_abandoned(within: Path) -> list[Path]:
 
 
 def _is_own(folder: Path) -> bool:
-    """Whether this user has made it: anybody can make folders of such a name in the system's temporary folder."""
+    """Whether this user has made it: anybody can make folders of such a name in the system's
+    temporary folder."""
     found = folder.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
 

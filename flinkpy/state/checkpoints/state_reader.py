@@ -22,27 +22,40 @@ _CHECKERS = 4  # threads; the checksum of one file is made while others are read
 
 
 class StateReader:
-    """Of the checkpoint in this folder; without a folder, of one whose state stands in the handles. What is intact in ``backup`` is read there.
+    """Of the checkpoint in this folder; without a folder, of one whose state stands in the handles.
+    What is intact in ``backup`` is read there.
 
     >>> StateReader().read(StateHandle(3, 891568578, data=b"abc"))
     b'abc'
     """
 
-    def __init__(self, store: FileStore | None = None, folder: str | None = None, backup: LocalBackup | None = None) -> None:
-        self._store, self._folder, self._backup = store, folder, backup
+    def __init__(
+        self,
+        store: FileStore | None = None,
+        folder: str | None = None,
+        backup: LocalBackup | None = None,
+    ) -> None:
+        self._store = store
+        self._folder = folder
+        self._backup = backup
 
     def read(self, handle: StateHandle) -> bytes:
         """CheckpointDamagedError if the bytes are not those that were written, or not there."""
         copied = self._from_backup(handle)
         if copied is not None:
             return _plain(handle, copied, "a local copy")
-        data, where = (handle.data, "state in the manifest") if handle.data is not None else self._from_file(handle)
+        data, where = (
+            (handle.data, "state in the manifest")
+            if handle.data is not None
+            else self._from_file(handle)
+        )
         _check(handle, where, (len(data), zlib.crc32(data)))
         return _plain(handle, data, where)
 
     def fetch(self, wanted: Mapping[str, StateHandle]) -> None:
-        """Puts state into new files on this machine's disk, by their paths, which nobody changes. A file that is on the same disk is not copied, but
-        read to its end all the same, several at a time. CheckpointDamagedError as in ``read``."""
+        """Puts state into new files on this machine's disk, by their paths, which nobody changes. A
+        file that is on the same disk is not copied, but read to its end all the same, several at a
+        time. CheckpointDamagedError as in ``read``."""
         copies = self._linked_copies(wanted)
         others = {path: handle for path, handle in wanted.items() if path not in copies}
         linked = {} if self._store is None else self._linked(others, self._store.link)
@@ -67,11 +80,18 @@ class StateReader:
                 backup.refuse(copies.pop(path))
         return copies
 
-    def _linked(self, wanted: Mapping[str, StateHandle], link: Callable[[str, str], bool]) -> dict[str, str]:
+    def _linked(
+        self, wanted: Mapping[str, StateHandle], link: Callable[[str, str], bool]
+    ) -> dict[str, str]:
         """The paths that could be linked to whole files, each with where that file is."""
         linked: dict[str, str] = {}
         for path, handle in wanted.items():
-            if handle.offset != 0 or handle.shared_file is None or handle.codec is not None or self._folder is None:
+            if (
+                handle.offset != 0
+                or handle.shared_file is None
+                or handle.codec is not None
+                or self._folder is None
+            ):
                 continue
             where = location_of(self._folder, handle)
             if link(where, path):
@@ -99,7 +119,9 @@ class StateReader:
     def _from_file(self, handle: StateHandle) -> tuple[bytes, str]:
         if self._store is None or self._folder is None:
             found = "a checkpoint without a folder"
-            raise CheckpointDamagedError(f"file {handle.path}", "in the folder of a checkpoint", found)
+            raise CheckpointDamagedError(
+                f"file {handle.path}", "in the folder of a checkpoint", found
+            )
         where = location_of(self._folder, handle)
         try:
             return self._store.read(where, handle.offset, handle.length), where
@@ -118,8 +140,12 @@ def _sums_in(handle: StateHandle) -> Sums:
 
 def _check(handle: StateHandle, where: str, found: Sums) -> None:
     if found != _sums_in(handle):
-        expected = f"{handle.length} bytes from {handle.offset} on with the checksum {handle.checksum:08x}"
-        raise CheckpointDamagedError(where, expected, f"{found[0]} bytes with the checksum {found[1]:08x}")
+        expected = (
+            f"{handle.length} bytes from {handle.offset} on with the checksum {handle.checksum:08x}"
+        )
+        raise CheckpointDamagedError(
+            where, expected, f"{found[0]} bytes with the checksum {found[1]:08x}"
+        )
 
 
 def _sums_of(paths: Iterable[str]) -> list[tuple[str, Sums]]:
@@ -140,8 +166,8 @@ def _sums_of_file(path: str) -> Sums:
 
 
 def location_of(folder: str, handle: StateHandle) -> str:
-    """Where the handle's file is: in the checkpoint's folder, or among the files that checkpoints of the job share. A
-    manifest that names any other place was not written by flinkpy."""
+    """Where the handle's file is: in the checkpoint's folder, or among the files that checkpoints
+    of the job share. A manifest that names any other place was not written by flinkpy."""
     path, shared = handle.path or "", handle.shared_file is not None
     name = path.removeprefix(SHARED)
     if not name or "/" in name or name in (".", ".."):
@@ -152,5 +178,7 @@ def location_of(folder: str, handle: StateHandle) -> str:
 
 def own_files(folder: str, handles: Iterable[StateHandle]) -> list[str]:
     """The files of the checkpoint's own folder that the handles are in, each once."""
-    owning = (handle for handle in handles if handle.path is not None and handle.shared_file is None)
+    owning = (
+        handle for handle in handles if handle.path is not None and handle.shared_file is None
+    )
     return list(dict.fromkeys(location_of(folder, handle) for handle in owning))

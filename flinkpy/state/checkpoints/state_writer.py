@@ -1,12 +1,13 @@
-"""Writes what one subtask, or one coordinator, saves for one checkpoint. Used off the task's thread, by one thread at a
-time.
+"""Writes what one subtask, or one coordinator, saves for one checkpoint. Used off the task's
+thread, by one thread at a time.
 
-Small state stays in its handle, and reaches the manifest that way. All larger state of the subtask goes into one file,
-piece after piece: many small files are what object stores are slowest at. The file appears when the writer is closed,
-and that is before anybody is told of it.
+Small state stays in its handle, and reaches the manifest that way. All larger state of the subtask
+goes into one file, piece after piece: many small files are what object stores are slowest at. The
+file appears when the writer is closed, and that is before anybody is told of it.
 
-What later checkpoints may use too is shared: it goes into files beside the checkpoints. The name of such a file is
-never used twice, so it stands for its bytes, and a file that is deleted late is never a newer one. """
+What later checkpoints may use too is shared: it goes into files beside the checkpoints. The name of
+such a file is never used twice, so it stands for its bytes, and a file that is deleted late is
+never a newer one."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _CHUNK = 1 << 20
 
 
 class FileOnDisk(Iterable[bytes]):
-    """A file of this machine's disk, as state to write: in chunks, and nobody changes it while there is a link to it."""
+    """A file of this machine's disk, as state to write: in chunks, and nobody changes it while
+    there is a link to it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -42,13 +44,15 @@ class FileOnDisk(Iterable[bytes]):
 
 
 class CountedFile:
-    """A file in the making that knows how long it is, and its checksum. pyarrow writes to it; ``close`` leaves it to the StateWriter to have the file
-    appear."""
+    """A file in the making that knows how long it is, and its checksum. pyarrow writes to it;
+    ``close`` leaves it to the StateWriter to have the file appear."""
 
     closed = False
 
     def __init__(self, name: str, location: str, file: NewFile) -> None:
-        self.name, self.location, self._file = name, location, file
+        self.name = name
+        self.location = location
+        self._file = file
         self.length = self.checksum = 0
 
     def write(self, chunk: Chunk) -> None:
@@ -74,15 +78,16 @@ class CountedFile:
 
 
 class StateWriter(ABC):
-    """As a context it is closed at the end, and aborted by an error. With ``compresses`` what it writes is compressed, but for files of this
-    machine's disk, which are linked and not copied where that is possible."""
+    """As a context it is closed at the end, and aborted by an error. With ``compresses`` what it
+    writes is compressed, but for files of this machine's disk, which are linked and not copied
+    where that is possible."""
 
     def __init__(self, *, compresses: bool = False) -> None:
         self._is_open, self._compresses = True, compresses
 
     def write(self, state: State) -> StateHandle:
-        """Writes one piece of state. Its handle may be given away once the writer is closed. An error aborts the
-        writer."""
+        """Writes one piece of state. Its handle may be given away once the writer is closed. An
+        error aborts the writer."""
         if not self._is_open:
             raise EngineError("state is written with a writer that was closed or aborted")
         try:
@@ -94,8 +99,8 @@ class StateWriter(ABC):
             raise
 
     def share(self, states: Sequence[State]) -> tuple[StateHandle, ...]:
-        """Writes these pieces of state into one file of their own, which later checkpoints may use too. Pieces that are
-        small together stay in their handles. An error aborts the writer."""
+        """Writes these pieces of state into one file of their own, which later checkpoints may use
+        too. Pieces that are small together stay in their handles. An error aborts the writer."""
         if not self._is_open:
             raise EngineError("state is written with a writer that was closed or aborted")
         try:
@@ -108,7 +113,8 @@ class StateWriter(ABC):
             raise
 
     def write_together(self, pieces: Sequence[Sequence[Chunk]]) -> list[StateHandle]:
-        """Writes many pieces of which each may be small and their sum large: all of them as one large one is written."""
+        """Writes many pieces of which each may be small and their sum large: all of them as one
+        large one is written."""
         if not self._is_open:
             raise EngineError("state is written with a writer that was closed or aborted")
         try:
@@ -130,7 +136,8 @@ class StateWriter(ABC):
     def _write_together(self, pieces: list[list[memoryview]]) -> list[StateHandle]: ...
 
     def create_file(self, name: str) -> CountedFile:
-        """A file of its own in the checkpoint's folder, for what others than flinkpy read. It appears when this writer is closed."""
+        """A file of its own in the checkpoint's folder, for what others than flinkpy read. It
+        appears when this writer is closed."""
         raise EngineError("state in the JobManager's memory has no files")
 
     def close(self) -> None:
@@ -147,7 +154,10 @@ class StateWriter(ABC):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if error is not None:
             self.abort()
@@ -156,8 +166,8 @@ class StateWriter(ABC):
 
 
 class InlineStateWriter(StateWriter):
-    """Leaves all state in its handles, which the JobManager keeps in its memory; therefore no piece is larger than
-    ``limit`` bytes.
+    """Leaves all state in its handles, which the JobManager keeps in its memory; therefore no piece
+    is larger than ``limit`` bytes.
 
     >>> InlineStateWriter(100).write(b"abc")
     StateHandle(length=3, checksum=891568578, data=b'abc', path=None, offset=0, codec=None)
@@ -172,9 +182,12 @@ class InlineStateWriter(StateWriter):
         for chunk in chunks:
             if len(gathered) + len(chunk) > self._limit:
                 raise ResourceUnavailableError(
-                    f"state of more than {self._limit} bytes is too large for a checkpoint in the JobManager's memory: "
-                    f"set {options.CHECKPOINT_DIRECTORY.key} and {options.CHECKPOINT_STORAGE.key}: filesystem to keep "
-                    f"checkpoints in files, or raise {options.CHECKPOINT_MAX_STATE.key}")
+                    f"state of more than {self._limit} bytes is too large for a "
+                    "checkpoint in the JobManager's memory: "
+                    f"set {options.CHECKPOINT_DIRECTORY.key} and "
+                    f"{options.CHECKPOINT_STORAGE.key}: filesystem to keep "
+                    f"checkpoints in files, or raise {options.CHECKPOINT_MAX_STATE.key}"
+                )
             gathered += chunk
         return StateHandle(len(gathered), zlib.crc32(gathered), data=bytes(gathered))
 
@@ -182,20 +195,32 @@ class InlineStateWriter(StateWriter):
         return tuple(self._write_together([list(_chunks(state)) for state in states]))
 
     def _write_together(self, pieces: list[list[memoryview]]) -> list[StateHandle]:
-        self._write(chunk for piece in pieces for chunk in piece)  # refused if they are too large together
+        # refused if they are too large together
+        self._write(chunk for piece in pieces for chunk in piece)
         return [self._write(iter(piece)) for piece in pieces]
 
 
 class FileStateWriter(StateWriter):
-    """Writes state from ``threshold`` bytes on to the file ``file_name`` in the checkpoint's folder, and what is shared
-    to new files under names that ``new_name`` gives; without it, nothing is shared."""
+    """Writes state from ``threshold`` bytes on to the file ``file_name`` in the checkpoint's
+    folder, and what is shared to new files under names that ``new_name`` gives; without it, nothing
+    is shared."""
 
-    def __init__(self, store: FileStore, folder: str, file_name: str, threshold: int,
-                 new_name: Callable[[], str] | None = None, *, compresses: bool = False) -> None:
+    def __init__(
+        self,
+        store: FileStore,
+        folder: str,
+        file_name: str,
+        threshold: int,
+        new_name: Callable[[], str] | None = None,
+        *,
+        compresses: bool = False,
+    ) -> None:
         super().__init__(compresses=compresses)
         self._shared_folder, self._new_name = shared_folder(folder_of(folder)), new_name
         self._appeared: list[str] = []  # the locations of files
-        self._store, self._location, self._file_name = store, join(folder, file_name), file_name
+        self._store = store
+        self._location = join(folder, file_name)
+        self._file_name = file_name
         self._folder, self._threshold = folder, threshold
         self._file: NewFile | None = None
         self._more: list[CountedFile] = []
@@ -206,7 +231,9 @@ class FileStateWriter(StateWriter):
 
     def _write_together(self, pieces: list[list[memoryview]]) -> list[StateHandle]:
         is_small = sum(len(chunk) for piece in pieces for chunk in piece) < self._threshold
-        return [self._write_from(self._threshold if is_small else 0, iter(piece)) for piece in pieces]
+        return [
+            self._write_from(self._threshold if is_small else 0, iter(piece)) for piece in pieces
+        ]
 
     def _write_from(self, threshold: int, chunks: Iterator[memoryview]) -> StateHandle:
         offset, checksum, small = self._end, 0, bytearray()
@@ -257,9 +284,15 @@ class FileStateWriter(StateWriter):
                 file.discard()
             raise
         if file is None:
-            return tuple(StateHandle(length, crc, data=bytes(small[start:start + length])) for length, crc, start in spans)
+            return tuple(
+                StateHandle(length, crc, data=bytes(small[start : start + length]))
+                for length, crc, start in spans
+            )
         self._appeared.append(location)
-        return tuple(StateHandle(length, crc, path=SHARED + name, offset=start) for length, crc, start in spans)
+        return tuple(
+            StateHandle(length, crc, path=SHARED + name, offset=start)
+            for length, crc, start in spans
+        )
 
     def create_file(self, name: str) -> CountedFile:
         location = join(self._folder, name)

@@ -33,7 +33,8 @@ def checkpoint_folder(job_dir: str, checkpoint_id: int) -> str:
 
 
 def job_folder_of(location: str) -> str:
-    """The name of the folder of a job that this location is, or that the checkpoint there is in: the job's id, unless somebody has renamed it.
+    """The name of the folder of a job that this location is, or that the checkpoint there is in:
+    the job's id, unless somebody has renamed it.
 
     >>> job_folder_of("/tmp/checkpoints/job/chk-17/_metadata"), job_folder_of("/tmp/checkpoints/job")
     ('job', 'job')
@@ -43,11 +44,14 @@ def job_folder_of(location: str) -> str:
 
 
 def owner_of(store: FileStore, location: str) -> JobId | None:
-    """The job that deletes the checkpoint there, or the newest of the folder of a job there, when it
-    has newer ones: so its manifest says, whatever the folders are called and however they are
+    """The job that deletes the checkpoint there, or the newest of the folder of a job there, when
+    it has newer ones: so its manifest says, whatever the folders are called and however they are
     reached. None for a savepoint, and where there is no manifest that is intact."""
     folder = folder_of(location) if name_of(location) == METADATA else location
-    for place in (folder, *(checkpoint_folder(folder, each) for each in checkpoint_ids(store, folder))):
+    for place in (
+        folder,
+        *(checkpoint_folder(folder, each) for each in checkpoint_ids(store, folder)),
+    ):
         file = join(place, METADATA)
         try:
             manifest = Manifest.from_bytes(store.read(file), file)
@@ -64,8 +68,8 @@ def checkpoint_ids(store: FileStore, job_dir: str) -> list[int]:
 
 
 def load_checkpoint(store: FileStore, location: str) -> CompletedCheckpoint:
-    """The checkpoint in this folder, or with this manifest. ProgramError if there is none; CheckpointDamagedError if
-    the manifest is not intact."""
+    """The checkpoint in this folder, or with this manifest. ProgramError if there is none;
+    CheckpointDamagedError if the manifest is not intact."""
     return load_manifest(store, location).checkpoint
 
 
@@ -79,8 +83,9 @@ def load_manifest(store: FileStore, location: str) -> Manifest:
 
 
 def latest_checkpoint(store: FileStore, job_dir: str) -> CompletedCheckpoint | None:
-    """The newest checkpoint whose manifest is intact and whose files are there, as long as they should be. A damaged one is reported in the log
-    and passed over; other errors are raised, since a store that does not answer may hold a newer checkpoint."""
+    """The newest checkpoint whose manifest is intact and whose files are there, as long as they
+    should be. A damaged one is reported in the log and passed over; other errors are raised, since
+    a store that does not answer may hold a newer checkpoint."""
     for checkpoint_id in checkpoint_ids(store, job_dir):
         try:
             checkpoint = _read(store, checkpoint_folder(job_dir, checkpoint_id)).checkpoint
@@ -94,7 +99,8 @@ def latest_checkpoint(store: FileStore, job_dir: str) -> CompletedCheckpoint | N
 
 
 def _check_lengths(store: FileStore, checkpoint: CompletedCheckpoint) -> None:
-    """CheckpointDamagedError if a file is missing or too short. What its bytes are is seen by who reads them."""
+    """CheckpointDamagedError if a file is missing or too short. What its bytes are is seen by who
+    reads them."""
     ends: dict[str, int] = {}
     for handle in checkpoint.handles():
         if handle.path is not None and handle.length:
@@ -106,12 +112,17 @@ def _check_lengths(store: FileStore, checkpoint: CompletedCheckpoint) -> None:
         except FileNotFoundError:
             last = b""
         if not last:
-            raise CheckpointDamagedError(file, f"a file of at least {end} bytes", "no such file, or a shorter one")
+            raise CheckpointDamagedError(
+                file, f"a file of at least {end} bytes", "no such file, or a shorter one"
+            )
 
 
 def shared_files_of_others(store: FileStore, job_dir: str, location: str) -> frozenset[str]:
     """The shared files that checkpoints of the job use, without the one at this location."""
-    folders = [checkpoint_folder(job_dir, checkpoint_id) for checkpoint_id in checkpoint_ids(store, job_dir)]
+    folders = [
+        checkpoint_folder(job_dir, checkpoint_id)
+        for checkpoint_id in checkpoint_ids(store, job_dir)
+    ]
     found: set[str] = set()
     for folder in folders:
         if folder != location and store.exists(join(folder, METADATA)):
@@ -120,7 +131,8 @@ def shared_files_of_others(store: FileStore, job_dir: str, location: str) -> fro
 
 
 def complete_checkpoints(store: FileStore, job_dir: str) -> list[CompletedCheckpoint]:
-    """All that have a manifest, oldest first. CheckpointDamagedError if that of the newest is not intact; older ones that are not are left out."""
+    """All that have a manifest, oldest first. CheckpointDamagedError if that of the newest is not
+    intact; older ones that are not are left out."""
     found: list[CompletedCheckpoint] = []
     for checkpoint_id in checkpoint_ids(store, job_dir):
         try:
@@ -136,7 +148,8 @@ def complete_checkpoints(store: FileStore, job_dir: str) -> list[CompletedCheckp
 
 def remove_checkpoint(store: FileStore, folder: str) -> None:
     """Removes the checkpoint in this folder, or what there is of it."""
-    store.delete(join(folder, METADATA))  # first, so that nobody takes what is left for a checkpoint
+    # first, so that nobody takes what is left for a checkpoint
+    store.delete(join(folder, METADATA))
     store.delete_dir(folder)
 
 
@@ -147,11 +160,15 @@ def remove_if_empty(store: FileStore, folder: str) -> None:
 
 
 def dispose_savepoint(store: FileStore, location: str) -> None:
-    """Removes the savepoint's files, and its folder if nothing else is there. ProgramError if it is none, or a checkpoint that belongs to its job."""
+    """Removes the savepoint's files, and its folder if nothing else is there. ProgramError if it is
+    none, or a checkpoint that belongs to its job."""
     folder = folder_of(location) if name_of(location) == METADATA else location
     savepoint = load_checkpoint(store, folder)
     if _CHECKPOINT.fullmatch(name_of(folder)):
-        raise ProgramError(f"{folder} is a checkpoint, and its files may belong to others of its job; only savepoints are disposed of")
+        raise ProgramError(
+            f"{folder} is a checkpoint, and its files may belong to others of its job; only "
+            "savepoints are disposed of"
+        )
     store.delete(join(folder, METADATA))
     for file in own_files(folder, savepoint.handles()):
         store.delete(file)
@@ -167,7 +184,8 @@ def _read(store: FileStore, folder: str) -> Manifest:
 
 
 def _out_of_place(folder: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """What the names of the folders say against the manifest. Folders that were given other names say nothing."""
+    """What the names of the folders say against the manifest. Folders that were given other names
+    say nothing."""
     number, job = _CHECKPOINT.fullmatch(name_of(folder)), name_of(folder_of(folder))
     if number and int(number[1]) != manifest.checkpoint.checkpoint_id:
         yield f"checkpoint {number[1]}", f"checkpoint {manifest.checkpoint.checkpoint_id}"
@@ -181,5 +199,8 @@ def _there_is_none(store: FileStore, folder: str) -> str:
         newest = checkpoint_folder(folder, within[0])
         return f"{folder} is no checkpoint, but has some: name one of them, for example {newest}"
     if store.exists(folder):
-        return f"{folder} is no checkpoint: it has no {METADATA}; it was not completed, or this is another folder"
+        return (
+            f"{folder} is no checkpoint: it has no {METADATA}; it was not completed, or this "
+            "is another folder"
+        )
     return f"there is no checkpoint {folder}"

@@ -1,4 +1,5 @@
-"""Which file store a location is in: the local disk for paths and ``file:`` URLs, what Arrow knows for other URLs."""
+"""Which file store a location is in: the local disk for paths and ``file:`` URLs, what Arrow knows
+for other URLs."""
 
 from __future__ import annotations
 
@@ -19,12 +20,16 @@ def file_store_of(location: str) -> FileStore:
     'LocalFileStore'
     """
     scheme = scheme_of(location)
-    return LocalFileStore() if scheme is None or scheme == "file" else _arrow_file_store(split_url(location)[0])
+    return (
+        LocalFileStore()
+        if scheme is None or scheme == "file"
+        else _arrow_file_store(split_url(location)[0])
+    )
 
 
 def private_file_store_of(location: str) -> FileStore:
-    """The same for files that nobody but their user may read, as those of a session: on a disk their mode says so. Who
-    reads those of an object store is that store's to say."""
+    """The same for files that nobody but their user may read, as those of a session: on a disk
+    their mode says so. Who reads those of an object store is that store's to say."""
     store = file_store_of(location)
     return LocalFileStore(is_private=True) if isinstance(store, LocalFileStore) else store
 

@@ -1,4 +1,5 @@
-"""The entries of a table of numbers as they were at a freeze, without a copy of them at that moment."""
+"""The entries of a table of numbers as they were at a freeze, without a copy of them at that
+moment."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ _PART = 1 << 12  # entries that are made objects at a time
 
 
 class FrozenArray:
-    """An array as it was at a freeze, while its owner goes on to write to it. Another thread copies it. Before the owner writes
-    it keeps here what it overwrites, so what the copy got wrong is put right afterwards.
+    """An array as it was at a freeze, while its owner goes on to write to it. Another thread copies
+    it. Before the owner writes it keeps here what it overwrites, so what the copy got wrong is put
+    right afterwards.
 
     >>> array = np.array([1, 2, 3])
     >>> frozen = FrozenArray(array)
@@ -73,7 +75,9 @@ class Freezing:
 
     def keep(self, at: Any) -> None:
         """What is at these places is about to be overwritten."""
-        self._frozen = [each for each in self._frozen if (frozen := each()) is not None and frozen.keep(at)]
+        self._frozen = [
+            each for each in self._frozen if (frozen := each()) is not None and frozen.keep(at)
+        ]
 
     def leave(self) -> None:
         """The array is not written to any more."""
@@ -84,7 +88,9 @@ class FrozenNumberTable:
     """A table's entries as they were at a freeze."""
 
     def __init__(self, cells: FrozenArray, dtype: Any, mark: int) -> None:
-        self._cells, self._dtype, self._mark = cells, dtype, mark
+        self._cells = cells
+        self._dtype = dtype
+        self._mark = mark
 
     def by_group(self, max_parallelism: int, key_at: int, turns: Turns) -> NumbersByGroup:
         """The entries by key group, for a snapshot."""
@@ -97,14 +103,24 @@ class FrozenNumberTable:
             groups[part] = int64_hashes(cells.take(taken[part])) % np.uint64(max_parallelism)
             turns.give_way()
         in_order = taken[groups.argsort(kind="stable")]
-        return NumbersByGroup(cells, cells.view(self._dtype), in_order, np.bincount(groups, minlength=max_parallelism), key_at)
+        return NumbersByGroup(
+            cells,
+            cells.view(self._dtype),
+            in_order,
+            np.bincount(groups, minlength=max_parallelism),
+            key_at,
+        )
 
 
 class NumbersByGroup:
-    """The entries of a table by key group: keys with their pairs, which have the key at ``key_at``. Only the group being read is made of objects."""
+    """The entries of a table by key group: keys with their pairs, which have the key at ``key_at``.
+    Only the group being read is made of objects."""
 
     def __init__(self, cells: Any, numbers: Any, order: Any, counts: Any, key_at: int) -> None:
-        self._cells, self._numbers, self._order, self._key_at = cells, numbers, order, key_at
+        self._cells = cells
+        self._numbers = numbers
+        self._order = order
+        self._key_at = key_at
         self._ends, self._counts = counts.cumsum().tolist(), counts.tolist()
 
     @property

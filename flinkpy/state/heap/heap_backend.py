@@ -1,10 +1,11 @@
 """The heap backend: every state one flat dict from key to what is stored.
 
-Flat, and not one dict per key group, because the group would have to be found for every access. Measured per look-up with text, integer and
-tuple keys: 29, 17 and 32 ns flat; 970, 520 and 2400 ns with the hash that is the same in every process; 64, 52 and 76 ns with the group of
-every key kept in a dict (which is 100 bytes a key more). So a key's group is computed when a snapshot is written, once per key and snapshot.
-Only results of running aggregates may be in a table of numbers (``running_values``).
-"""
+Flat, and not one dict per key group, because the group would have to be found for every access.
+Measured per look-up with text, integer and tuple keys: 29, 17 and 32 ns flat; 970, 520 and 2400 ns
+with the hash that is the same in every process; 64, 52 and 76 ns with the group of every key kept
+in a dict (which is 100 bytes a key more). So a key's group is computed when a snapshot is written,
+once per key and snapshot. Only results of running aggregates may be in a table of numbers
+(``running_values``)."""
 
 from __future__ import annotations
 
@@ -16,8 +17,21 @@ from flinkpy.core.clock import Clock, Turns
 from flinkpy.metrics.definitions import ENTRIES
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.frozen_tables import FrozenEntries, FrozenTable, GroupsOfKeys, Pairs, refuse_strays
-from flinkpy.state.heap.heap_states import HeapAggregatingState, HeapListState, HeapState, heap_map_state, heap_reducing_state, heap_value_state
+from flinkpy.state.frozen_tables import (
+    FrozenEntries,
+    FrozenTable,
+    GroupsOfKeys,
+    Pairs,
+    refuse_strays,
+)
+from flinkpy.state.heap.heap_states import (
+    HeapAggregatingState,
+    HeapListState,
+    HeapState,
+    heap_map_state,
+    heap_reducing_state,
+    heap_value_state,
+)
 from flinkpy.state.heap.layers import Layers
 from flinkpy.state.heap.overlay import View
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
@@ -26,35 +40,66 @@ from flinkpy.state.keyed_pieces import FrozenGroups
 from flinkpy.state.saved_state import FrozenKeyedState
 from flinkpy.state.table_backend import Table, TableBackend
 from flinkpy.state.ttl.incremental_cleanup import Cleanup, IncrementalCleanup
-from flinkpy.state.ttl.ttl_states import TtlAggregatingState, TtlListState, TtlMapState, TtlReducingState, TtlRules, ttl_value_state
+from flinkpy.state.ttl.ttl_states import (
+    TtlAggregatingState,
+    TtlListState,
+    TtlMapState,
+    TtlReducingState,
+    TtlRules,
+    ttl_value_state,
+)
 
 if TYPE_CHECKING:  # it imports numpy
     from flinkpy.state.heap.frozen_numbers import NumbersByGroup
 
-COPIED_AT_ONCE = 1 << 15  # entries, up to which a freeze copies all of a state; an eighth of it where each value is copied too
+# entries, up to which a freeze copies all of a state; an eighth of it where each value is copied
+# too
+COPIED_AT_ONCE = 1 << 15
 
 
 class HeapKeyedStateBackend(TableBackend):
     """Keyed state in this process's memory."""
 
-    lasting = {StateKind.VALUE: heap_value_state, StateKind.LIST: HeapListState, StateKind.MAP: heap_map_state,
-               StateKind.REDUCING: heap_reducing_state, StateKind.AGGREGATING: HeapAggregatingState}
-    expiring = {StateKind.VALUE: ttl_value_state, StateKind.LIST: TtlListState, StateKind.MAP: TtlMapState,
-                StateKind.REDUCING: TtlReducingState, StateKind.AGGREGATING: TtlAggregatingState}
+    lasting = {
+        StateKind.VALUE: heap_value_state,
+        StateKind.LIST: HeapListState,
+        StateKind.MAP: heap_map_state,
+        StateKind.REDUCING: heap_reducing_state,
+        StateKind.AGGREGATING: HeapAggregatingState,
+    }
+    expiring = {
+        StateKind.VALUE: ttl_value_state,
+        StateKind.LIST: TtlListState,
+        StateKind.MAP: TtlMapState,
+        StateKind.REDUCING: TtlReducingState,
+        StateKind.AGGREGATING: TtlAggregatingState,
+    }
 
     def __init__(
-        self, max_parallelism: int, groups: range, clock: Clock, copied_at_once: int = COPIED_AT_ONCE, incremental: bool = False,
+        self,
+        max_parallelism: int,
+        groups: range,
+        clock: Clock,
+        copied_at_once: int = COPIED_AT_ONCE,
+        incremental: bool = False,
     ) -> None:
         super().__init__(max_parallelism, groups, clock)
         self._copied_at_once, self._incremental = copied_at_once, incremental
         self._layers: dict[str, Layers] = {}
-        self._unsettled: list[Layers] = []  # of states that have something left to do after a freeze
+        # of states that have something left to do after a freeze
+        self._unsettled: list[Layers] = []
 
     def _new_entries(self, name: str, kind: StateKind, expires: bool) -> MutableMapping[Any, Any]:
-        return RunningValues(self._copied_at_once) if kind is StateKind.ENGINE and name == RUNNING_RESULT else {}
+        return (
+            RunningValues(self._copied_at_once)
+            if kind is StateKind.ENGINE and name == RUNNING_RESULT
+            else {}
+        )
 
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
-        return IncrementalCleanup(table.entries, table.form.sweep, size, rules.clock.time_ns, rules.ttl_ns)
+        return IncrementalCleanup(
+            table.entries, table.form.sweep, size, rules.clock.time_ns, rules.ttl_ns
+        )
 
     def after_records(self, count: int) -> None:
         super().after_records(count)
@@ -82,8 +127,14 @@ class HeapKeyedStateBackend(TableBackend):
             return ((key, dump(stored)) for key, stored in keeps(of))
 
         frozen = self._freeze_entries(name, table)
-        private = partial(_private, name, table.form.private) if isinstance(frozen, View) and table.form.private is not None else None
-        return FrozenEntries(frozen, private, pairs, groups_of_keys, len(self._tables) + len(self._regions) > 1)
+        private = (
+            partial(_private, name, table.form.private)
+            if isinstance(frozen, View) and table.form.private is not None
+            else None
+        )
+        return FrozenEntries(
+            frozen, private, pairs, groups_of_keys, len(self._tables) + len(self._regions) > 1
+        )
 
     def _freeze_entries(self, name: str, table: Table) -> Mapping[Any, Any]:
         entries = table.entries
@@ -95,7 +146,9 @@ class HeapKeyedStateBackend(TableBackend):
         if layers is None:
             private = table.form.private
             at_once = self._copied_at_once if private is None else self._copied_at_once // 8
-            layers = self._layers[name] = Layers(name, entries, partial(_rebind, table), private, at_once)
+            layers = self._layers[name] = Layers(
+                name, entries, partial(_rebind, table), private, at_once
+            )
         frozen = layers.freeze()
         if not layers.is_settled and layers not in self._unsettled:
             self._unsettled.append(layers)
@@ -103,7 +156,9 @@ class HeapKeyedStateBackend(TableBackend):
 
     @property
     def statistics(self) -> StateStatistics:
-        return StateStatistics({name: len(table.entries) for name, table in self._tables.items()}, self._groups)
+        return StateStatistics(
+            {name: len(table.entries) for name, table in self._tables.items()}, self._groups
+        )
 
     def measures(self) -> dict[str, float]:
         return {ENTRIES: sum(len(table.entries) for table in self._tables.values())}
@@ -114,7 +169,9 @@ class HeapKeyedStateBackend(TableBackend):
             table.entries.clear()
 
     def close(self) -> None:
-        self._tables, self._layers, self._unsettled = {}, {}, []
+        self._tables = {}
+        self._layers = {}
+        self._unsettled = []
 
 
 def _private(name: str, copy: Callable[[Any], Any], value: Any) -> Any:
@@ -134,10 +191,15 @@ def _rebind(table: Table, entries: Any) -> None:
 
 
 class FrozenNumbers(FrozenTable):
-    """A FrozenTable: a table of numbers. Only the group that is being written is made of objects."""
+    """A FrozenTable: a table of numbers. Only the group that is being written is made of
+    objects."""
 
-    def __init__(self, numbers: Callable[[int, Turns], NumbersByGroup], max_parallelism: int, groups: range) -> None:
-        self._numbers, self._max_parallelism, self._groups = numbers, max_parallelism, groups
+    def __init__(
+        self, numbers: Callable[[int, Turns], NumbersByGroup], max_parallelism: int, groups: range
+    ) -> None:
+        self._numbers = numbers
+        self._max_parallelism = max_parallelism
+        self._groups = groups
         self._by_group: NumbersByGroup | None = None
 
     def pairs_of(self, group: int, turns: Turns) -> list[tuple[Any, Any]]:

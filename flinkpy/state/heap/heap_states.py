@@ -1,8 +1,9 @@
-"""The states of the heap backend that never expire. Each is a view, at the current key, of one dict from key to stored value.
+"""The states of the heap backend that never expire. Each is a view, at the current key, of one dict
+from key to stored value.
 
-Value, reducing and map state are called with every record, so they are closures over their table: their methods need no attribute of ``self``,
-and check the usual case first (the key exists, the value has the same type as the one before).
-"""
+Value, reducing and map state are called with every record, so they are closures over their table:
+their methods need no attribute of ``self``, and check the usual case first (the key exists, the
+value has the same type as the one before)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ from typing import Any
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.core.mutability import ATOMS, private_copy
-from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState, pairs_of
+from flinkpy.state.api import (
+    AggregatingState,
+    ListState,
+    MapState,
+    ReducingState,
+    State,
+    ValueState,
+    pairs_of,
+)
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
 from flinkpy.state.isolation import PrivateCopy, adopt, protect, release, reveal
@@ -71,7 +80,9 @@ def heap_value_state(entries: Entries, current: CurrentKey) -> ValueState[Any]:
     return HeapValueState(entries, current)
 
 
-def heap_reducing_state(entries: Entries, current: CurrentKey, reduce: Callable[[Any, Any], Any]) -> ReducingState[Any]:
+def heap_reducing_state(
+    entries: Entries, current: CurrentKey, reduce: Callable[[Any, Any], Any]
+) -> ReducingState[Any]:
     """A reducing state. The function gets private values, so its result is private too."""
     look_up = entries.get
     usual: type | None = None
@@ -95,7 +106,11 @@ def heap_reducing_state(entries: Entries, current: CurrentKey, reduce: Callable[
             if type(value) is not usual:
                 usual = _atomic_type(refuse_none(value))
                 value = private_copy(value)
-            result = value if stored is ABSENT else reduce(stored.value if type(stored) is PrivateCopy else stored, value)
+            result = (
+                value
+                if stored is ABSENT
+                else reduce(stored.value if type(stored) is PrivateCopy else stored, value)
+            )
             entries[key] = result if type(result) is usual else adopt(result)
 
     return HeapReducingState(entries, current)
@@ -124,7 +139,10 @@ class HeapListState(HeapState, ListState[Any]):
     __slots__ = ()
 
     def get(self) -> list[Any]:
-        return [private_copy(stored.value) if type(stored) is PrivateCopy else stored for stored in self._get(self._current.key, ())]
+        return [
+            private_copy(stored.value) if type(stored) is PrivateCopy else stored
+            for stored in self._get(self._current.key, ())
+        ]
 
     def add(self, value: Any) -> None:
         if value is None:
@@ -150,10 +168,12 @@ class HeapListState(HeapState, ListState[Any]):
 
 
 def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
-    """A map state: a dict per key, and none for a key without entries. Its keys are equal as keys of streams are (``canonical_key``)."""
+    """A map state: a dict per key, and none for a key without entries. Its keys are equal as keys
+    of streams are (``canonical_key``)."""
     look_up = entries.get
     usual: type | None = None
-    usual_key: type | None = None  # the type of the key before, if keys of it need no canonical form
+    # the type of the key before, if keys of it need no canonical form
+    usual_key: type | None = None
 
     def found_or_empty() -> dict[Any, Any]:
         return look_up(current.key) or {}
@@ -229,7 +249,10 @@ def _atomic_type(value: Any) -> type | None:
 def refuse_none(value: Any) -> Any:
     """Returns the value; ProgramError for None."""
     if value is None:
-        raise ProgramError("None cannot be added to state: a state without a value gives None, the two could not be told apart")
+        raise ProgramError(
+            "None cannot be added to state: a state without a value gives None, the two could "
+            "not be told apart"
+        )
     return value
 
 

@@ -1,10 +1,11 @@
 """Entries of a state that is frozen without a copy of all of them.
 
-A dict that is frozen stays as it is, as the *base*. What is written from then on goes into an overlay over it, and at the next
-freeze into a further overlay over that one. When nobody needs the frozen entries any more, the overlays are moved into the base,
-the oldest first, some entries after each batch; then the base alone is the state again, and access costs what it always costs.
-So a freeze takes the same time whatever the size, and whatever is still to be moved. What it costs afterwards grows with the
-entries that are touched.
+A dict that is frozen stays as it is, as the *base*. What is written from then on goes into an
+overlay over it, and at the next freeze into a further overlay over that one. When nobody needs the
+frozen entries any more, the overlays are moved into the base, the oldest first, some entries after
+each batch; then the base alone is the state again, and access costs what it always costs. So a
+freeze takes the same time whatever the size, and whatever is still to be moved. What it costs
+afterwards grows with the entries that are touched.
 
 ::
 
@@ -14,10 +15,10 @@ entries that are touched.
     frozen again     base, overlay              are not changed     <- a view
                      overlay                    is read and written
 
-In the last case the values in the lower overlay go into the base while the view is still needed, if the base has their keys.
-The view looks into that overlay first, so it sees no difference. Keys that are new or gone wait until there is no view: another
-thread may be walking through the base. A view counts for as long as anybody has it.
-"""
+In the last case the values in the lower overlay go into the base while the view is still needed, if
+the base has their keys. The view looks into that overlay first, so it sees no difference. Keys that
+are new or gone wait until there is no view: another thread may be walking through the base. A view
+counts for as long as anybody has it."""
 
 from __future__ import annotations
 
@@ -30,13 +31,16 @@ from flinkpy.state.heap.overlay import Copy, Entries, Overlay, View
 from flinkpy.state.isolation import not_saved
 
 _FOR_EACH = 2  # entries that are moved for each one that a batch has touched
-_LARGE_BATCH = 1 << 15  # entries; for more that were touched at once, as by timers, no more are moved, which would be a pause
+# entries; for more that were touched at once, as by timers, no more are moved, which would be a
+# pause
+_LARGE_BATCH = 1 << 15
 
 
 class Layers:
-    """The entries of the state ``name``. ``entries`` is the dict to read and write; ``rebind`` is called with another one at a freeze,
-    and after a batch. ``copy`` gives a copy of a value that could be changed in place, and is None for values that are only
-    replaced. Up to ``threshold`` entries a freeze copies all of them.
+    """The entries of the state ``name``. ``entries`` is the dict to read and write; ``rebind`` is
+    called with another one at a freeze, and after a batch. ``copy`` gives a copy of a value that
+    could be changed in place, and is None for values that are only replaced. Up to ``threshold``
+    entries a freeze copies all of them.
 
     >>> layers = Layers("letters", {1: "a", 2: "b"}, lambda entries: None, None, threshold=0)
     >>> frozen = layers.freeze()
@@ -52,14 +56,29 @@ class Layers:
     at_once: ClassVar[int] = 256  # entries in a step of moving
     most: ClassVar[int] = 8  # overlays: each makes it slower to look up a key that none of them has
 
-    def __init__(self, name: str, base: Entries, rebind: Callable[[Entries], None], copy: Copy | None, threshold: int) -> None:
-        self._name, self._base, self._rebind, self._copy, self._threshold = name, base, rebind, copy, threshold
+    def __init__(
+        self,
+        name: str,
+        base: Entries,
+        rebind: Callable[[Entries], None],
+        copy: Copy | None,
+        threshold: int,
+    ) -> None:
+        self._name = name
+        self._base = base
+        self._rebind = rebind
+        self._copy = copy
+        self._threshold = threshold
         self._overlays: list[Overlay] = []  # over the base; only the last one is written to
-        self._moves: Iterator[None] | None = None  # each step moves some entries of the first overlay into the base
+        # each step moves some entries of the first overlay into the base
+        self._moves: Iterator[None] | None = None
         self._views: list[weakref.ref[View]] = []
-        self._spent: list[tuple[Overlay, list[weakref.ref[View]]]] = []  # moved, and to be emptied when these views are gone
+        # moved, and to be emptied when these views are gone
+        self._spent: list[tuple[Overlay, list[weakref.ref[View]]]] = []
         self._seen = 0  # entries in the last overlay after the last batch
-        self._touched = 0  # how many of them a batch adds; of a batch that meets only keys of the one before, half as many as that one
+        # how many of them a batch adds; of a batch that meets only keys of the one before, half as
+        # many as that one
+        self._touched = 0
 
     @property
     def entries(self) -> Entries:
@@ -71,10 +90,13 @@ class Layers:
         return not self._overlays and not self._spent
 
     def freeze(self) -> Mapping[Any, Any]:
-        """The entries as they are now: a View, or a copy if they are few, or if views that are needed for long have kept too many overlays from being
-        moved. Raises ProgramError for a value that cannot be copied."""
+        """The entries as they are now: a View, or a copy if they are few, or if views that are
+        needed for long have kept too many overlays from being moved. Raises ProgramError for a
+        value that cannot be copied."""
         self._see_whether_cleared()
-        if len(self._overlays) >= self.most or (not self._overlays and len(self._base) <= self._threshold):
+        if len(self._overlays) >= self.most or (
+            not self._overlays and len(self._base) <= self._threshold
+        ):
             return self._copied()
         if not self._overlays or not self._overlays[-1].is_untouched:
             self._cover()
@@ -83,14 +105,16 @@ class Layers:
         return view
 
     def after_batch(self) -> None:
-        """Moves some entries into the base, if no view needs it as it was. For each entry that batches touch some are moved, so this comes to an end,
-        also if each batch touches the same ones."""
+        """Moves some entries into the base, if no view needs it as it was. For each entry that
+        batches touch some are moved, so this comes to an end, also if each batch touches the same
+        ones."""
         self._drop_some_of_the_spent()
         self._see_whether_cleared()
         if not self._overlays:
             return
         top = self._overlays[-1]
-        self._touched, self._seen = min(max(top.touched - self._seen, self._touched // 2), _LARGE_BATCH), top.touched
+        self._touched = min(max(top.touched - self._seen, self._touched // 2), _LARGE_BATCH)
+        self._seen = top.touched
         if len(self._overlays) > 1:
             for _ in range(1 + _FOR_EACH * self._touched // self.at_once):
                 self._move_some()
@@ -100,11 +124,15 @@ class Layers:
             else:
                 self._put_back(top)
 
-    # -- layers --------------------------------------------------------------------------------------------------------------
+    # -- layers ------------------------------------------------------------------------------------
 
     def _cover(self) -> None:
         """Puts a new overlay over all, which are not written to any more."""
-        top = Overlay(self._base, self._overlays[-1] if self._overlays else None, None if self._copy is None else self._copy_or_spoil)
+        top = Overlay(
+            self._base,
+            self._overlays[-1] if self._overlays else None,
+            None if self._copy is None else self._copy_or_spoil,
+        )
         self._overlays.append(top)
         self._seen = 0
         self._rebind(top)
@@ -113,16 +141,20 @@ class Layers:
         """If so, nobody has what was below but views of it."""
         if self._overlays and self._overlays[-1].base is not self._base:
             del self._overlays[:-1]
-            self._base, self._moves, self._views = self._overlays[-1].base, None, []
+            self._base = self._overlays[-1].base
+            self._moves = None
+            self._views = []
 
     def _has_views(self) -> bool:
         self._views = [view for view in self._views if view() is not None]
         return bool(self._views)
 
     def _all_views_include(self, overlay: Overlay) -> bool:
-        return all(view.number >= overlay.number for each in self._views if (view := each()) is not None)
+        return all(
+            view.number >= overlay.number for each in self._views if (view := each()) is not None
+        )
 
-    # -- moving --------------------------------------------------------------------------------------------------------------
+    # -- moving ------------------------------------------------------------------------------------
 
     def _move_some(self) -> None:
         if self._moves is None and len(self._overlays) > 1:
@@ -131,7 +163,8 @@ class Layers:
             self._moves = None
 
     def _move(self, old: Overlay) -> Iterator[None]:
-        """Moves the first overlay into the base. At each ``yield`` both together hold what they held before, in the same order."""
+        """Moves the first overlay into the base. At each ``yield`` both together hold what they
+        held before, in the same order."""
         base, gone, others = self._base, old.gone, list[Any]()
         while not self._all_views_include(old):
             yield
@@ -177,7 +210,7 @@ class Layers:
         while part := list(islice(left, self.at_once)):
             yield part
 
-    # -- copies --------------------------------------------------------------------------------------------------------------
+    # -- copies ------------------------------------------------------------------------------------
 
     def _copied(self) -> Entries:
         entries, copy = self._base.copy(), self._copy
@@ -189,7 +222,8 @@ class Layers:
             raise not_saved(self._name, error) from error
 
     def _copy_or_spoil(self, value: Any) -> Any:
-        """A copy; the value itself if it cannot be copied, which only a view may not outlive: the program goes on with it."""
+        """A copy; the value itself if it cannot be copied, which only a view may not outlive: the
+        program goes on with it."""
         assert self._copy is not None
         try:
             return self._copy(value)

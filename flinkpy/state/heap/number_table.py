@@ -1,11 +1,12 @@
 """A hash table from integers to numbers in one flat array, read and written by the batch.
 
-It uses open addressing with linear probing; a key and its number stand side by side. A batch is looked up in a few calls of numpy, so the
-memory fetches the places of all keys at once, where a dict waits for each key four times in a row. Measured per key: 67 ns to search with 10^7
-keys, 20 ns with 10^5.
+It uses open addressing with linear probing; a key and its number stand side by side. A batch is
+looked up in a few calls of numpy, so the memory fetches the places of all keys at once, where a
+dict waits for each key four times in a row. Measured per key: 67 ns to search with 10^7 keys, 20 ns
+with 10^5.
 
-Free places hold a number that is no key, the mark. If the mark comes as a key, another number becomes the mark.
-"""
+Free places hold a number that is no key, the mark. If the mark comes as a key, another number
+becomes the mark."""
 
 from __future__ import annotations
 
@@ -18,16 +19,21 @@ from flinkpy.state.heap.batch_view import ABSENT, BatchView
 from flinkpy.state.heap.frozen_numbers import Freezing, FrozenArray, FrozenNumberTable
 
 _WORD = (1 << 64) - 1
-_SPREAD, _MIX = 0x9E3779B97F4A7C15, 0xD1342543DE82EF95  # odd, without a pattern of bits; the first spreads neighbouring numbers evenly
+# odd, without a pattern of bits; the first spreads neighbouring numbers evenly
+_SPREAD = 0x9E3779B97F4A7C15
+_MIX = 0xD1342543DE82EF95
 _FIRST_MARK = -0x61C8864680B583EB
 _LOAD = 0.6  # beyond it, runs of taken places become long
-_WINDOW = np.arange(2, 18, 2)  # the cells that are looked at together, once the first one was another key's
+# the cells that are looked at together, once the first one was another key's
+_WINDOW = np.arange(2, 18, 2)
 _CHUNK = 1 << 16  # places that are moved at a time; more than twice the longest search
-_LONGEST_SEARCH = 64  # windows, of 8 places each: three times what a good hash needs at this load in a table of any size
+# windows, of 8 places each: three times what a good hash needs at this load in a table of any size
+_LONGEST_SEARCH = 64
 
 
 class NumberTable:
-    """int64 -> int64 (``kind`` int) or float64 (``kind`` float). Keys and numbers given must be of exactly these types; those given back are.
+    """int64 -> int64 (``kind`` int) or float64 (``kind`` float). Keys and numbers given must be of
+    exactly these types; those given back are.
 
     >>> table = NumberTable(int)
     >>> table.store({7: 1, -7: 2})
@@ -42,12 +48,15 @@ class NumberTable:
 
     smallest: ClassVar[int] = 1 << 10  # places of an empty table
     copied_at_once: ClassVar[int] = 1 << 17  # cells, up to which a freeze copies them
-    few: ClassVar[int] = 32  # keys, up to which they are looked up one by one: a call of numpy costs as much as one of them
+    # keys, up to which they are looked up one by one: a call of numpy costs as much as one of them
+    few: ClassVar[int] = 32
 
     def __init__(self, kind: type) -> None:
         self.kind = kind
         self._dtype = np.dtype(np.int64 if kind is int else np.float64)
-        self._mark, self._mixed, self._count = _FIRST_MARK, False, 0
+        self._mark = _FIRST_MARK
+        self._mixed = False
+        self._count = 0
         self._freezing = Freezing()
         self._make_room(self.smallest)
 
@@ -59,7 +68,7 @@ class NumberTable:
         """The memory it takes."""
         return int(self._cells.nbytes)
 
-    # -- one key -------------------------------------------------------------------------------------------------------------
+    # -- one key -----------------------------------------------------------------------------------
 
     def get(self, key: int) -> Any:
         """The key's number, or ABSENT."""
@@ -90,10 +99,11 @@ class NumberTable:
             cell = cell + 2 & inside
         return cell
 
-    # -- batches -------------------------------------------------------------------------------------------------------------
+    # -- batches -----------------------------------------------------------------------------------
 
     def view_batch(self, keys: Sequence[int]) -> BatchView:
-        """The states of these keys, which may repeat. Raises OverflowError for a key beyond 64 bits."""
+        """The states of these keys, which may repeat. Raises OverflowError for a key beyond 64
+        bits."""
         if len(keys) <= self.few:
             return self._lend_few(keys)
         wanted = self._as_keys(keys)
@@ -114,7 +124,8 @@ class NumberTable:
         return BatchView(list(place_of), places, [self.get(key) for key in place_of], None, 0)
 
     def commit(self, view: BatchView) -> None:
-        """Stores the states of the last view, none of which may be ABSENT. Raises OverflowError for one beyond 64 bits; then store them again."""
+        """Stores the states of the last view, none of which may be ABSENT. Raises OverflowError for
+        one beyond 64 bits; then store them again."""
         if view.cells is None:
             for key, state in zip(view.keys, view.states):
                 self.put(key, state)
@@ -128,8 +139,10 @@ class NumberTable:
             self._cells[view.cells + 1] = numbers
 
     def store(self, entries: Mapping[int, Any]) -> None:
-        """Replaces and inserts. Raises OverflowError for a key or number beyond 64 bits; the table is as it was then."""
-        keys, numbers = self._as_keys(entries), np.fromiter(entries.values(), self._dtype, len(entries)).view(np.int64)
+        """Replaces and inserts. Raises OverflowError for a key or number beyond 64 bits; the table
+        is as it was then."""
+        keys = self._as_keys(entries)
+        numbers = np.fromiter(entries.values(), self._dtype, len(entries)).view(np.int64)
         cells = self._search(keys)
         self._insert(keys, numbers, cells, int(np.count_nonzero(self._cells.take(cells) != keys)))
 
@@ -139,13 +152,15 @@ class NumberTable:
             self._choose_mark(wanted)
         return wanted
 
-    # -- places --------------------------------------------------------------------------------------------------------------
+    # -- places ------------------------------------------------------------------------------------
 
     def _make_room(self, places: int) -> None:
         self._see(np.full(2 * places, self._mark, dtype=np.int64))
 
     def _see(self, cells: Any) -> None:
-        self._cells, self._numbers = cells, cells.view(self._dtype)  # the same memory; one for keys, one for the cells behind them
+        # the same memory; one for keys, one for the cells behind them
+        self._cells = cells
+        self._numbers = cells.view(self._dtype)
         self._inside, self._shift = len(cells) - 1, 65 - (len(cells) // 2).bit_length()
 
     def _search(self, keys: Any) -> Any:
@@ -181,11 +196,13 @@ class NumberTable:
         self._place(keys, numbers, cells)
 
     def _place(self, keys: Any, numbers: Any, at: Any) -> None:
-        """Of new keys whose search ended at one free cell, one gets it, and the others search on."""
+        """Of new keys whose search ended at one free cell, one gets it, and the others search
+        on."""
         rounds = 0
         while True:
             if self._windows + rounds > _LONGEST_SEARCH and not self._mixed:
-                self._mixed = True  # these keys have a pattern, and ``_SPREAD`` alone does not break it
+                # these keys have a pattern, and ``_SPREAD`` alone does not break it
+                self._mixed = True
                 self._rebuild(len(self._cells) // 2)
                 at = self._search(keys)
             cells = self._cells
@@ -201,7 +218,8 @@ class NumberTable:
             at = self._search(keys)
 
     def _rebuild(self, places: int) -> None:
-        """Moves everything into so many places. Places are nearly in the order of hashes, so what lies close together goes close together."""
+        """Moves everything into so many places. Places are nearly in the order of hashes, so what
+        lies close together goes close together."""
         old = self._cells
         self._freezing.leave()
         self._make_room(places)
@@ -209,11 +227,13 @@ class NumberTable:
             self._move(old[start : start + 2 * _CHUNK])
 
     def _grow(self, places: int) -> None:
-        """The same in place, from the last places to the first: what lies in the upper half of a part goes beyond it, where all has been moved.
+        """The same in place, from the last places to the first: what lies in the upper half of a
+        part goes beyond it, where all has been moved.
 
-        So growing never needs more than what it leads to. What went around the end into the first places moves with these. A key stands at most a
-        longest search behind its place. That is less than half a part, so what is put back never lies behind places that are still to be moved.
-        """
+        So growing never needs more than what it leads to. What went around the end into the first
+        places moves with these. A key stands at most a longest search behind its place. That is
+        less than half a part, so what is put back never lies behind places that are still to be
+        moved."""
         if self._freezing:
             self._rebuild(places)
             return
@@ -228,7 +248,8 @@ class NumberTable:
             moved = part.copy()
             part[:] = self._mark
             self._move(moved)
-            if self._cells is not cells:  # the moved have been found to have a pattern, and all was rebuilt
+            # the moved have been found to have a pattern, and all was rebuilt
+            if self._cells is not cells:
                 return
 
     def _move(self, cells: Any) -> None:
@@ -250,7 +271,7 @@ class NumberTable:
         held[held == self._mark] = mark
         self._mark = mark
 
-    # -- all entries -----------------------------------------------------------------------------------------------------------
+    # -- all entries -------------------------------------------------------------------------------
 
     def items(self) -> Iterator[tuple[int, Any]]:
         """All pairs, in no order. The table must not change while iterating."""
@@ -258,13 +279,17 @@ class NumberTable:
             keys, numbers = self._taken(self._cells[start : start + 2 * _CHUNK])
             yield from zip(keys.tolist(), numbers.view(self._dtype).tolist())
 
-    # -- frozen entries --------------------------------------------------------------------------------------------------------
+    # -- frozen entries ----------------------------------------------------------------------------
 
     def freeze(self) -> FrozenNumberTable:
         """The entries as they are now."""
         pairs = self._cells.reshape(-1, 2)
         is_small = len(self._cells) <= self.copied_at_once
-        return FrozenNumberTable(FrozenArray(pairs.copy()) if is_small else self._freezing.freeze(pairs), self._dtype, self._mark)
+        return FrozenNumberTable(
+            FrozenArray(pairs.copy()) if is_small else self._freezing.freeze(pairs),
+            self._dtype,
+            self._mark,
+        )
 
 
 def _without_repeats(wanted: Any) -> tuple[Any, list[int]]:

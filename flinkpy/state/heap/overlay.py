@@ -1,4 +1,5 @@
-"""Entries written over others which stay as they are: the dict that states read and write while what was frozen is still needed."""
+"""Entries written over others which stay as they are: the dict that states read and write while
+what was frozen is still needed."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ _own, _own_pop, _own_popitem, _own_items = dict.get, dict.pop, dict.popitem, dic
 
 
 class Overlay(dict[Any, Any]):
-    """As a mapping, all entries. Of its own it has what was written to it; ``gone`` are keys that were removed from what is below it: the base, or
-    another overlay over the base. ``copy`` gives a copy of a value that could be changed in place, and is None for values that are only replaced.
+    """As a mapping, all entries. Of its own it has what was written to it; ``gone`` are keys that
+    were removed from what is below it: the base, or another overlay over the base. ``copy`` gives a
+    copy of a value that could be changed in place, and is None for values that are only replaced.
 
     >>> base = {"a": 1, "b": 2}
     >>> overlay = Overlay(base, None, None)
@@ -31,7 +33,8 @@ class Overlay(dict[Any, Any]):
 
     def __init__(self, base: Entries, lower: Overlay | None, copy: Copy | None) -> None:
         super().__init__()
-        self.number: int = 1 if lower is None else lower.number + 1  # rises with each one that is put over another
+        # rises with each one that is put over another
+        self.number: int = 1 if lower is None else lower.number + 1
         self._copy, self.gone = copy, set[Any]()
         self.put_over(base, lower)
 
@@ -40,7 +43,7 @@ class Overlay(dict[Any, Any]):
         self.base, self.lower = base, lower
         self._below = base.get if lower is None else lower.peek
 
-    # -- one key -------------------------------------------------------------------------------------------------------------
+    # -- one key -----------------------------------------------------------------------------------
 
     def peek(self, key: Any, default: Any = None) -> Any:
         """The value, only to be looked at."""
@@ -94,18 +97,32 @@ class Overlay(dict[Any, Any]):
             self[key] = found = default
         return found
 
-    # -- all keys ------------------------------------------------------------------------------------------------------------
+    # -- all keys ----------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:
         """In the order in which a dict would have them."""
-        gone, lower = self.gone, self.lower  # read once: another thread may walk through it while it is put over the base
+        # read once: another thread may walk through it while it is put over the base
+        gone = self.gone
+        lower = self.lower
         below = self.base if lower is None else lower
         yield from (key for key in below if key not in gone) if gone else below
-        yield from (key for key in dict.__iter__(self) if key in gone or self._below(key, _MISSING) is _MISSING)
+        yield from (
+            key
+            for key in dict.__iter__(self)
+            if key in gone or self._below(key, _MISSING) is _MISSING
+        )
 
     def __len__(self) -> int:
         below = len(self.base) if self.lower is None else len(self.lower)
-        return below - len(self.gone) + sum(1 for key in dict.__iter__(self) if key in self.gone or self._below(key, _MISSING) is _MISSING)
+        return (
+            below
+            - len(self.gone)
+            + sum(
+                1
+                for key in dict.__iter__(self)
+                if key in self.gone or self._below(key, _MISSING) is _MISSING
+            )
+        )
 
     def __bool__(self) -> bool:
         return next(iter(self), _MISSING) is not _MISSING
@@ -157,11 +174,15 @@ class Overlay(dict[Any, Any]):
         return self.touched > 0
 
     def __repr__(self) -> str:
-        return f"<Overlay: {self.touched} written, {len(self.gone)} removed, over {len(self.base)} entries>"
+        return (
+            f"<Overlay: {self.touched} written, {len(self.gone)} removed, over "
+            f"{len(self.base)} entries>"
+        )
 
 
 class View(Mapping[Any, Any]):
-    """The entries as they were at a freeze: an overlay that nobody writes to any more, or the base without one."""
+    """The entries as they were at a freeze: an overlay that nobody writes to any more, or the base
+    without one."""
 
     def __init__(self, base: Entries, lower: Overlay | None) -> None:
         self._entries, self.lower = base if lower is None else lower, lower
@@ -206,7 +227,9 @@ def at_most(entries: Entries) -> int:
     return entries.bound if type(entries) is Overlay else len(entries)
 
 
-def parts_of_entries(entries: Mapping[Any, Any], size: int) -> Iterator[tuple[list[Any], list[Any]]]:
+def parts_of_entries(
+    entries: Mapping[Any, Any], size: int
+) -> Iterator[tuple[list[Any], list[Any]]]:
     """Keys and their values, so many at a time."""
     if isinstance(entries, View):
         yield from entries.parts(size)

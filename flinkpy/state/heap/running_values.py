@@ -1,17 +1,30 @@
-"""The running results of an operator, one per key: a dict while there are few, and then, if all are pairs of numbers, a table (``number_table``).
+"""The running results of an operator, one per key: a dict while there are few, and then, if all are
+pairs of numbers, a table (``number_table``).
 
-In a dict of many keys each record misses the cache five times: for the index, the entry, its key, the pair and the value. The table has a
-constant cost per batch instead. The two cost the same near 32,000 keys.
+In a dict of many keys each record misses the cache five times: for the index, the entry, its key,
+the pair and the value. The table has a constant cost per batch instead. The two cost the same near
+32,000 keys.
 
-Which of the two it is cannot be seen, because the table holds only what it can return unchanged: under a key that is exactly an int, a tuple of
-this int and a number. Both are within 64 bits, and the numbers are all exactly int or all exactly float. With the first other entry everything
-becomes a dict again, and stays one until it is emptied. Why the table stays: docs/decisions/running-results.md.
-"""
+Which of the two it is cannot be seen, because the table holds only what it can return unchanged:
+under a key that is exactly an int, a tuple of this int and a number. Both are within 64 bits, and
+the numbers are all exactly int or all exactly float. With the first other entry everything becomes
+a dict again, and stays one until it is emptied. Why the table stays:
+docs/decisions/running-results.md."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, MutableMapping, Sequence, ValuesView
+from collections.abc import (
+    Callable,
+    Collection,
+    ItemsView,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+    ValuesView,
+)
 from itertools import chain, islice
 from operator import countOf
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -32,7 +45,8 @@ _CHUNK = 1 << 16  # entries that are stored at a time
 
 
 class RunningValues(MutableMapping[Any, Any]):
-    """A mapping. Operators work by the batch: with ``plain`` if it is a dict, else with ``view_batch`` and ``commit``.
+    """A mapping. Operators work by the batch: with ``plain`` if it is a dict, else with
+    ``view_batch`` and ``commit``.
 
     >>> values = RunningValues()
     >>> values.update({1: (1, 10), 2: (2, 20)})
@@ -57,13 +71,14 @@ class RunningValues(MutableMapping[Any, Any]):
         self._dict = entries
 
     def allow_table(self, key_at: int | None) -> None:
-        """Allows a table of pairs that have their key at position ``key_at``; with None it stays a dict."""
+        """Allows a table of pairs that have their key at position ``key_at``; with None it stays a
+        dict."""
         if key_at != self._key_at:
             self.become_dict()
         self._key_at = key_at
         self._limit = sys.maxsize if key_at is None else self.threshold
 
-    # -- by the batch --------------------------------------------------------------------------------------------------------
+    # -- by the batch ------------------------------------------------------------------------------
 
     def plain(self) -> dict[Any, Any] | None:
         """The dict itself, to read and write until the next call; None if it is a table."""
@@ -75,7 +90,8 @@ class RunningValues(MutableMapping[Any, Any]):
         return self._dict if self._table is None else None
 
     def view_batch(self, keys: Sequence[Any]) -> BatchView | None:
-        """The numbers of these keys; always followed by ``commit``, even if the batch fails. None if a key has just made it a dict."""
+        """The numbers of these keys; always followed by ``commit``, even if the batch fails. None
+        if a key has just made it a dict."""
         table = self._table
         if table is not None and _are(int, keys):
             try:
@@ -99,7 +115,8 @@ class RunningValues(MutableMapping[Any, Any]):
         self._store(dict(zip(entries, self._pairs(entries, entries.values()))))
 
     def freeze_table(self) -> Callable[[int, Turns], NumbersByGroup] | None:
-        """The entries of the table as they are now, by key group for a max parallelism; None if it is a dict."""
+        """The entries of the table as they are now, by key group for a max parallelism; None if it
+        is a dict."""
         if self._table is None:
             return None
         frozen, key_at = self._table.freeze(), self._key_at or 0
@@ -111,7 +128,7 @@ class RunningValues(MutableMapping[Any, Any]):
             return settled(RUNNING_RESULT, self._dict.copy())
         return self._layers.freeze()
 
-    # -- dict or table -------------------------------------------------------------------------------------------------------
+    # -- dict or table -----------------------------------------------------------------------------
 
     def _become_table(self) -> None:
         from flinkpy.state.heap.number_table import NumberTable
@@ -152,7 +169,7 @@ class RunningValues(MutableMapping[Any, Any]):
     def _pairs(self, keys: Iterable[int], numbers: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         return zip(numbers, keys) if self._key_at else zip(keys, numbers)
 
-    # -- as a mapping --------------------------------------------------------------------------------------------------------
+    # -- as a mapping ------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
         self.become_dict()  # single keys are read only where it is no table
@@ -190,7 +207,9 @@ class RunningValues(MutableMapping[Any, Any]):
     def values(self) -> ValuesView[Any]:
         return self._dict.values() if self._table is None else _Values(self)
 
-    def update(self, entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (), /, **named: Any) -> None:  # type: ignore[override]
+    def update(  # type: ignore[override]
+        self, entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (), /, **named: Any
+    ) -> None:
         pairs = chain(entries.items() if isinstance(entries, Mapping) else entries, named.items())
         while chunk := dict(islice(pairs, _CHUNK)):
             self._store(chunk)
@@ -201,7 +220,10 @@ class RunningValues(MutableMapping[Any, Any]):
         self.allow_table(self._key_at)
 
     def __repr__(self) -> str:
-        return f"<RunningValues of {len(self)} keys, as a {'dict' if self._table is None else 'table'}>"
+        return (
+            f"<RunningValues of {len(self)} keys, as a "
+            f"{'dict' if self._table is None else 'table'}>"
+        )
 
 
 class _Items(ItemsView[Any, Any]):
@@ -219,7 +241,8 @@ class _Values(ValuesView[Any]):
 
 
 def numbers_of(entries: dict[Any, Any], key_at: int, kind: type) -> dict[int, Any] | None:
-    """The numbers by key, if every key is exactly an int and its value a pair of this int and a number exactly of that kind; else None.
+    """The numbers by key, if every key is exactly an int and its value a pair of this int and a
+    number exactly of that kind; else None.
 
     >>> numbers_of({1: (1, 10)}, 0, int), numbers_of({1: (True, 10)}, 0, int), numbers_of({1: (1, 2.5)}, 0, int)
     ({1: 10}, None, None)
@@ -228,7 +251,11 @@ def numbers_of(entries: dict[Any, Any], key_at: int, kind: type) -> dict[int, An
     if not _are(int, entries) or not _are(tuple, pairs) or not {2}.issuperset(map(len, pairs)):
         return None
     keys, numbers = [pair[key_at] for pair in pairs], [pair[1 - key_at] for pair in pairs]
-    return dict(zip(keys, numbers)) if _are(int, keys) and keys == list(entries) and _are(kind, numbers) else None
+    return (
+        dict(zip(keys, numbers))
+        if _are(int, keys) and keys == list(entries) and _are(kind, numbers)
+        else None
+    )
 
 
 def _are(kind: type, objects: Collection[Any]) -> bool:

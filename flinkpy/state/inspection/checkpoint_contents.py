@@ -1,6 +1,8 @@
-"""What a checkpoint holds: its operators, their states, how many entries these have and how large they are.
+"""What a checkpoint holds: its operators, their states, how many entries these have and how large
+they are.
 
-All of it is read, so that what is damaged is found. State is unpickled without the program's classes. """
+All of it is read, so that what is damaged is found. State is unpickled without the program's
+classes."""
 
 from __future__ import annotations
 
@@ -11,12 +13,22 @@ from typing import Any, NamedTuple
 
 from flinkpy.core.errors import CheckpointDamagedError, ProgramError
 from flinkpy.core.ids import OperatorId
-from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint, StateHandle, StateTable
+from flinkpy.graph.checkpoints import (
+    CompletedCheckpoint,
+    OperatorCheckpoint,
+    StateHandle,
+    StateTable,
+)
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.locations import absolute, name_of
 from flinkpy.state.checkpoints.manifest import Manifest
 from flinkpy.state.checkpoints.state_reader import StateReader
-from flinkpy.state.checkpoints.stored_checkpoints import METADATA, checkpoint_folder, checkpoint_ids, load_manifest
+from flinkpy.state.checkpoints.stored_checkpoints import (
+    METADATA,
+    checkpoint_folder,
+    checkpoint_ids,
+    load_manifest,
+)
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 from flinkpy.state.inspection.lenient_unpickler import load_leniently
 from flinkpy.state.keyed_pieces import is_by_groups
@@ -28,8 +40,9 @@ LONGEST = 200  # characters of an entry that is shown
 
 @dataclass
 class StateContents:
-    """One state of an operator, in all subtasks. ``entries``: how many ``unit`` it has: keys of keyed state, elements of a list; entries of
-    broadcast state, in the first subtask that has some. ``size``: bytes, pickled alone; in the canonical form those of its files."""
+    """One state of an operator, in all subtasks. ``entries``: how many ``unit`` it has: keys of
+    keyed state, elements of a list; entries of broadcast state, in the first subtask that has some.
+    ``size``: bytes, pickled alone; in the canonical form those of its files."""
 
     name: str
     kind: str
@@ -43,8 +56,8 @@ class StateContents:
 
 @dataclass
 class OperatorContents:
-    """One operator. ``size``: bytes of all its state, ``coordinator_size`` those of a source's enumerator. ``damaged`` says what could not be
-    read."""
+    """One operator. ``size``: bytes of all its state, ``coordinator_size`` those of a source's
+    enumerator. ``damaged`` says what could not be read."""
 
     id: str
     name: str
@@ -59,7 +72,8 @@ class OperatorContents:
 
 @dataclass
 class InFlightContents:
-    """The records that the barriers of an unaligned checkpoint overtook. ``damaged`` says what could not be read."""
+    """The records that the barriers of an unaligned checkpoint overtook. ``damaged`` says what
+    could not be read."""
 
     channels: int
     size: int
@@ -68,7 +82,8 @@ class InFlightContents:
 
 @dataclass
 class CheckpointContents:
-    """One checkpoint. ``others``: the numbers of further checkpoints of the job, if the folder of the job was named."""
+    """One checkpoint. ``others``: the numbers of further checkpoints of the job, if the folder of
+    the job was named."""
 
     location: str
     job_id: str
@@ -82,22 +97,42 @@ class CheckpointContents:
     @property
     def damaged(self) -> list[str]:
         """What could not be read, one sentence each."""
-        return [each for operator in self.operators for each in operator.damaged] + self.in_flight.damaged
+        return [
+            each for operator in self.operators for each in operator.damaged
+        ] + self.in_flight.damaged
 
 
-def contents_of(location: str, show: int = 0, state: str | None = None, stores: Callable[[str], FileStore] = file_store_of) -> CheckpointContents:
-    """Of the checkpoint or savepoint in this folder, or the newest one of this folder of a job; ``show`` entries of each state, or of the state
-    of this name. ProgramError if there is none; CheckpointDamagedError if its manifest is damaged."""
+def contents_of(
+    location: str,
+    show: int = 0,
+    state: str | None = None,
+    stores: Callable[[str], FileStore] = file_store_of,
+) -> CheckpointContents:
+    """Of the checkpoint or savepoint in this folder, or the newest one of this folder of a job;
+    ``show`` entries of each state, or of the state of this name. ProgramError if there is none;
+    CheckpointDamagedError if its manifest is damaged."""
     folder, others = _folder(location, stores)
     store = stores(folder)
     manifest = load_manifest(store, folder)
     checkpoint = manifest.checkpoint
     reader = StateReader(store, checkpoint.location)
-    operators = [_operator(*each, reader, _Shown(show, state)) for each in checkpoint.operators.items()]
-    if state is not None and all(each.name != state for operator in operators for each in operator.states):
+    operators = [
+        _operator(*each, reader, _Shown(show, state)) for each in checkpoint.operators.items()
+    ]
+    if state is not None and all(
+        each.name != state for operator in operators for each in operator.states
+    ):
         raise ProgramError(f"no operator of {folder} has a state {state!r}: {_names(operators)}")
-    return CheckpointContents(folder, manifest.job_id, checkpoint.checkpoint_id, checkpoint.timestamp_ms, checkpoint.size, others, operators,
-                              _in_flight(checkpoint, reader))
+    return CheckpointContents(
+        folder,
+        manifest.job_id,
+        checkpoint.checkpoint_id,
+        checkpoint.timestamp_ms,
+        checkpoint.size,
+        others,
+        operators,
+        _in_flight(checkpoint, reader),
+    )
 
 
 def folder_at(location: str, stores: Callable[[str], FileStore] = file_store_of) -> str:
@@ -112,12 +147,17 @@ def manifest_at(location: str, stores: Callable[[str], FileStore] = file_store_o
 
 
 def _folder(location: str, stores: Callable[[str], FileStore]) -> tuple[str, list[int]]:
-    """The checkpoint's folder. Of the folder of a job, the newest that was completed, with the numbers of the others."""
+    """The checkpoint's folder. Of the folder of a job, the newest that was completed, with the
+    numbers of the others."""
     location = absolute(location)
     store = stores(location)
     if name_of(location) == METADATA:
         return location, []
-    complete = [number for number in checkpoint_ids(store, location) if METADATA in store.list(checkpoint_folder(location, number))]
+    complete = [
+        number
+        for number in checkpoint_ids(store, location)
+        if METADATA in store.list(checkpoint_folder(location, number))
+    ]
     if not complete or METADATA in store.list(location):
         return location, []
     return checkpoint_folder(location, complete[0]), complete[1:]
@@ -131,11 +171,17 @@ class _Shown(NamedTuple):
 
     def missing(self, contents: StateContents) -> int:
         """How many more are to be shown of this state."""
-        return max(self.entries - len(contents.first), 0) if self.state in (None, contents.name) else 0
+        return (
+            max(self.entries - len(contents.first), 0) if self.state in (None, contents.name) else 0
+        )
 
 
 def _in_flight(checkpoint: CompletedCheckpoint, reader: StateReader) -> InFlightContents:
-    handles = [channel.handle for data_set in checkpoint.in_flight.values() for channel in data_set.channels]
+    handles = [
+        channel.handle
+        for data_set in checkpoint.in_flight.values()
+        for channel in data_set.channels
+    ]
     damaged = []
     for handle in handles:
         try:
@@ -145,7 +191,9 @@ def _in_flight(checkpoint: CompletedCheckpoint, reader: StateReader) -> InFlight
     return InFlightContents(len(handles), sum(handle.length for handle in handles), damaged)
 
 
-def _operator(operator_id: OperatorId, operator: OperatorCheckpoint, reader: StateReader, show: _Shown) -> OperatorContents:
+def _operator(
+    operator_id: OperatorId, operator: OperatorCheckpoint, reader: StateReader, show: _Shown
+) -> OperatorContents:
     states: dict[str, StateContents] = {}
     damaged: list[str] = []
 
@@ -163,7 +211,8 @@ def _operator(operator_id: OperatorId, operator: OperatorCheckpoint, reader: Sta
                 _add_table(contents, table, reader, show)
         for handle in () if subtask.pieces is None else subtask.pieces.pieces.values():
             data = bytes_of(handle)
-            if data is not None and is_by_groups(subtask.pieces):  # what is in others only their backend can tell
+            # what is in others only their backend can tell
+            if data is not None and is_by_groups(subtask.pieces):
                 _add_keyed(states, KeyedSnapshot.from_bytes(data), show)
         keyed, listed = bytes_of(subtask.keyed), bytes_of(subtask.operator)
         if keyed is not None:
@@ -172,8 +221,16 @@ def _operator(operator_id: OperatorId, operator: OperatorCheckpoint, reader: Sta
             _add_operator_state(states, OperatorSnapshot.from_bytes(listed), show)
     coordinator = bytes_of(operator.coordinator)
     return OperatorContents(
-        operator_id, operator.name, operator.parallelism, operator.max_parallelism, sorted(operator.finished),
-        sum(handle.length for handle in operator.handles()), None if coordinator is None else len(coordinator), list(states.values()), damaged)
+        operator_id,
+        operator.name,
+        operator.parallelism,
+        operator.max_parallelism,
+        sorted(operator.finished),
+        sum(handle.length for handle in operator.handles()),
+        None if coordinator is None else len(coordinator),
+        list(states.values()),
+        damaged,
+    )
 
 
 def _add_keyed(states: dict[str, StateContents], snapshot: KeyedSnapshot, show: _Shown) -> None:
@@ -184,14 +241,18 @@ def _add_keyed(states: dict[str, StateContents], snapshot: KeyedSnapshot, show: 
             _add(states[name], pairs, _pair, show)
 
 
-def _add_operator_state(states: dict[str, StateContents], snapshot: OperatorSnapshot, show: _Shown) -> None:
+def _add_operator_state(
+    states: dict[str, StateContents], snapshot: OperatorSnapshot, show: _Shown
+) -> None:
     for name, meta in snapshot.states.items():
         is_first = name not in states or not states[name].entries
         contents = states.setdefault(name, _of_operator_state(name, meta.sharing, meta.type))
         if meta.sharing is not Sharing.BROADCAST:
             _add(contents, [load_leniently(piece) for piece in snapshot.pieces[name]], _short, show)
         elif is_first:  # it is the same in all subtasks
-            pairs = [pair for piece in snapshot.pieces[name] for pair in load_leniently(piece).items()]
+            pairs = [
+                pair for piece in snapshot.pieces[name] for pair in load_leniently(piece).items()
+            ]
             _add(contents, pairs, _pair, show)
 
 
@@ -202,11 +263,19 @@ def _of_table(table: StateTable) -> StateContents:
 
 
 def _of_operator_state(name: str, sharing: Sharing, type_text: str) -> StateContents:
-    return StateContents(name, f"operator {sharing.value}", type_text, "entries" if sharing is Sharing.BROADCAST else "elements")
+    return StateContents(
+        name,
+        f"operator {sharing.value}",
+        type_text,
+        "entries" if sharing is Sharing.BROADCAST else "elements",
+    )
 
 
-def _add_table(contents: StateContents, table: StateTable, reader: StateReader, show: _Shown) -> None:
-    """A state in the canonical form, whose rows were counted when it was written. Broadcast state is the same in all subtasks."""
+def _add_table(
+    contents: StateContents, table: StateTable, reader: StateReader, show: _Shown
+) -> None:
+    """A state in the canonical form, whose rows were counted when it was written. Broadcast state
+    is the same in all subtasks."""
     from flinkpy.state.canonical.canonical_reader import entries_of
 
     if table.handle is None or (contents.unit == "entries" and contents.entries):
@@ -221,7 +290,9 @@ def _add_table(contents: StateContents, table: StateTable, reader: StateReader, 
             contents.first += [_pair(pair) for pair in zip(entries.keys[:missing], entries.values)]
 
 
-def _add(contents: StateContents, entries: Sequence[Any], shown: Callable[[Any], str], show: _Shown) -> None:
+def _add(
+    contents: StateContents, entries: Sequence[Any], shown: Callable[[Any], str], show: _Shown
+) -> None:
     contents.entries += len(entries)
     contents.size += len(pickle.dumps(entries, 5)) if entries else 0
     contents.first += map(shown, entries[: show.missing(contents)])
@@ -240,6 +311,9 @@ def _names(operators: Iterable[OperatorContents]) -> str:
     def told() -> Iterator[str]:
         for operator in operators:
             if operator.states:
-                yield f"{operator.name!r} has {', '.join(repr(each.name) for each in operator.states)}"
+                yield (
+                    f"{operator.name!r} has "
+                    f"{', '.join(repr(each.name) for each in operator.states)}"
+                )
 
     return "; ".join(told()) or "none has states"

@@ -1,8 +1,8 @@
 """Unpickles state without the program's own classes, and runs none of its code.
 
-Values of classes that Python, numpy, Arrow or flinkpy define come out as they are. A value of any other class comes out
-as an :class:`Unknown`, which shows the name of the class and what the value was made of. (It is made for honest
-checkpoints: one that was made to do harm can.) """
+Values of classes that Python, numpy, Arrow or flinkpy define come out as they are. A value of any
+other class comes out as an :class:`Unknown`, which shows the name of the class and what the value
+was made of. (It is made for honest checkpoints: one that was made to do harm can.)"""
 
 from __future__ import annotations
 
@@ -14,8 +14,35 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-_MODULES = {"datetime", "decimal", "fractions", "uuid", "collections", "zoneinfo", "numpy", "pyarrow", "pandas", "flinkpy"}
-_BUILTINS = {"bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "object", "range", "set", "slice", "str", "tuple"}
+_MODULES = {
+    "datetime",
+    "decimal",
+    "fractions",
+    "uuid",
+    "collections",
+    "zoneinfo",
+    "numpy",
+    "pyarrow",
+    "pandas",
+    "flinkpy",
+}
+_BUILTINS = {
+    "bool",
+    "bytearray",
+    "bytes",
+    "complex",
+    "dict",
+    "float",
+    "frozenset",
+    "int",
+    "list",
+    "object",
+    "range",
+    "set",
+    "slice",
+    "str",
+    "tuple",
+}
 _OTHERS = {("_codecs", "encode"), ("copyreg", "_reconstructor")}
 
 
@@ -55,13 +82,24 @@ class Unknown:
 
     def __reduce__(self) -> tuple[Any, ...]:
         known = self.__dict__
-        return _unknown, (type(self).__module__, type(self).__qualname__, known["arguments"], known["state"], known["parts"])
+        return _unknown, (
+            type(self).__module__,
+            type(self).__qualname__,
+            known["arguments"],
+            known["state"],
+            known["parts"],
+        )
 
     def __repr__(self) -> str:
         known = self.__dict__
-        shown = [*map(repr, known["arguments"]), *(f"{name}={value!r}" for name, value in known["named"].items()), *map(repr, known["parts"])]
+        shown = [
+            *map(repr, known["arguments"]),
+            *(f"{name}={value!r}" for name, value in known["named"].items()),
+            *map(repr, known["parts"]),
+        ]
         state = known["state"]
-        if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):  # of a class with slots
+        # of a class with slots
+        if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):
             state = (state[0] or {}) | state[1]
         if isinstance(state, dict):
             shown += [f"{name}={value!r}" for name, value in state.items()]
@@ -70,7 +108,9 @@ class Unknown:
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _unknown(module: str, name: str, arguments: tuple[Any, ...], state: Any, parts: list[Any]) -> Unknown:
+def _unknown(
+    module: str, name: str, arguments: tuple[Any, ...], state: Any, parts: list[Any]
+) -> Unknown:
     made = _class_of(module, name)(*arguments)
     made.__dict__.update(state=state, parts=parts)
     return made
@@ -87,7 +127,11 @@ class _Unpickler(pickle.Unpickler):
             return _member
         if module.partition(".")[0] == "cloudpickle":  # a class that travelled by value
             return _BY_VALUE.get(name) or _class_of(module, name)
-        known = name in _BUILTINS if module == "builtins" else module.partition(".")[0] in _MODULES or (module, name) in _OTHERS
+        known = (
+            name in _BUILTINS
+            if module == "builtins"
+            else module.partition(".")[0] in _MODULES or (module, name) in _OTHERS
+        )
         if known:
             try:
                 return super().find_class(module, name)
@@ -103,7 +147,11 @@ def _member(owner: Any, name: str) -> Any:
     """How Python pickles the members of an enum, and zones."""
     if (owner, name) == (ZoneInfo, "_unpickle"):
         return getattr(owner, name)
-    return owner[name] if isinstance(owner, EnumMeta) else _class_of("builtins", "getattr")(owner, name)
+    return (
+        owner[name]
+        if isinstance(owner, EnumMeta)
+        else _class_of("builtins", "getattr")(owner, name)
+    )
 
 
 def _class_by_value(kind_or_bases: Any, name: str, *more: Any) -> Any:
@@ -114,4 +162,8 @@ def _given(made: Any, *more: Any) -> Any:
     return made
 
 
-_BY_VALUE = {"_make_skeleton_class": _class_by_value, "_make_skeleton_enum": _class_by_value, "_class_setstate": _given}
+_BY_VALUE = {
+    "_make_skeleton_class": _class_by_value,
+    "_make_skeleton_enum": _class_by_value,
+    "_class_setstate": _given,
+}

@@ -1,12 +1,14 @@
-"""The database of one backend. It is opened when the first state is asked for, in a folder of its own that is deleted with the backend.
+"""The database of one backend. It is opened when the first state is asked for, in a folder of its
+own that is deleted with the backend.
 
-Nothing in it outlives the process, as what has to survive is in snapshots. So there is no write-ahead log and no compression. A crash leaves at
-most a folder behind, which the next process that uses the same parent folder removes.
+Nothing in it outlives the process, as what has to survive is in snapshots. So there is no
+write-ahead log and no compression. A crash leaves at most a folder behind, which the next process
+that uses the same parent folder removes.
 
-With incremental checkpoints, copies of its files are what survives. A file never changes, so a copy is a hard link until it is written elsewhere.
-Then files are merged by size (universal compaction): the large ones, which most checkpoints have in common, are rewritten seldom. Merging by level
-would rewrite them after every fourth checkpoint.
-"""
+With incremental checkpoints, copies of its files are what survives. A file never changes, so a copy
+is a hard link until it is written elsewhere. Then files are merged by size (universal compaction):
+the large ones, which most checkpoints have in common, are rewritten seldom. Merging by level would
+rewrite them after every fourth checkpoint."""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ from flinkpy.core.program.by_value import StreamPickler, define
 from flinkpy.core.program.extras import imported
 from flinkpy.metrics.definitions import ROCKSDB
 from flinkpy.state.checkpoints.own_folder import OwnFolder
-from flinkpy.state.rocksdb.file_handles import file_handles, most_open_files, return_handles, take_handles
+from flinkpy.state.rocksdb.file_handles import (
+    file_handles,
+    most_open_files,
+    return_handles,
+    take_handles,
+)
 
 if TYPE_CHECKING:
     from rocksdict import Rdict
@@ -31,7 +38,9 @@ if TYPE_CHECKING:
 _BLOOM_RATIO = 0.1
 _KEEP_LOGS = 1
 _LARGEST_LOG = 256 << 10  # bytes; each checkpoint adds some thousand
-_RUNS = 8  # sorted files that are merged: the more, the fewer bytes are written again, and the more files a read may have to ask
+# sorted files that are merged: the more, the fewer bytes are written again, and the more files a
+# read may have to ask
+_RUNS = 8
 _LARGEST_MANIFEST = 1 << 20  # bytes; each checkpoint has a copy
 _turns = itertools.count()
 
@@ -48,10 +57,16 @@ class RocksDBConfig:
     @staticmethod
     def of(values: Mapping[str, Any]) -> RocksDBConfig:
         """If several folders are configured, each database of this process takes the next one."""
-        named = options.folders(read(values, options.ROCKSDB_DIRECTORY)) or list(spill_folders(values)[:1])
+        named = options.folders(read(values, options.ROCKSDB_DIRECTORY)) or list(
+            spill_folders(values)[:1]
+        )
         directory = named[next(_turns) % len(named)] if named else None
-        return RocksDBConfig(directory, read(values, options.ROCKSDB_BLOCK_CACHE), read(values, options.ROCKSDB_WRITE_BUFFER),
-                             read(values, CHECKPOINT_INCREMENTAL))
+        return RocksDBConfig(
+            directory,
+            read(values, options.ROCKSDB_BLOCK_CACHE),
+            read(values, options.ROCKSDB_WRITE_BUFFER),
+            read(values, CHECKPOINT_INCREMENTAL),
+        )
 
 
 def require_rocksdb() -> None:
@@ -60,23 +75,32 @@ def require_rocksdb() -> None:
 
 
 class RocksDBStore:
-    """Bytes to bytes, in the order of the keys. A new database, or the one in ``folder``, whose pickles need the classes of ``definitions``.
+    """Bytes to bytes, in the order of the keys. A new database, or the one in ``folder``, whose
+    pickles need the classes of ``definitions``.
 
-    A simulation sets ``merges_in_background`` to False. Then files are merged when they are frozen, so a run can be repeated.
-    """
+    A simulation sets ``merges_in_background`` to False. Then files are merged when they are frozen,
+    so a run can be repeated."""
 
     merges_in_background: ClassVar[bool] = True
 
-    def __init__(self, config: RocksDBConfig, folder: OwnFolder | None = None, definitions: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        config: RocksDBConfig,
+        folder: OwnFolder | None = None,
+        definitions: Mapping[str, bytes] | None = None,
+    ) -> None:
         require_rocksdb()
         from rocksdict import Rdict, WriteOptions
 
         self._unlogged = WriteOptions()
-        self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # a property, its stub says a method
+        # a property, its stub says a method
+        self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]
         self._config, self._folder = config, folder or OwnFolder(config.directory)
         self.definitions = dict(definitions or {})
         self._classes = define(self.definitions)
-        self.by_value = StreamPickler(only_here=True, definitions=self.definitions if config.incremental else None)
+        self.by_value = StreamPickler(
+            only_here=True, definitions=self.definitions if config.incremental else None
+        )
         try:
             take_handles(file_handles())
         except BaseException:
@@ -109,7 +133,8 @@ class RocksDBStore:
             self._db.write(batch, self._unlogged)
 
     def frozen_files(self) -> OwnFolder:
-        """A folder with the files of the database as it is now. They are hard links, but for what was in memory, which is written now."""
+        """A folder with the files of the database as it is now. They are hard links, but for what
+        was in memory, which is written now."""
         from rocksdict import Checkpoint
 
         assert self._db is not None
@@ -130,11 +155,14 @@ class RocksDBStore:
             self._db.delete_range(begin, end, self._unlogged)
 
     def ingest(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
-        """Takes entries in that come in the order of their keys, as one file. None of the keys is there yet."""
+        """Takes entries in that come in the order of their keys, as one file. None of the keys is
+        there yet."""
         from rocksdict import IngestExternalFileOptions, SstFileWriter
 
         assert self._db is not None
-        file, writer, is_empty = str(self._folder.path / "ingested.sst"), SstFileWriter(_database_options(self._config)), True
+        file = str(self._folder.path / "ingested.sst")
+        writer = SstFileWriter(_database_options(self._config))
+        is_empty = True
         writer.open(file)
         for key, data in entries:
             writer[key], is_empty = data, False
@@ -170,7 +198,11 @@ class RocksDBStore:
         """What RocksDB tells of itself, by the names of the table of metrics."""
         if self._db is None:
             return {}
-        return {name: found for name in ROCKSDB if (found := self._db.property_int_value(name)) is not None}
+        return {
+            name: found
+            for name in ROCKSDB
+            if (found := self._db.property_int_value(name)) is not None
+        }
 
     def close(self) -> None:
         """Deletes everything; a second call does nothing."""
@@ -183,7 +215,9 @@ class RocksDBStore:
                 self._folder.remove()
 
 
-def _while_prefixed(entries: Iterator[tuple[bytes, bytes]], prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _while_prefixed(
+    entries: Iterator[tuple[bytes, bytes]], prefix: bytes
+) -> Iterator[tuple[bytes, bytes]]:
     for entry in entries:
         if not entry[0].startswith(prefix):
             return
@@ -200,7 +234,8 @@ def _database_options(config: RocksDBConfig) -> Any:
     chosen.create_if_missing(True)
     chosen.set_block_based_table_factory(blocks)
     chosen.set_write_buffer_size(config.write_buffer)
-    chosen.set_memtable_whole_key_filtering(True)  # a key that was never written is recognised without a search
+    # a key that was never written is recognised without a search
+    chosen.set_memtable_whole_key_filtering(True)
     chosen.set_memtable_prefix_bloom_ratio(_BLOOM_RATIO)
     chosen.set_compression_type(DBCompressionType.none())
     chosen.set_keep_log_file_num(_KEEP_LOGS)

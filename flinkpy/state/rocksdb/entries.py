@@ -1,8 +1,8 @@
-"""One state of all keys as a mapping from key to stored value, in the same form as on the heap: a value, a list or a dict.
+"""One state of all keys as a mapping from key to stored value, in the same form as on the heap: a
+value, a list or a dict.
 
-Snapshots are made of these mappings, so those of both backends are the same. Every value that is returned is a private copy: to change it, store it
-again.
-"""
+Snapshots are made of these mappings, so those of both backends are the same. Every value that is
+returned is a private copy: to change it, store it again."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ class _Values(ValuesView[Any]):
 class ValueEntries(Entries):
     """One value per key."""
 
-    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> None:
+    def __init__(
+        self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool
+    ) -> None:
         self.slots = slots = Slots(store, KeyLayout(number, max_parallelism), name, expires)
         self._get = slots.get
         self.put = slots.put
@@ -156,7 +158,9 @@ class ElementEntries(Entries):
         for (of_key, sub), value in self.slots.decoded(places):
             if key is _MISSING:
                 key = of_key
-            elif of_key is not key and of_key != key:  # NaN is the one NAN, which does not equal itself
+            elif (
+                of_key is not key and of_key != key
+            ):  # NaN is the one NAN, which does not equal itself
                 yield key, self.gathered(elements)
                 key, elements = of_key, []
             elements.append((sub, value))
@@ -167,7 +171,9 @@ class ElementEntries(Entries):
 class MapEntries(ElementEntries):
     """One dict per key, with one slot per entry."""
 
-    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> None:
+    def __init__(
+        self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool
+    ) -> None:
         self.layout = MapLayout(number, max_parallelism)
         self.slots = Slots(store, self.layout, name, expires)
 
@@ -186,7 +192,9 @@ class MapEntries(ElementEntries):
 class ListEntries(ElementEntries):
     """One list per key, with one slot per element."""
 
-    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> None:
+    def __init__(
+        self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool
+    ) -> None:
         self.layout = ListLayout(number, max_parallelism)
         self.slots = Slots(store, self.layout, name, expires)
         self.next_number = 0
@@ -212,7 +220,9 @@ class EntriesOfKey(MutableMapping[Any, Any]):
     """The map of one key, entry by entry."""
 
     def __init__(self, entries: MapEntries, key: Any) -> None:
-        self._entries, self._slots, self._key = entries, entries.slots, key
+        self._entries = entries
+        self._slots = entries.slots
+        self._key = key
 
     def get(self, sub: Any, default: Any = None) -> Any:
         return self._slots.get((self._key, sub), default)
@@ -245,7 +255,14 @@ def _without_repeats(keys: Iterable[Any]) -> Iterator[Any]:
         last = key
 
 
-def entries_of(kind: StateKind, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> Entries:
+def entries_of(
+    kind: StateKind,
+    store: RocksDBStore,
+    number: int,
+    max_parallelism: int,
+    name: str,
+    expires: bool,
+) -> Entries:
     """The entries of a new state of that kind."""
     shape = {StateKind.LIST: ListEntries, StateKind.MAP: MapEntries}.get(kind, ValueEntries)
     made: Entries = shape(store, number, max_parallelism, name, expires)

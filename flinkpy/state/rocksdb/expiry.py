@@ -1,8 +1,8 @@
 """Removes expired values from the database, a few slots at a time, scanning the state in rounds.
 
-RocksDB's compaction filter would have to be written in C++. This does the same without waiting for a compaction. As on the heap, it knows until when
-there is nothing to do (``flinkpy.state.ttl.incremental_cleanup``).
-"""
+RocksDB's compaction filter would have to be written in C++. This does the same without waiting for
+a compaction. As on the heap, it knows until when there is nothing to do
+(``flinkpy.state.ttl.incremental_cleanup``)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from flinkpy.state.ttl.incremental_cleanup import AT_ONCE
 
 
 class RangeCleanup:
-    """Goes over the slots of one state, ``size`` per access, and removes what was last touched ``ttl_ns`` ago or before."""
+    """Goes over the slots of one state, ``size`` per access, and removes what was last touched
+    ``ttl_ns`` ago or before."""
 
     def __init__(self, slots: Slots, size: int, now: Callable[[], int], ttl_ns: int) -> None:
-        self._slots, self._size, self._now, self._ttl_ns = slots, size, now, ttl_ns
+        self._slots = slots
+        self._size = size
+        self._now = now
+        self._ttl_ns = ttl_ns
         self._next = b""
         self._earliest = self.quiet_until = self._due = self.looked_at = self.removed = 0
 
@@ -35,7 +39,8 @@ class RangeCleanup:
             self._sweep(due, now)
 
     def _sweep(self, count: int, now: int) -> int:
-        """Looks at so many slots, from where the last sweep ended; at fewer if the state ends before. Returns how many it looked at."""
+        """Looks at so many slots, from where the last sweep ended; at fewer if the state ends
+        before. Returns how many it looked at."""
         seen, deadline = 0, now - self._ttl_ns
         if not self._next:
             self._earliest = now
@@ -57,4 +62,7 @@ class RangeCleanup:
         return seen
 
     def __repr__(self) -> str:
-        return f"<RangeCleanup, {self._size} per access: {self.looked_at} looked at, {self.removed} removed>"
+        return (
+            f"<RangeCleanup, {self._size} per access: {self.looked_at} looked at, "
+            f"{self.removed} removed>"
+        )

@@ -1,4 +1,5 @@
-"""File handles: how many files a database may keep open, and whether the process may open as many as its databases need."""
+"""File handles: how many files a database may keep open, and whether the process may open as many
+as its databases need."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _open = 0
 
 
 def file_handles() -> int:
-    """How many files this process may have open. Raises the process's limit to what the system lets it have, as Java does."""
+    """How many files this process may have open. Raises the process's limit to what the system lets
+    it have, as Java does."""
     if sys.platform == "win32":
         return PLENTY
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -44,16 +46,20 @@ def most_open_files(handles: int) -> int:
 
 
 def take_handles(handles: int) -> None:
-    """Called before a database is opened. Raises ProgramError, which ends the job, if the process cannot open enough files for it: it would fail
-    later, in the middle of a checkpoint, and again after each restart."""
+    """Called before a database is opened. Raises ProgramError, which ends the job, if the process
+    cannot open enough files for it: it would fail later, in the middle of a checkpoint, and again
+    after each restart."""
     global _open
     with _lock:
         needed = OTHERS + LEAST * (_open + 1)
         if needed > handles:
             raise ProgramError(
-                f"RocksDB has too few file handles: this process may open {handles} files, and {_open + 1} databases "
-                f"need about {needed}. Raise the limit (ulimit -n), or have fewer slots in a worker "
-                "(taskmanager.numberOfTaskSlots) or a lower parallelism")
+                f"RocksDB has too few file handles: this process may open {handles} "
+                f"files, and {_open + 1} databases "
+                f"need about {needed}. Raise the limit (ulimit -n), or have fewer slots "
+                "in a worker "
+                "(taskmanager.numberOfTaskSlots) or a lower parallelism"
+            )
         _open += 1
 
 

@@ -1,8 +1,9 @@
-"""Keys as bytes, for a database that compares bytes: equal keys give equal bytes, different keys different ones.
+"""Keys as bytes, for a database that compares bytes: equal keys give equal bytes, different keys
+different ones.
 
-``1``, ``1.0`` and ``True`` are one key of a dict, so they have the same bytes here. A key that cannot be decoded from its bytes alone (anything
-but ints, text, bytes, None and tuples of these) is stored with the value: see ``is_plain``.
-"""
+``1``, ``1.0`` and ``True`` are one key of a dict, so they have the same bytes here. A key that
+cannot be decoded from its bytes alone (anything but ints, text, bytes, None and tuples of these) is
+stored with the value: see ``is_plain``."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from flinkpy.core.program import code
 
 _INT64 = struct.Struct(">cq")
 _LENGTH = 4  # bytes that say how long what follows is
+
 
 def encode_key(key: Any) -> bytes:
     """The bytes of a key.
@@ -58,7 +60,13 @@ def unsized(data: bytes, start: int = 0) -> tuple[bytes, int]:
 def is_plain(key: Any) -> bool:
     """Whether ``decode_key`` returns exactly this key."""
     kind = type(key)
-    return kind is str or kind is int or kind is bytes or key is None or (kind is tuple and all(map(is_plain, key)))
+    return (
+        kind is str
+        or kind is int
+        or kind is bytes
+        or key is None
+        or (kind is tuple and all(map(is_plain, key)))
+    )
 
 
 def decode_key(data: bytes) -> Any:
@@ -80,7 +88,8 @@ def decode_key(data: bytes) -> Any:
 
 
 def may_differ_elsewhere(data: bytes) -> bool:
-    """Whether the key with these bytes has, or is, a pickle. In another process an equal key may have other bytes, so it cannot be found there.
+    """Whether the key with these bytes has, or is, a pickle. In another process an equal key may
+    have other bytes, so it cannot be found there.
 
     >>> import array
     >>> may_differ_elsewhere(encode_key(("a", 1.5))), may_differ_elsewhere(encode_key(("a", array.array("b"))))
@@ -100,7 +109,8 @@ def _encode_int(key: int) -> bytes:
     try:
         return _INT64.pack(b"i", key)
     except struct.error:
-        return b"i" + key.to_bytes(key.bit_length() // 8 + 1, "big", signed=True)  # nine bytes or more
+        # nine bytes or more
+        return b"i" + key.to_bytes(key.bit_length() // 8 + 1, "big", signed=True)
 
 
 def _encode_other(key: Any) -> bytes:
@@ -115,7 +125,10 @@ def _encode_other(key: Any) -> bytes:
     if isinstance(key, bytes):
         return b"b" + bytes(key)
     if isinstance(key, enum.Enum):
-        return b"e" + encode_key((type(key).__module__, type(key).__qualname__, key.name or key.value))  # nameless: several flags, on Python 3.10
+        # nameless: several flags, on Python 3.10
+        return b"e" + encode_key(
+            (type(key).__module__, type(key).__qualname__, key.name or key.value)
+        )
     if isinstance(key, (datetime.date, datetime.time)):
         return _encode_time(key)
     if isinstance(key, datetime.timedelta):
@@ -127,7 +140,11 @@ def _encode_other(key: Any) -> bytes:
     if isinstance(key, Row):
         return b"r" + encode_key((key.get_row_kind().name, key._fields, tuple(key)))
     if hasattr(key, "item") and type(key).__module__ == "numpy":
-        return b"N" + str(key.dtype).encode() + str(key).encode() if key.dtype.kind in "mM" else encode_key(key.item())
+        return (
+            b"N" + str(key.dtype).encode() + str(key).encode()
+            if key.dtype.kind in "mM"
+            else encode_key(key.item())
+        )
     if is_dataclass(key) and not isinstance(key, type):
         parts = tuple(getattr(key, field.name) for field in fields(key) if field.compare)
         return b"c" + encode_key((type(key).__module__, type(key).__qualname__, parts))
@@ -135,9 +152,14 @@ def _encode_other(key: Any) -> bytes:
 
 
 def _encode_time(key: datetime.date | datetime.time) -> bytes:
-    """Moments with a zone are encoded by what Python compares. A moment never equals a date or a time of day."""
+    """Moments with a zone are encoded by what Python compares. A moment never equals a date or a
+    time of day."""
     if isinstance(key, datetime.time):
-        return b"dtime" + key.isoformat().encode() if key.utcoffset() is None else b"T" + encode_key(since_midnight(key))
+        return (
+            b"dtime" + key.isoformat().encode()
+            if key.utcoffset() is None
+            else b"T" + encode_key(since_midnight(key))
+        )
     if not isinstance(key, datetime.datetime):
         return b"ddate" + key.isoformat().encode()
     if key.utcoffset() is None:
@@ -158,7 +180,8 @@ def _encode_number(key: Any) -> bytes:
 
 
 def _pickled(key: Any) -> bytes:
-    """Pickled without the memo: with it, a key that has the same part twice would differ from one that has two equal parts."""
+    """Pickled without the memo: with it, a key that has the same part twice would differ from one
+    that has two equal parts."""
     file = io.BytesIO()
     pickler = pickle.Pickler(file, 5)
     pickler.fast = True

@@ -1,4 +1,5 @@
-"""Where a slot of state is in the database: state (2 bytes), key group (2 bytes), key, and for lists and maps the element's place in them.
+"""Where a slot of state is in the database: state (2 bytes), key group (2 bytes), key, and for
+lists and maps the element's place in them.
 
 ::
 
@@ -6,8 +7,8 @@
     map:                                    state | group | length | key | user key      one slot per entry
     list:                                   state | group | length | key | number        one slot per element
 
-So the state of a key group is one range, and so is the list or map of a key. Appending to a list is one write and no read: the numbers come from a
-counter of the whole state, which only has to grow.
+So the state of a key group is one range, and so is the list or map of a key. Appending to a list is
+one write and no read: the numbers come from a counter of the whole state, which only has to grow.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.core.keys import key_group
-from flinkpy.state.rocksdb.key_bytes import decode_key, encode_key, is_plain, may_differ_elsewhere, sized, unsized
+from flinkpy.state.rocksdb.key_bytes import (
+    decode_key,
+    encode_key,
+    is_plain,
+    may_differ_elsewhere,
+    sized,
+    unsized,
+)
 
 STATE, GROUP = 2, 2  # bytes of each
 HEAD = STATE + GROUP
@@ -41,7 +49,8 @@ class KeyLayout:
         return is_plain(slot)
 
     def may_differ_elsewhere(self, place: bytes) -> bool:
-        """Whether the slot may have another place in another process. Keys of records never have: they could not be partitioned."""
+        """Whether the slot may have another place in another process. Keys of records never have:
+        they could not be partitioned."""
         return False
 
     def slot(self, place: bytes) -> Any:

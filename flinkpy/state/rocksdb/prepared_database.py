@@ -1,8 +1,9 @@
-"""Makes a database of the files of a checkpoint, for the key groups of one subtask. No entry is decoded on the way.
+"""Makes a database of the files of a checkpoint, for the key groups of one subtask. No entry is
+decoded on the way.
 
-With the parallelism of before, the files are the database. With another one, the database with most of the subtask's key groups is the beginning:
-what is not the subtask's is deleted by ranges, and the ranges that others have of its groups are taken in, each as one file.
-"""
+With the parallelism of before, the files are the database. With another one, the database with most
+of the subtask's key groups is the beginning: what is not the subtask's is deleted by ranges, and
+the ranges that others have of its groups are taken in, each as one file."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from flinkpy.state.saved_state import PreparedPieces
 
 @dataclass(frozen=True)
 class PreparedDatabase(PreparedPieces):
-    """An open database with these states. ``is_as_saved``: its files are those of the checkpoint, so later checkpoints may build on it."""
+    """An open database with these states. ``is_as_saved``: its files are those of the checkpoint,
+    so later checkpoints may build on it."""
 
     store: RocksDBStore
     tables: dict[str, SavedTable]
@@ -31,9 +33,14 @@ class PreparedDatabase(PreparedPieces):
 
 
 def prepare_database(
-    reader: StateReader, saved: Sequence[KeyedPieces], max_parallelism: int, groups: range, config: RocksDBConfig,
+    reader: StateReader,
+    saved: Sequence[KeyedPieces],
+    max_parallelism: int,
+    groups: range,
+    config: RocksDBConfig,
 ) -> PreparedDatabase:
-    """Of what the subtasks saved that had some of the key groups. Raises what the reader raises, and ProgramError if states do not fit together."""
+    """Of what the subtasks saved that had some of the key groups. Raises what the reader raises,
+    and ProgramError if states do not fit together."""
     found = [_read_back(reader, pieces, config) for pieces in saved]
     for _, contents in found:
         check_max_parallelism(contents.max_parallelism, max_parallelism)
@@ -55,20 +62,39 @@ def prepare_database(
     return replace(prepared, is_as_saved=not others and contents.groups == groups)
 
 
-def open_database(folder: OwnFolder, contents: Contents, config: RocksDBConfig, definitions: dict[str, bytes] | None = None) -> PreparedDatabase:
+def open_database(
+    folder: OwnFolder,
+    contents: Contents,
+    config: RocksDBConfig,
+    definitions: dict[str, bytes] | None = None,
+) -> PreparedDatabase:
     """The database in the folder, which goes with it."""
-    store = RocksDBStore(config, folder, contents.definitions if definitions is None else definitions)
+    store = RocksDBStore(
+        config, folder, contents.definitions if definitions is None else definitions
+    )
     return PreparedDatabase(store, dict(contents.tables), True)
 
 
-def _read_back(reader: StateReader, pieces: KeyedPieces, config: RocksDBConfig) -> tuple[OwnFolder, Contents]:
+def _read_back(
+    reader: StateReader, pieces: KeyedPieces, config: RocksDBConfig
+) -> tuple[OwnFolder, Contents]:
     if CONTENTS not in pieces.pieces:
-        raise CheckpointDamagedError("RocksDB state", "files with a table of contents", f"files {sorted(pieces.pieces)}"[:200])
+        raise CheckpointDamagedError(
+            "RocksDB state",
+            "files with a table of contents",
+            f"files {sorted(pieces.pieces)}"[:200],
+        )
     folder = OwnFolder(config.directory)
     try:
         database = Path(folder.database)
         database.mkdir()
-        reader.fetch({str(database / name): handle for name, handle in pieces.pieces.items() if name != CONTENTS})
+        reader.fetch(
+            {
+                str(database / name): handle
+                for name, handle in pieces.pieces.items()
+                if name != CONTENTS
+            }
+        )
         return folder, Contents.from_bytes(reader.read(pieces.pieces[CONTENTS]))
     except BaseException:
         folder.remove()
@@ -102,13 +128,20 @@ def _take_in(prepared: PreparedDatabase, other: PreparedDatabase, groups: range)
             number = max((table.number for table in tables.values()), default=0) + 1
             ours = replace(theirs, number=number)
         elif ours.meta != theirs.meta:
-            raise ProgramError(f"state {name!r} is a {ours.meta} in one subtask and a {theirs.meta} in another")
+            raise ProgramError(
+                f"state {name!r} is a {ours.meta} in one subtask and a {theirs.meta} in another"
+            )
         tables[name] = replace(
-            ours, next_number=max(ours.next_number, theirs.next_number), forms_differ=ours.forms_differ or theirs.forms_differ)
+            ours,
+            next_number=max(ours.next_number, theirs.next_number),
+            forms_differ=ours.forms_differ or theirs.forms_differ,
+        )
         begin, end = _place(theirs.number, groups.start), _place(theirs.number, groups.stop)
         prepared.store.ingest(_renumbered(other.store.scan_range(begin, end), ours.number))
 
 
-def _renumbered(entries: Iterable[tuple[bytes, bytes]], number: int) -> Iterator[tuple[bytes, bytes]]:
+def _renumbered(
+    entries: Iterable[tuple[bytes, bytes]], number: int
+) -> Iterator[tuple[bytes, bytes]]:
     prefix = number.to_bytes(STATE, "big")
     return ((prefix + key[STATE:], data) for key, data in entries)

@@ -1,10 +1,11 @@
 """The RocksDB backend: keyed state on local disk, for state that does not fit into memory.
 
-It has the same rules and snapshots as the heap backend, so a job can be saved with one and restored with the other. The database is opened with
-the first state, in a folder that ``close`` deletes. Read on in ``rocksdb_states`` (what the program calls), ``entries`` (a state as a mapping),
-``slot_cache`` (what is cached), ``layout`` (where a slot is in the database) and ``database``; for incremental checkpoints in
-``frozen_database`` (its files as pieces of a checkpoint) and ``prepared_database`` (a database made of such pieces).
-"""
+It has the same rules and snapshots as the heap backend, so a job can be saved with one and restored
+with the other. The database is opened with the first state, in a folder that ``close`` deletes.
+Read on in ``rocksdb_states`` (what the program calls), ``entries`` (a state as a mapping),
+``slot_cache`` (what is cached), ``layout`` (where a slot is in the database) and ``database``; for
+incremental checkpoints in ``frozen_database`` (its files as pieces of a checkpoint) and
+``prepared_database`` (a database made of such pieces)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ from flinkpy.core.clock import SYSTEM_CLOCK, Clock, Turns
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.checkpoints.own_folder import OwnFolder
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.frozen_tables import FrozenTable, FrozenTables, GroupsOfKeys, parts_of, refuse_strays
+from flinkpy.state.frozen_tables import (
+    FrozenTable,
+    FrozenTables,
+    GroupsOfKeys,
+    parts_of,
+    refuse_strays,
+)
 from flinkpy.state.keyed_pieces import FrozenGroups
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.rocksdb.entries import Entries, entries_of
@@ -36,18 +43,35 @@ from flinkpy.state.rocksdb.rocksdb_states import (
 from flinkpy.state.saved_state import FrozenKeyedState, PreparedPieces
 from flinkpy.state.table_backend import Pairs, Table, TableBackend
 from flinkpy.state.ttl.incremental_cleanup import Cleanup
-from flinkpy.state.ttl.ttl_states import TtlAggregatingState, TtlReducingState, TtlRules, ttl_value_state
+from flinkpy.state.ttl.ttl_states import (
+    TtlAggregatingState,
+    TtlReducingState,
+    TtlRules,
+    ttl_value_state,
+)
 
 
 class RocksDBKeyedStateBackend(TableBackend):
     """Keyed state in a RocksDB database of its own."""
 
-    lasting = {StateKind.VALUE: RocksDBValueState, StateKind.LIST: RocksDBListState, StateKind.MAP: RocksDBMapState,
-               StateKind.REDUCING: RocksDBReducingState, StateKind.AGGREGATING: RocksDBAggregatingState}
-    expiring = {StateKind.VALUE: ttl_value_state, StateKind.LIST: RocksDBTtlListState, StateKind.MAP: RocksDBTtlMapState,
-                StateKind.REDUCING: TtlReducingState, StateKind.AGGREGATING: TtlAggregatingState}
+    lasting = {
+        StateKind.VALUE: RocksDBValueState,
+        StateKind.LIST: RocksDBListState,
+        StateKind.MAP: RocksDBMapState,
+        StateKind.REDUCING: RocksDBReducingState,
+        StateKind.AGGREGATING: RocksDBAggregatingState,
+    }
+    expiring = {
+        StateKind.VALUE: ttl_value_state,
+        StateKind.LIST: RocksDBTtlListState,
+        StateKind.MAP: RocksDBTtlMapState,
+        StateKind.REDUCING: TtlReducingState,
+        StateKind.AGGREGATING: TtlAggregatingState,
+    }
 
-    def __init__(self, max_parallelism: int, groups: range, clock: Clock, config: RocksDBConfig | None = None) -> None:
+    def __init__(
+        self, max_parallelism: int, groups: range, clock: Clock, config: RocksDBConfig | None = None
+    ) -> None:
         super().__init__(max_parallelism, groups, clock)
         require_rocksdb()
         self._config, self._made = config or RocksDBConfig(), 0
@@ -88,18 +112,32 @@ class RocksDBKeyedStateBackend(TableBackend):
             return super().freeze()
         for table in self._tables.values():
             self._refuse_strays(table)
-        if any(table.entries.slots.is_only_here for table in self._tables.values()):  # since the cache was written, it is known
+        # since the cache was written, it is known
+        if any(table.entries.slots.is_only_here for table in self._tables.values()):
             return FrozenGroups(self._frozen_tables())
-        regions = FrozenTables(self._max_parallelism, self._groups, self._frozen_regions(GroupsOfKeys(self._max_parallelism, self._groups)))
-        whole = partial(whole_snapshot, max_parallelism=self._max_parallelism, groups=self._groups, config=self._config)
-        return FrozenDatabase(self._opened.frozen_files(), self._contents(self._opened), regions, whole)
+        regions = FrozenTables(
+            self._max_parallelism,
+            self._groups,
+            self._frozen_regions(GroupsOfKeys(self._max_parallelism, self._groups)),
+        )
+        whole = partial(
+            whole_snapshot,
+            max_parallelism=self._max_parallelism,
+            groups=self._groups,
+            config=self._config,
+        )
+        return FrozenDatabase(
+            self._opened.frozen_files(), self._contents(self._opened), regions, whole
+        )
 
     def _contents(self, store: RocksDBStore) -> Contents:
         tables = {}
         for name, table in self._tables.items():
             slots = table.entries.slots
             number = int.from_bytes(slots.layout.prefix, "big")
-            tables[name] = SavedTable(number, table.meta, table.entries.next_number, slots.forms_differ)
+            tables[name] = SavedTable(
+                number, table.meta, table.entries.next_number, slots.forms_differ
+            )
         return Contents(self._max_parallelism, self._groups, tables, dict(store.definitions))
 
     def restore_pieces(self, prepared: PreparedPieces) -> None:
@@ -110,19 +148,28 @@ class RocksDBKeyedStateBackend(TableBackend):
         self._made = max((saved.number for saved in prepared.tables.values()), default=0)
         for name, saved in prepared.tables.items():
             kind = StateKind(saved.meta.kind)
-            entries = entries_of(kind, prepared.store, saved.number, self._max_parallelism, name, saved.meta.expires)
+            entries = entries_of(
+                kind, prepared.store, saved.number, self._max_parallelism, name, saved.meta.expires
+            )
             entries.next_number, entries.slots.forms_differ = saved.next_number, saved.forms_differ
             self._tables[name] = Table(kind, saved.meta, entries)
 
     def _refuse_strays(self, table: Table) -> None:
-        """Checks that all key groups are this subtask's. The first and the last key are enough to see it."""
+        """Checks that all key groups are this subtask's. The first and the last key are enough to
+        see it."""
         slots = table.entries.slots
         slots.flush()
-        prefix, behind = slots.layout.prefix, (int.from_bytes(slots.layout.prefix, "big") + 1).to_bytes(len(slots.layout.prefix), "big")
+        prefix = slots.layout.prefix
+        behind = (int.from_bytes(slots.layout.prefix, "big") + 1).to_bytes(
+            len(slots.layout.prefix), "big"
+        )
         first = next(self._store.scan(prefix), (None,))[0]
         if first is None:
             return
-        refuse_strays([group_of(place) for place in (first, self._store.last_before(behind) or first)], self._groups)
+        refuse_strays(
+            [group_of(place) for place in (first, self._store.last_before(behind) or first)],
+            self._groups,
+        )
 
     @property
     def statistics(self) -> StateStatistics:
@@ -139,13 +186,27 @@ class RocksDBKeyedStateBackend(TableBackend):
 
 
 def whole_snapshot(
-    folder: OwnFolder, contents: Contents, regions: bytes, max_parallelism: int, groups: range, config: RocksDBConfig,
+    folder: OwnFolder,
+    contents: Contents,
+    regions: bytes,
+    max_parallelism: int,
+    groups: range,
+    config: RocksDBConfig,
 ) -> bytes:
-    """One snapshot, which any backend can restore, of a database in a folder, which is removed, and of what was held in other forms."""
-    return merged_snapshot(open_database(folder, contents, config), regions, max_parallelism, groups, config)
+    """One snapshot, which any backend can restore, of a database in a folder, which is removed, and
+    of what was held in other forms."""
+    return merged_snapshot(
+        open_database(folder, contents, config), regions, max_parallelism, groups, config
+    )
 
 
-def merged_snapshot(prepared: PreparedDatabase, regions: bytes | None, max_parallelism: int, groups: range, config: RocksDBConfig) -> bytes:
+def merged_snapshot(
+    prepared: PreparedDatabase,
+    regions: bytes | None,
+    max_parallelism: int,
+    groups: range,
+    config: RocksDBConfig,
+) -> bytes:
     """The same of a database that is open, which is closed."""
     backend = RocksDBKeyedStateBackend(max_parallelism, groups, SYSTEM_CLOCK, config)
     try:
@@ -161,10 +222,14 @@ class FrozenPlaces(FrozenTable):
     """A FrozenTable: what was in the database, read while it is written."""
 
     def __init__(
-        self, places: Iterator[tuple[bytes, bytes]], pairs_at: Callable[[Iterator[tuple[bytes, bytes]]], Pairs],
+        self,
+        places: Iterator[tuple[bytes, bytes]],
+        pairs_at: Callable[[Iterator[tuple[bytes, bytes]]], Pairs],
         dump: Callable[[Any], Any],
     ) -> None:
-        self._places, self._pairs_at, self._dump = places, pairs_at, dump
+        self._places = places
+        self._pairs_at = pairs_at
+        self._dump = dump
         self._next = next(places, None)
 
     def pairs_of(self, group: int, turns: Turns) -> list[tuple[Any, Any]]:
@@ -186,7 +251,8 @@ def group_of(place: bytes) -> int:
 
 
 class Counts(Mapping[str, int]):
-    """How many keys each state holds. They are counted on demand, as keeping a count would mean a read for every write."""
+    """How many keys each state holds. They are counted on demand, as keeping a count would mean a
+    read for every write."""
 
     def __init__(self, tables: dict[str, Table]) -> None:
         self._tables = dict(tables)

@@ -1,7 +1,8 @@
-"""The states of the RocksDB backend. What is read is private already, and what is written becomes bytes at once, so nothing is copied.
+"""The states of the RocksDB backend. What is read is private already, and what is written becomes
+bytes at once, so nothing is copied.
 
-States that expire are those of ``flinkpy.state.ttl.ttl_states``. Only list and map state differ: they read and write single elements.
-"""
+States that expire are those of ``flinkpy.state.ttl.ttl_states``. Only list and map state differ:
+they read and write single elements."""
 
 from __future__ import annotations
 
@@ -10,7 +11,15 @@ from typing import Any
 
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import private_copy
-from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState, pairs_of
+from flinkpy.state.api import (
+    AggregatingState,
+    ListState,
+    MapState,
+    ReducingState,
+    State,
+    ValueState,
+    pairs_of,
+)
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
 from flinkpy.state.heap.heap_states import refuse_none
@@ -48,7 +57,9 @@ class RocksDBValueState(RocksDBState, ValueState[Any]):
 
 
 class RocksDBReducingState(RocksDBState, ReducingState[Any]):
-    def __init__(self, entries: ValueEntries, current: CurrentKey, reduce: Callable[[Any, Any], Any]) -> None:
+    def __init__(
+        self, entries: ValueEntries, current: CurrentKey, reduce: Callable[[Any, Any], Any]
+    ) -> None:
         super().__init__(entries, current)
         self._reduce = reduce
 

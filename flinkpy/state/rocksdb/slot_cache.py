@@ -1,12 +1,14 @@
 """The slots of one state, with a small write-back cache in front of the database.
 
-A read or write of the database costs some microseconds in Python, a hit in a dict a tenth of one. So slots that were read or written lately are
-cached, and writes go to the database many at a time: when the cache is full, and before a scan. Values that can be changed in place are cached as
-bytes, so every read returns a private one. The cache holds at most ``CACHED_SLOTS`` slots and ``CACHED_BYTES``.
+A read or write of the database costs some microseconds in Python, a hit in a dict a tenth of one.
+So slots that were read or written lately are cached, and writes go to the database many at a time:
+when the cache is full, and before a scan. Values that can be changed in place are cached as bytes,
+so every read returns a private one. The cache holds at most ``CACHED_SLOTS`` slots and
+``CACHED_BYTES``.
 
-It has two generations. Slots that are used go to the young one; when that holds half of what the cache may hold, it replaces the old one. So
-slots that are used often stay, without any order of use being kept.
-"""
+It has two generations. Slots that are used go to the young one; when that holds half of what the
+cache may hold, it replaces the old one. So slots that are used often stay, without any order of use
+being kept."""
 
 from __future__ import annotations
 
@@ -64,17 +66,24 @@ class Slots:
     def __init__(self, store: RocksDBStore, layout: KeyLayout, name: str, expires: bool) -> None:
         self._store, self.layout = store, layout
         self._by_value = store.by_value
-        self._encode = partial(_encode_stamped if expires else encode_value, by_value=self._by_value, what=f"the state of {name!r}")
+        self._encode = partial(
+            _encode_stamped if expires else encode_value,
+            by_value=self._by_value,
+            what=f"the state of {name!r}",
+        )
         self._decode: Callable[[bytes], Any] = _decode_stamped if expires else decode_value
         self._is_light: Callable[[Any], bool] = _is_light_inside if expires else _is_light
         self._cache: dict[Any, Any] = {}  # the young generation
         self._places: dict[Any, bytes] = {}  # of the slots that were looked up in the database
-        self._old: dict[Any, Any] = {}  # all of it is in the database; a slot that is also in the young one is valid there
+        # all of it is in the database; a slot that is also in the young one is valid there
+        self._old: dict[Any, Any] = {}
         self._old_places: dict[Any, bytes] = {}
         self._dirty: set[Any] = set()
         self._new: set[Any] = set()  # the dirty slots that did not exist when they were put
-        self.forms_differ = False  # whether a slot is, or was, not plain: 1.0 and True are the same slot as 1
-        self.is_only_here = False  # whether a slot is, or was, in a place that may be another one in another process
+        # whether a slot is, or was, not plain: 1.0 and True are the same slot as 1
+        self.forms_differ = False
+        # whether a slot is, or was, in a place that may be another one in another process
+        self.is_only_here = False
         self._bytes = 0  # of the young one
 
     def get(self, slot: Any, default: Any = None) -> Any:
@@ -109,11 +118,13 @@ class Slots:
             self._age()
 
     def scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
-        """The (slot, value) pairs of all slots whose place begins with ``prefix``, at the time of the call."""
+        """The (slot, value) pairs of all slots whose place begins with ``prefix``, at the time of
+        the call."""
         return self.decoded(self.places(prefix))
 
     def places(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The (place, data) pairs in the database at the time of the call; they may be read in another thread, and after the database was closed."""
+        """The (place, data) pairs in the database at the time of the call; they may be read in
+        another thread, and after the database was closed."""
         self.flush()
         return self._store.scan(prefix)
 
@@ -122,16 +133,22 @@ class Slots:
         return (self.read_slot(place, data) for place, data in self.places(prefix))
 
     def scan_from(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """All entries of this state from a place on, as the database has them now: for ``read_slot`` and ``touched_ns``."""
+        """All entries of this state from a place on, as the database has them now: for
+        ``read_slot`` and ``touched_ns``."""
         self.flush()
         return self._store.scan(self.layout.prefix, start)
 
     def flush(self) -> None:
         """Writes the changed slots to the database."""
         if self._dirty:
-            cache, known, known_before, place = self._cache, self._places.get, self._old_places.get, self.layout.place
+            cache = self._cache
+            known = self._places.get
+            known_before = self._old_places.get
+            place = self.layout.place
             places = [known(slot) or known_before(slot) or place(slot) for slot in self._dirty]
-            changes = [(at, self._entry(slot, at, cache[slot])) for slot, at in zip(self._dirty, places)]
+            changes = [
+                (at, self._entry(slot, at, cache[slot])) for slot, at in zip(self._dirty, places)
+            ]
             changes.sort(key=_place_of)  # writing in the order of places is faster
             self._store.write(changes)
             self._dirty.clear()
@@ -142,10 +159,14 @@ class Slots:
     def _age(self) -> None:
         self.flush()
         self._old, self._old_places = self._cache, self._places
-        self._cache, self._places, self._bytes = {}, {}, 0
+        self._cache = {}
+        self._places = {}
+        self._bytes = 0
 
     def _forget(self) -> None:
-        self._cache, self._places, self._bytes = {}, {}, 0
+        self._cache = {}
+        self._places = {}
+        self._bytes = 0
         self._old, self._old_places = {}, {}
 
     def _load(self, slot: Any) -> Any:
@@ -178,8 +199,9 @@ class Slots:
             yield self.read_slot(place, data), self._decode(_payload(data))
 
     def _entry(self, slot: Any, place: bytes, stored: Any) -> bytes | None:
-        """The bytes for the database: a byte that says whether the slot itself follows, the slot if so, and the value. A slot that exists keeps its
-        form (1, 1.0 or True), as the key of a dict does."""
+        """The bytes for the database: a byte that says whether the slot itself follows, the slot if
+        so, and the value. A slot that exists keeps its form (1, 1.0 or True), as the key of a dict
+        does."""
         if stored is ABSENT:
             return None
         payload = stored.data if type(stored) is Packed else self._encode(stored)
@@ -197,7 +219,9 @@ class Slots:
 
     def read_slot(self, place: bytes, data: bytes) -> Any:
         """The slot of a database entry."""
-        return canonical_key(pickle.loads(unsized(data, 1)[0])) if data[0] else self.layout.slot(place)
+        return (
+            canonical_key(pickle.loads(unsized(data, 1)[0])) if data[0] else self.layout.slot(place)
+        )
 
 
 def _payload(data: bytes) -> bytes:

@@ -1,8 +1,9 @@
-"""Values as bytes. The bytes do not outlive the process, so the format only has to be small and fast to write.
+"""Values as bytes. The bytes do not outlive the process, so the format only has to be small and
+fast to write.
 
-Common types have formats of their own, chosen by the value's type and not by the declared one: a number is eight bytes, text is its characters.
-Everything else is pickled; a class that cannot be imported is pickled as a name, as it stays in the process. The first byte names the format.
-"""
+Common types have formats of their own, chosen by the value's type and not by the declared one: a
+number is eight bytes, text is its characters. Everything else is pickled; a class that cannot be
+imported is pickled as a name, as it stays in the process. The first byte names the format."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ _INT64 = 1 << 63
 
 
 def _encode_int(value: int) -> bytes:
-    return _INT.pack(_IS_INT, value) if -_INT64 <= value < _INT64 else b"\0" + pickle.dumps(value, 5)
+    return (
+        _INT.pack(_IS_INT, value) if -_INT64 <= value < _INT64 else b"\0" + pickle.dumps(value, 5)
+    )
 
 
 def pickled(value: Any, what: str, by_value: StreamPickler) -> bytes:
@@ -58,8 +61,9 @@ _DECODERS: dict[int, Callable[[bytes], Any]] = {
 
 
 def encode_value(value: Any, by_value: StreamPickler, what: str = "a value of state") -> bytes:
-    """The bytes of a value, taken out of its protection where it has one. ``by_value`` (``only_here``) is to be kept as long as the bytes are.
-    Raises ProgramError that names ``what`` cannot be pickled.
+    """The bytes of a value, taken out of its protection where it has one. ``by_value``
+    (``only_here``) is to be kept as long as the bytes are. Raises ProgramError that names ``what``
+    cannot be pickled.
 
     >>> own = StreamPickler(only_here=True)
     >>> decode_value(encode_value(3, own)), len(encode_value(3, own)), decode_value(encode_value([None, "a"], own))

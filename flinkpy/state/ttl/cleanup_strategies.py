@@ -1,4 +1,5 @@
-"""Where and how expired values are removed: the cleanup strategies of a StateTtlConfig, under PyFlink's names."""
+"""Where and how expired values are removed: the cleanup strategies of a StateTtlConfig, under
+PyFlink's names."""
 
 from __future__ import annotations
 
@@ -31,11 +32,14 @@ class EmptyCleanupStrategy(CleanupStrategy):
 
 
 class IncrementalCleanupStrategy(CleanupStrategy):
-    """``cleanup_size`` entries are looked at with every access, and with every record too if asked for."""
+    """``cleanup_size`` entries are looked at with every access, and with every record too if asked
+    for."""
 
     def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
         if cleanup_size < 1:
-            raise refuse(f"an incremental cleanup looks at 1 or more entries at a time, not {cleanup_size}")
+            raise refuse(
+                f"an incremental cleanup looks at 1 or more entries at a time, not {cleanup_size}"
+            )
         self._cleanup_size, self._every_record = cleanup_size, run_cleanup_for_every_record
 
     def get_cleanup_size(self) -> int:
@@ -49,11 +53,18 @@ class IncrementalCleanupStrategy(CleanupStrategy):
 
 
 class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
-    """Expired values go when RocksDB compacts its files. The heap backend does its incremental cleanup instead."""
+    """Expired values go when RocksDB compacts its files. The heap backend does its incremental
+    cleanup instead."""
 
-    def __init__(self, query_time_after_num_entries: int, periodic_compaction_time: Span | None = None) -> None:
+    def __init__(
+        self, query_time_after_num_entries: int, periodic_compaction_time: Span | None = None
+    ) -> None:
         self._entries = query_time_after_num_entries
-        self._period = periodic_compaction_time if periodic_compaction_time is not None else datetime.timedelta(days=30)
+        self._period = (
+            periodic_compaction_time
+            if periodic_compaction_time is not None
+            else datetime.timedelta(days=30)
+        )
 
     def get_query_time_after_num_entries(self) -> int:
         return self._entries
@@ -72,7 +83,9 @@ class CleanupStrategies:
     Strategies: TypeAlias = Strategies
     EMPTY_STRATEGY = EmptyCleanupStrategy()
 
-    def __init__(self, strategies: dict[Strategies, CleanupStrategy], is_cleanup_in_background: bool) -> None:
+    def __init__(
+        self, strategies: dict[Strategies, CleanupStrategy], is_cleanup_in_background: bool
+    ) -> None:
         self._strategies, self._in_background = dict(strategies), is_cleanup_in_background
 
     def is_cleanup_in_background(self) -> bool:
@@ -87,9 +100,13 @@ class CleanupStrategies:
         chosen = self._strategies.get(Strategies.INCREMENTAL_CLEANUP)
         if isinstance(chosen, IncrementalCleanupStrategy):
             return chosen
-        return IncrementalCleanupStrategy(DEFAULT_CLEANUP_SIZE, False) if self._in_background else None
+        return (
+            IncrementalCleanupStrategy(DEFAULT_CLEANUP_SIZE, False) if self._in_background else None
+        )
 
-    def get_rocksdb_compact_filter_cleanup_strategy(self) -> RocksdbCompactFilterCleanupStrategy | None:
+    def get_rocksdb_compact_filter_cleanup_strategy(
+        self,
+    ) -> RocksdbCompactFilterCleanupStrategy | None:
         chosen = self._strategies.get(Strategies.ROCKSDB_COMPACTION_FILTER)
         if isinstance(chosen, RocksdbCompactFilterCleanupStrategy):
             return chosen

@@ -1,4 +1,5 @@
-"""StateTtlConfig: how long a state's values live after they were last touched, under PyFlink's names."""
+"""StateTtlConfig: how long a state's values live after they were last touched, under PyFlink's
+names."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ E = TypeVar("E", bound=Enum)
 
 def _one_of(kind: type[E], given: Any) -> E:
     if not isinstance(given, kind):
-        raise refuse(f"StateTtlConfig: a {kind.__name__} is needed, such as StateTtlConfig.{next(iter(kind))}, this is {given!r:.80}")
+        raise refuse(
+            f"StateTtlConfig: a {kind.__name__} is needed, such as "
+            f"StateTtlConfig.{next(iter(kind))}, this is {given!r:.80}"
+        )
     return given
 
 
@@ -56,14 +60,25 @@ class StateTtlConfig:
     CleanupStrategies: TypeAlias = strategies.CleanupStrategies
 
     def __init__(
-        self, update_type: UpdateType, state_visibility: StateVisibility, ttl_time_characteristic: TtlTimeCharacteristic,
-        ttl: Span, cleanup_strategies: strategies.CleanupStrategies,
+        self,
+        update_type: UpdateType,
+        state_visibility: StateVisibility,
+        ttl_time_characteristic: TtlTimeCharacteristic,
+        ttl: Span,
+        cleanup_strategies: strategies.CleanupStrategies,
     ) -> None:
         if not isinstance(ttl, (datetime.timedelta, Time)):
-            raise refuse(f"a time to live is a Duration (or Time), such as Duration.of_hours(1), not {ttl!r:.80}")
+            raise refuse(
+                "a time to live is a Duration (or Time), such as Duration.of_hours(1), not "
+                f"{ttl!r:.80}"
+            )
         if to_milliseconds(ttl) <= 0:
-            raise refuse(f"a time to live is longer than nothing, this is {to_milliseconds(ttl)} ms")
-        self._update_type, self._visibility, self._characteristic = update_type, state_visibility, ttl_time_characteristic
+            raise refuse(
+                f"a time to live is longer than nothing, this is {to_milliseconds(ttl)} ms"
+            )
+        self._update_type = update_type
+        self._visibility = state_visibility
+        self._characteristic = ttl_time_characteristic
         self._ttl, self._cleanup = ttl, cleanup_strategies
 
     @staticmethod
@@ -90,7 +105,10 @@ class StateTtlConfig:
         return self._cleanup
 
     def __repr__(self) -> str:
-        return f"<StateTtlConfig {to_milliseconds(self._ttl)} ms, {self._update_type.name}, {self._visibility.name}>"
+        return (
+            f"<StateTtlConfig {to_milliseconds(self._ttl)} ms, {self._update_type.name}, "
+            f"{self._visibility.name}>"
+        )
 
     class Builder:
         """Collects the options; each method returns the builder."""
@@ -123,7 +141,9 @@ class StateTtlConfig:
         def never_return_expired(self) -> StateTtlConfig.Builder:
             return self.set_state_visibility(StateVisibility.NeverReturnExpired)
 
-        def set_ttl_time_characteristic(self, ttl_time_characteristic: TtlTimeCharacteristic) -> StateTtlConfig.Builder:
+        def set_ttl_time_characteristic(
+            self, ttl_time_characteristic: TtlTimeCharacteristic
+        ) -> StateTtlConfig.Builder:
             self._characteristic = _one_of(TtlTimeCharacteristic, ttl_time_characteristic)
             return self
 
@@ -131,22 +151,32 @@ class StateTtlConfig:
             return self.set_ttl_time_characteristic(TtlTimeCharacteristic.ProcessingTime)
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
-            """Snapshots leave expired values out; the state at hand keeps them until they are read."""
-            self._strategies[strategies.Strategies.FULL_STATE_SCAN_SNAPSHOT] = strategies.CleanupStrategies.EMPTY_STRATEGY
+            """Snapshots leave expired values out; the state at hand keeps them until they are
+            read."""
+            self._strategies[strategies.Strategies.FULL_STATE_SCAN_SNAPSHOT] = (
+                strategies.CleanupStrategies.EMPTY_STRATEGY
+            )
             return self
 
-        def cleanup_incrementally(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> StateTtlConfig.Builder:
+        def cleanup_incrementally(
+            self, cleanup_size: int, run_cleanup_for_every_record: bool
+        ) -> StateTtlConfig.Builder:
             """Every access looks at so many entries, and every record too if asked for."""
-            chosen = strategies.IncrementalCleanupStrategy(cleanup_size, run_cleanup_for_every_record)
+            chosen = strategies.IncrementalCleanupStrategy(
+                cleanup_size, run_cleanup_for_every_record
+            )
             self._strategies[strategies.Strategies.INCREMENTAL_CLEANUP] = chosen
             return self
 
         def cleanup_in_rocksdb_compact_filter(
-            self, query_time_after_num_entries: int, periodic_compaction_time: Span | None = None,
+            self, query_time_after_num_entries: int, periodic_compaction_time: Span | None = None
         ) -> StateTtlConfig.Builder:
             """For the RocksDB backend; the heap backend does its incremental cleanup."""
-            self._strategies[strategies.Strategies.ROCKSDB_COMPACTION_FILTER] = strategies.RocksdbCompactFilterCleanupStrategy(
-                query_time_after_num_entries, periodic_compaction_time)
+            self._strategies[strategies.Strategies.ROCKSDB_COMPACTION_FILTER] = (
+                strategies.RocksdbCompactFilterCleanupStrategy(
+                    query_time_after_num_entries, periodic_compaction_time
+                )
+            )
             return self
 
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
@@ -160,4 +190,6 @@ class StateTtlConfig:
         def build(self) -> StateTtlConfig:
             """The configuration; raises ProgramError if the time to live is none."""
             cleanup = strategies.CleanupStrategies(self._strategies, self._in_background)
-            return StateTtlConfig(self._update_type, self._visibility, self._characteristic, self._ttl, cleanup)
+            return StateTtlConfig(
+                self._update_type, self._visibility, self._characteristic, self._ttl, cleanup
+            )

@@ -1,11 +1,12 @@
 """Incremental cleanup: removes expired values that are not read, a few entries at a time.
 
-Every access adds to the number of entries that are due to be looked at; when ``AT_ONCE`` are due, the next keys are looked at together. The keys are
-listed when a round begins. One list of all keys (8 bytes each) per round is cheaper than any structure that every write would have to maintain.
+Every access adds to the number of entries that are due to be looked at; when ``AT_ONCE`` are due,
+the next keys are looked at together. The keys are listed when a round begins. One list of all keys
+(8 bytes each) per round is cheaper than any structure that every write would have to maintain.
 
-A round also finds the earliest touch among the entries that stay. Nothing can expire before that entry does, so until then (``quiet_until``) there is
-nothing to do, and an access sees this by comparing two numbers.
-"""
+A round also finds the earliest touch among the entries that stay. Nothing can expire before that
+entry does, so until then (``quiet_until``) there is nothing to do, and an access sees this by
+comparing two numbers."""
 
 from __future__ import annotations
 
@@ -44,12 +45,31 @@ NO_CLEANUP = NoCleanup()
 
 
 class IncrementalCleanup:
-    """Goes over the entries of one state, ``size`` per access, and has ``sweep`` remove what was last touched ``ttl_ns`` ago or before."""
+    """Goes over the entries of one state, ``size`` per access, and has ``sweep`` remove what was
+    last touched ``ttl_ns`` ago or before."""
 
-    __slots__ = ("_due", "_earliest", "_entries", "_now", "_round", "_size", "_sweep", "_ttl_ns", "looked_at", "quiet_until", "removed")
+    __slots__ = (
+        "_due",
+        "_earliest",
+        "_entries",
+        "_now",
+        "_round",
+        "_size",
+        "_sweep",
+        "_ttl_ns",
+        "looked_at",
+        "quiet_until",
+        "removed",
+    )
 
-    def __init__(self, entries: dict[Any, Any], sweep: Sweep, size: int, now: Callable[[], int], ttl_ns: int) -> None:
-        self._entries, self._sweep, self._size, self._now, self._ttl_ns = entries, sweep, size, now, ttl_ns
+    def __init__(
+        self, entries: dict[Any, Any], sweep: Sweep, size: int, now: Callable[[], int], ttl_ns: int
+    ) -> None:
+        self._entries = entries
+        self._sweep = sweep
+        self._size = size
+        self._now = now
+        self._ttl_ns = ttl_ns
         self._round: list[Any] = []
         self._earliest = self.quiet_until = self._due = self.looked_at = self.removed = 0
 
@@ -61,7 +81,8 @@ class IncrementalCleanup:
         """Reports so many accesses."""
         self._due += self._size * accesses
         if self._due >= AT_ONCE:
-            self._run(min(self._due, len(self._round) + at_most(self._entries)))  # at most the rest of this round and all of the next
+            # at most the rest of this round and all of the next
+            self._run(min(self._due, len(self._round) + at_most(self._entries)))
             self._due = 0
 
     def _run(self, due: int) -> None:
@@ -82,4 +103,7 @@ class IncrementalCleanup:
                 self.quiet_until = self._earliest + self._ttl_ns
 
     def __repr__(self) -> str:
-        return f"<IncrementalCleanup, {self._size} per access: {self.looked_at} looked at, {self.removed} removed>"
+        return (
+            f"<IncrementalCleanup, {self._size} per access: {self.looked_at} looked at, "
+            f"{self.removed} removed>"
+        )

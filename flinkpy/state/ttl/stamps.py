@@ -1,8 +1,8 @@
-"""The stored form of a value that expires: the value, and when it was last touched, in nanoseconds. Snapshots have milliseconds.
+"""The stored form of a value that expires: the value, and when it was last touched, in nanoseconds.
+Snapshots have milliseconds.
 
-It is a plain tuple because one is made with every write, and an object of a class takes five times as long. If reading prolongs life, the value is
-stored again.
-"""
+It is a plain tuple because one is made with every write, and an object of a class takes five times
+as long. If reading prolongs life, the value is stored again."""
 
 from __future__ import annotations
 

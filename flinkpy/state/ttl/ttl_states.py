@@ -1,10 +1,12 @@
-"""States whose values expire. Each stored value has the time of its last touch; in list and map state each element has its own.
+"""States whose values expire. Each stored value has the time of its last touch; in list and map
+state each element has its own.
 
-Flink's rules: a value expires ``ttl`` after its last write (or read, with OnReadAndWrite). Reading an expired value removes it; with
-ReturnExpiredIfNotCleanedUp it is returned that once, and a reduce or aggregate still builds on it. Reading does not touch expired elements.
+Flink's rules: a value expires ``ttl`` after its last write (or read, with OnReadAndWrite). Reading
+an expired value removes it; with ReturnExpiredIfNotCleanedUp it is returned that once, and a reduce
+or aggregate still builds on it. Reading does not touch expired elements.
 
-Every access reads the clock once. What was changed in place is always stored again, because a backend may return copies.
-"""
+Every access reads the clock once. What was changed in place is always stored again, because a
+backend may return copies."""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from typing import Any
 from flinkpy.core.clock import Clock
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import ATOMS, private_copy
-from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, ValueState, pairs_of
+from flinkpy.state.api import (
+    AggregatingState,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
+    pairs_of,
+)
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
 from flinkpy.state.heap.heap_states import ABSENT, Entries, HeapState, refuse_none, result_of
@@ -43,7 +52,9 @@ class TtlState(HeapState):
 
     __slots__ = ("_cleanup", "_clock", "_give_expired", "_on_read", "_ttl_ns")
 
-    def __init__(self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None) -> None:
+    def __init__(
+        self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None
+    ) -> None:
         super().__init__(entries, current)
         self._cleanup = cleanup or NO_CLEANUP
         self._clock, self._ttl_ns = rules.clock.time_ns, rules.ttl_ns
@@ -62,7 +73,8 @@ class TtlState(HeapState):
         self._accessed(self._now())
 
     def _read(self, entries: Entries, key: Any, now: int) -> Any:
-        """The stored value if the program may see it, or ABSENT. Removes it if it has expired; touches it if reading prolongs life."""
+        """The stored value if the program may see it, or ABSENT. Removes it if it has expired;
+        touches it if reading prolongs life."""
         found: Stamped | None = entries.get(key)
         if found is None:
             return ABSENT
@@ -77,7 +89,11 @@ class TtlState(HeapState):
     def _to_build_on(self, now: int) -> Any:
         """The stored value that a new one is combined with, or ABSENT."""
         found: Stamped | None = self._get(self._current.key)
-        return found[0] if found is not None and (self._give_expired or found[1] + self._ttl_ns > now) else ABSENT
+        return (
+            found[0]
+            if found is not None and (self._give_expired or found[1] + self._ttl_ns > now)
+            else ABSENT
+        )
 
     def _write(self, stored: Any, now: int) -> None:
         self._entries[self._current.key] = stored, now
@@ -85,9 +101,15 @@ class TtlState(HeapState):
             self._cleanup.step()
 
 
-def ttl_value_state(entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None) -> ValueState[Any]:
+def ttl_value_state(
+    entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None
+) -> ValueState[Any]:
     """A value state, as a closure for speed like that of the heap."""
-    look_up, clock, ttl_ns, on_read, sweeper = entries.get, rules.clock.time_ns, rules.ttl_ns, rules.on_read, cleanup or NO_CLEANUP
+    look_up = entries.get
+    clock = rules.clock.time_ns
+    ttl_ns = rules.ttl_ns
+    on_read = rules.on_read
+    sweeper = cleanup or NO_CLEANUP
 
     class TtlValueState(TtlState, ValueState[Any]):
         __slots__ = ()
@@ -130,7 +152,12 @@ class TtlReducingState(TtlState, ReducingState[Any]):
     __slots__ = ("_reduce",)
 
     def __init__(
-        self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None, reduce: Callable[[Any, Any], Any],
+        self,
+        entries: Entries,
+        current: CurrentKey,
+        rules: TtlRules,
+        cleanup: Cleanup | None,
+        reduce: Callable[[Any, Any], Any],
     ) -> None:
         super().__init__(entries, current, rules, cleanup)
         self._reduce = reduce
@@ -145,14 +172,24 @@ class TtlReducingState(TtlState, ReducingState[Any]):
         refuse_none(value)
         now = self._now()
         stored = self._to_build_on(now)
-        self._write(protect(value) if stored is ABSENT else adopt(self._reduce(reveal(stored), private_copy(value))), now)
+        self._write(
+            protect(value)
+            if stored is ABSENT
+            else adopt(self._reduce(reveal(stored), private_copy(value))),
+            now,
+        )
 
 
 class TtlAggregatingState(TtlState, AggregatingState[Any, Any]):
     __slots__ = ("_function",)
 
     def __init__(
-        self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None, function: Aggregate,
+        self,
+        entries: Entries,
+        current: CurrentKey,
+        rules: TtlRules,
+        cleanup: Cleanup | None,
+        function: Aggregate,
     ) -> None:
         super().__init__(entries, current, rules, cleanup)
         self._function = function
@@ -228,7 +265,11 @@ class TtlMapState(TtlState, MapState[Any, Any]):
 
     def _all_seen(self) -> list[tuple[Any, Any]]:
         found, now = self._mapping(), self._now()
-        seen = [(key, stored) for key in list(found) if (stored := self._read(found, key, now)) is not ABSENT]
+        seen = [
+            (key, stored)
+            for key in list(found)
+            if (stored := self._read(found, key, now)) is not ABSENT
+        ]
         self._settle(found, now)
         return seen
 
@@ -267,4 +308,6 @@ class TtlMapState(TtlState, MapState[Any, Any]):
 
     def is_empty(self) -> bool:
         deadline = self._now() - self._ttl_ns
-        return not any(self._give_expired or touched > deadline for _, touched in self._mapping().values())
+        return not any(
+            self._give_expired or touched > deadline for _, touched in self._mapping().values()
+        )

@@ -1,8 +1,8 @@
 """The connector kit: one suite that every source and every sink passes.
 
-Derive from :class:`SourceTests` or :class:`SinkTests`, and say how the outside system is filled or read. pytest collects such a class, if its name
-begins with ``Test``; without pytest, its ``run()`` runs the tests. The guide is docs/connector-guide.md.
-"""
+Derive from :class:`SourceTests` or :class:`SinkTests`, and say how the outside system is filled or
+read. pytest collects such a class, if its name begins with ``Test``; without pytest, its ``run()``
+runs the tests. The guide is docs/connector-guide.md."""
 
 from flinkpy.testing.connectors.connector_tests import ConnectorTests
 from flinkpy.testing.connectors.kept_sink import KeptSink

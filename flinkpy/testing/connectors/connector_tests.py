@@ -1,4 +1,5 @@
-"""What the tests of sources and of sinks share: the author's outside system around each test, patience, and how they run without pytest."""
+"""What the tests of sources and of sinks share: the author's outside system around each test,
+patience, and how they run without pytest."""
 
 from __future__ import annotations
 
@@ -14,40 +15,48 @@ from typing import Any, TypeVar
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import FlinkpyError
 
-OUTSIDE = "outside"  # the names of the outside system's own threads begin so, if it lives in this process
+# the names of the outside system's own threads begin so, if it lives in this process
+OUTSIDE = "outside"
 T = TypeVar("T", bound="ConnectorTests")
 
 
 class ConnectorTests:
-    """The base class of :class:`SourceTests` and :class:`SinkTests`. pytest collects a subclass whose name begins with ``Test``; no plugin is needed.
-    Without pytest, ``TestMine.run()`` runs the tests.
+    """The base class of :class:`SourceTests` and :class:`SinkTests`. pytest collects a subclass
+    whose name begins with ``Test``; no plugin is needed. Without pytest, ``TestMine.run()`` runs
+    the tests.
 
-    The outside system is what the connector reads or writes: files, a server, an object in this process. If it has threads here, their names begin
-    with ``outside``, as no thread of a connector may stay when its reader or writer was closed.
-    """
+    The outside system is what the connector reads or writes: files, a server, an object in this
+    process. If it has threads here, their names begin with ``outside``, as no thread of a connector
+    may stay when its reader or writer was closed."""
 
-    patience_s: float = 30.0  # how long anything may take before it counts as hanging: a bound, not a measure
+    # how long anything may take before it counts as hanging: a bound, not a measure
+    patience_s: float = 30.0
     prompt_s: float = 10.0  # how soon a job that is cancelled must have ended
     floor: float | None = None  # how many records must pass in a second
     report: Callable[[str], object] = staticmethod(print)  # where figures go
     folder: Path  # an empty folder for each ``open``, which is deleted behind the test
 
     def open(self) -> None:
-        """Called before each test, and between its parts: makes an outside system ready that is empty. ``folder`` is empty too."""
+        """Called before each test, and between its parts: makes an outside system ready that is
+        empty. ``folder`` is empty too."""
 
     def close(self) -> None:
         """Called behind each test, and before ``open`` is called again; also if that failed."""
 
     def fail(self) -> None:
         """Makes the outside system fail from now on: what asks it gets an error."""
-        raise unittest.SkipTest("define fail() and mend() to see what happens when the outside system fails")
+        raise unittest.SkipTest(
+            "define fail() and mend() to see what happens when the outside system fails"
+        )
 
     def mend(self) -> None:
         """Makes it work again."""
 
     def pause(self) -> None:
         """Makes the outside system slow without end: what asks it gets no answer."""
-        raise unittest.SkipTest("define pause() and go_on() to see what happens when the outside system is slow")
+        raise unittest.SkipTest(
+            "define pause() and go_on() to see what happens when the outside system is slow"
+        )
 
     def go_on(self) -> None:
         """Makes it answer again, also what was asked meanwhile."""
@@ -61,9 +70,15 @@ class ConnectorTests:
     def is_fast_enough(self, rate: float) -> None:
         """Compares it with the floor that the author sets."""
         if self.floor is not None:
-            check(rate >= self.floor, f"{rate:,.0f} records in a second, less than the {self.floor:,.0f} that {type(self).__name__} promises")
+            check(
+                rate >= self.floor,
+                (
+                    f"{rate:,.0f} records in a second, less than the {self.floor:,.0f} that "
+                    f"{type(self).__name__} promises"
+                ),
+            )
 
-    # -- how they run ---------------------------------------------------------------------------------------------------------
+    # -- how they run ------------------------------------------------------------------------------
 
     def setup_method(self, method: Any = None) -> None:
         """Called by pytest before each test."""
@@ -81,7 +96,8 @@ class ConnectorTests:
             raise errors[0]
 
     def close_back_to(self, count: int) -> list[Exception]:
-        """Closes what is open but for the first so many things, the latest first. The errors of those that cannot be closed."""
+        """Closes what is open but for the first so many things, the latest first. The errors of
+        those that cannot be closed."""
         errors: list[Exception] = []
         while len(self._closing) > count:
             try:
@@ -91,10 +107,15 @@ class ConnectorTests:
         return errors
 
     @classmethod
-    def run(cls, only: Iterable[str] | None = None, report: Callable[[str], object] = print) -> None:
-        """Runs all tests, or those of these names, and reports a line for each. Raises AssertionError at the end if any failed."""
+    def run(
+        cls, only: Iterable[str] | None = None, report: Callable[[str], object] = print
+    ) -> None:
+        """Runs all tests, or those of these names, and reports a line for each. Raises
+        AssertionError at the end if any failed."""
         failed = []
-        for name in sorted(name for name in dir(cls) if name.startswith("test_")) if only is None else only:
+        for name in (
+            sorted(name for name in dir(cls) if name.startswith("test_")) if only is None else only
+        ):
             outcome = cls._outcome(name, report)
             report(f"{name}: {outcome}")
             if outcome.startswith("failed"):
@@ -123,8 +144,9 @@ class ConnectorTests:
 
 
 def in_time(test: Callable[[T], None]) -> Callable[[T], None]:
-    """A test that fails if it hangs: it runs on a thread, and nobody waits for that longer than a few times its patience. The thread also closes what
-    the test has opened: some things can be closed only by the thread that has opened them."""
+    """A test that fails if it hangs: it runs on a thread, and nobody waits for that longer than a
+    few times its patience. The thread also closes what the test has opened: some things can be
+    closed only by the thread that has opened them."""
 
     def whole(self: T) -> None:
         before = len(self._closing)
@@ -139,7 +161,11 @@ def in_time(test: Callable[[T], None]) -> Callable[[T], None]:
 
     @functools.wraps(test)
     def run(self: T) -> None:
-        check_returns(lambda: whole(self), 4 * self.patience_s, f"{test.__name__} hangs: a call of the connector does not return")
+        check_returns(
+            lambda: whole(self),
+            4 * self.patience_s,
+            f"{test.__name__} hangs: a call of the connector does not return",
+        )
 
     return run
 
@@ -152,7 +178,11 @@ def pass_a_moment(seconds: float = 0.005) -> None:
 def new_threads(before: Iterable[threading.Thread]) -> list[threading.Thread]:
     """Those that were not there before, but for the kit's own, and those of the outside system."""
     known = set(before)
-    return [thread for thread in threading.enumerate() if thread not in known and not thread.name.startswith(("test_", OUTSIDE))]
+    return [
+        thread
+        for thread in threading.enumerate()
+        if thread not in known and not thread.name.startswith(("test_", OUTSIDE))
+    ]
 
 
 def check_returns(action: Callable[[], object], within_s: float, otherwise: str) -> None:
@@ -181,7 +211,13 @@ def check_ended(threads: Iterable[threading.Thread], within_s: float, when: str)
     while left and SYSTEM_CLOCK.monotonic() < deadline:
         pass_a_moment()
         left = [thread for thread in left if thread.is_alive()]
-    check(not left, f"these threads go on {within_s:g} s after {when}: {', '.join(thread.name for thread in left)}")
+    check(
+        not left,
+        (
+            f"these threads go on {within_s:g} s after {when}: "
+            f"{', '.join(thread.name for thread in left)}"
+        ),
+    )
 
 
 def check(holds: bool, sentence: str) -> None:
@@ -204,7 +240,11 @@ def _compare(counts: Counter[int], expected: Counter[int], when: str) -> None:
     lost, more = expected - counts, counts - expected
     doubled = sorted(number for number in more if number in expected)
     unknown = sorted(number for number in more if number not in expected)
-    told = [f"{what} {_some(numbers)}" for what, numbers in (("lost", sorted(lost)), ("doubled", doubled), ("unknown", unknown)) if numbers]
+    told = [
+        f"{what} {_some(numbers)}"
+        for what, numbers in (("lost", sorted(lost)), ("doubled", doubled), ("unknown", unknown))
+        if numbers
+    ]
     check(not told, f"{when}: {'; '.join(told)}")
 
 
@@ -214,11 +254,15 @@ def _some(numbers: list[int]) -> str:
 
 
 def is_one_sentence(error: BaseException, says: str) -> None:
-    """The connector's own error, below what the engine adds, is one short line that says what it should."""
+    """The connector's own error, below what the engine adds, is one short line that says what it
+    should."""
     error = innermost(error)
     text = str(error)
     check(bool(text.strip()), f"the error is empty: {error!r}")
-    check("\n" not in text.strip() and len(text) <= 500, f"the error is one sentence, this one has {len(text)} characters: {text[:200]}")
+    check(
+        "\n" not in text.strip() and len(text) <= 500,
+        f"the error is one sentence, this one has {len(text)} characters: {text[:200]}",
+    )
     check(says in text, f"the error says {says!r}, this one is: {text}")
 
 
@@ -226,8 +270,14 @@ def innermost(error: BaseException) -> BaseException:
     """The error that the connector raised."""
     while True:
         below = error.__cause__ or getattr(error, "original", None) or getattr(error, "cause", None)
-        if not isinstance(below, BaseException) or (isinstance(error, OSError) and not isinstance(below, FlinkpyError)):
+        if not isinstance(below, BaseException) or (
+            isinstance(error, OSError) and not isinstance(below, FlinkpyError)
+        ):
             return error
-        if isinstance(error, FlinkpyError) and type(error).__name__ not in ("JobExecutionError", "UserCodeError", "RemoteError"):
+        if isinstance(error, FlinkpyError) and type(error).__name__ not in (
+            "JobExecutionError",
+            "UserCodeError",
+            "RemoteError",
+        ):
             return error  # its author says in one sentence what an error below it means
         error = below

@@ -14,7 +14,9 @@ from flinkpy.testing.environment import embedded_environment
 
 WITH_CHECKPOINTS = {"execution.checkpointing.interval": "10 ms"}
 RESTARTING = {
-    **WITH_CHECKPOINTS, "restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": 1000,
+    **WITH_CHECKPOINTS,
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": 1000,
     "restart-strategy.fixed-delay.delay": "20 ms",
 }
 SMALL_BATCHES = {"taskmanager.network.batch.max-records": 5}
@@ -49,7 +51,13 @@ class RunningJob:
         self._client.cancel().result(self._patience_s)
         self.stop()
         took = SYSTEM_CLOCK.monotonic() - began
-        check(took < prompt_s, f"the job had ended {took:.1f} s after it was cancelled: something waits, and is not interrupted")
+        check(
+            took < prompt_s,
+            (
+                f"the job had ended {took:.1f} s after it was cancelled: something waits, and is "
+                "not interrupted"
+            ),
+        )
 
     def stop(self) -> None:
         """Cancels it if it runs, and waits for its end, however that is."""
@@ -66,7 +74,12 @@ class EmbeddedJobs:
     patience_s: float
     _closing: list[Callable[[], object]]
 
-    def submit(self, build: Callable[[StreamExecutionEnvironment], object], options: Mapping[str, Any], parallelism: int = 1) -> RunningJob:
+    def submit(
+        self,
+        build: Callable[[StreamExecutionEnvironment], object],
+        options: Mapping[str, Any],
+        parallelism: int = 1,
+    ) -> RunningJob:
         """Runs what ``build`` makes of an environment."""
         env = embedded_environment(options, parallelism=parallelism)
         build(env)

@@ -1,4 +1,5 @@
-"""A sink whose results the test sees: exactly once, at a pace or stalled, and failing where the test says."""
+"""A sink whose results the test sees: exactly once, at a pace or stalled, and failing where the
+test says."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ _here: weakref.WeakValueDictionary[str, _Kept] = weakref.WeakValueDictionary()
 class KeptSink(Sink):
     """Shows each record once, when a checkpoint has it, in the process that made the sink.
 
-    With ``pace`` each subtask takes no more than so many records before a checkpoint is complete. With ``fail_at`` it fails, once, at that record.
-    """
+    With ``pace`` each subtask takes no more than so many records before a checkpoint is complete.
+    With ``fail_at`` it fails, once, at that record."""
 
     def __init__(self, pace: int | None = None, fail_at: int | None = None) -> None:
         self._id = uuid.uuid4().hex
@@ -117,7 +118,9 @@ class _KeepingWriter(SinkWriter):
 
     @property
     def available(self) -> bool:
-        return not self._kept.stalled and (self._kept.pace is None or self._since_checkpoint < self._kept.pace)
+        return not self._kept.stalled and (
+            self._kept.pace is None or self._since_checkpoint < self._kept.pace
+        )
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         self._on_available = on_available

@@ -1,4 +1,5 @@
-"""A source that gives a few records for each checkpoint: so a failure falls between two checkpoints without waiting for a clock."""
+"""A source that gives a few records for each checkpoint: so a failure falls between two checkpoints
+without waiting for a clock."""
 
 from __future__ import annotations
 
@@ -10,8 +11,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flinkpy.connectors.source_api.enumerators import SplitQueue
-from flinkpy.connectors.source_api.readers import UNTIL_WOKEN, NothingYet, SequentialReader, SplitReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.readers import (
+    UNTIL_WOKEN,
+    NothingYet,
+    SequentialReader,
+    SplitReader,
+)
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.testing.connectors.kept_sink import KitFailure
 
@@ -48,15 +61,25 @@ _here: weakref.WeakValueDictionary[str, _Progress] = weakref.WeakValueDictionary
 
 
 class PacedSource(Source[PacedSplit]):
-    """``records`` with event times; a reader gives ``pace`` of them, and then waits for a checkpoint to be complete. Cut into ``splits``.
+    """``records`` with event times; a reader gives ``pace`` of them, and then waits for a
+    checkpoint to be complete. Cut into ``splits``.
 
-    With ``fail_behind`` the job fails, once in this process, when its readers have given so many records: when one is asked for more, or with
-    ``in_checkpoint``, while a checkpoint is taken that would be the first to have some of them. Sinks have written these out by then.
-    """
+    With ``fail_behind`` the job fails, once in this process, when its readers have given so many
+    records: when one is asked for more, or with ``in_checkpoint``, while a checkpoint is taken that
+    would be the first to have some of them. Sinks have written these out by then."""
 
-    def __init__(self, records: list[tuple[Any, int]], pace: int = 10, splits: int = 4, fail_behind: int | None = None, *,
-                 in_checkpoint: bool = False) -> None:
-        self.records, self.pace, self.splits = records, pace, splits
+    def __init__(
+        self,
+        records: list[tuple[Any, int]],
+        pace: int = 10,
+        splits: int = 4,
+        fail_behind: int | None = None,
+        *,
+        in_checkpoint: bool = False,
+    ) -> None:
+        self.records = records
+        self.pace = pace
+        self.splits = splits
         self.fail_behind, self.in_checkpoint = fail_behind, in_checkpoint
         self._id = uuid.uuid4().hex
         self._progress = _here[self._id] = _Progress()
@@ -84,11 +107,18 @@ class PacedSource(Source[PacedSplit]):
     def boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED
 
-    def create_enumerator(self, context: SplitEnumeratorContext[PacedSplit], checkpoint: Any = None) -> SplitEnumerator[PacedSplit]:
-        return SplitQueue(context, lambda parallelism: [PacedSplit(str(n), n, self.splits) for n in range(self.splits)], checkpoint)
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[PacedSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[PacedSplit]:
+        return SplitQueue(
+            context,
+            lambda parallelism: [PacedSplit(str(n), n, self.splits) for n in range(self.splits)],
+            checkpoint,
+        )
 
     def create_reader(self, context: ReaderContext) -> SourceReader[PacedSplit]:
-        return PacedReader(self, context, _here.get(self._id) or _Progress())  # one of its own where the source was not made in this process
+        # one of its own where the source was not made in this process
+        return PacedReader(self, context, _here.get(self._id) or _Progress())
 
     def told_apart_by(self) -> Any:
         return self.records, self.pace, self.splits
@@ -100,7 +130,10 @@ class PacedSource(Source[PacedSplit]):
 class PacedReader(SequentialReader[PacedSplit]):
     def __init__(self, source: PacedSource, context: ReaderContext, progress: _Progress) -> None:
         super().__init__(context, lambda split: _SplitReader(split, self))
-        self.source, self.context, self.left, self._progress = source, context, source.pace, progress
+        self.source = source
+        self.context = context
+        self.left = source.pace
+        self._progress = progress
         self._in_no_checkpoint = 0
         progress.add(readers=1)
 

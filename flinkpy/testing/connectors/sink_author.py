@@ -1,4 +1,5 @@
-"""What the author of a sink tells the kit, and how the kit writes to such a sink step by step, without a cluster."""
+"""What the author of a sink tells the kit, and how the kit writes to such a sink step by step,
+without a cluster."""
 
 from __future__ import annotations
 
@@ -9,19 +10,28 @@ from typing import Any
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.operators.sinks.sink_port import Sink
-from flinkpy.testing.connectors.connector_tests import ConnectorTests, check, each_at_least_once, each_once, pass_a_moment
+from flinkpy.testing.connectors.connector_tests import (
+    ConnectorTests,
+    check,
+    each_at_least_once,
+    each_once,
+    pass_a_moment,
+)
 from flinkpy.testing.connectors.sink_world import SinkWorld
 
 
 class SinkAuthor(ConnectorTests):
     """What the author says. Records are told apart by whole numbers, from 0 on."""
 
-    exactly_once: bool = True  # False: records may come again behind a failure, and may be seen at once
-    late_checkpoints: int = 0  # how many checkpoints later a record is seen, as with files that are put together
+    # False: records may come again behind a failure, and may be seen at once
+    exactly_once: bool = True
+    # how many checkpoints later a record is seen, as with files that are put together
+    late_checkpoints: int = 0
     records: int = 60  # how many most tests write
     many: int = 20_000  # how many the test of throughput writes; the start of the job counts too
     says: str = ""  # what the error says when the outside system fails
-    seen_within_s: float = 0.0  # how long it may take until somebody who reads sees what was written out
+    # how long it may take until somebody who reads sees what was written out
+    seen_within_s: float = 0.0
     most_held: int = 10_000  # how many records a writer may hold while the outside system pauses
 
     def sink(self) -> Sink:
@@ -41,7 +51,8 @@ class SinkAuthor(ConnectorTests):
         return int(record)
 
     def batch_of(self, numbers: list[int]) -> Batch:
-        """A batch of these records, for the writer. A sink that takes columns gets a ColumnBatch, if this says so."""
+        """A batch of these records, for the writer. A sink that takes columns gets a ColumnBatch,
+        if this says so."""
         return RowBatch([self.record(number) for number in numbers])
 
 
@@ -59,10 +70,13 @@ class SinkSteps(SinkAuthor):
 
     def need_two_phases(self) -> None:
         if not self.exactly_once:
-            raise unittest.SkipTest("exactly_once is False: records may be seen at once, and come again")
+            raise unittest.SkipTest(
+                "exactly_once is False: records may be seen at once, and come again"
+            )
 
     def sees(self, count: int, when: str) -> None:
-        """The first so many records are seen: once, or if it is at least once, all of them, and none that nobody wrote."""
+        """The first so many records are seen: once, or if it is at least once, all of them, and
+        none that nobody wrote."""
         deadline = SYSTEM_CLOCK.monotonic() + self.seen_within_s
         while len(found := self.seen()) < count and SYSTEM_CLOCK.monotonic() < deadline:
             pass_a_moment()

@@ -6,8 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.testing.connectors.connector_tests import check, in_time, is_one_sentence, pass_a_moment
-from flinkpy.testing.connectors.embedded_jobs import NOTICED_S, RESTARTING, SMALL_BATCHES, WITH_CHECKPOINTS, EmbeddedJobs, RunningJob
+from flinkpy.testing.connectors.connector_tests import (
+    check,
+    in_time,
+    is_one_sentence,
+    pass_a_moment,
+)
+from flinkpy.testing.connectors.embedded_jobs import (
+    NOTICED_S,
+    RESTARTING,
+    SMALL_BATCHES,
+    WITH_CHECKPOINTS,
+    EmbeddedJobs,
+    RunningJob,
+)
 from flinkpy.testing.connectors.paced_source import PacedSource
 from flinkpy.testing.connectors.sink_author import SinkSteps
 
@@ -15,18 +27,31 @@ from flinkpy.testing.connectors.sink_author import SinkSteps
 class SinkJobs(EmbeddedJobs, SinkSteps):
     """Whole jobs that write to the sink."""
 
-    def paced(self, parallelism: int = 1, pace: int = 12, more: int = 0, **failing: Any) -> PacedSource:
+    def paced(
+        self, parallelism: int = 1, pace: int = 12, more: int = 0, **failing: Any
+    ) -> PacedSource:
         """The records, and some more, a few for each checkpoint, in a split for each subtask."""
-        return PacedSource([(self.record(number), number) for number in range(self.records + more)], pace, parallelism, **failing)
+        return PacedSource(
+            [(self.record(number), number) for number in range(self.records + more)],
+            pace,
+            parallelism,
+            **failing,
+        )
 
-    def write_job(self, source: PacedSource, options: Mapping[str, Any] = WITH_CHECKPOINTS) -> RunningJob:
+    def write_job(
+        self, source: PacedSource, options: Mapping[str, Any] = WITH_CHECKPOINTS
+    ) -> RunningJob:
         """One that writes what the source gives."""
         return self.submit(
-            lambda env: env.from_source(source, source_name="numbers").sink_to(self.sink()), {**SMALL_BATCHES, **options}, source.splits)
+            lambda env: env.from_source(source, source_name="numbers").sink_to(self.sink()),
+            {**SMALL_BATCHES, **options},
+            source.splits,
+        )
 
     @in_time
     def test_a_job_writes_all_of_it(self) -> None:
-        """With checkpoints; and without, where the last records are written out at the end and not before."""
+        """With checkpoints; and without, where the last records are written out at the end and not
+        before."""
         for parallelism in (1, 2):
             self.write_job(self.paced(parallelism)).finish()
             self.sees(self.records, f"a job of parallelism {parallelism}")
@@ -38,7 +63,9 @@ class SinkJobs(EmbeddedJobs, SinkSteps):
     @in_time
     def test_a_job_that_fails_writes_on_from_its_checkpoint(self) -> None:
         for parallelism in (1, 2):
-            source = self.paced(parallelism, fail_behind=self.records // 2, in_checkpoint=parallelism == 1)
+            source = self.paced(
+                parallelism, fail_behind=self.records // 2, in_checkpoint=parallelism == 1
+            )
             self.write_job(source, RESTARTING).finish()
             check(source.has_failed, "the job was to fail, and did not")
             self.sees(self.records, "a job that failed once")
@@ -47,7 +74,9 @@ class SinkJobs(EmbeddedJobs, SinkSteps):
     @in_time
     def test_a_failure_of_the_outside_system_is_one_sentence(self) -> None:
         self.fail()
-        error = self.write_job(self.paced(), {**WITH_CHECKPOINTS, "restart-strategy.type": "none"}).failure()
+        error = self.write_job(
+            self.paced(), {**WITH_CHECKPOINTS, "restart-strategy.type": "none"}
+        ).failure()
         is_one_sentence(error, self.says)
         self.mend()
 
@@ -60,7 +89,8 @@ class SinkJobs(EmbeddedJobs, SinkSteps):
             pass_a_moment()
         before = source.readers
         self.fail()
-        source.wait_until(lambda: source.readers >= before + 2, NOTICED_S)  # it has failed, and has failed again
+        # it has failed, and has failed again
+        source.wait_until(lambda: source.readers >= before + 2, NOTICED_S)
         self.mend()
         job.finish()
         self.sees(self.records, "the outside system failed for a while")
@@ -77,9 +107,15 @@ class SinkJobs(EmbeddedJobs, SinkSteps):
 
     @in_time
     def test_throughput(self) -> None:
-        """Prints how many records are written in a second, and compares that with the floor that the author sets."""
+        """Prints how many records are written in a second, and compares that with the floor that
+        the author sets."""
         began = SYSTEM_CLOCK.monotonic()
-        self.submit(lambda env: env.from_collection([self.record(number) for number in range(self.many)]).sink_to(self.sink()), {}).finish()
+        self.submit(
+            lambda env: env.from_collection(
+                [self.record(number) for number in range(self.many)]
+            ).sink_to(self.sink()),
+            {},
+        ).finish()
         rate = self.many / (SYSTEM_CLOCK.monotonic() - began)
         self.sees(self.many, "a job without checkpoints")
         self.report(f"{type(self).__name__}: {rate:,.0f} records in a second")

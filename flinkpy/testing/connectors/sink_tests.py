@@ -9,19 +9,31 @@ import unittest
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.sinks.sink_port import Sink
-from flinkpy.testing.connectors.connector_tests import check, check_ended, check_returns, each_once, in_time, new_threads, pass_a_moment
+from flinkpy.testing.connectors.connector_tests import (
+    check,
+    check_ended,
+    check_returns,
+    each_once,
+    in_time,
+    new_threads,
+    pass_a_moment,
+)
 from flinkpy.testing.connectors.sink_author import SinkSteps
 from flinkpy.testing.connectors.sink_jobs import SinkJobs
 from flinkpy.testing.connectors.sink_world import WITHOUT_CHECKPOINTS, SinkWorld
 
 SEEDS = 15
 STEPS = 25
-WAITS = "a call of the writer waits for the outside system: use a ThreadedSinkWriter, or available and flushed"
+WAITS = (
+    "a call of the writer waits for the outside system: use a ThreadedSinkWriter, or "
+    "available and flushed"
+)
 LONGEST_CALL_S = 5.0  # of a call that must return at once: a bound for a loaded machine
 
 
 class SinkTests(SinkJobs, SinkSteps):
-    """The suite for a sink. Derive from it, and say what the sink is, how a record is made, and what somebody sees who reads the outside system::
+    """The suite for a sink. Derive from it, and say what the sink is, how a record is made, and
+    what somebody sees who reads the outside system::
 
         class TestTable(SinkTests):
             def open(self):
@@ -33,9 +45,9 @@ class SinkTests(SinkJobs, SinkSteps):
             def read(self):
                 return self.table.rows()
 
-    By default a record is a whole number. A sink that shows records at once, and again behind a failure, says ``exactly_once = False``. Tests that
-    need what the author does not give are skipped, and say what it is.
-    """
+    By default a record is a whole number. A sink that shows records at once, and again behind a
+    failure, says ``exactly_once = False``. Tests that need what the author does not give are
+    skipped, and say what it is."""
 
     @in_time
     def test_it_travels(self) -> None:
@@ -110,7 +122,8 @@ class SinkTests(SinkJobs, SinkSteps):
 
     @in_time
     def test_a_failure_between_prepare_and_commit(self) -> None:
-        """The checkpoint is complete, and nobody was told: the next attempt commits what it has, in another process."""
+        """The checkpoint is complete, and nobody was told: the next attempt commits what it has, in
+        another process."""
         world = self.world(2)
         world.feed(self.records)
         world.complete(world.barrier(), told=lambda subtask: False)
@@ -124,7 +137,8 @@ class SinkTests(SinkJobs, SinkSteps):
 
     @in_time
     def test_a_commit_may_come_again(self) -> None:
-        """The next attempt commits what the checkpoint has, although it was committed before it failed."""
+        """The next attempt commits what the checkpoint has, although it was committed before it
+        failed."""
         world = self.world(2)
         world.feed(self.records)
         self.complete_all(world)
@@ -139,7 +153,8 @@ class SinkTests(SinkJobs, SinkSteps):
 
     @in_time
     def test_a_commit_that_fails_comes_again(self) -> None:
-        """The outside system fails while a checkpoint is committed: the error is raised, or what could not be committed is given back."""
+        """The outside system fails while a checkpoint is committed: the error is raised, or what
+        could not be committed is given back."""
         self.need_two_phases()
         world = self.world(2)
         world.feed(self.records)
@@ -176,7 +191,8 @@ class SinkTests(SinkJobs, SinkSteps):
         world = self.world(1)
         for writers, told in ((2, True), (1, False), (3, True)):
             world.feed(self.records // 3 + 1)
-            world.complete(world.barrier(), told=lambda subtask: told)  # noqa: B023  # called at once
+            # called at once
+            world.complete(world.barrier(), told=lambda subtask: told)  # noqa: B023
             world.feed(4)
             world.crash(writers)
         world.feed(5)
@@ -186,7 +202,8 @@ class SinkTests(SinkJobs, SinkSteps):
 
     @in_time
     def test_whatever_goes_wrong(self) -> None:
-        """Checkpoints that are lost, aborted, late, told to some; attempts that fail, that are cut off and live on, other numbers of writers."""
+        """Checkpoints that are lost, aborted, late, told to some; attempts that fail, that are cut
+        off and live on, other numbers of writers."""
         for seed in range(SEEDS):
             chance = random.Random(seed)
             world = self.world(chance.randint(1, 3))
@@ -226,7 +243,8 @@ class SinkTests(SinkJobs, SinkSteps):
 
     @in_time
     def test_it_is_closed_whatever_happened(self) -> None:
-        """Without a record, without an end, behind a failure: no thread stays, and nothing is seen that no checkpoint has."""
+        """Without a record, without an end, behind a failure: no thread stays, and nothing is seen
+        that no checkpoint has."""
         before = set(threading.enumerate())
         for count in (0, 1, self.records):
             world = self.world(2)
@@ -239,18 +257,25 @@ class SinkTests(SinkJobs, SinkSteps):
                 self.unseen("the writers were closed before any checkpoint")
         check_ended(new_threads(before), self.prompt_s, "the writers were closed")
 
-    # -- an outside system that is slow -------------------------------------------------------------------------------------------
+    # -- an outside system that is slow ------------------------------------------------------------
 
     @in_time
     def test_no_call_waits_while_the_outside_system_is_silent(self) -> None:
-        """The thread that calls a writer runs all tasks of the process: the writer says that it has no room, and nothing is lost."""
+        """The thread that calls a writer runs all tasks of the process: the writer says that it has
+        no room, and nothing is lost."""
         world = self.world()
         world.feed(10)
         self.pause()
         self._closing.append(self.go_on)
         check_returns(lambda: self._fill_up(world), self.patience_s, WAITS)
         held = world.position - 10
-        check(held < self.most_held, f"the writer took {held} records while the outside system was silent: it must say that it is not available")
+        check(
+            held < self.most_held,
+            (
+                f"the writer took {held} records while the outside system was silent: it must say "
+                "that it is not available"
+            ),
+        )
         self.go_on()
         self.complete_all(world)
         self.sees(world.position, "the outside system was silent for a while")
@@ -275,7 +300,9 @@ class SinkTests(SinkJobs, SinkSteps):
         began = SYSTEM_CLOCK.monotonic()
         world.close()
         took = SYSTEM_CLOCK.monotonic() - began
-        check(took < LONGEST_CALL_S, f"close() took {took:.1f} s while the outside system was silent")
+        check(
+            took < LONGEST_CALL_S, f"close() took {took:.1f} s while the outside system was silent"
+        )
         check_ended(new_threads(before), self.prompt_s, "the writer was closed; define interrupt()")
 
     def _empty(self) -> None:
@@ -283,4 +310,6 @@ class SinkTests(SinkJobs, SinkSteps):
         self.open_anew()
         left = self.seen()
         if left:
-            raise unittest.SkipTest(f"open() leaves {len(left)} records of before: make the outside system empty there")
+            raise unittest.SkipTest(
+                f"open() leaves {len(left)} records of before: make the outside system empty there"
+            )

@@ -1,4 +1,5 @@
-"""A job whose end is a sink, without a cluster: its subtasks, checkpoints and what goes wrong about them, crashes."""
+"""A job whose end is a sink, without a cluster: its subtasks, checkpoints and what goes wrong about
+them, crashes."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Sink
 from flinkpy.operators.sinks.source_and_sink import SinkOperator
 from flinkpy.state.saved_state import SavedState, redistribute_all
-from flinkpy.testing.connectors.source_world import Collected, ManualTimers, operator_context, travelled
+from flinkpy.testing.connectors.source_world import (
+    Collected,
+    ManualTimers,
+    operator_context,
+    travelled,
+)
 
 WITH_CHECKPOINTS = {"execution.checkpointing.interval": "1 s"}
 WITHOUT_CHECKPOINTS: dict[str, Any] = {}
@@ -31,16 +37,25 @@ class Checkpoint:
 
 
 class SinkWorld:
-    """Feeds whole numbers, 0, 1, 2 …, shared out among the subtasks by their remainder; ``batch_of`` makes other records of them."""
+    """Feeds whole numbers, 0, 1, 2 …, shared out among the subtasks by their remainder;
+    ``batch_of`` makes other records of them."""
 
     def __init__(
-        self, sink: Sink, parallelism: int = 1, configuration: dict[str, Any] | None = None,
-        batch_of: Callable[[list[int]], Batch] = RowBatch, patience_s: float = 30.0,
+        self,
+        sink: Sink,
+        parallelism: int = 1,
+        configuration: dict[str, Any] | None = None,
+        batch_of: Callable[[list[int]], Batch] = RowBatch,
+        patience_s: float = 30.0,
     ) -> None:
         self.sink = sink
         self.configuration = WITH_CHECKPOINTS if configuration is None else configuration
-        self.parallelism, self._batch_of, self._patience_s = parallelism, batch_of, patience_s
-        self.attempt, self.next_id, self.position = 0, 1, 0
+        self.parallelism = parallelism
+        self._batch_of = batch_of
+        self._patience_s = patience_s
+        self.attempt = 0
+        self.next_id = 1
+        self.position = 0
         self.furthest = 0  # the greatest position of any attempt
         self.running: list[Checkpoint] = []  # of this attempt, neither complete nor aborted
         self.completed: Checkpoint | None = None
@@ -51,7 +66,9 @@ class SinkWorld:
         self._deploy([None] * parallelism)
 
     def context(self, subtask: int) -> OperatorContext:
-        made = operator_context(subtask, self.parallelism, self.attempt, timers=self.timers, clock=self.timers.clock)
+        made = operator_context(
+            subtask, self.parallelism, self.attempt, timers=self.timers, clock=self.timers.clock
+        )
         return replace(made, configuration=self.configuration, run_in_task=self.mail.append)
 
     def _deploy(self, states: Sequence[SavedState | None]) -> None:
@@ -66,7 +83,8 @@ class SinkWorld:
             operator.open()
 
     def wait_until(self, holds: Callable[[], bool], what: str) -> None:
-        """Until that holds: the mail of the writers' threads is handled meanwhile, and their timers fire."""
+        """Until that holds: the mail of the writers' threads is handled meanwhile, and their timers
+        fire."""
         deadline = SYSTEM_CLOCK.monotonic() + self._patience_s
         while True:
             while self.mail:
@@ -86,13 +104,15 @@ class SinkWorld:
             for subtask, operator in enumerate(self.operators):
                 values = [value for value in batch if value % self.parallelism == subtask]
                 if values:
-                    self.wait_until(lambda: operator.available, "available")  # noqa: B023  # called at once
+                    # called at once
+                    self.wait_until(lambda: operator.available, "available")  # noqa: B023
                     operator.process_batch(self._batch_of(values))
         self.position += count
         self.furthest = max(self.furthest, self.position)
 
     def barrier(self, subtasks: int | None = None) -> Checkpoint:
-        """A checkpoint begins; only the first so many subtasks get as far as that, where it says so."""
+        """A checkpoint begins; only the first so many subtasks get as far as that, where it says
+        so."""
         barrier = CheckpointBarrier(self.next_id, 0)
         self.next_id += 1
         states = []
@@ -111,17 +131,21 @@ class SinkWorld:
         for operator in self.operators:
             operator.notify_checkpoint_aborted(checkpoint.checkpoint_id)
 
-    def complete(self, checkpoint: Checkpoint, told: Callable[[int], bool] = lambda subtask: True) -> None:
+    def complete(
+        self, checkpoint: Checkpoint, told: Callable[[int], bool] = lambda subtask: True
+    ) -> None:
         """It is durable; the subtasks are told, but for those whose notice is lost."""
         self.completed = checkpoint
-        self.running = [each for each in self.running if each.checkpoint_id > checkpoint.checkpoint_id]
+        self.running = [
+            each for each in self.running if each.checkpoint_id > checkpoint.checkpoint_id
+        ]
         for subtask, operator in enumerate(self.operators):
             if told(subtask):
                 operator.notify_checkpoint_complete(checkpoint.checkpoint_id)
 
     def crash(self, parallelism: int | None = None, *, closed: bool = True) -> None:
-        """All subtasks fail, and new ones go on from the last complete checkpoint. Not ``closed``: the old ones are cut
-        off, and end long after the new ones have begun."""
+        """All subtasks fail, and new ones go on from the last complete checkpoint. Not ``closed``:
+        the old ones are cut off, and end long after the new ones have begun."""
         if not closed:
             self.old += self.operators
             self.operators = []
@@ -141,13 +165,16 @@ class SinkWorld:
         for operator in self.operators:
             operator.finish()
         for operator in self.operators:
-            self.wait_until(lambda: operator.drained, "done with its input")  # noqa: B023  # called at once
+            # called at once
+            self.wait_until(lambda: operator.drained, "done with its input")  # noqa: B023
 
     def last_checkpoint(self) -> None:
         """The one that operators wait for behind the end of their input."""
         if any(operator.waits_for_final_checkpoint for operator in self.operators):
             self.complete(self.barrier())
-        assert not any(operator.waits_for_final_checkpoint for operator in self.operators), "the last checkpoint leaves something to commit"
+        assert not any(operator.waits_for_final_checkpoint for operator in self.operators), (
+            "the last checkpoint leaves something to commit"
+        )
 
     def close(self) -> None:
         with ExitStack() as closing:  # all of them, also behind one that fails

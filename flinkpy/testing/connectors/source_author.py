@@ -1,4 +1,5 @@
-"""What the author of a source tells the kit, and how the kit reads such a source step by step, without a cluster."""
+"""What the author of a source tells the kit, and how the kit reads such a source step by step,
+without a cluster."""
 
 from __future__ import annotations
 
@@ -16,23 +17,29 @@ AFTERWARDS = 30  # steps behind the last record, in which one may come twice
 
 
 class SourceAuthor(ConnectorTests):
-    """What the author says. Records are told apart by whole numbers, from 0 on: ``fill`` makes those of some numbers, and ``number_of`` says which
-    number a record has."""
+    """What the author says. Records are told apart by whole numbers, from 0 on: ``fill`` makes
+    those of some numbers, and ``number_of`` says which number a record has."""
 
     records: int = 60  # how many most tests read
     splits: int = 1  # in how many splits ``fill`` can put them
-    replays: bool = True  # False: what was read is gone, as with a socket, so there is nothing to go on from
-    ordered: bool = True  # whether the records of one split come in the order in which they were put there
-    side_by_side: bool = True  # False: splits are read one after the other, as files are, so a late one may be behind the others' event time
+    # False: what was read is gone, as with a socket, so there is nothing to go on from
+    replays: bool = True
+    # whether the records of one split come in the order in which they were put there
+    ordered: bool = True
+    # False: splits are read one after the other, as files are, so a late one may be behind the
+    # others' event time
+    side_by_side: bool = True
     discovers: bool = False  # whether a source without end finds a split that is new
     interrupts: bool = True  # whether a read that waits ends soon when its reader is closed
-    many: int = 20_000  # how many records the tests of throughput and memory read; the start of the job counts too
-    read_ahead_bytes: int = 1 << 20  # how much memory a reader may fill ahead of a consumer that has stopped
+    # how many records the tests of throughput and memory read; the start of the job counts too
+    many: int = 20_000
+    # how much memory a reader may fill ahead of a consumer that has stopped
+    read_ahead_bytes: int = 1 << 20
     says: str = ""  # what the error says when the outside system fails
 
     def fill(self, split: int, numbers: Sequence[int]) -> None:
-        """Puts a record for each number into that split of the outside system, behind what is there. By default nothing is done: for sources that
-        make ``laid`` records by themselves."""
+        """Puts a record for each number into that split of the outside system, behind what is
+        there. By default nothing is done: for sources that make ``laid`` records by themselves."""
 
     def number_of(self, record: Any) -> int:
         """The number of a record, as the source gives it (of a columnar source: a Row)."""
@@ -52,7 +59,9 @@ class SourceAuthor(ConnectorTests):
 
     def acknowledged(self) -> Collection[int]:
         """The numbers that the outside system has been told were read for good."""
-        raise unittest.SkipTest("define acknowledged(), if the source tells the outside system what it has read")
+        raise unittest.SkipTest(
+            "define acknowledged(), if the source tells the outside system what it has read"
+        )
 
 
 class SourceSteps(SourceAuthor):
@@ -82,13 +91,27 @@ class SourceSteps(SourceAuthor):
     def kinds(self) -> Iterator[Callable[[], Source[Any]]]:
         """The bounded source and that without end, as far as there are such."""
         author = type(self)
-        found = [made for made, base in ((self.bounded_source, SourceAuthor.bounded_source), (self.unbounded_source, SourceAuthor.unbounded_source))
-                 if getattr(author, made.__name__) is not base]
+        found = [
+            made
+            for made, base in (
+                (self.bounded_source, SourceAuthor.bounded_source),
+                (self.unbounded_source, SourceAuthor.unbounded_source),
+            )
+            if getattr(author, made.__name__) is not base
+        ]
         check(bool(found), f"{author.__name__} defines bounded_source or unbounded_source, or both")
         yield from found
 
-    def world(self, source: Source[Any], readers: int = 1, *, size: int = 7, seed: int = 0, doubled: float = 0.0,
-              strategy: WatermarkStrategy | None = None) -> World:
+    def world(
+        self,
+        source: Source[Any],
+        readers: int = 1,
+        *,
+        size: int = 7,
+        seed: int = 0,
+        doubled: float = 0.0,
+        strategy: WatermarkStrategy | None = None,
+    ) -> World:
         made = World(source, readers, seed, doubled, size, strategy=strategy)
         return self.closing(made)
 
@@ -101,20 +124,29 @@ class SourceSteps(SourceAuthor):
         return [self.number_of(value) for world in worlds for value in world.values]
 
     def read_on(self, world: World, *before: World, count: int | None = None) -> None:
-        """Until all that was laid (or so many of them) was read, here and in the worlds before; a bounded source until its end. Then a bit more, as
-        doubled records may follow."""
+        """Until all that was laid (or so many of them) was read, here and in the worlds before; a
+        bounded source until its end. Then a bit more, as doubled records may follow."""
         wanted = self.laid if count is None else count
         is_bounded = world.source.boundedness.name == "BOUNDED"
 
         def is_done() -> bool:
-            return world.finished if is_bounded and count is None else len(set(self.seen(*before, world))) >= wanted
+            return (
+                world.finished
+                if is_bounded and count is None
+                else len(set(self.seen(*before, world))) >= wanted
+            )
 
-        world.run_until(is_done, f"reading {wanted} records (so far: {len(set(self.seen(*before, world)))})", self.patience_s)
+        world.run_until(
+            is_done,
+            f"reading {wanted} records (so far: {len(set(self.seen(*before, world)))})",
+            self.patience_s,
+        )
         for _ in range(AFTERWARDS):
             world.step()
 
     def seen(self, *worlds: World) -> list[int]:
-        """The numbers that were read, of those laid: a source without end may make more by itself."""
+        """The numbers that were read, of those laid: a source without end may make more by
+        itself."""
         is_endless = worlds[-1].source.boundedness.name != "BOUNDED"
         return [number for number in self.numbers(*worlds) if not is_endless or number < self.laid]
 
@@ -128,7 +160,8 @@ class SourceSteps(SourceAuthor):
                 return
 
     def steps_to_the_end(self, make: Callable[[], Source[Any]]) -> int:
-        """How many steps it takes a reader to read everything: the points at which something may happen."""
+        """How many steps it takes a reader to read everything: the points at which something may
+        happen."""
         world = self.world(make())
         self.read_on(world)
         world.close()

@@ -8,8 +8,21 @@ from typing import Any
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.connectors.source_api.source import Boundedness, Source
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.testing.connectors.connector_tests import check, each_once, in_time, is_one_sentence, pass_a_moment
-from flinkpy.testing.connectors.embedded_jobs import NOTICED_S, RESTARTING, SMALL_BATCHES, WITH_CHECKPOINTS, EmbeddedJobs, RunningJob
+from flinkpy.testing.connectors.connector_tests import (
+    check,
+    each_once,
+    in_time,
+    is_one_sentence,
+    pass_a_moment,
+)
+from flinkpy.testing.connectors.embedded_jobs import (
+    NOTICED_S,
+    RESTARTING,
+    SMALL_BATCHES,
+    WITH_CHECKPOINTS,
+    EmbeddedJobs,
+    RunningJob,
+)
 from flinkpy.testing.connectors.kept_sink import KeptSink
 from flinkpy.testing.connectors.source_author import SourceSteps
 
@@ -17,9 +30,20 @@ from flinkpy.testing.connectors.source_author import SourceSteps
 class SourceJobs(EmbeddedJobs, SourceSteps):
     """Whole jobs over the source, whose results the kit keeps."""
 
-    def run_job(self, source: Source[Any], kept: KeptSink, options: Mapping[str, Any] = WITH_CHECKPOINTS, parallelism: int = 1) -> RunningJob:
-        return self.submit(lambda env: env.from_source(source, WatermarkStrategy.no_watermarks(), "source under test").sink_to(kept),
-                           {**SMALL_BATCHES, **options}, parallelism)
+    def run_job(
+        self,
+        source: Source[Any],
+        kept: KeptSink,
+        options: Mapping[str, Any] = WITH_CHECKPOINTS,
+        parallelism: int = 1,
+    ) -> RunningJob:
+        return self.submit(
+            lambda env: env.from_source(
+                source, WatermarkStrategy.no_watermarks(), "source under test"
+            ).sink_to(kept),
+            {**SMALL_BATCHES, **options},
+            parallelism,
+        )
 
     def shown(self, kept: KeptSink) -> list[int]:
         return [self.number_of(value) for value in kept.visible]
@@ -43,22 +67,32 @@ class SourceJobs(EmbeddedJobs, SourceSteps):
         for make in self.kinds():
             for parallelism in (1, 2):
                 source, kept = make(), KeptSink()
-                self.await_all(self.run_job(source, kept, parallelism=parallelism), source, kept, f"a job of parallelism {parallelism}")
+                self.await_all(
+                    self.run_job(source, kept, parallelism=parallelism),
+                    source,
+                    kept,
+                    f"a job of parallelism {parallelism}",
+                )
                 self.lay_anew()
 
     @in_time
     def test_a_job_that_fails_reads_on_from_its_checkpoint(self) -> None:
-        """It takes a few records for each checkpoint, and fails behind some that no checkpoint has."""
+        """It takes a few records for each checkpoint, and fails behind some that no checkpoint
+        has."""
         self.need_replay()
         self.lay(self.records)
         for make in self.kinds():
-            source, kept = make(), KeptSink(pace=max(6, self.records // 6), fail_at=self.records // 2)
-            self.await_all(self.run_job(source, kept, RESTARTING), source, kept, "a job that failed once")
+            source = make()
+            kept = KeptSink(pace=max(6, self.records // 6), fail_at=self.records // 2)
+            self.await_all(
+                self.run_job(source, kept, RESTARTING), source, kept, "a job that failed once"
+            )
             check(kept.has_failed, "the job was to fail, and did not")
 
     @in_time
     def test_a_job_that_fails_at_a_new_record_reads_on_from_its_checkpoint(self) -> None:
-        """A checkpoint has all that was there at first; the job fails at the first record that is written later."""
+        """A checkpoint has all that was there at first; the job fails at the first record that is
+        written later."""
         self.need_replay()
         source, kept = self.unbounded_source(), KeptSink()
         self.lay(self.records // 2)
@@ -66,7 +100,10 @@ class SourceJobs(EmbeddedJobs, SourceSteps):
         self._await_first(kept)
         kept.fail_next()
         self._lay_the_rest()
-        check(kept.wait_until(lambda: kept.has_failed, self.patience_s), "the job was to fail, and did not")
+        check(
+            kept.wait_until(lambda: kept.has_failed, self.patience_s),
+            "the job was to fail, and did not",
+        )
         self.await_all(job, source, kept, "a job that failed at a new record")
 
     def _await_first(self, kept: KeptSink) -> None:
@@ -85,7 +122,8 @@ class SourceJobs(EmbeddedJobs, SourceSteps):
             source, kept = make(), KeptSink(pace=max(6, self.records // 6))
             kept.stall()
             job = self.run_job(source, kept)
-            kept.wait_until(lambda: kept.writers > 0, self.patience_s)  # noqa: B023  # called at once
+            # called at once
+            kept.wait_until(lambda: kept.writers > 0, self.patience_s)  # noqa: B023
             pass_a_moment(0.2)  # in which the source may read ahead
             kept.go_on()
             self.await_all(job, source, kept, "a slow consumer")
@@ -108,7 +146,8 @@ class SourceJobs(EmbeddedJobs, SourceSteps):
             self._closing.append(self.go_on)
             kept = KeptSink()
             job = self.run_job(make(), kept)
-            kept.wait_until(lambda: kept.writers > 0, self.patience_s)  # noqa: B023  # called at once
+            # called at once
+            kept.wait_until(lambda: kept.writers > 0, self.patience_s)  # noqa: B023
             pass_a_moment(0.5)  # until it is reading
             job.cancel(self.prompt_s)
             self.go_on()
@@ -120,7 +159,9 @@ class SourceJobs(EmbeddedJobs, SourceSteps):
         for make in self.kinds():
             source, kept = make(), KeptSink()
             self.fail()
-            error = self.run_job(source, kept, {**WITH_CHECKPOINTS, "restart-strategy.type": "none"}).failure()
+            error = self.run_job(
+                source, kept, {**WITH_CHECKPOINTS, "restart-strategy.type": "none"}
+            ).failure()
             is_one_sentence(error, self.says)
             self.mend()
 
@@ -145,23 +186,27 @@ class SourceJobs(EmbeddedJobs, SourceSteps):
             source, kept = make(), KeptSink(pace=max(6, self.records // 6))
             self.fail()
             job = self.run_job(source, kept, RESTARTING)
-            kept.wait_until(lambda: kept.writers > 0, self.patience_s)  # noqa: B023  # called at once
+            # called at once
+            kept.wait_until(lambda: kept.writers > 0, self.patience_s)  # noqa: B023
             kept.wait_until(lambda: kept.writers > 3, NOTICED_S)  # noqa: B023
             self.mend()
             self.await_all(job, source, kept, "the outside system failed at first")
 
     @in_time
     def test_throughput(self) -> None:
-        """Prints how many records are read in a second, and compares that with the floor that the author sets."""
+        """Prints how many records are read in a second, and compares that with the floor that the
+        author sets."""
         self.lay(self.many)
         for make in self.kinds():
             source, kept = make(), KeptSink()
             began = SYSTEM_CLOCK.monotonic()
-            job = self.submit(lambda env: env.from_source(source).sink_to(kept), {})  # noqa: B023  # called at once
+            # called at once
+            job = self.submit(lambda env: env.from_source(source).sink_to(kept), {})  # noqa: B023
             if source.boundedness is Boundedness.BOUNDED:
                 job.finish()
             else:
-                kept.wait_until(lambda: kept.given >= self.laid, 4 * self.patience_s)  # noqa: B023  # called at once
+                # called at once
+                kept.wait_until(lambda: kept.given >= self.laid, 4 * self.patience_s)  # noqa: B023
                 job.stop()
             rate = kept.given / (SYSTEM_CLOCK.monotonic() - began)
             check(kept.given >= self.laid, f"{kept.given} of {self.laid} records came")

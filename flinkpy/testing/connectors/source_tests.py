@@ -12,7 +12,13 @@ from flinkpy.connectors.source_api.source import Source
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.base import InputStatus
-from flinkpy.testing.connectors.connector_tests import check, check_ended, check_returns, in_time, new_threads
+from flinkpy.testing.connectors.connector_tests import (
+    check,
+    check_ended,
+    check_returns,
+    in_time,
+    new_threads,
+)
 from flinkpy.testing.connectors.source_author import POINTS, SourceSteps
 from flinkpy.testing.connectors.source_jobs import SourceJobs
 from flinkpy.testing.connectors.source_times import SourceTimes
@@ -25,7 +31,8 @@ QUIET_ROUNDS = 40
 
 
 class SourceTests(SourceJobs, SourceTimes, SourceSteps):
-    """The suite for a source. Derive from it, and say how the outside system is filled, what the source is, and which number a record has::
+    """The suite for a source. Derive from it, and say how the outside system is filled, what the
+    source is, and which number a record has::
 
         class TestTable(SourceTests):
             splits = 2
@@ -42,13 +49,14 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
             def number_of(self, record):
                 return int(record.split()[1])
 
-    ``number_of`` gets a record as the source gives it; ``open``, ``fill`` and the rest are those of :class:`SourceTests` itself. Tests that need what
-    the author does not give are skipped, and say what it is.
-    """
+    ``number_of`` gets a record as the source gives it; ``open``, ``fill`` and the rest are those of
+    :class:`SourceTests` itself. Tests that need what the author does not give are skipped, and say
+    what it is."""
 
     @in_time
     def test_it_travels(self) -> None:
-        """The source is pickled to the JobMaster and to the workers, and is not changed by running."""
+        """The source is pickled to the JobMaster and to the workers, and is not changed by
+        running."""
         self.lay(self.records)
         for make in self.kinds():
             source = make()
@@ -80,7 +88,9 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
             world = self.world(make())
             self.read_on(world)
             for split in range(self.splits):
-                part = range(split * self.laid // self.splits, (split + 1) * self.laid // self.splits)
+                part = range(
+                    split * self.laid // self.splits, (split + 1) * self.laid // self.splits
+                )
                 found = [number for number in self.seen(world) if number in part]
                 check(found == sorted(found), f"split {split} came in the order {found[:30]}")
             world.close()
@@ -88,7 +98,8 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
 
     @in_time
     def test_it_goes_on_from_a_checkpoint_anywhere(self) -> None:
-        """Exactly the records behind the checkpoint come, wherever it is, also in another process."""
+        """Exactly the records behind the checkpoint come, wherever it is, also in another
+        process."""
         self.need_replay()
         self.lay(self.records)
         for make in self.kinds():
@@ -114,13 +125,20 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
             worlds[-1].close()
             worlds.append(self.closing(worlds[-1].restored_from(pickle.loads(pickle.dumps(saved)))))
         self.read_on(worlds[-1], *worlds[:-1])
-        self.all_once(f"read by {' → '.join(map(str, readers))} readers, with a checkpoint each {steps} steps", *worlds)
+        self.all_once(
+            (
+                f"read by {' → '.join(map(str, readers))} readers, with a checkpoint each {steps} "
+                "steps"
+            ),
+            *worlds,
+        )
         worlds[-1].close()
 
     @in_time
     def test_a_snapshot_is_of_what_was_emitted_and_disturbs_nothing(self) -> None:
-        """At each batch: what was emitted before the snapshot and what a reader that is restored from it reads are all records, and the reader that
-        was asked reads on as if it had not been."""
+        """At each batch: what was emitted before the snapshot and what a reader that is restored
+        from it reads are all records, and the reader that was asked reads on as if it had not
+        been."""
         self.need_replay()
         self.lay(self.records)
         for make in self.kinds():
@@ -129,7 +147,11 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
             saved, emitted = [], [0]
             while not len(set(self.seen(world))) >= self.laid:
                 known = len(world.values)
-                world.run_until(lambda: len(world.values) > known or world.finished, "the next batch", self.patience_s)  # noqa: B023
+                world.run_until(
+                    lambda: len(world.values) > known or world.finished,  # noqa: B023
+                    "the next batch",
+                    self.patience_s,
+                )
                 if len(world.values) == known:
                     break
                 saved.append((world.saved(1), list(world.values)))
@@ -140,17 +162,30 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
             for state, before in saved[:: max(1, len(saved) // POINTS)]:
                 restored = self.closing(world.restored_from(state))
                 numbers = [self.number_of(value) for value in before]
-                restored.run_until(lambda: self._is_done(restored, numbers), "reading the rest", self.patience_s)  # noqa: B023
+                restored.run_until(
+                    lambda: self._is_done(restored, numbers),  # noqa: B023
+                    "reading the rest",
+                    self.patience_s,
+                )
                 for _ in range(20):
                     restored.step()
                 again = sorted(set(numbers) & set(self.numbers(restored)))
-                check(not again, f"behind a snapshot at {len(before)} records these came again: {again[:10]}")
+                check(
+                    not again,
+                    (f"behind a snapshot at {len(before)} records these came again: {again[:10]}"),
+                )
                 lost = sorted(set(range(self.laid)) - set(numbers) - set(self.numbers(restored)))
-                check(not lost, f"behind a snapshot at {len(before)} records these did not come: {lost[:10]}")
+                check(
+                    not lost,
+                    (f"behind a snapshot at {len(before)} records these did not come: {lost[:10]}"),
+                )
                 restored.close()
 
     def _is_done(self, world: World, before: list[int]) -> bool:
-        return world.finished or len({*before, *self.seen(world)}.intersection(range(self.laid))) >= self.laid
+        return (
+            world.finished
+            or len({*before, *self.seen(world)}.intersection(range(self.laid))) >= self.laid
+        )
 
     @in_time
     def test_what_a_reader_had_is_read_by_the_next_if_it_fails_before_a_checkpoint(self) -> None:
@@ -168,7 +203,8 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
 
     @in_time
     def test_no_call_waits(self) -> None:
-        """``poll`` returns at once while there is nothing to read: the thread that calls it runs all tasks of the process."""
+        """``poll`` returns at once while there is nothing to read: the thread that calls it runs
+        all tasks of the process."""
         self.lay(self.records)
         world = self._waiting_world()
         longest = [0.0]
@@ -182,10 +218,14 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
                 longest[0] = max(longest[0], SYSTEM_CLOCK.monotonic() - began)
 
         check_returns(poll, self.patience_s, WAITS)
-        check(longest[0] < LONGEST_CALL_S, f"poll() took {longest[0]:.1f} s while there was nothing to read: {ON_A_THREAD}")
+        check(
+            longest[0] < LONGEST_CALL_S,
+            f"poll() took {longest[0]:.1f} s while there was nothing to read: {ON_A_THREAD}",
+        )
 
     def _waiting_world(self) -> World:
-        """One whose reader has nothing to read: at the end of what there is, or while the outside system pauses."""
+        """One whose reader has nothing to read: at the end of what there is, or while the outside
+        system pauses."""
         if type(self).unbounded_source is not SourceSteps.unbounded_source:
             world = self.world(self.unbounded_source())
             check_returns(lambda: self.read_on(world), 2 * self.patience_s, WAITS)
@@ -196,7 +236,8 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
 
     @in_time
     def test_closing_ends_what_waits(self) -> None:
-        """A read that waits for the outside system ends when its reader is closed; its thread does not stay."""
+        """A read that waits for the outside system ends when its reader is closed; its thread does
+        not stay."""
         if not self.interrupts:
             raise unittest.SkipTest("interrupts is False")
         self.lay(self.records)
@@ -261,11 +302,12 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
         self.read_on(second, first)
         self.all_once("another one was new behind a checkpoint", first, second)
 
-    # -- what it holds, and tells -----------------------------------------------------------------------------------------------
+    # -- what it holds, and tells ------------------------------------------------------------------
 
     @in_time
     def test_it_reads_ahead_a_bounded_amount(self) -> None:
-        """A consumer that has stopped holds the reader back: it does not fill the memory with what follows."""
+        """A consumer that has stopped holds the reader back: it does not fill the memory with what
+        follows."""
         self.lay(self.many)
         world = self.world(next(self.kinds())(), size=100)
         tracemalloc.start()
@@ -280,8 +322,17 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
         finally:
             tracemalloc.stop()
         if everything < 2 * self.read_ahead_bytes:
-            raise unittest.SkipTest(f"all of it takes {everything >> 10} KiB: set many higher, or read_ahead_bytes lower, to see what is read ahead")
-        check(stalled <= self.read_ahead_bytes, f"the reader holds {stalled >> 10} KiB while nobody takes records, of {everything >> 10} KiB in all")
+            raise unittest.SkipTest(
+                f"all of it takes {everything >> 10} KiB: set many higher, or "
+                "read_ahead_bytes lower, to see what is read ahead"
+            )
+        check(
+            stalled <= self.read_ahead_bytes,
+            (
+                f"the reader holds {stalled >> 10} KiB while nobody takes records, of "
+                f"{everything >> 10} KiB in all"
+            ),
+        )
 
     @in_time
     def test_it_tells_what_was_read_when_a_checkpoint_is_complete(self) -> None:
@@ -294,12 +345,20 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
             world.saved(1)
             before = set(self.numbers(world))
             known = sorted(self.acknowledged())
-            check(not known, f"these were acknowledged before a checkpoint was complete: {known[:10]}")
+            check(
+                not known, f"these were acknowledged before a checkpoint was complete: {known[:10]}"
+            )
             world.subtasks[0].operator.notify_checkpoint_complete(1)
             deadline = SYSTEM_CLOCK.monotonic() + self.patience_s
             while not self.acknowledged() and SYSTEM_CLOCK.monotonic() < deadline:
                 world.woken.wait(0.005)
             told = set(self.acknowledged())
             check(bool(told), "nothing was acknowledged when the checkpoint was complete")
-            check(told <= before, f"these were acknowledged, and not read before the checkpoint: {sorted(told - before)[:10]}")
+            check(
+                told <= before,
+                (
+                    "these were acknowledged, and not read before the checkpoint: "
+                    f"{sorted(told - before)[:10]}"
+                ),
+            )
             world.close()

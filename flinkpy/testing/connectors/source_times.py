@@ -1,4 +1,5 @@
-"""The tests of a source's event time: timestamps, watermarks, and those of splits that are read side by side."""
+"""The tests of a source's event time: timestamps, watermarks, and those of splits that are read
+side by side."""
 
 from __future__ import annotations
 
@@ -33,10 +34,13 @@ class SourceTimes(SourceSteps):
 
     @in_time
     def test_splits_have_watermarks_of_their_own(self) -> None:
-        """Splits without end are read side by side, and however far apart their event times are, no record is late; also behind a checkpoint."""
+        """Splits without end are read side by side, and however far apart their event times are, no
+        record is late; also behind a checkpoint."""
         if not self.side_by_side:
             raise unittest.SkipTest("side_by_side is False")
-        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(NumberOf(self.number_of))
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+            NumberOf(self.number_of)
+        )
         for is_backwards in (False, True):
             self.is_backwards = is_backwards
             self.lay(self.records)
@@ -73,13 +77,24 @@ class SourceTimes(SourceSteps):
             for element in subtask.output.elements:
                 if isinstance(element, Watermark):
                     watermark = element.timestamp
-                elif isinstance(element, (RowBatch, ColumnBatch)) and element.timestamps is not None and watermark is not None:
+                elif (
+                    isinstance(element, (RowBatch, ColumnBatch))
+                    and element.timestamps is not None
+                    and watermark is not None
+                ):
                     late = [int(time) for time in element.timestamps if time <= watermark]
-                    check(not late, f"the event time {late[0] if late else 0} came behind the watermark {watermark}: it was too early")
+                    check(
+                        not late,
+                        (
+                            f"the event time {late[0] if late else 0} came behind the watermark "
+                            f"{watermark}: it was too early"
+                        ),
+                    )
 
     @in_time
     def test_its_event_times_and_watermarks_are_right(self) -> None:
-        """Records have the times that the author says, and none comes behind a watermark that the source itself gives."""
+        """Records have the times that the author says, and none comes behind a watermark that the
+        source itself gives."""
         self.timestamp_of(0)
         self.lay(self.records)
         for make in self.kinds():
@@ -94,7 +109,14 @@ class SourceTimes(SourceSteps):
 
     def _check_times(self, batch: Batch) -> None:
         check(batch.timestamps is not None, "the records have no event times")
-        check(len(batch.timestamps) == len(batch), f"{len(batch)} records have {len(batch.timestamps)} event times")  # type: ignore[arg-type]
-        for record, time in zip(rows_of(batch), batch.timestamps):  # type: ignore[arg-type]  # it was checked
+        check(
+            len(batch.timestamps) == len(batch),  # type: ignore[arg-type]
+            f"{len(batch)} records have {len(batch.timestamps)} event times",  # type: ignore[arg-type]
+        )
+        # it was checked
+        for record, time in zip(rows_of(batch), batch.timestamps):  # type: ignore[arg-type]
             wanted = self.timestamp_of(self.number_of(record))
-            check(int(time) == wanted, f"record {self.number_of(record)} has the event time {time}, and not {wanted}")
+            check(
+                int(time) == wanted,
+                f"record {self.number_of(record)} has the event time {time}, and not {wanted}",
+            )

@@ -1,4 +1,5 @@
-"""A source's whole conversation without a cluster: its coordinator, its reader operators, and a road between them that may reorder and repeat."""
+"""A source's whole conversation without a cluster: its coordinator, its reader operators, and a
+road between them that may reorder and repeat."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ class ManualTimers:
 
 
 def travelled(value: Any) -> Any:
-    """A copy as it arrives in another process. (The way of the user's code looks through all modules: too slow for hundreds of examples.)"""
+    """A copy as it arrives in another process. (The way of the user's code looks through all
+    modules: too slow for hundreds of examples.)"""
     try:
         return pickle.loads(pickle.dumps(value))
     except Exception:
@@ -72,7 +74,8 @@ def travelled(value: Any) -> Any:
 
 
 class Collected(Output):
-    """Keeps what is emitted: the batches, and with the control elements between them all elements."""
+    """Keeps what is emitted: the batches, and with the control elements between them all
+    elements."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
@@ -96,14 +99,33 @@ class Collected(Output):
 
 
 def operator_context(
-    subtask: int = 0, parallelism: int = 1, attempt: int = 0, send: Callable[[Any], None] = lambda event: None, clock: Clock | None = None,
-    timers: ManualTimers | None = None, batch_records: int = 100, name: str = "numbers",
+    subtask: int = 0,
+    parallelism: int = 1,
+    attempt: int = 0,
+    send: Callable[[Any], None] = lambda event: None,
+    clock: Clock | None = None,
+    timers: ManualTimers | None = None,
+    batch_records: int = 100,
+    name: str = "numbers",
 ) -> OperatorContext:
     clock = clock or ManualClock()
-    task = TaskInfo("job", name, ExecutionAttemptId(JobId("0123456789abcdef"), JobVertexId("v"), subtask, attempt), parallelism, 128)
+    task = TaskInfo(
+        "job",
+        name,
+        ExecutionAttemptId(JobId("0123456789abcdef"), JobVertexId("v"), subtask, attempt),
+        parallelism,
+        128,
+    )
     return OperatorContext(
-        operator_id=OperatorId("op"), name=name, uid=None, task=task, clock=clock, timers=timers or ManualTimers(clock),
-        run_in_task=lambda action: action(), send_operator_event=send, batch_records=batch_records,
+        operator_id=OperatorId("op"),
+        name=name,
+        uid=None,
+        task=task,
+        clock=clock,
+        timers=timers or ManualTimers(clock),
+        run_in_task=lambda action: action(),
+        send_operator_event=send,
+        batch_records=batch_records,
     )
 
 
@@ -145,19 +167,27 @@ class World:
     batch_records: int = 100
     clock: ManualClock = field(default_factory=ManualClock)
     policy: ErrorPolicy | None = None  # for records that cannot be read
-    restored: tuple[bytes, list[SavedState]] | None = None  # what the coordinator and each subtask start from
+    # what the coordinator and each subtask start from
+    restored: tuple[bytes, list[SavedState]] | None = None
     strategy: WatermarkStrategy | None = None
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         self.errors: list[BaseException] = []
-        self.scheduled: list[tuple[float, Callable[[], None]]] = []  # by the enumerator, and when it is due
+        # by the enumerator, and when it is due
+        self.scheduled: list[tuple[float, Callable[[], None]]] = []
         self.mail: list[Callable[[], object]] = []
         self.woken = threading.Event()
         self.steps = 0
         self.coordinator = SourceCoordinator(
-            OperatorId("op"), travelled(self.source.without_data()), self.parallelism, self._to_subtask, self._in_background, self.errors.append,
-            lambda delay, action: self.scheduled.append((self.clock.monotonic() + delay, action)), name="numbers",
+            OperatorId("op"),
+            travelled(self.source.without_data()),
+            self.parallelism,
+            self._to_subtask,
+            self._in_background,
+            self.errors.append,
+            lambda delay, action: self.scheduled.append((self.clock.monotonic() + delay, action)),
+            name="numbers",
             restored=self.restored[0] if self.restored is not None else None,
         )
         self.coordinator.start()
@@ -176,10 +206,20 @@ class World:
 
     def _to_subtask(self, index: int, event: Any) -> None:
         target = self.subtasks[index]
-        self._post(lambda: target.operator.handle_operator_event(event) if self.subtasks[index] is target else None)
+        self._post(
+            lambda: (
+                target.operator.handle_operator_event(event)
+                if self.subtasks[index] is target
+                else None
+            )
+        )
 
     def _operator(self) -> SourceReaderOperator:
-        return SourceReaderOperator(self.source) if self.strategy is None else TimestampedSourceOperator(self.source, self.strategy)
+        return (
+            SourceReaderOperator(self.source)
+            if self.strategy is None
+            else TimestampedSourceOperator(self.source, self.strategy)
+        )
 
     def deploy(self, index: int, attempt: int, restored: SavedState | None = None) -> Subtask:
         timers = ManualTimers(self.clock)
@@ -191,7 +231,9 @@ class World:
         def send(event: Any) -> None:
             self._post(lambda: self.coordinator.handle_event(index, event, attempt))
 
-        context = operator_context(index, self.parallelism, attempt, send, self.clock, timers, self.batch_records)
+        context = operator_context(
+            index, self.parallelism, attempt, send, self.clock, timers, self.batch_records
+        )
         operator.setup(context, subtask.output)
         operator.initialize_state(restored)
         operator.wake_up = subtask.wake
@@ -203,13 +245,18 @@ class World:
         old = self.subtasks[index]
         old.operator.close()
         if restored is not None:
-            self.coordinator._readers[index].assigned.clear()  # they are part of the checkpoint that is restored
+            # they are part of the checkpoint that is restored
+            self.coordinator._readers[index].assigned.clear()
         self.coordinator.subtask_reset(index, old.attempt)
         self.subtasks[index] = self.deploy(index, old.attempt + 1, restored)
 
     def step(self) -> bool:
         """One thing happens; False when nothing can any more."""
-        actions: list[Callable[[], object]] = [subtask.poll for subtask in self.subtasks if subtask.status is InputStatus.MORE_AVAILABLE]
+        actions: list[Callable[[], object]] = [
+            subtask.poll
+            for subtask in self.subtasks
+            if subtask.status is InputStatus.MORE_AVAILABLE
+        ]
         if self.mail:
             position = self.random.randrange(len(self.mail))
             actions.append(lambda: self.mail.pop(position)())
@@ -221,7 +268,11 @@ class World:
 
     def pass_time(self, *, for_enumerator: bool = True) -> bool:
         """Moves on to the next timer of a reader, or of the enumerator; False if there is none."""
-        due = [moment for moment in (subtask.timers.next_due() for subtask in self.subtasks) if moment is not None]
+        due = [
+            moment
+            for moment in (subtask.timers.next_due() for subtask in self.subtasks)
+            if moment is not None
+        ]
         due += [moment for moment, _ in self.scheduled if for_enumerator]
         if not due:
             return False
@@ -236,8 +287,8 @@ class World:
         return True
 
     def run_until(self, is_done: Callable[[], bool], what: str, patience_s: float) -> None:
-        """Until that holds, or until nothing has been emitted for so long. Time moves on when all is quiet; readers' threads have their turns
-        meanwhile."""
+        """Until that holds, or until nothing has been emitted for so long. Time moves on when all
+        is quiet; readers' threads have their turns meanwhile."""
         deadline, emitted = SYSTEM_CLOCK.monotonic() + patience_s, self._emitted
         while not is_done():
             if self.errors:
@@ -248,7 +299,10 @@ class World:
                 deadline, emitted = SYSTEM_CLOCK.monotonic() + patience_s, self._emitted
             self.woken.clear()
             moved = self.pass_time()
-            if not self.woken.wait(0.0005 if moved else 0.005) and SYSTEM_CLOCK.monotonic() > deadline:
+            if (
+                not self.woken.wait(0.0005 if moved else 0.005)
+                and SYSTEM_CLOCK.monotonic() > deadline
+            ):
                 raise AssertionError(f"{what}: nothing has come for {patience_s:g} s")
 
     @property
@@ -272,15 +326,25 @@ class World:
         while self.mail:
             self.mail.pop(0)()
         state = self.coordinator.snapshot_state(1)
-        return state, redistribute_all([self.snapshot(index) for index in range(self.parallelism)], 128, parallelism)
+        return state, redistribute_all(
+            [self.snapshot(index) for index in range(self.parallelism)], 128, parallelism
+        )
 
     def restored_from(self, saved: tuple[bytes, list[SavedState]]) -> World:
         """A new world that starts from there."""
-        return World(self.source, len(saved[1]), self.seed + 1, batch_records=self.batch_records, policy=self.policy, restored=saved,
-                     strategy=self.strategy)
+        return World(
+            self.source,
+            len(saved[1]),
+            self.seed + 1,
+            batch_records=self.batch_records,
+            policy=self.policy,
+            restored=saved,
+            strategy=self.strategy,
+        )
 
     def checkpoint(self, parallelism: int | None = None) -> World:
-        """A new world that starts from what this one has done; with another number of readers, if one is given."""
+        """A new world that starts from what this one has done; with another number of readers, if
+        one is given."""
         return self.restored_from(self.saved(parallelism or self.parallelism))
 
     def snapshot(self, index: int, checkpoint_id: int = 1) -> SavedState:
@@ -308,7 +372,13 @@ class World:
         self.coordinator.close()
 
 
-def read_all(source: Source[Any], parallelism: int = 1, seed: int = 0, doubled: float = 0.0, batch_records: int = 100) -> list[Any]:
+def read_all(
+    source: Source[Any],
+    parallelism: int = 1,
+    seed: int = 0,
+    doubled: float = 0.0,
+    batch_records: int = 100,
+) -> list[Any]:
     """Every record of a bounded source."""
     world = World(source, parallelism, seed, doubled, batch_records)
     try:

@@ -1,5 +1,6 @@
-"""A whole cluster in one thread and virtual time. Dispatcher, ResourceManager, JobMasters and TaskExecutors are the
-real ones; the network, the workers and their tasks are simulated, and fail as a seed decides.
+"""A whole cluster in one thread and virtual time. Dispatcher, ResourceManager, JobMasters and
+TaskExecutors are the real ones; the network, the workers and their tasks are simulated, and fail as
+a seed decides.
 
     from flinkpy.testing.simulation import run_seed
     report = run_seed(123)          # raises when anything is wrong, and says how to repeat the run

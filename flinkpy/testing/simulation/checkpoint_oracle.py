@@ -1,5 +1,5 @@
-"""What must hold of checkpoints, seen from outside: what sinks have committed, what was complete, what new attempts start
-from, what files stay."""
+"""What must hold of checkpoints, seen from outside: what sinks have committed, what was complete,
+what new attempts start from, what files stay."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from flinkpy.testing.simulation.simulated_jobs import RECORDS_PER_SPLIT, splits_
 
 
 class CheckpointOracle:
-    """One for the cluster. ``faults_last``: tasks may still fail for no reason. ``runs_tasks`` says whether some TaskExecutor
-    still runs tasks of a job: one that was cut off when its job ended."""
+    """One for the cluster. ``faults_last``: tasks may still fail for no reason. ``runs_tasks`` says
+    whether some TaskExecutor still runs tasks of a job: one that was cut off when its job ended."""
 
     def __init__(self, files: ClusterFiles, runs_tasks: Callable[[JobId], bool]) -> None:
         self._files, self._runs_tasks = files, runs_tasks
@@ -35,17 +35,22 @@ class CheckpointOracle:
         self._outlived: set[JobId] = set()  # jobs that had ended before all of their tasks had
         self.faults_last = True
         self._masters: dict[JobId, JobMaster] = {}
-        # Jobs whose new JobMaster has not read its checkpoints yet. It may find one that another gave up, and could not delete: that is whole, too.
+        # Jobs whose new JobMaster has not read its checkpoints yet. It may find one that another
+        # gave up, and could not delete: that is whole, too.
         self._taking_over: set[JobId] = set()
         self._complete: defaultdict[JobId, dict[int, CompletedCheckpoint]] = defaultdict(dict)
         self._committed: dict[str, list[Record]] = {}
         self._by_sink: defaultdict[tuple[JobId, JobVertexId], list[Record]] = defaultdict(list)
-        self._foreign: defaultdict[JobId, set[int]] = defaultdict(set)  # savepoints that the job goes back to
-        self._first: dict[JobId, JobId] = {}  # of a job that goes on from another's savepoint: that job
+        # savepoints that the job goes back to
+        self._foreign: defaultdict[JobId, set[int]] = defaultdict(set)
+        # of a job that goes on from another's savepoint: that job
+        self._first: dict[JobId, JobId] = {}
         self.savepoints: set[str] = set()  # that users were told of
         self._reasons: list[str] = []  # why there is none
-        self._shared: dict[str, tuple[str, ...]] = {}  # by the location of a checkpoint: its files that others may have, too
-        self.problem: EngineError | None = None  # found where an error would be taken for one of the JobMaster
+        # by the location of a checkpoint: its files that others may have, too
+        self._shared: dict[str, tuple[str, ...]] = {}
+        # found where an error would be taken for one of the JobMaster
+        self.problem: EngineError | None = None
         self.restored = 0  # attempts that started from a checkpoint
         self.late_files = 0  # that appeared after their job's end, and stay
 
@@ -59,7 +64,7 @@ class CheckpointOracle:
         """How many files complete checkpoints had that others may have, too."""
         return len({file for files in self._shared.values() for file in files})
 
-    # -- while it runs -----------------------------------------------------------------------------------------------
+    # -- while it runs -----------------------------------------------------------------------------
 
     def job_begins(self, job_id: JobId, master: JobMaster) -> None:
         if job_id in self._masters:
@@ -67,30 +72,47 @@ class CheckpointOracle:
         self._masters[job_id] = master
 
     def check_master(self, master: JobMaster) -> None:
-        """After each of its events: what is complete is stored, is newer than all before, and never changes."""
+        """After each of its events: what is complete is stored, is newer than all before, and never
+        changes."""
         if self.problem is not None:
             raise self.problem
         seen = self._complete[master.job_id]
         latest = master.scheduler.checkpoints.completed.latest
-        if latest is not None and latest.location is not None and latest.location.startswith(SAVEPOINTS):
+        if (
+            latest is not None
+            and latest.location is not None
+            and latest.location.startswith(SAVEPOINTS)
+        ):
             self._foreign[master.job_id].add(latest.checkpoint_id)
         for checkpoint in master.scheduler.checkpoints.completed.own:
             known = seen.get(checkpoint.checkpoint_id)
-            if known is checkpoint or known == checkpoint:  # the same again, when a JobMaster has taken the job over
+            # the same again, when a JobMaster has taken the job over
+            if known is checkpoint or known == checkpoint:
                 seen[checkpoint.checkpoint_id] = checkpoint
                 continue
             if known is not None:
-                raise EngineError(f"a checkpoint of {master.job_id} is complete twice: {known} and {checkpoint}")
-            if seen and checkpoint.checkpoint_id < max(seen) and master.job_id not in self._taking_over:
+                raise EngineError(
+                    f"a checkpoint of {master.job_id} is complete twice: {known} and {checkpoint}"
+                )
+            if (
+                seen
+                and checkpoint.checkpoint_id < max(seen)
+                and master.job_id not in self._taking_over
+            ):
                 raise EngineError(f"{checkpoint} of {master.job_id} is complete after {max(seen)}")
             self._check_stored(checkpoint)
             seen[checkpoint.checkpoint_id] = checkpoint
         if latest is not None:
             self._taking_over.discard(master.job_id)
         for checkpoint in master.scheduler.checkpoints.completed.own:
-            missing = [file for file in self._shared_files(checkpoint) if file not in self._files.files]
+            missing = [
+                file for file in self._shared_files(checkpoint) if file not in self._files.files
+            ]
             if missing:
-                raise EngineError(f"checkpoint {checkpoint.checkpoint_id} of {master.job_id} lacks files that others have, too: {missing}")
+                raise EngineError(
+                    f"checkpoint {checkpoint.checkpoint_id} of {master.job_id} lacks files "
+                    f"that others have, too: {missing}"
+                )
 
     def _shared_files(self, checkpoint: CompletedCheckpoint) -> tuple[str, ...]:
         location = checkpoint.location
@@ -98,7 +120,9 @@ class CheckpointOracle:
             return ()
         if location not in self._shared:
             folder = shared_folder(folder_of(location))
-            self._shared[location] = tuple(join(folder, name) for name in sorted(checkpoint.shared_files()))
+            self._shared[location] = tuple(
+                join(folder, name) for name in sorted(checkpoint.shared_files())
+            )
         return self._shared[location]
 
     def _check_stored(self, checkpoint: CompletedCheckpoint) -> None:
@@ -111,7 +135,9 @@ class CheckpointOracle:
             if file not in self._files.files
         ]
         if missing:
-            raise EngineError(f"checkpoint {checkpoint.checkpoint_id} is complete without {missing}")
+            raise EngineError(
+                f"checkpoint {checkpoint.checkpoint_id} is complete without {missing}"
+            )
         stored = Manifest.from_bytes(self._files.files[manifest], manifest).checkpoint
         if stored != replace(checkpoint, location=None):
             raise EngineError(f"checkpoint {checkpoint} is stored as {stored}")
@@ -122,8 +148,14 @@ class CheckpointOracle:
         self.check_master(master)
         # Without those that a newer one has replaced within the same event
         seen = self._complete[attempt_id.job_id].keys() | self._foreign[attempt_id.job_id]
-        if checkpoint_id not in seen and checkpoint_id > max(seen, default=0) and not master.status.has_ended:
-            raise EngineError(f"{attempt_id} heard that checkpoint {checkpoint_id} is complete, and it is not")
+        if (
+            checkpoint_id not in seen
+            and checkpoint_id > max(seen, default=0)
+            and not master.status.has_ended
+        ):
+            raise EngineError(
+                f"{attempt_id} heard that checkpoint {checkpoint_id} is complete, and it is not"
+            )
 
     def task_comes(self, descriptor: TaskDeploymentDescriptor) -> None:
         """An attempt that counts starts from the newest checkpoint."""
@@ -131,14 +163,26 @@ class CheckpointOracle:
         master = self._masters.get(attempt_id.job_id)
         if restore is not None:
             self.restored += 1
-        if master is None or master.status.has_ended or master.scheduler.location_of(attempt_id) is None:
+        if (
+            master is None
+            or master.status.has_ended
+            or master.scheduler.location_of(attempt_id) is None
+        ):
             return
-        newest = max(self._complete[attempt_id.job_id].keys() | self._foreign[attempt_id.job_id], default=None)
+        newest = max(
+            self._complete[attempt_id.job_id].keys() | self._foreign[attempt_id.job_id],
+            default=None,
+        )
         if newest != (None if restore is None else restore.checkpoint_id):
-            raise EngineError(f"{attempt_id} starts from {restore}, the newest checkpoint is {newest}")
+            raise EngineError(
+                f"{attempt_id} starts from {restore}, the newest checkpoint is {newest}"
+            )
         found = self._files.newest_checkpoint(attempt_id.job_id)
         if found > (newest or 0):
-            raise EngineError(f"{attempt_id} starts from {restore}, and whoever takes the job over would find {found}")
+            raise EngineError(
+                f"{attempt_id} starts from {restore}, and whoever takes the job over would "
+                f"find {found}"
+            )
 
     def commit(self, attempt_id: ExecutionAttemptId, name: str, records: Sequence[Record]) -> None:
         """A sink commits. It may do so again: the same under the same name."""
@@ -149,7 +193,7 @@ class CheckpointOracle:
         elif known != list(records):
             raise EngineError(f"{attempt_id} commits {records} as {name!r}, which was {known}")
 
-    # -- savepoints --------------------------------------------------------------------------------------------------
+    # -- savepoints --------------------------------------------------------------------------------
 
     def told_of_savepoint(self, location: str) -> None:
         """A user was told: it is there, and stays."""
@@ -164,7 +208,8 @@ class CheckpointOracle:
         self._reasons.append(reason)
 
     def job_goes_on(self, stopped: JobId, next_job: JobId) -> None:
-        """What the sinks of both commit together is what one undisturbed job would have committed."""
+        """What the sinks of both commit together is what one undisturbed job would have
+        committed."""
         self._first[next_job] = self._first_of(stopped)
 
     def _first_of(self, job_id: JobId) -> JobId:
@@ -175,19 +220,27 @@ class CheckpointOracle:
         for location in sorted(self.savepoints):
             manifest = join(location, METADATA)
             checkpoint = Manifest.from_bytes(self._files.files[manifest], manifest).checkpoint
-            missing = [file for file in own_files(location, checkpoint.handles()) if file not in self._files.files]
+            missing = [
+                file
+                for file in own_files(location, checkpoint.handles())
+                if file not in self._files.files
+            ]
             if missing:
                 raise EngineError(f"the savepoint {location} lacks {missing}")
-        named = {each for each in self._files.savepoints_left() if any(each in reason for reason in self._reasons)}
+        named = {
+            each
+            for each in self._files.savepoints_left()
+            if any(each in reason for reason in self._reasons)
+        }
         nameless = self._files.savepoints_left() - self.savepoints - named
         if nameless:
             raise EngineError(f"savepoints that nobody was told of: {sorted(nameless)}")
 
-    # -- the end -----------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def job_ended(self, graph: JobGraph, state: JobState) -> None:
-        """Its JobMaster has ended, or died when the end was recorded: of its files those remain that are to be retained,
-        and those that the store did not delete."""
+        """Its JobMaster has ended, or died when the end was recorded: of its files those remain
+        that are to be retained, and those that the store did not delete."""
         self._files.job_ended(graph.job_id)
         self._ended.add(graph.job_id)
         if self._runs_tasks(graph.job_id):
@@ -206,9 +259,13 @@ class CheckpointOracle:
         settings = CheckpointSettings.of(graph.configuration)
         own = self._masters[graph.job_id].scheduler.checkpoints.completed.own
         unused = self._masters[graph.job_id].scheduler.checkpoints.completed.shared.files - {
-            file for checkpoint in own for file in checkpoint.shared_files()}
+            file for checkpoint in own for file in checkpoint.shared_files()
+        }
         if unused:
-            self.problem = EngineError(f"job {graph.job_id} has ended, and keeps files that no checkpoint uses: {sorted(unused)}")
+            self.problem = EngineError(
+                f"job {graph.job_id} has ended, and keeps files that no checkpoint uses: "
+                f"{sorted(unused)}"
+            )
         if not outlives_job(settings.retention, state):
             return []
         complete = self._complete[graph.job_id]
@@ -216,16 +273,23 @@ class CheckpointOracle:
         if newest and _is_claimed(complete[newest[-1]], graph.job_id):
             newest = []  # it stays, and is not the job's
         if [checkpoint.checkpoint_id for checkpoint in own] != newest:
-            self.problem = EngineError(f"job {graph.job_id} retains {own}, its newest checkpoints are {newest}")
+            self.problem = EngineError(
+                f"job {graph.job_id} retains {own}, its newest checkpoints are {newest}"
+            )
         shared = [file for checkpoint in own for file in self._shared_files(checkpoint)]
-        return [*(checkpoint.location for checkpoint in own if checkpoint.location is not None), *shared]
+        return [
+            *(checkpoint.location for checkpoint in own if checkpoint.location is not None),
+            *shared,
+        ]
 
     def check_files(self, job_id: JobId) -> None:
         """No file appears after the end of a job and of all its tasks."""
         late = self._files.late_of(job_id)
         self.late_files += len(late)
         if late and job_id not in self._outlived:
-            raise EngineError(f"after the end of job {job_id} and of all its tasks, these appeared: {late}")
+            raise EngineError(
+                f"after the end of job {job_id} and of all its tasks, these appeared: {late}"
+            )
 
     def check_end(self, graph: JobGraph, state: JobState) -> None:
         """What sinks have committed, when all is over."""
@@ -236,17 +300,25 @@ class CheckpointOracle:
         self.check_files(graph.job_id)
         for sink in [vertex for vertex in graph.vertices if not vertex.outputs]:
             committed = self._by_sink[self._first_of(graph.job_id), sink.id]
-            found, expected = Counter(record.key for record in committed), expected_at(graph, sink.id)
+            found = Counter(record.key for record in committed)
+            expected = expected_at(graph, sink.id)
             is_whole = state is JobState.FINISHED
             wrong = (found - expected) + (expected - found if is_whole else Counter())
             if wrong:
-                names = [name for name, each in self._committed.items() if any(record.key in wrong for record in each)]
+                names = [
+                    name
+                    for name, each in self._committed.items()
+                    if any(record.key in wrong for record in each)
+                ]
                 raise EngineError(
-                    f"job {graph.job_id} is {state.name}; {sink.id} has committed these too often, or not at"
+                    f"job {graph.job_id} is {state.name}; {sink.id} has committed these "
+                    "too often, or not at"
                     f" all: {wrong} ({names})"
                 )
             for who, counts in _numbers(committed).items():
-                if len(set(counts.values())) > 1 or (is_whole and set(counts) != set(range(1, len(counts) + 1))):
+                if len(set(counts.values())) > 1 or (
+                    is_whole and set(counts) != set(range(1, len(counts) + 1))
+                ):
                     raise EngineError(f"job {graph.job_id}: {who} has counted wrongly: {counts}")
 
 
@@ -256,7 +328,8 @@ def _is_claimed(checkpoint: CompletedCheckpoint, job_id: JobId) -> bool:
 
 
 def _numbers(records: Sequence[Record]) -> dict[str, Counter[int]]:
-    """As which of all that it has seen each subtask passed them on: how often each number is there."""
+    """As which of all that it has seen each subtask passed them on: how often each number is
+    there."""
     found: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for record in records:
         for who, number in record.hops[:-1]:

@@ -1,4 +1,5 @@
-"""The file store of a simulated cluster: it fails at random for a while, and knows which files nobody could delete."""
+"""The file store of a simulated cluster: it fails at random for a while, and knows which files
+nobody could delete."""
 
 from __future__ import annotations
 
@@ -7,7 +8,12 @@ from collections.abc import Callable, Sequence
 
 from flinkpy.core.ids import JobId
 from flinkpy.state.checkpoints.file_store import FileStore
-from flinkpy.testing.simulation.simulated_file_store import HAPPENS, SimulatedFileStore, StorageCrash, StorageFault
+from flinkpy.testing.simulation.simulated_file_store import (
+    HAPPENS,
+    SimulatedFileStore,
+    StorageCrash,
+    StorageFault,
+)
 
 CRASHES = 0.2  # of the faults: the process dies with them
 DIRECTORY = "simulated://store/checkpoints"
@@ -21,12 +27,18 @@ class ClusterFiles(SimulatedFileStore):
         super().__init__(self._strikes)
         self._chance, self._failing = chance, failing
         self.faults_last = True
-        self.tears_manifests = True  # a JobManager that takes over cannot know whether such a checkpoint was complete, and ends the job
-        self.process_dies: Callable[[], object] | None = None  # may kill the process that uses the store now
+        # a JobManager that takes over cannot know whether such a checkpoint was complete, and ends
+        # the job
+        self.tears_manifests = True
+        # may kill the process that uses the store now
+        self.process_dies: Callable[[], object] | None = None
         self.is_used_by_dead: Callable[[], bool] = lambda: False
-        self.savepoint_appears: Callable[[str], object] = lambda location: None  # is told of each manifest of a savepoint, torn ones too
-        self._nobody_deletes = False  # a JobManager could not find out whether it still leads, and left its files alone
-        self._undeleted: set[str] = set()  # folders and files that a failed deletion has left, or half left
+        # is told of each manifest of a savepoint, torn ones too
+        self.savepoint_appears: Callable[[str], object] = lambda location: None
+        # a JobManager could not find out whether it still leads, and left its files alone
+        self._nobody_deletes = False
+        # folders and files that a failed deletion has left, or half left
+        self._undeleted: set[str] = set()
         self._at_end: dict[JobId, frozenset[str]] = {}
 
     def _strikes(self, step: int) -> StorageFault | None:
@@ -63,7 +75,9 @@ class ClusterFiles(SimulatedFileStore):
             return super().list(location)
         except OSError:  # who wanted to delete what is there does not find it; nor does who asked there whether to delete
             self._undeleted.add(location)
-            self._nobody_deletes = self._nobody_deletes or not location.startswith((DIRECTORY, SAVEPOINTS))
+            self._nobody_deletes = self._nobody_deletes or not location.startswith(
+                (DIRECTORY, SAVEPOINTS)
+            )
             raise
 
     def delete(self, location: str) -> None:
@@ -74,7 +88,11 @@ class ClusterFiles(SimulatedFileStore):
     def delete_dir(self, location: str) -> None:
         self._note(location)
         super().delete_dir(location)
-        self._undeleted = {each for each in self._undeleted if each != location and not each.startswith(f"{location}/")}
+        self._undeleted = {
+            each
+            for each in self._undeleted
+            if each != location and not each.startswith(f"{location}/")
+        }
 
     def _note(self, location: str) -> None:
         """It is to be deleted. With ``_metadata`` all that is beside it is meant, too."""
@@ -102,12 +120,18 @@ class ClusterFiles(SimulatedFileStore):
         return tuple(
             file
             for file in self._of(job_id)
-            if not self._nobody_deletes and not any(file == each or file.startswith(f"{each}/") for each in self._undeleted)
+            if not self._nobody_deletes
+            and not any(file == each or file.startswith(f"{each}/") for each in self._undeleted)
         )
 
     def savepoints_left(self) -> frozenset[str]:
-        """The folders of savepoints that are there as a whole, but for those that were to be deleted and the store failed."""
-        folders = {file.removesuffix("/_metadata") for file in self._below(SAVEPOINTS) if file.endswith("/_metadata")}
+        """The folders of savepoints that are there as a whole, but for those that were to be
+        deleted and the store failed."""
+        folders = {
+            file.removesuffix("/_metadata")
+            for file in self._below(SAVEPOINTS)
+            if file.endswith("/_metadata")
+        }
         return frozenset(folders - self._undeleted)
 
     def job_ended(self, job_id: JobId) -> None:
@@ -117,4 +141,7 @@ class ClusterFiles(SimulatedFileStore):
     def late_of(self, job_id: JobId) -> tuple[str, ...]:
         """The files that appeared after the job's end."""
         known = self._at_end.get(job_id)
-        return () if known is None else tuple(file for file in self._of(job_id) if file not in known)  # None: the masters died with the job's end
+        # None: the masters died with the job's end
+        return (
+            () if known is None else tuple(file for file in self._of(job_id) if file not in known)
+        )

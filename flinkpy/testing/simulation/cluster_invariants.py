@@ -15,10 +15,11 @@ from flinkpy.testing.simulation.watched_runner import WatchedRunner
 
 
 class Invariants:
-    """Checks the endpoints in which the last event ran: nothing else can have changed. Of the events of TaskExecutors and of the ResourceManager,
-    one of ``slots_every`` is looked at."""
+    """Checks the endpoints in which the last event ran: nothing else can have changed. Of the
+    events of TaskExecutors and of the ResourceManager, one of ``slots_every`` is looked at."""
 
-    # How many of a JobMaster's events pass between checks of its whole state; what an event changed is always checked
+    # How many of a JobMaster's events pass between checks of its whole state; what an event changed
+    # is always checked
     FULL_EVERY = 16
 
     def __init__(self, cluster: SimulatedCluster, slots_every: int = 1) -> None:
@@ -27,7 +28,9 @@ class Invariants:
 
     def __call__(self) -> None:
         for bug in self._cluster.network.bugs:
-            raise EngineError(f"a call was answered with a bug, or a task failed with one: {bug}") from bug
+            raise EngineError(
+                f"a call was answered with a bug, or a task failed with one: {bug}"
+            ) from bug
         for host in self._cluster.network.touched_hosts():
             self._check(host)
 
@@ -48,7 +51,8 @@ class Invariants:
 
 
 def check_executor(executor: TaskExecutor) -> None:
-    """Checks that slots are in order, each task runs in a slot of its job, and every segment belongs to a task."""
+    """Checks that slots are in order, each task runs in a slot of its job, and every segment
+    belongs to a task."""
     executor.check_invariants()
     runner = cast(WatchedRunner, executor.runner)
     runner.check_invariants()
@@ -56,21 +60,35 @@ def check_executor(executor: TaskExecutor) -> None:
     if lost:
         raise EngineError(f"{executor.resource_id} believes to keep results that are gone: {lost}")
     for attempt_id, slot_index in runner.tasks_in_slots().items():
-        slot = next((slot for slot in executor.holdings.slots.of_job(attempt_id.job_id) if attempt_id in slot.tasks), None)
+        slot = next(
+            (
+                slot
+                for slot in executor.holdings.slots.of_job(attempt_id.job_id)
+                if attempt_id in slot.tasks
+            ),
+            None,
+        )
         if slot is None or slot.index != slot_index:
-            raise EngineError(f"{attempt_id} runs in slot {slot_index} of {executor.resource_id}, which is not its own")
+            raise EngineError(
+                f"{attempt_id} runs in slot {slot_index} of {executor.resource_id}, which is "
+                "not its own"
+            )
 
 
 def stale_requests(cluster: SimulatedCluster) -> set[tuple[JobId, AllocationId]]:
-    """Nothing was lost for a while: the ResourceManager and the running JobMasters agree on which slots are waited for,
-    but for what is being said in this moment. Raises EngineError for JobMasters that are not registered."""
+    """Nothing was lost for a while: the ResourceManager and the running JobMasters agree on which
+    slots are waited for, but for what is being said in this moment. Raises EngineError for
+    JobMasters that are not registered."""
     found: set[tuple[JobId, AllocationId]] = set()
     manager = cluster.resource_manager
     for job_id, master in cluster.job_masters.items():
         if master.status.has_ended:
             continue
         if master.slots.manager.gateway is None:
-            raise EngineError(f"the JobMaster of {job_id} is not registered at the ResourceManager, which has been there for a while")
+            raise EngineError(
+                f"the JobMaster of {job_id} is not registered at the ResourceManager, which "
+                "has been there for a while"
+            )
         stale = manager.slots.waiting_of(job_id) - set(master.slots.pool.pending_ids())
         found.update((job_id, allocation_id) for allocation_id in stale)
     return found
@@ -84,29 +102,53 @@ def check_calm(cluster: SimulatedCluster) -> None:
 
 
 def check_end(cluster: SimulatedCluster) -> None:
-    """Checks, when all jobs have ended and nothing was lost for a while, that nothing is held, and everybody agrees
-    on it. Raises EngineError."""
+    """Checks, when all jobs have ended and nothing was lost for a while, that nothing is held, and
+    everybody agrees on it. Raises EngineError."""
     manager = cluster.resource_manager
     for resource_id, worker in cluster.workers.items():
         statistics = worker.executor.statistics()
         slots, runner = statistics.slots, statistics.runner
         if slots.allocated + slots.active + slots.releasing + slots.tasks:
-            held = [slot for job_id in worker.executor.holdings.slots.jobs() for slot in worker.executor.holdings.slots.of_job(job_id)]
+            held = [
+                slot
+                for job_id in worker.executor.holdings.slots.jobs()
+                for slot in worker.executor.holdings.slots.of_job(job_id)
+            ]
             raise EngineError(f"{resource_id} leaks slots: {worker.executor.holdings!r}, {held}")
-        if runner.tasks + runner.partitions + runner.gates + runner.segments_in_use or worker.runner.held():
+        if (
+            runner.tasks + runner.partitions + runner.gates + runner.segments_in_use
+            or worker.runner.held()
+        ):
             raise EngineError(f"{resource_id} leaks {runner} {worker.runner.held()}")
         if worker.executor.holdings.keeps_results:
-            raise EngineError(f"{resource_id} keeps results that no task reads: {worker.executor.holdings.kept_results()}")
+            raise EngineError(
+                f"{resource_id} keeps results that no task reads: "
+                f"{worker.executor.holdings.kept_results()}"
+            )
         if statistics.jobs:
-            raise EngineError(f"{resource_id} still keeps {statistics.jobs} connections to JobMasters")
+            raise EngineError(
+                f"{resource_id} still keeps {statistics.jobs} connections to JobMasters"
+            )
         if not manager.slots.knows(resource_id):
             raise EngineError(f"the ResourceManager does not know {resource_id}")
         if any(manager.slots.view(resource_id).values()):
-            raise EngineError(f"the ResourceManager believes {resource_id} to hold {manager.slots.view(resource_id)}")
+            raise EngineError(
+                f"the ResourceManager believes {resource_id} to hold "
+                f"{manager.slots.view(resource_id)}"
+            )
     ghosts = set(manager.slots.executors()) - cluster.workers.keys()
     numbers = manager.slots.statistics()
-    if ghosts or numbers.pending or numbers.doubted or numbers.unmet_requests or numbers.workers_starting or numbers.free != numbers.slots:
-        raise EngineError(f"the ResourceManager is not at rest: {numbers}, dead TaskExecutors {ghosts}")
+    if (
+        ghosts
+        or numbers.pending
+        or numbers.doubted
+        or numbers.unmet_requests
+        or numbers.workers_starting
+        or numbers.free != numbers.slots
+    ):
+        raise EngineError(
+            f"the ResourceManager is not at rest: {numbers}, dead TaskExecutors {ghosts}"
+        )
     left = cluster.dispatcher.statistics()
     if left.running:
         raise EngineError(f"the Dispatcher is not at rest: {left}")

@@ -1,4 +1,5 @@
-"""What simulated tasks send each other: each channel keeps its order, and every element takes a random while."""
+"""What simulated tasks send each other: each channel keeps its order, and every element takes a
+random while."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from flinkpy.core.ids import ResultPartitionId
 
 
 class Record(NamedTuple):
-    """``key`` is the same on every way that a record takes. ``hops`` says who passed it on, and as which of all that it has
-    seen."""
+    """``key`` is the same on every way that a record takes. ``hops`` says who passed it on, and as
+    which of all that it has seen."""
 
     key: str
     hops: tuple[tuple[str, int], ...] = ()
@@ -39,8 +40,8 @@ class _Channel:
 
 
 class DataPlane:
-    """All channels of a simulated cluster. Nothing is lost here: when a task dies, its whole region starts anew with
-    channels of its own."""
+    """All channels of a simulated cluster. Nothing is lost here: when a task dies, its whole region
+    starts anew with channels of its own."""
 
     def __init__(self, simulation: Simulation, delay_s: float = 0.2) -> None:
         self._simulation, self._delay_s = simulation, delay_s
@@ -59,7 +60,8 @@ class DataPlane:
                 channel.on_arrival()
 
         channel.last_arrival = max(
-            channel.last_arrival, self._simulation.now + self._delay_s * self._simulation.random.random()
+            channel.last_arrival,
+            self._simulation.now + self._delay_s * self._simulation.random.random(),
         )
         self._simulation.schedule_at(channel.last_arrival, arrive, "data")
 

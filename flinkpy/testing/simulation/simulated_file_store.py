@@ -1,9 +1,9 @@
 """Files in memory that go wrong as they are told: for tests, and for the simulation.
 
-A fault strikes one step, which is one call of the store or of a file in the making. It says how much of the step
-happens (nothing, half, all of it) before it raises, and whether the process dies with it: from then on every step
-raises, until ``restart``. Files that were not closed are lost. Half of a ``close`` is a file that can be seen and is
-cut short, which only the worst of stores do.
+A fault strikes one step, which is one call of the store or of a file in the making. It says how
+much of the step happens (nothing, half, all of it) before it raises, and whether the process dies
+with it: from then on every step raises, until ``restart``. Files that were not closed are lost.
+Half of a ``close`` is a file that can be seen and is cut short, which only the worst of stores do.
 
     store = SimulatedFileStore(fault_at(7, StorageFault("half", crashes=True)))
     store = SimulatedFileStore(seeded_faults(random.Random(123), 0.05))
@@ -30,7 +30,8 @@ class StorageFault:
     crashes: bool = False
 
 
-FaultPlan: TypeAlias = Callable[[int], StorageFault | None]  # what strikes a step, by the number of steps before it
+# what strikes a step, by the number of steps before it
+FaultPlan: TypeAlias = Callable[[int], StorageFault | None]
 
 
 class StorageCrash(Exception):
@@ -68,12 +69,16 @@ class SimulatedFileStore(FileStore):
 
     def __init__(self, faults: FaultPlan = no_faults) -> None:
         self.files: dict[str, bytes] = {}
-        self.faults, self.steps, self._lives = faults, 0, 0
+        self.faults = faults
+        self.steps = 0
+        self._lives = 0
         self._is_dead = False
 
     def restart(self, faults: FaultPlan = no_faults) -> None:
         """Another process uses the store; files in the making are lost."""
-        self.faults, self._is_dead, self._lives = faults, False, self._lives + 1
+        self.faults = faults
+        self._is_dead = False
+        self._lives = self._lives + 1
 
     def create(self, location: str) -> NewFile:
         self.step(lambda share: None)
@@ -95,7 +100,9 @@ class SimulatedFileStore(FileStore):
 
     def list(self, location: str) -> Sequence[str]:
         self.step(lambda share: None)
-        return sorted({file[len(location) + 1 :].partition("/")[0] for file in self._below(location)})
+        return sorted(
+            {file[len(location) + 1 :].partition("/")[0] for file in self._below(location)}
+        )
 
     def exists(self, location: str) -> bool:
         self.step(lambda share: None)
@@ -139,7 +146,9 @@ class SimulatedFileStore(FileStore):
 
 class _NewSimulatedFile(NewFile):
     def __init__(self, store: SimulatedFileStore, location: str, life: int) -> None:
-        self._store, self._location, self._life = store, location, life
+        self._store = store
+        self._location = location
+        self._life = life
         self._written = bytearray()
         self._is_open = True
 

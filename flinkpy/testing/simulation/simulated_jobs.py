@@ -1,4 +1,5 @@
-"""Jobs for the simulation: random graphs, whose ``chain`` says how their tasks behave instead of what they compute."""
+"""Jobs for the simulation: random graphs, whose ``chain`` says how their tasks behave instead of
+what they compute."""
 
 from __future__ import annotations
 
@@ -9,10 +10,24 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from flinkpy.connectors.source_api.enumerators import SplitQueue
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.elements import SavepointFormatType, SnapshotType
 from flinkpy.core.ids import IntermediateDataSetId, JobId, JobVertexId, OperatorId
-from flinkpy.graph.job_graph import DistributionPattern, IntermediateDataSet, JobEdge, JobGraph, JobVertex, OperatorInfo, ResultPartitionType
+from flinkpy.graph.job_graph import (
+    DistributionPattern,
+    IntermediateDataSet,
+    JobEdge,
+    JobGraph,
+    JobVertex,
+    OperatorInfo,
+    ResultPartitionType,
+)
 from flinkpy.graph.resources import ANY, ResourceProfile
 
 RECORDS_PER_SPLIT = 2  # of tasks that pass records on
@@ -20,8 +35,9 @@ RECORDS_PER_SPLIT = 2  # of tasks that pass records on
 
 @dataclass(frozen=True)
 class StreamBehaviour:
-    """A task that passes records on and takes part in checkpoints: how long a record takes at most to be read, how likely
-    it is that state cannot be saved, and when those attempts fail that do."""
+    """A task that passes records on and takes part in checkpoints: how long a record takes at most
+    to be read, how likely it is that state cannot be saved, and when those attempts fail that
+    do."""
 
     operator_id: OperatorId
     read_s: float = 0.5
@@ -31,9 +47,10 @@ class StreamBehaviour:
 
 @dataclass(frozen=True)
 class TaskBehaviour:
-    """What a simulated task of a vertex does. ``run_s`` None: it runs until cancelled. ``failures``: attempts of subtask ``failing`` below
-    this number fail. ``reads_splits``: it asks the coordinator for splits and ends when there are no more. With
-    ``stream`` it ends when its producers have ended."""
+    """What a simulated task of a vertex does. ``run_s`` None: it runs until cancelled.
+    ``failures``: attempts of subtask ``failing`` below this number fail. ``reads_splits``: it asks
+    the coordinator for splits and ends when there are no more. With ``stream`` it ends when its
+    producers have ended."""
 
     run_s: float | None = 1.0
     start_s: float = 0.01
@@ -52,7 +69,8 @@ class SimulatedSplit:
 
 
 class SimulatedSource(Source[SimulatedSplit]):
-    """A source that only has the coordinator's side: simulated tasks read its splits without a reader."""
+    """A source that only has the coordinator's side: simulated tasks read its splits without a
+    reader."""
 
     def __init__(self, splits: int) -> None:
         self.splits = splits
@@ -61,8 +79,16 @@ class SimulatedSource(Source[SimulatedSplit]):
     def boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED
 
-    def create_enumerator(self, context: SplitEnumeratorContext[SimulatedSplit], checkpoint: Any = None) -> SplitEnumerator[SimulatedSplit]:
-        return SplitQueue(context, lambda parallelism: [SimulatedSplit(f"split-{number}") for number in range(self.splits)], checkpoint)
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[SimulatedSplit], checkpoint: Any = None
+    ) -> SplitEnumerator[SimulatedSplit]:
+        return SplitQueue(
+            context,
+            lambda parallelism: [
+                SimulatedSplit(f"split-{number}") for number in range(self.splits)
+            ],
+            checkpoint,
+        )
 
     def create_reader(self, context: ReaderContext) -> NoReturn:
         raise NotImplementedError("simulated tasks read splits without a reader")
@@ -75,28 +101,59 @@ class JobBuilder:
     2
     """
 
-    def __init__(self, job_id: JobId, name: str = "", configuration: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, job_id: JobId, name: str = "", configuration: dict[str, Any] | None = None
+    ) -> None:
         self.graph = JobGraph(job_id, name or f"job-{job_id:.6}", [], dict(configuration or {}))
 
     def vertex(
-        self, parallelism: int, inputs: Sequence[tuple[JobVertex, DistributionPattern]] = (), behaviour: TaskBehaviour = TaskBehaviour(),
-        *, group: str = "default", co_location: str | None = None, profile: ResourceProfile = ANY, splits: int | None = None,
+        self,
+        parallelism: int,
+        inputs: Sequence[tuple[JobVertex, DistributionPattern]] = (),
+        behaviour: TaskBehaviour = TaskBehaviour(),
+        *,
+        group: str = "default",
+        co_location: str | None = None,
+        profile: ResourceProfile = ANY,
+        splits: int | None = None,
         partition_type: ResultPartitionType = ResultPartitionType.PIPELINED,
     ) -> JobVertex:
         number = len(self.graph.vertices)
-        vertex_id, operator_id = JobVertexId(f"{self.graph.job_id:.6}-v{number}"), OperatorId(f"{self.graph.job_id:.6}-o{number}")
+        vertex_id = JobVertexId(f"{self.graph.job_id:.6}-v{number}")
+        operator_id = OperatorId(f"{self.graph.job_id:.6}-o{number}")
         sources: tuple[tuple[OperatorId, bytes], ...] = ()
         if splits is not None:
             sources = ((operator_id, pickle.dumps(SimulatedSource(splits))),)
-            behaviour = TaskBehaviour(behaviour.run_s, behaviour.start_s, behaviour.failing, behaviour.failures, operator_id)
+            behaviour = TaskBehaviour(
+                behaviour.run_s,
+                behaviour.start_s,
+                behaviour.failing,
+                behaviour.failures,
+                operator_id,
+            )
         vertex = JobVertex(
-            vertex_id, f"v{number}", parallelism, max(128, parallelism), (OperatorInfo(operator_id, f"v{number}"),), behaviour.dumps(),
-            slot_sharing_group=group, co_location_group=co_location, resources=profile, sources=sources)
+            vertex_id,
+            f"v{number}",
+            parallelism,
+            max(128, parallelism),
+            (OperatorInfo(operator_id, f"v{number}"),),
+            behaviour.dumps(),
+            slot_sharing_group=group,
+            co_location_group=co_location,
+            resources=profile,
+            sources=sources,
+        )
         for producer, pattern in inputs:
             data_set = IntermediateDataSet(
-                IntermediateDataSetId(f"{producer.id}-{len(producer.outputs)}"), producer.id, len(producer.outputs), partition_type)
+                IntermediateDataSetId(f"{producer.id}-{len(producer.outputs)}"),
+                producer.id,
+                len(producer.outputs),
+                partition_type,
+            )
             producer.outputs.append(data_set)
-            vertex.inputs.append(JobEdge(data_set, vertex_id, pattern, "SIMULATED", min(1, len(vertex.inputs))))
+            vertex.inputs.append(
+                JobEdge(data_set, vertex_id, pattern, "SIMULATED", min(1, len(vertex.inputs)))
+            )
         self.graph.vertices.append(vertex)
         return vertex
 
@@ -106,8 +163,9 @@ class JobBuilder:
 
 @dataclass(frozen=True)
 class SavepointAt:
-    """A savepoint, or a checkpoint out of turn, that is asked for so long after the submission. With ``cancels_after_s``, the job is cancelled so
-    long after its client was told where it is. Who is refused asks again, so many times."""
+    """A savepoint, or a checkpoint out of turn, that is asked for so long after the submission.
+    With ``cancels_after_s``, the job is cancelled so long after its client was told where it is.
+    Who is refused asks again, so many times."""
 
     after_s: float
     kind: SnapshotType
@@ -119,7 +177,8 @@ class SavepointAt:
 
 @dataclass(frozen=True)
 class SimulatedJob:
-    """A job and its client's actions. With ``cancel_after_s`` None the job ends by itself, whatever happens."""
+    """A job and its client's actions. With ``cancel_after_s`` None the job ends by itself, whatever
+    happens."""
 
     graph: JobGraph
     submit_at_s: float
@@ -133,33 +192,53 @@ def splits_of(vertex: JobVertex) -> int:
 
 
 def random_job(chance: random.Random, job_id: JobId) -> SimulatedJob:
-    """Returns a job of chains, fan-outs and joins, with all kinds of edges; bounded, unbounded or reading splits;
-    failing or not; with any restart strategy."""
+    """Returns a job of chains, fan-outs and joins, with all kinds of edges; bounded, unbounded or
+    reading splits; failing or not; with any restart strategy."""
     unbounded = chance.random() < 0.3
     builder = JobBuilder(job_id, configuration=_configuration(chance))
     groups = ["default"] if chance.random() < 0.75 else ["default", "other"]
     share = chance.random()
-    blocking, batch = share < 0.15 and not unbounded, share < 0.08  # some exchanges block, or all do, as in BATCH mode
+    # some exchanges block, or all do, as in BATCH mode
+    blocking = share < 0.15 and not unbounded
+    batch = share < 0.08
     widest = chance.choice((1, 2, 2, 3, 4))
     same = chance.random() < 0.4  # all vertices have the same parallelism
     vertices: list[JobVertex] = []
     for number in range(chance.choice((1, 2, 2, 3, 3, 4, 5))):
         parallelism = widest if same else chance.randint(1, widest)
-        inputs = [(vertex, chance.choice(list(DistributionPattern))) for vertex in _producers(chance, vertices)]
-        splits = chance.randint(0, 6) if not inputs and not unbounded and chance.random() < 0.5 else None
-        kind = ResultPartitionType.BLOCKING if blocking and (chance.random() < 0.5 or batch) else ResultPartitionType.PIPELINED
+        inputs = [
+            (vertex, chance.choice(list(DistributionPattern)))
+            for vertex in _producers(chance, vertices)
+        ]
+        splits = (
+            chance.randint(0, 6) if not inputs and not unbounded and chance.random() < 0.5 else None
+        )
+        kind = (
+            ResultPartitionType.BLOCKING
+            if blocking and (chance.random() < 0.5 or batch)
+            else ResultPartitionType.PIPELINED
+        )
         builder.vertex(
-            parallelism, inputs, _behaviour(chance, parallelism, unbounded), group=chance.choice(groups), splits=splits, partition_type=kind)
+            parallelism,
+            inputs,
+            _behaviour(chance, parallelism, unbounded),
+            group=chance.choice(groups),
+            splits=splits,
+            partition_type=kind,
+        )
         vertices.append(builder.graph.vertices[number])
     if same and chance.random() < 0.3 and len(groups) == 1:
         for vertex in vertices:
             vertex.co_location_group = "together"
     cancel = unbounded or chance.random() < 0.15
-    return SimulatedJob(builder.build(), 10 * chance.random(), 15 * chance.random() if cancel else None)
+    return SimulatedJob(
+        builder.build(), 10 * chance.random(), 15 * chance.random() if cancel else None
+    )
 
 
 def _producers(chance: random.Random, vertices: list[JobVertex]) -> list[JobVertex]:
-    """Returns the producers of a vertex: none (another source), one (a chain or a fan-out) or two (a join)."""
+    """Returns the producers of a vertex: none (another source), one (a chain or a fan-out) or two
+    (a join)."""
     if not vertices or chance.random() < 0.15:
         return []
     return chance.sample(vertices, min(len(vertices), chance.choice((1, 1, 2))))
@@ -174,11 +253,20 @@ def _behaviour(chance: random.Random, parallelism: int, unbounded: bool) -> Task
 
 def _configuration(chance: random.Random) -> dict[str, Any]:
     strategy = chance.choice(("pipelined-region", "pipelined-region", "eager", "lazy-from-sources"))
-    restart = chance.choice(({}, {
-        "restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": chance.choice((1, 3, 10)),
-        "restart-strategy.fixed-delay.delay": f"{chance.choice((0, 100, 1000))} ms",
-    }, {
-        "restart-strategy.type": "exponential-delay", "restart-strategy.exponential-delay.initial-backoff": "100 ms",
-        "restart-strategy.exponential-delay.max-backoff": "5 s", "restart-strategy.exponential-delay.attempts-before-reset-backoff": 8,
-    }))
+    restart = chance.choice(
+        (
+            {},
+            {
+                "restart-strategy.type": "fixed-delay",
+                "restart-strategy.fixed-delay.attempts": chance.choice((1, 3, 10)),
+                "restart-strategy.fixed-delay.delay": f"{chance.choice((0, 100, 1000))} ms",
+            },
+            {
+                "restart-strategy.type": "exponential-delay",
+                "restart-strategy.exponential-delay.initial-backoff": "100 ms",
+                "restart-strategy.exponential-delay.max-backoff": "5 s",
+                "restart-strategy.exponential-delay.attempts-before-reset-backoff": 8,
+            },
+        )
+    )
     return {"jobmanager.scheduler.strategy": strategy, **restart}

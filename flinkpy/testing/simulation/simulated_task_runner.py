@@ -1,7 +1,6 @@
-"""A TaskRunner whose tasks take virtual time instead of processing records. They borrow segments from a real pool and give them back, leave
-blocking results behind, and fail when a blocking result they read is gone. Those of a job with checkpoints pass records
-on (``stream_tasks``).
-"""
+"""A TaskRunner whose tasks take virtual time instead of processing records. They borrow segments
+from a real pool and give them back, leave blocking results behind, and fail when a blocking result
+they read is gone. Those of a job with checkpoints pass records on (``stream_tasks``)."""
 
 from __future__ import annotations
 
@@ -15,7 +14,12 @@ from typing import Any
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
 from flinkpy.connectors.source_api.event_order import Numbering, Reordering
-from flinkpy.connectors.source_api.source import NoMoreSplits, ReaderRegistered, SplitRequested, SplitsAdded
+from flinkpy.connectors.source_api.source import (
+    NoMoreSplits,
+    ReaderRegistered,
+    SplitRequested,
+    SplitsAdded,
+)
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, UserCodeError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
@@ -59,7 +63,9 @@ class SimulatedTask:
         return (*self.partitions, *self.gates)
 
     def borrow_segments(self, pool: NetworkBufferPool, chance: Random) -> None:
-        """Creates a pool per partition and per gate; each takes some segments, as if batches were in flight."""
+        """Creates a pool per partition and per gate; each takes some segments, as if batches were
+        in flight."""
+
         def make_pool(channels: int) -> LocalBufferPool:
             most = min(SEGMENTS_AT_MOST, SEGMENTS_PER_CHANNEL * channels)
             return pool.create_pool(self.descriptor.subtask_name, min(2, most), most)
@@ -84,9 +90,13 @@ class SimulatedTask:
         state = self.lifecycle.state
         accumulators = {"tasks": 1, "splits": list(self.splits)} if state is _S.FINISHED else {}
         if state in (_S.INITIALIZING, _S.RUNNING) or self.lifecycle.is_terminal:
-            self.reporter.state_changed(TaskExecutionState(self.attempt_id, state, error, accumulators, self.metrics()))
+            self.reporter.state_changed(
+                TaskExecutionState(self.attempt_id, state, error, accumulators, self.metrics())
+            )
 
-    def missing_result(self, is_kept: Callable[[ResourceId, ExecutionAttemptId], bool]) -> ExecutionAttemptId | None:
+    def missing_result(
+        self, is_kept: Callable[[ResourceId, ExecutionAttemptId], bool]
+    ) -> ExecutionAttemptId | None:
         """A producer whose blocking result is gone; None if it reads no such result."""
         for gate in self.descriptor.gates:
             for producer in gate.producers if gate.partition_type.is_blocking else ():
@@ -97,7 +107,9 @@ class SimulatedTask:
     def send_event(self, event: Any) -> None:
         """To the coordinator of its source."""
         assert self.behaviour.reads_splits is not None
-        self.reporter.operator_event(self.attempt_id, self.behaviour.reads_splits, self.said.wrap(event))
+        self.reporter.operator_event(
+            self.attempt_id, self.behaviour.reads_splits, self.said.wrap(event)
+        )
 
 
 def _nothing_to_read(then: Callable[[], object]) -> None:
@@ -115,13 +127,19 @@ class SimulatedTaskRunner(WithoutThread):
     """Runs simulated tasks in one process of the simulated network."""
 
     def __init__(
-        self, service: SimulatedRpcService, segments: int = 2048,
-        is_kept: Callable[[ResourceId, ExecutionAttemptId], bool] = lambda resource_id, attempt_id: True,
+        self,
+        service: SimulatedRpcService,
+        segments: int = 2048,
+        is_kept: Callable[
+            [ResourceId, ExecutionAttemptId], bool
+        ] = lambda resource_id, attempt_id: True,
         streams: Streams | None = None,
     ) -> None:
-        """``is_kept`` says whether that TaskExecutor has, or still makes, the results of that attempt. ``streams``: for
-        jobs with checkpoints."""
-        self._service, self._is_kept, self._streams = service, is_kept, streams
+        """``is_kept`` says whether that TaskExecutor has, or still makes, the results of that
+        attempt. ``streams``: for jobs with checkpoints."""
+        self._service = service
+        self._is_kept = is_kept
+        self._streams = streams
         self.results: dict[ExecutionAttemptId, int] = {}  # blocking partitions of finished attempts
         self._chance = service.network.random
         self.pool = NetworkBufferPool(segments)
@@ -135,9 +153,11 @@ class SimulatedTaskRunner(WithoutThread):
     def start(self) -> None:
         """Does nothing."""
 
-    # -- the port ----------------------------------------------------------------------------------------------------------
+    # -- the port ----------------------------------------------------------------------------------
 
-    def submit(self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> None:
+    def submit(
+        self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter
+    ) -> None:
         attempt_id = descriptor.attempt_id
         if attempt_id in self._seen:
             raise EngineError(f"{attempt_id} was submitted twice")
@@ -146,7 +166,9 @@ class SimulatedTaskRunner(WithoutThread):
             self._streams.oracle.task_comes(descriptor)
         behaviour: TaskBehaviour = pickle.loads(descriptor.chain)
         lifecycle = StateMachine(TASK, descriptor.subtask_name)
-        task = self._tasks[attempt_id] = SimulatedTask(slot_index, descriptor, behaviour, reporter, lifecycle, self._service.clock)
+        task = self._tasks[attempt_id] = SimulatedTask(
+            slot_index, descriptor, behaviour, reporter, lifecycle, self._service.clock
+        )
         task.move(_S.DEPLOYING)
         try:
             task.borrow_segments(self.pool, self._chance)
@@ -171,7 +193,9 @@ class SimulatedTaskRunner(WithoutThread):
         if task is not None:
             self._end(task, _S.FAILED, error)
 
-    def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
+    def deliver_operator_event(
+        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
+    ) -> None:
         task = self._tasks.get(attempt_id)
         if task is None or task.lifecycle.state is not _S.RUNNING:
             return
@@ -205,14 +229,16 @@ class SimulatedTaskRunner(WithoutThread):
     def statistics(self) -> RunnerStatistics:
         tasks = self._tasks.values()
         partitions = sum(len(task.partitions) for task in tasks) + sum(self.results.values())
-        return RunnerStatistics(len(tasks), partitions, sum(len(task.gates) for task in tasks), self.pool.in_use)
+        return RunnerStatistics(
+            len(tasks), partitions, sum(len(task.gates) for task in tasks), self.pool.in_use
+        )
 
     def stop(self) -> None:
         for task in list(self._tasks.values()):
             self._end(task, _S.FAILED, EngineError("the TaskExecutor stops"))
         self.results.clear()
 
-    # -- a task's life -----------------------------------------------------------------------------------------------------
+    # -- a task's life -----------------------------------------------------------------------------
 
     def _run(self, task: SimulatedTask) -> None:
         missing = task.missing_result(self._is_kept)
@@ -224,9 +250,18 @@ class SimulatedTaskRunner(WithoutThread):
             return
         task.move(_S.RUNNING)
         behaviour, attempt_id = task.behaviour, task.attempt_id
-        if attempt_id.subtask_index == behaviour.failing and attempt_id.attempt < behaviour.failures:
-            error = UserCodeError("ValueError: simulated", operator=task.descriptor.task_name, subtask=task.descriptor.subtask_name)
-            self._later(task, (behaviour.run_s or 1.0) / 2, partial(self._end, state=_S.FAILED, error=error))
+        if (
+            attempt_id.subtask_index == behaviour.failing
+            and attempt_id.attempt < behaviour.failures
+        ):
+            error = UserCodeError(
+                "ValueError: simulated",
+                operator=task.descriptor.task_name,
+                subtask=task.descriptor.subtask_name,
+            )
+            self._later(
+                task, (behaviour.run_s or 1.0) / 2, partial(self._end, state=_S.FAILED, error=error)
+            )
         elif behaviour.reads_splits is not None:
             task.send_event(ReaderRegistered(self._service.process))
             task.send_event(SplitRequested(self._service.process))
@@ -236,8 +271,12 @@ class SimulatedTaskRunner(WithoutThread):
     def _run_stream(self, task: SimulatedTask, stream: StreamBehaviour) -> None:
         assert self._streams is not None
         outside = TaskSurroundings(
-            self._streams, self._service, lambda: task.lifecycle.state is _S.RUNNING,
-            partial(task.reporter.operator_event, task.attempt_id), lambda: self._end(task, _S.FINISHED))
+            self._streams,
+            self._service,
+            lambda: task.lifecycle.state is _S.RUNNING,
+            partial(task.reporter.operator_event, task.attempt_id),
+            lambda: self._end(task, _S.FINISHED),
+        )
         try:
             model = self._streams.model_of(task.descriptor, task.behaviour, outside)
         except FlinkpyError as error:
@@ -249,12 +288,23 @@ class SimulatedTaskRunner(WithoutThread):
         task.move(_S.RUNNING)
         task.model = model
         attempt_id, behaviour, descriptor = task.attempt_id, task.behaviour, task.descriptor
-        if attempt_id.subtask_index == behaviour.failing and attempt_id.attempt < behaviour.failures:
-            fails = UserCodeError("ValueError: simulated", operator=descriptor.task_name, subtask=descriptor.subtask_name)
-            self._later(task, stream.fails_after_s, partial(self._end, state=_S.FAILED, error=fails))
+        if (
+            attempt_id.subtask_index == behaviour.failing
+            and attempt_id.attempt < behaviour.failures
+        ):
+            fails = UserCodeError(
+                "ValueError: simulated",
+                operator=descriptor.task_name,
+                subtask=descriptor.subtask_name,
+            )
+            self._later(
+                task, stream.fails_after_s, partial(self._end, state=_S.FAILED, error=fails)
+            )
         model.start()
 
-    def _end(self, task: SimulatedTask, state: ExecutionState, error: BaseException | None = None) -> None:
+    def _end(
+        self, task: SimulatedTask, state: ExecutionState, error: BaseException | None = None
+    ) -> None:
         if task.timer is not None:
             task.timer.cancel()
         for pool in task.pools:
@@ -274,7 +324,7 @@ class SimulatedTaskRunner(WithoutThread):
             task.timer.cancel()
         task.timer = self._service.schedule(delay_s, partial(action, task))
 
-    # -- splits ------------------------------------------------------------------------------------------------------------
+    # -- splits ------------------------------------------------------------------------------------
 
     def _handle_event(self, task: SimulatedTask, event: Any) -> None:
         if task.model is not None:
@@ -282,11 +332,15 @@ class SimulatedTaskRunner(WithoutThread):
         elif isinstance(event, SplitsAdded):
             splits: list[SimulatedSplit] = pickle.loads(event.splits)
             task.splits += [split.split_id for split in splits]
-            self._later(task, 0.5 * self._chance.random(), lambda task: task.send_event(SplitRequested(self._service.process)))
+            self._later(
+                task,
+                0.5 * self._chance.random(),
+                lambda task: task.send_event(SplitRequested(self._service.process)),
+            )
         elif isinstance(event, NoMoreSplits):
             self._later(task, task.behaviour.run_s or 0.0, partial(self._end, state=_S.FINISHED))
 
-    # -- inspection --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def check_invariants(self) -> None:
         """Raises EngineError when a segment belongs to no task."""

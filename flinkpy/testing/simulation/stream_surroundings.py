@@ -1,5 +1,5 @@
-"""What simulated tasks that take part in checkpoints find around them: channels, files, time, and the one who
-watches."""
+"""What simulated tasks that take part in checkpoints find around them: channels, files, time, and
+the one who watches."""
 
 from __future__ import annotations
 
@@ -29,10 +29,15 @@ class Streams:
     oracle: CheckpointOracle
 
     def model_of(
-        self, descriptor: TaskDeploymentDescriptor, behaviour: TaskBehaviour, outside: TaskSurroundings
+        self,
+        descriptor: TaskDeploymentDescriptor,
+        behaviour: TaskBehaviour,
+        outside: TaskSurroundings,
     ) -> StreamTaskModel:
         """Reads the task's state. Raises what the store raises."""
-        storage = CheckpointStorage.of(descriptor.configuration, descriptor.attempt_id.job_id, self.files.store_of)
+        storage = CheckpointStorage.of(
+            descriptor.configuration, descriptor.attempt_id.job_id, self.files.store_of
+        )
         return StreamTaskModel(descriptor, behaviour, storage, outside)
 
 
@@ -47,8 +52,13 @@ class TaskSurroundings:
         say: Callable[[OperatorId | None, Any], None],
         finish: Callable[[], None],
     ) -> None:
-        self.plane, self.oracle, self.clock = streams.plane, streams.oracle, service.clock
-        self._service, self._is_running, self._say, self._finish = service, is_running, say, finish
+        self.plane = streams.plane
+        self.oracle = streams.oracle
+        self.clock = service.clock
+        self._service = service
+        self._is_running = is_running
+        self._say = say
+        self._finish = finish
 
     def chance(self) -> float:
         return self._service.network.random.random()

@@ -1,9 +1,8 @@
-"""A simulated task that takes part in checkpoints: it reads splits or what its producers send, passes records on, and
-commits at a sink.
+"""A simulated task that takes part in checkpoints: it reads splits or what its producers send,
+passes records on, and commits at a sink.
 
-Its barriers are aligned by the real aligner, and the real part of a task in checkpoints talks to the JobMaster and
-writes its state.
-"""
+Its barriers are aligned by the real aligner, and the real part of a task in checkpoints talks to
+the JobMaster and writes its state."""
 
 from __future__ import annotations
 
@@ -15,7 +14,12 @@ from functools import partial
 from typing import Any, Protocol
 
 from flinkpy.connectors.source_api.event_order import Numbering
-from flinkpy.connectors.source_api.source import NoMoreSplits, ReaderRegistered, SplitRequested, SplitsAdded
+from flinkpy.connectors.source_api.source import (
+    NoMoreSplits,
+    ReaderRegistered,
+    SplitRequested,
+    SplitsAdded,
+)
 from flinkpy.core.clock import Clock
 from flinkpy.core.elements import CheckpointBarrier, EndOfPartition
 from flinkpy.core.errors import EngineError, UserCodeError
@@ -29,12 +33,18 @@ from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.saved_state import FrozenState
 from flinkpy.testing.simulation.checkpoint_oracle import CheckpointOracle
 from flinkpy.testing.simulation.data_plane import ChannelId, DataPlane, Record
-from flinkpy.testing.simulation.simulated_jobs import RECORDS_PER_SPLIT, SimulatedSplit, StreamBehaviour, TaskBehaviour
+from flinkpy.testing.simulation.simulated_jobs import (
+    RECORDS_PER_SPLIT,
+    SimulatedSplit,
+    StreamBehaviour,
+    TaskBehaviour,
+)
 
 
 @dataclass
 class Transaction:
-    """What a sink has prepared for a checkpoint, and can commit under a name that nobody else uses."""
+    """What a sink has prepared for a checkpoint, and can commit under a name that nobody else
+    uses."""
 
     checkpoint_id: int
     name: str
@@ -43,8 +53,8 @@ class Transaction:
 
 @dataclass
 class StreamState:
-    """What a task saves: the splits it has not read to their end, each with its next record; how many records it has seen;
-    what it prepared."""
+    """What a task saves: the splits it has not read to their end, each with its next record; how
+    many records it has seen; what it prepared."""
 
     left: list[tuple[str, int]] = field(default_factory=list)
     seen: int = 0
@@ -67,7 +77,8 @@ class Surroundings(Protocol):
         ...
 
     def run_io(self, action: Callable[[], None]) -> None:
-        """Runs the action a little later, unless the process has ended: a thread for files outlives its tasks."""
+        """Runs the action a little later, unless the process has ended: a thread for files outlives
+        its tasks."""
         ...
 
     def say(self, operator_id: OperatorId | None, event: Any) -> None:
@@ -90,7 +101,9 @@ class StreamTaskModel:
         outside: Surroundings,
     ) -> None:
         assert behaviour.stream is not None
-        self._descriptor, self._behaviour, self._outside = descriptor, behaviour, outside
+        self._descriptor = descriptor
+        self._behaviour = behaviour
+        self._outside = outside
         self._stream: StreamBehaviour = behaviour.stream
         self._attempt_id = descriptor.attempt_id
         info = TaskInfo(
@@ -125,7 +138,8 @@ class StreamTaskModel:
         self._said = Numbering()
         self._written: list[Record] = []  # since the last barrier, at a sink
         self._has_ended = self._waits_for_split = self._has_left = self._is_over = False
-        self._put_off: list[Callable[[], None]] = []  # while it stands at the barrier of a savepoint to stop with
+        # while it stands at the barrier of a savepoint to stop with
+        self._put_off: list[Callable[[], None]] = []
         self.state = self._restored(storage)
 
     def _restored(self, storage: CheckpointStorage) -> StreamState:
@@ -166,34 +180,43 @@ class StreamTaskModel:
         elif self._behaviour.run_s is not None:
             self._outside.later(self._behaviour.run_s, self._end_input)
 
-    # -- records -----------------------------------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------------
 
     def _pass_record(self, record: Record) -> None:
-        """A record was read, or has come: it goes to one consumer of each data set, always the same."""
+        """A record was read, or has come: it goes to one consumer of each data set, always the
+        same."""
         self.state.seen += 1
         who = f"{self._attempt_id.vertex_id}[{self._attempt_id.subtask_index}]"
         passed = Record(record.key, (*record.hops, (who, self.state.seen)))
         for channels in self._outputs:
-            self._outside.plane.send(channels[zlib.crc32(record.key.encode()) % len(channels)], passed)
+            self._outside.plane.send(
+                channels[zlib.crc32(record.key.encode()) % len(channels)], passed
+            )
         if self._is_sink:
             self._written.append(passed)
 
     def _stands(self, action: Callable[[], None]) -> bool:
-        """Whether the task stands at the barrier of a savepoint to stop with: then the action comes when it goes on."""
+        """Whether the task stands at the barrier of a savepoint to stop with: then the action comes
+        when it goes on."""
         if self._checkpoints.awaits_stop:
             self._put_off.append(action)
         return self._checkpoints.awaits_stop
 
     def _read_channel(self, number: int) -> None:
         """Reads what has come, until a barrier has to wait for others, or the task stands still."""
-        while number not in self._blocked and (self._checkpoints.was_drained or not self._stands(partial(self._read_channel, number))):
+        while number not in self._blocked and (
+            self._checkpoints.was_drained or not self._stands(partial(self._read_channel, number))
+        ):
             element = self._outside.plane.take(self._inputs[number])
             if element is None:
                 return
             if isinstance(element, EndOfPartition):
                 self._channel_ended(number)
             elif isinstance(element, Record) and (self._has_left or self._checkpoints.was_drained):
-                raise EngineError(f"{element} comes behind the savepoint at which {self._attempt_id} has left its input")
+                raise EngineError(
+                    f"{element} comes behind the savepoint at which {self._attempt_id} has "
+                    "left its input"
+                )
             elif isinstance(element, Record):
                 self._pass_record(element)
             elif not self._has_left:
@@ -216,7 +239,7 @@ class StreamTaskModel:
         for number in step.unblock:
             self._outside.later(0.0, partial(self._read_channel, number))
 
-    # -- splits ------------------------------------------------------------------------------------------------------
+    # -- splits ------------------------------------------------------------------------------------
 
     def _say_to_enumerator(self, event: Any) -> None:
         self._outside.say(self._behaviour.reads_splits, self._said.wrap(event))
@@ -248,7 +271,7 @@ class StreamTaskModel:
         elif isinstance(event, NoMoreSplits) and self._behaviour.run_s is not None:
             self._outside.later(self._behaviour.run_s, self._end_input)
 
-    # -- checkpoints -------------------------------------------------------------------------------------------------
+    # -- checkpoints -------------------------------------------------------------------------------
 
     def handle_message(self, message: ToTask) -> None:
         """The JobMaster's."""
@@ -262,7 +285,9 @@ class StreamTaskModel:
         else:
             self._checkpoints.pass_barrier(barrier)
 
-    def process_barrier(self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]) -> None:
+    def process_barrier(
+        self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]
+    ) -> None:
         """It goes to all consumers, and nothing comes between it and the state that is saved."""
         for channels in self._outputs:
             for channel_id in channels:
@@ -273,11 +298,14 @@ class StreamTaskModel:
         """A sink prepares what it has written. Sometimes this raises."""
         if self._outside.chance() < self._stream.declines and self._outside.oracle.faults_last:
             raise UserCodeError(
-                "ValueError: simulated", operator=self._descriptor.task_name, subtask=self._descriptor.subtask_name
+                "ValueError: simulated",
+                operator=self._descriptor.task_name,
+                subtask=self._descriptor.subtask_name,
             )
         if self._written:
             name = (
-                f"{self._descriptor.subtask_name} of {self._attempt_id.vertex_id}, checkpoint {barrier.checkpoint_id}"
+                f"{self._descriptor.subtask_name} of {self._attempt_id.vertex_id}, "
+                f"checkpoint {barrier.checkpoint_id}"
             )
             self.state.prepared.append(Transaction(barrier.checkpoint_id, name, self._written))
             self._written = []
@@ -289,11 +317,13 @@ class StreamTaskModel:
 
     def _commit(self, checkpoint_id: int | None) -> None:
         """What was prepared up to this checkpoint; None: all."""
-        while self.state.prepared and (checkpoint_id is None or self.state.prepared[0].checkpoint_id <= checkpoint_id):
+        while self.state.prepared and (
+            checkpoint_id is None or self.state.prepared[0].checkpoint_id <= checkpoint_id
+        ):
             transaction = self.state.prepared.pop(0)
             self._outside.oracle.commit(self._attempt_id, transaction.name, transaction.records)
 
-    # -- the end -----------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def _notified(self) -> None:
         """A checkpoint has ended: perhaps the one that the task stands at."""
@@ -316,7 +346,12 @@ class StreamTaskModel:
         self._close_when_committed()
 
     def _close_when_committed(self) -> None:
-        if not self._has_ended or self._written or self.state.prepared or self._checkpoints.awaits_stop:
+        if (
+            not self._has_ended
+            or self._written
+            or self.state.prepared
+            or self._checkpoints.awaits_stop
+        ):
             return
         self._has_ended, self._has_left = False, True  # once
         self._close()
@@ -332,7 +367,8 @@ class StreamTaskModel:
         self._finish_when_read()
 
     def _finish_when_read(self, outputs: int = 0) -> None:
-        """So many more consumers have read all. The task ends when all have, and when it has read its input to the end."""
+        """So many more consumers have read all. The task ends when all have, and when it has read
+        its input to the end."""
         self._unread_outputs -= outputs
         if not self._unread_outputs and not self._open_inputs and not self._is_over:
             self._is_over = True

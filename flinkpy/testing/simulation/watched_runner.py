@@ -10,7 +10,8 @@ from flinkpy.runtime.runner_port import TaskRunner
 
 
 class WatchedRunner(TaskRunner, Protocol):
-    """``SimulatedTaskRunner`` runs stand-ins for tasks, ``MachineTaskRunner`` real tasks on a simulated machine."""
+    """``SimulatedTaskRunner`` runs stand-ins for tasks, ``MachineTaskRunner`` real tasks on a
+    simulated machine."""
 
     def check_invariants(self) -> None:
         """Raises EngineError if something belongs to no task."""

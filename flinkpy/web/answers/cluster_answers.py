@@ -1,4 +1,5 @@
-"""The cluster as a whole: what Flink's page asks first, and how many TaskExecutors, slots and jobs there are."""
+"""The cluster as a whole: what Flink's page asks first, and how many TaskExecutors, slots and jobs
+there are."""
 
 from __future__ import annotations
 
@@ -18,10 +19,17 @@ def config(now: datetime, *, is_history: bool = False) -> dict[str, Any]:
     """``now`` is in the cluster's time zone. ``is_history``: there is no cluster any more."""
     offset = now.utcoffset()
     return {
-        "refresh-interval": REFRESH_MS, "timezone-name": now.tzname() or "UTC",
+        "refresh-interval": REFRESH_MS,
+        "timezone-name": now.tzname() or "UTC",
         "timezone-offset": 0 if offset is None else round(offset.total_seconds() * 1000),
-        "flink-version": __version__, "flink-revision": "flinkpy",
-        "features": {"web-submit": False, "web-cancel": not is_history, "web-rescale": False, "web-history": is_history},
+        "flink-version": __version__,
+        "flink-revision": "flinkpy",
+        "features": {
+            "web-submit": False,
+            "web-cancel": not is_history,
+            "web-rescale": False,
+            "web-history": is_history,
+        },
     }
 
 
@@ -36,8 +44,13 @@ def overview_of_ended(states: Iterable[str]) -> dict[str, Any]:
 
 def _overview(cluster: ClusterOverview, states: Counter[JobState]) -> dict[str, Any]:
     return {
-        "taskmanagers": cluster.task_executors, "slots-total": cluster.slots_total, "slots-available": cluster.slots_free,
+        "taskmanagers": cluster.task_executors,
+        "slots-total": cluster.slots_total,
+        "slots-available": cluster.slots_free,
         "jobs-running": sum(count for state, count in states.items() if not JOB.is_terminal(state)),
-        "jobs-finished": states[JobState.FINISHED], "jobs-cancelled": states[JobState.CANCELED], "jobs-failed": states[JobState.FAILED],
-        "flink-version": __version__, "flink-commit": "flinkpy",
+        "jobs-finished": states[JobState.FINISHED],
+        "jobs-cancelled": states[JobState.CANCELED],
+        "jobs-failed": states[JobState.FAILED],
+        "flink-version": __version__,
+        "flink-commit": "flinkpy",
     }

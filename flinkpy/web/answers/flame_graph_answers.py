@@ -10,15 +10,19 @@ from flinkpy.actors.inspector.inspector_gateway import StackSample
 KINDS = {"full": (True, False), "on_cpu": (True,), "off_cpu": (False,)}
 
 
-def graph(at_ms: int, kind: str, processes: Iterable[tuple[Collection[int], Iterable[StackSample]]]) -> dict[str, Any]:
-    """``processes`` are the samples of each process, with the subtasks that are wanted of it. A sample of a waiting thread counts for each of
-    these: all of them wait."""
+def graph(
+    at_ms: int, kind: str, processes: Iterable[tuple[Collection[int], Iterable[StackSample]]]
+) -> dict[str, Any]:
+    """``processes`` are the samples of each process, with the subtasks that are wanted of it. A
+    sample of a waiting thread counts for each of these: all of them wait."""
     root = _node("root")
     for wanted, samples in processes:
         for sample in samples:
             if sample.on_cpu not in KINDS[kind]:
                 continue
-            count = sample.count * (len(wanted) if sample.subtask_index is None else sample.subtask_index in wanted)
+            count = sample.count * (
+                len(wanted) if sample.subtask_index is None else sample.subtask_index in wanted
+            )
             if count:
                 _add(root, sample.stack, count)
     return {"endTimestamp": at_ms, "data": _as_json(root)}

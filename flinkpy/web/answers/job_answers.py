@@ -6,17 +6,34 @@ from collections.abc import Iterable, Mapping
 from hashlib import md5
 from typing import Any
 
-from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, FailureInfo, VertexInfo, summary_of
+from flinkpy.actors.execution_graph_info import (
+    ExecutionGraphInfo,
+    FailureInfo,
+    VertexInfo,
+    summary_of,
+)
 from flinkpy.actors.gateways import JobOverview
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.options.engine import OBJECT_REUSE, RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import read
 from flinkpy.scheduler.restart import SchedulerConfig
 from flinkpy.web.answers.java_exceptions import failure_cause
-from flinkpy.web.answers.states import UNKNOWN, counters, counts_by_state, endpoint_of, span, state_of, times
+from flinkpy.web.answers.states import (
+    UNKNOWN,
+    counters,
+    counts_by_state,
+    endpoint_of,
+    span,
+    state_of,
+    times,
+)
 
 SCHEDULER = "Default"  # Flink has this one, Adaptive and AdaptiveBatch
-_RESULTS = {JobState.FINISHED: "SUCCEEDED", JobState.FAILED: "FAILED", JobState.CANCELED: "CANCELED"}
+_RESULTS = {
+    JobState.FINISHED: "SUCCEEDED",
+    JobState.FAILED: "FAILED",
+    JobState.CANCELED: "CANCELED",
+}
 EXCEPTIONS = 20  # shown of a job, unless more are asked for
 
 
@@ -27,11 +44,19 @@ def overview(jobs: Iterable[JobOverview], now_ms: int) -> dict[str, Any]:
 def _overview(job: JobOverview, now_ms: int) -> dict[str, Any]:
     end_ms = UNKNOWN if job.end_ms is None else job.end_ms
     return {
-        "jid": job.job_id, "name": job.name, "state": job.state.name, "start-time": job.start_ms, "end-time": end_ms,
+        "jid": job.job_id,
+        "name": job.name,
+        "state": job.state.name,
+        "start-time": job.start_ms,
+        "end-time": end_ms,
         "duration": (now_ms if job.end_ms is None else job.end_ms) - job.start_ms,
-        "last-modification": job.start_ms if job.end_ms is None else job.end_ms, "tasks": counts_by_state(job.tasks, with_total=True),
-        "schedulerType": SCHEDULER, "pending-operators": 0,
-        "restarts": job.restarts, "last-failure": _last_failure(job.failed_ms, job.failure),  # these two are not in Flink
+        "last-modification": job.start_ms if job.end_ms is None else job.end_ms,
+        "tasks": counts_by_state(job.tasks, with_total=True),
+        "schedulerType": SCHEDULER,
+        "pending-operators": 0,
+        # these two are not in Flink
+        "restarts": job.restarts,
+        "last-failure": _last_failure(job.failed_ms, job.failure),
     }
 
 
@@ -46,15 +71,26 @@ def ids_and_states(jobs: Iterable[JobOverview]) -> dict[str, Any]:
 def details(job: ExecutionGraphInfo) -> dict[str, Any]:
     end_ms = UNKNOWN if job.end_ms is None else job.end_ms
     return {
-        "jid": job.job_id, "name": job.name, "isStoppable": not JOB.is_terminal(job.state), "state": job.state.name,
-        "job-type": _type(job), "schedulerType": SCHEDULER,
-        "start-time": job.start_ms, "end-time": end_ms, "duration": (job.at_ms if job.end_ms is None else job.end_ms) - job.start_ms,
-        "maxParallelism": max((vertex.max_parallelism for vertex in job.vertices), default=UNKNOWN), "now": job.at_ms,
-        "timestamps": times(JobState, job.entered_ms), "vertices": [_vertex(vertex, job.at_ms) for vertex in job.vertices],
-        "status-counts": counts_by_state(state_of(vertex.subtasks) for vertex in job.vertices), "plan": _plan(job),
+        "jid": job.job_id,
+        "name": job.name,
+        "isStoppable": not JOB.is_terminal(job.state),
+        "state": job.state.name,
+        "job-type": _type(job),
+        "schedulerType": SCHEDULER,
+        "start-time": job.start_ms,
+        "end-time": end_ms,
+        "duration": (job.at_ms if job.end_ms is None else job.end_ms) - job.start_ms,
+        "maxParallelism": max((vertex.max_parallelism for vertex in job.vertices), default=UNKNOWN),
+        "now": job.at_ms,
+        "timestamps": times(JobState, job.entered_ms),
+        "vertices": [_vertex(vertex, job.at_ms) for vertex in job.vertices],
+        "status-counts": counts_by_state(state_of(vertex.subtasks) for vertex in job.vertices),
+        "plan": _plan(job),
         "pending-operators": 0,
         "restarts": job.restarts,  # this and the next one are not in Flink
-        "last-failure": _last_failure(last.at_ms, summary_of(last.error_class, last.message)) if (last := _last(job)) else None,
+        "last-failure": _last_failure(last.at_ms, summary_of(last.error_class, last.message))
+        if (last := _last(job))
+        else None,
     }
 
 
@@ -64,9 +100,15 @@ def _last(job: ExecutionGraphInfo) -> FailureInfo | None:
 
 def _vertex(vertex: VertexInfo, at_ms: int) -> dict[str, Any]:
     return {
-        "id": vertex.vertex_id, "slotSharingGroupId": _group_id(vertex), "name": vertex.name, "maxParallelism": vertex.max_parallelism,
-        "parallelism": len(vertex.subtasks), "status": state_of(vertex.subtasks).name, **span(vertex.subtasks, at_ms),
-        "tasks": counts_by_state(subtask.state for subtask in vertex.subtasks), "metrics": counters(vertex.subtasks),
+        "id": vertex.vertex_id,
+        "slotSharingGroupId": _group_id(vertex),
+        "name": vertex.name,
+        "maxParallelism": vertex.max_parallelism,
+        "parallelism": len(vertex.subtasks),
+        "status": state_of(vertex.subtasks).name,
+        **span(vertex.subtasks, at_ms),
+        "tasks": counts_by_state(subtask.state for subtask in vertex.subtasks),
+        "metrics": counters(vertex.subtasks),
     }
 
 
@@ -87,20 +129,37 @@ def plan(job: ExecutionGraphInfo) -> dict[str, Any]:
 
 def _plan(job: ExecutionGraphInfo) -> dict[str, Any]:
     return {
-        "jid": job.job_id, "name": job.name, "type": _type(job),
-        "nodes": [{
-            "id": vertex.vertex_id, "parallelism": len(vertex.subtasks), "operator": "", "operator_strategy": "", "description": vertex.name,
-            "inputs": [{"num": number, "id": each.producer, "ship_strategy": each.ship_strategy, "exchange": each.exchange.lower()}
-                       for number, each in enumerate(vertex.inputs)],
-            "optimizer_properties": {},
-        } for vertex in job.vertices],
+        "jid": job.job_id,
+        "name": job.name,
+        "type": _type(job),
+        "nodes": [
+            {
+                "id": vertex.vertex_id,
+                "parallelism": len(vertex.subtasks),
+                "operator": "",
+                "operator_strategy": "",
+                "description": vertex.name,
+                "inputs": [
+                    {
+                        "num": number,
+                        "id": each.producer,
+                        "ship_strategy": each.ship_strategy,
+                        "exchange": each.exchange.lower(),
+                    }
+                    for number, each in enumerate(vertex.inputs)
+                ],
+                "optimizer_properties": {},
+            }
+            for vertex in job.vertices
+        ],
     }
 
 
 def config(job: ExecutionGraphInfo, shown: Mapping[str, str]) -> dict[str, Any]:
     """``shown`` is the job's configuration without secrets."""
     return {
-        "jid": job.job_id, "name": job.name,
+        "jid": job.job_id,
+        "name": job.name,
         "execution-config": {
             "restart-strategy": SchedulerConfig.of(job.configuration).restart_in_words(),
             "job-parallelism": max((len(vertex.subtasks) for vertex in job.vertices), default=1),
@@ -113,15 +172,22 @@ def config(job: ExecutionGraphInfo, shown: Mapping[str, str]) -> dict[str, Any]:
 def exceptions(job: ExecutionGraphInfo, most: int = EXCEPTIONS) -> dict[str, Any]:
     """The newest first."""
     failures = list(reversed(job.failures))
-    entries = [{**_failure(each), "concurrentExceptions": [_failure(other) for other in each.concurrent]} for each in failures[:most]]
+    entries = [
+        {**_failure(each), "concurrentExceptions": [_failure(other) for other in each.concurrent]}
+        for each in failures[:most]
+    ]
     return {"exceptionHistory": {"entries": entries, "truncated": len(failures) > most}}
 
 
 def _failure(failure: FailureInfo) -> dict[str, Any]:
     return {
-        "exceptionName": failure.error_class, "stacktrace": _text(failure), "timestamp": failure.at_ms, "taskName": failure.subtask or None,
+        "exceptionName": failure.error_class,
+        "stacktrace": _text(failure),
+        "timestamp": failure.at_ms,
+        "taskName": failure.subtask or None,
         "endpoint": None if failure.location is None else endpoint_of(failure.location),
-        "taskManagerId": None if failure.location is None else failure.location.resource_id, "failureLabels": {},
+        "taskManagerId": None if failure.location is None else failure.location.resource_id,
+        "failureLabels": {},
     }
 
 
@@ -130,13 +196,18 @@ def _text(failure: FailureInfo) -> str:
 
 
 def execution_result(job: ExecutionGraphInfo) -> dict[str, Any]:
-    """How the job ended, once it has. Its accumulators have a route of their own: here Flink writes them in a form of Java's."""
+    """How the job ended, once it has. Its accumulators have a route of their own: here Flink writes
+    them in a form of Java's."""
     if job.end_ms is None:
         return {"status": {"id": "IN_PROGRESS"}}
     result: dict[str, Any] = {
-        "id": job.job_id, "application-status": _RESULTS.get(job.state, "UNKNOWN"), "accumulator-results": {},
+        "id": job.job_id,
+        "application-status": _RESULTS.get(job.state, "UNKNOWN"),
+        "accumulator-results": {},
         "net-runtime": job.end_ms - job.start_ms,
     }
     if job.state is JobState.FAILED and job.failures:
-        result["failure-cause"] = failure_cause(job.failures[-1].error_class, job.failures[-1].message)
+        result["failure-cause"] = failure_cause(
+            job.failures[-1].error_class, job.failures[-1].message
+        )
     return {"status": {"id": "COMPLETED"}, "job-execution-result": result}

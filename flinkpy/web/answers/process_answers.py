@@ -12,13 +12,29 @@ from flinkpy.core.secrets.hidden_secrets import shown_options
 
 
 def thread_dump(threads: Iterable[ThreadInfo]) -> dict[str, Any]:
-    return {"threadInfos": [{
-        "threadName": thread.name, "stringifiedThreadInfo": f'"{thread.name}"{" daemon" if thread.is_daemon else ""}\n{thread.stack}\n',
-    } for thread in threads]}
+    return {
+        "threadInfos": [
+            {
+                "threadName": thread.name,
+                "stringifiedThreadInfo": f'"{thread.name}"{" daemon" if thread.is_daemon else ""}\n{thread.stack}\n',
+            }
+            for thread in threads
+        ]
+    }
 
 
 def logs(files: Iterable[LogFile]) -> dict[str, Any]:
-    return {"logs": [{"name": file.name, "size": file.size, "mtime": file.modified_ms, "kind": file.kind.value} for file in files]}
+    return {
+        "logs": [
+            {
+                "name": file.name,
+                "size": file.size,
+                "mtime": file.modified_ms,
+                "kind": file.kind.value,
+            }
+            for file in files
+        ]
+    }
 
 
 def main_log(files: Iterable[LogFile]) -> LogFile | None:
@@ -35,9 +51,13 @@ def _first(files: Iterable[LogFile], *kinds: LogKind) -> LogFile | None:
 
 
 def environment() -> dict[str, Any]:
-    """Of the process that answers; under Flink's names for the Java machine. Variables of the environment are not told: they hold secrets."""
+    """Of the process that answers; under Flink's names for the Java machine. Variables of the
+    environment are not told: they hold secrets."""
     version = f"{platform.python_implementation()} {platform.python_version()}"
-    return {"jvm": {"version": version, "arch": platform.machine(), "options": []}, "classpath": sys.path}
+    return {
+        "jvm": {"version": version, "arch": platform.machine(), "options": []},
+        "classpath": sys.path,
+    }
 
 
 def configuration(options: Mapping[str, Any]) -> list[dict[str, str]]:

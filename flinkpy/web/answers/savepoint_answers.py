@@ -16,24 +16,37 @@ def status(found: SavepointStatus) -> dict[str, Any]:
     if not found.is_over:
         return {"status": {"id": "IN_PROGRESS"}}
     if found.error is not None:
-        return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": _failure(found.error)}}
+        return {
+            "status": {"id": "COMPLETED"},
+            "operation": {"failure-cause": _failure(found.error)},
+        }
     return {"status": {"id": "COMPLETED"}, "operation": {"location": found.location or ""}}
 
 
 def checkpoint_status(found: SavepointStatus) -> dict[str, Any]:
-    """As for a savepoint, but Flink tells the number of the checkpoint, and writes the failure's field another way."""
+    """As for a savepoint, but Flink tells the number of the checkpoint, and writes the failure's
+    field another way."""
     if not found.is_over:
         return {"status": {"id": "IN_PROGRESS"}}
     if found.error is not None:
-        return {"status": {"id": "COMPLETED"}, "operation": {"checkpointId": None, "failureCause": _failure(found.error)}}
-    return {"status": {"id": "COMPLETED"}, "operation": {"checkpointId": found.checkpoint_id, "failureCause": None}}
+        return {
+            "status": {"id": "COMPLETED"},
+            "operation": {"checkpointId": None, "failureCause": _failure(found.error)},
+        }
+    return {
+        "status": {"id": "COMPLETED"},
+        "operation": {"checkpointId": found.checkpoint_id, "failureCause": None},
+    }
 
 
 def disposal_status(is_over: bool, error: BaseException | None) -> dict[str, Any]:
     """Of a savepoint that is being deleted."""
     if not is_over:
         return {"status": {"id": "IN_PROGRESS"}}
-    return {"status": {"id": "COMPLETED"}, "operation": {} if error is None else {"failure-cause": _failure(error)}}
+    return {
+        "status": {"id": "COMPLETED"},
+        "operation": {} if error is None else {"failure-cause": _failure(error)},
+    }
 
 
 def _failure(error: BaseException) -> dict[str, str]:

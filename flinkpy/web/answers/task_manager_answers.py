@@ -16,7 +16,12 @@ from flinkpy.graph.resources import ResourceProfile
 from flinkpy.web.answers.states import UNKNOWN
 
 MB = 1 << 20
-_THERE = (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING, ExecutionState.CANCELING)
+_THERE = (
+    ExecutionState.DEPLOYING,
+    ExecutionState.INITIALIZING,
+    ExecutionState.RUNNING,
+    ExecutionState.CANCELING,
+)
 
 
 Tasks: TypeAlias = Mapping[tuple[ResourceId, JobId], int]
@@ -26,52 +31,100 @@ Tasks: TypeAlias = Mapping[tuple[ResourceId, JobId], int]
 def tasks_of(jobs: Iterable[ExecutionGraphInfo]) -> Tasks:
     """As the jobs tell."""
     return Counter(
-        (subtask.location.resource_id, job.job_id) for job in jobs for vertex in job.vertices for subtask in vertex.subtasks
-        if subtask.location is not None and subtask.state in _THERE)
+        (subtask.location.resource_id, job.job_id)
+        for job in jobs
+        for vertex in job.vertices
+        for subtask in vertex.subtasks
+        if subtask.location is not None and subtask.state in _THERE
+    )
 
 
 def listed(executors: Iterable[TaskExecutorInfo], tasks: Tasks) -> dict[str, Any]:
     return {"taskmanagers": [_summary(executor, tasks) for executor in executors]}
 
 
-def details(executor: TaskExecutorInfo, figures: ProcessFigures | None, tasks: Tasks) -> dict[str, Any]:
-    """Without ``figures`` the process has not answered. Where a job has several slots here, nobody knows which of its
-    tasks are in which."""
+def details(
+    executor: TaskExecutorInfo, figures: ProcessFigures | None, tasks: Tasks
+) -> dict[str, Any]:
+    """Without ``figures`` the process has not answered. Where a job has several slots here, nobody
+    knows which of its tasks are in which."""
     taken = [slot for slot in executor.slots if slot.job_id is not None]
     slots = Counter(slot.job_id for slot in taken)
     return {
         **_summary(executor, tasks),
         "metrics": _memory(executor, figures),
-        "allocatedSlots": [{
-            "jobId": slot.job_id, "resource": _resources([slot]),
-            "assignedTasks": tasks.get((executor.resource_id, slot.job_id), 0) if slot.job_id and slots[slot.job_id] == 1 else UNKNOWN,
-        } for slot in taken],
+        "allocatedSlots": [
+            {
+                "jobId": slot.job_id,
+                "resource": _resources([slot]),
+                "assignedTasks": tasks.get((executor.resource_id, slot.job_id), 0)
+                if slot.job_id and slots[slot.job_id] == 1
+                else UNKNOWN,
+            }
+            for slot in taken
+        ],
     }
 
 
 def figures(told: Mapping[ResourceId, ProcessFigures]) -> dict[str, Any]:
     """What the processes use, of those that have answered. Flink has no such route."""
-    return {"taskmanagers": [{
-        "id": resource_id, "at": each.at_ms, "rss": each.rss, "cpuSeconds": each.cpu_s, "threads": each.threads,
-    } for resource_id, each in told.items()]}
+    return {
+        "taskmanagers": [
+            {
+                "id": resource_id,
+                "at": each.at_ms,
+                "rss": each.rss,
+                "cpuSeconds": each.cpu_s,
+                "threads": each.threads,
+            }
+            for resource_id, each in told.items()
+        ]
+    }
 
 
 def _summary(executor: TaskExecutorInfo, tasks: Tasks) -> dict[str, Any]:
     process = executor.process
     free = [slot for slot in executor.slots if slot.job_id is None and slot.allocation_id is None]
     return {
-        "id": executor.resource_id, "path": executor.address, "dataPort": executor.data_port, "jmxPort": -1,
+        "id": executor.resource_id,
+        "path": executor.address,
+        "dataPort": executor.data_port,
+        "jmxPort": -1,
         "timeSinceLastHeartbeat": executor.heartbeat_ms,  # a moment, in Flink too
-        "slotsNumber": len(executor.slots), "freeSlots": len(free),
-        "assignedTasks": sum(count for (place, _), count in tasks.items() if place == executor.resource_id),
-        "totalResource": _resources(executor.slots), "freeResource": _resources(free),
-        "hardware": {"cpuCores": process.cpu_cores, "physicalMemory": process.physical_memory, "freeMemory": 0, "managedMemory": 0},
-        "memoryConfiguration": dict.fromkeys((
-            "frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory", "managedMemory", "jvmMetaspace", "jvmOverhead",
-            "totalFlinkMemory", "totalProcessMemory"), 0),
+        "slotsNumber": len(executor.slots),
+        "freeSlots": len(free),
+        "assignedTasks": sum(
+            count for (place, _), count in tasks.items() if place == executor.resource_id
+        ),
+        "totalResource": _resources(executor.slots),
+        "freeResource": _resources(free),
+        "hardware": {
+            "cpuCores": process.cpu_cores,
+            "physicalMemory": process.physical_memory,
+            "freeMemory": 0,
+            "managedMemory": 0,
+        },
+        "memoryConfiguration": dict.fromkeys(
+            (
+                "frameworkHeap",
+                "taskHeap",
+                "frameworkOffHeap",
+                "taskOffHeap",
+                "networkMemory",
+                "managedMemory",
+                "jvmMetaspace",
+                "jvmOverhead",
+                "totalFlinkMemory",
+                "totalProcessMemory",
+            ),
+            0,
+        ),
         "blocked": False,
-        "host": executor.host or process.host, "pid": process.pid, "registered": executor.registered_ms,
-        "jobs": sorted({slot.job_id for slot in executor.slots if slot.job_id is not None}),  # these are not in Flink
+        "host": executor.host or process.host,
+        "pid": process.pid,
+        "registered": executor.registered_ms,
+        # these are not in Flink
+        "jobs": sorted({slot.job_id for slot in executor.slots if slot.job_id is not None}),
     }
 
 
@@ -84,8 +137,12 @@ def _resources(slots: Iterable[SlotStatus]) -> dict[str, Any]:
             if amount:
                 extended[name] = extended.get(name, 0.0) + amount
     return {
-        "cpuCores": float(sum(profile.cpus for profile in profiles)), "taskHeapMemory": sum(profile.memory for profile in profiles) // MB,
-        "taskOffHeapMemory": 0, "managedMemory": 0, "networkMemory": 0, "extendedResources": extended,
+        "cpuCores": float(sum(profile.cpus for profile in profiles)),
+        "taskHeapMemory": sum(profile.memory for profile in profiles) // MB,
+        "taskOffHeapMemory": 0,
+        "managedMemory": 0,
+        "networkMemory": 0,
+        "extendedResources": extended,
     }
 
 
@@ -93,11 +150,35 @@ def _memory(executor: TaskExecutorInfo, figures: ProcessFigures | None) -> dict[
     used = 0 if figures is None else figures.rss
     generations = () if figures is None else figures.collections
     return {
-        "heapUsed": used, "heapCommitted": used, "heapMax": executor.process.physical_memory,
-        **dict.fromkeys((
-            "nonHeapUsed", "nonHeapCommitted", "nonHeapMax", "directCount", "directUsed", "directMax", "mappedCount", "mappedUsed", "mappedMax",
-            "nettyShuffleMemorySegmentsAvailable", "nettyShuffleMemorySegmentsUsed",
-            "nettyShuffleMemorySegmentsTotal", "nettyShuffleMemoryAvailable", "nettyShuffleMemoryUsed", "nettyShuffleMemoryTotal"), 0),
-        "garbageCollectors": [{"name": f"generation {number}", "count": count, "time": 0} for number, count in enumerate(generations)],
-        "python": None if figures is None else {"threads": figures.threads, "rss": figures.rss, "cpuSeconds": figures.cpu_s},  # not in Flink
+        "heapUsed": used,
+        "heapCommitted": used,
+        "heapMax": executor.process.physical_memory,
+        **dict.fromkeys(
+            (
+                "nonHeapUsed",
+                "nonHeapCommitted",
+                "nonHeapMax",
+                "directCount",
+                "directUsed",
+                "directMax",
+                "mappedCount",
+                "mappedUsed",
+                "mappedMax",
+                "nettyShuffleMemorySegmentsAvailable",
+                "nettyShuffleMemorySegmentsUsed",
+                "nettyShuffleMemorySegmentsTotal",
+                "nettyShuffleMemoryAvailable",
+                "nettyShuffleMemoryUsed",
+                "nettyShuffleMemoryTotal",
+            ),
+            0,
+        ),
+        "garbageCollectors": [
+            {"name": f"generation {number}", "count": count, "time": 0}
+            for number, count in enumerate(generations)
+        ],
+        # not in Flink
+        "python": None
+        if figures is None
+        else {"threads": figures.threads, "rss": figures.rss, "cpuSeconds": figures.cpu_s},
     }

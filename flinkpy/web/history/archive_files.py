@@ -1,4 +1,5 @@
-"""The archive of a job: a file with its id as name, in Flink's form: what REST answers of it, by path."""
+"""The archive of a job: a file with its id as name, in Flink's form: what REST answers of it, by
+path."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ _JOB_ID = re.compile(r"[0-9a-f]{32}")
 
 def write_archive(store: FileStore, folder: str, job_id: JobId, answers: Mapping[str, str]) -> None:
     """``answers`` are JSON, by path. FileExistsError if the job is archived already."""
-    data = json.dumps({"archive": [{"path": path, "json": answer} for path, answer in answers.items()]}).encode()
+    data = json.dumps(
+        {"archive": [{"path": path, "json": answer} for path, answer in answers.items()]}
+    ).encode()
     store.write_atomically(join(folder, job_id), [data])
 
 

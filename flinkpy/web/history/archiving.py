@@ -1,4 +1,5 @@
-"""Archives a job that has ended: its REST routes are asked as a browser would ask them, and their answers are kept."""
+"""Archives a job that has ended: its REST routes are asked as a browser would ask them, and their
+answers are kept."""
 
 from __future__ import annotations
 
@@ -28,23 +29,29 @@ OVERVIEW = "/jobs/overview"
 KNOWN = {"jobid", "vertexid", "subtaskindex", "attempt", "checkpointid"}  # what paths may name
 
 
-def archive(store: FileStore, folder: str, job: ArchivedJob, options: Mapping[str, Any] | None = None) -> None:
-    """Keeps the job's archive in the folder, unless it is there. ``options`` are those of its cluster. Blocks. Raises OSError, and ProgramError for a
-    job of which nothing is known."""
+def archive(
+    store: FileStore, folder: str, job: ArchivedJob, options: Mapping[str, Any] | None = None
+) -> None:
+    """Keeps the job's archive in the folder, unless it is there. ``options`` are those of its
+    cluster. Blocks. Raises OSError, and ProgramError for a job of which nothing is known."""
     if not is_archived(store, folder, job.result.job_id):
         write_archive(store, folder, job.result.job_id, archived_answers(job, options or {}))
 
 
 def archived_answers(job: ArchivedJob, options: Mapping[str, Any]) -> dict[str, str]:
-    """What the routes answer that tell of an ended job, by path; of metrics all that there are, with their values."""
+    """What the routes answer that tell of an ended job, by path; of metrics all that there are,
+    with their values."""
     app, calls = Starlette(routes=V1, exception_handlers=HANDLERS), _OneJob(job)
-    app.state.calls, app.state.inspectors, app.state.options = calls, None, options
+    app.state.calls = calls
+    app.state.inspectors = None
+    app.state.options = options
     app.state.metrics = MetricFetcher(cast(DispatcherCalls, calls), None, 0.0, "")
     return asyncio.run(_answers(app, [OVERVIEW, *dict.fromkeys(_paths(job.graph))]))
 
 
 class _OneJob:
-    """What handlers ask of :class:`DispatcherCalls`, where there is this job only, which has ended."""
+    """What handlers ask of :class:`DispatcherCalls`, where there is this job only, which has
+    ended."""
 
     clock = SYSTEM_CLOCK
 
@@ -62,7 +69,8 @@ class _OneJob:
 
 
 def _paths(job: ExecutionGraphInfo) -> Iterator[str]:
-    """Of all routes that tell of the job, with each of its vertices, subtasks, attempts and checkpoints."""
+    """Of all routes that tell of the job, with each of its vertices, subtasks, attempts and
+    checkpoints."""
     for route in V1:
         if not isinstance(route, Route) or "GET" not in (route.methods or ()):
             continue
@@ -71,12 +79,28 @@ def _paths(job: ExecutionGraphInfo) -> Iterator[str]:
             continue
         for vertex in job.vertices if "vertexid" in named else [None]:
             for checkpoint in job.checkpoint_history.known() if "checkpointid" in named else [None]:
-                for subtask in vertex.subtasks if vertex is not None and "subtaskindex" in named else [None]:
-                    for attempt in (subtask, *subtask.earlier) if subtask is not None and "attempt" in named else [None]:
-                        yield route.url_path_for(route.name, **{name: value for name, value in (
-                            ("jobid", job.job_id), ("vertexid", vertex and vertex.vertex_id),
-                            ("checkpointid", checkpoint and str(checkpoint.checkpoint_id)), ("subtaskindex", subtask and subtask.index),
-                            ("attempt", attempt and str(attempt.attempt))) if name in named})
+                for subtask in (
+                    vertex.subtasks if vertex is not None and "subtaskindex" in named else [None]
+                ):
+                    for attempt in (
+                        (subtask, *subtask.earlier)
+                        if subtask is not None and "attempt" in named
+                        else [None]
+                    ):
+                        yield route.url_path_for(
+                            route.name,
+                            **{
+                                name: value
+                                for name, value in (
+                                    ("jobid", job.job_id),
+                                    ("vertexid", vertex and vertex.vertex_id),
+                                    ("checkpointid", checkpoint and str(checkpoint.checkpoint_id)),
+                                    ("subtaskindex", subtask and subtask.index),
+                                    ("attempt", attempt and str(attempt.attempt)),
+                                )
+                                if name in named
+                            },
+                        )
 
 
 async def _answers(app: Starlette, paths: list[str]) -> dict[str, str]:
@@ -85,7 +109,9 @@ async def _answers(app: Starlette, paths: list[str]) -> dict[str, str]:
     for path in paths:
         status, body = await _ask(app, path)
         if status == 200 and has_metrics(path):
-            status, body = await _ask(app, path, "get=" + quote(",".join(each["id"] for each in json.loads(body))))
+            status, body = await _ask(
+                app, path, "get=" + quote(",".join(each["id"] for each in json.loads(body)))
+            )
         if status == 200:
             found[path] = json.dumps(json.loads(body), separators=(",", ":"))
     return found
@@ -110,8 +136,18 @@ async def _ask(app: Starlette, path: str, query: str = "") -> tuple[int, bytes]:
             body += message.get("body", b"")
 
     scope: dict[str, Any] = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http", "path": path, "raw_path": path.encode(),
-        "root_path": "", "query_string": query.encode(), "headers": [], "server": ("localhost", 80), "client": None,
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": query.encode(),
+        "headers": [],
+        "server": ("localhost", 80),
+        "client": None,
     }
     try:
         await app(scope, receive, send)

@@ -23,9 +23,12 @@ from flinkpy.web.rest_server import RestServer
 
 
 def history_server(config: HistoryConfig, clock: Clock) -> RestServer:
-    """Serves from now on, until it is stopped. Raises ConfigurationError if it cannot have its port."""
+    """Serves from now on, until it is stopped. Raises ConfigurationError if it cannot have its
+    port."""
     server = RestServer(config.rest, clock, routes=ROUTES)
-    server.begin(archives=Archives(config.folders, clock, config.refresh_s, config.retained), clock=clock)
+    server.begin(
+        archives=Archives(config.folders, clock, config.refresh_s, config.retained), clock=clock
+    )
     return server
 
 
@@ -41,11 +44,19 @@ async def get_config(request: Request) -> JSONResponse:
 
 
 async def get_overview(request: Request) -> JSONResponse:
-    return JSONResponse(cluster_answers.overview_of_ended([each["state"] for each in await _overviews(request)]))
+    return JSONResponse(
+        cluster_answers.overview_of_ended([each["state"] for each in await _overviews(request)])
+    )
 
 
 async def get_jobs(request: Request) -> JSONResponse:
-    return JSONResponse({"jobs": [{"id": each["jid"], "status": each["state"]} for each in await _overviews(request)]})
+    return JSONResponse(
+        {
+            "jobs": [
+                {"id": each["jid"], "status": each["state"]} for each in await _overviews(request)
+            ]
+        }
+    )
 
 
 async def get_jobs_overview(request: Request) -> JSONResponse:
@@ -64,7 +75,13 @@ async def get_archived(request: Request) -> Response:
         raise not_found(f"{path} is not in the history")
     if has_metrics(path):
         try:
-            return JSONResponse(chosen(json.loads(answer), request.query_params.get("get"), request.query_params.get("agg")))
+            return JSONResponse(
+                chosen(
+                    json.loads(answer),
+                    request.query_params.get("get"),
+                    request.query_params.get("agg"),
+                )
+            )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise not_found(f"{path} is damaged in the history") from None
     return Response(answer, media_type="application/json")

@@ -1,4 +1,5 @@
-"""Flink's v1 routes, a file for each thing they tell of. Each is served with and without ``/v1`` in front. And the page that asks them."""
+"""Flink's v1 routes, a file for each thing they tell of. Each is served with and without ``/v1`` in
+front. And the page that asks them."""
 
 from __future__ import annotations
 
@@ -30,4 +31,8 @@ V1 = [
     *process_routes.ROUTES,
 ]
 _ALL = [*V1, *job_routes.CHANGING_BY_GET]
-ROUTES = [Mount("/v1", Router(_ALL, redirect_slashes=False)), *_ALL, *metric_routes.PROMETHEUS_ROUTES]
+ROUTES = [
+    Mount("/v1", Router(_ALL, redirect_slashes=False)),
+    *_ALL,
+    *metric_routes.PROMETHEUS_ROUTES,
+]

@@ -1,4 +1,5 @@
-"""Applications, of which Flink's page from 2.3 on makes its lists: here each job is one, under the job's id."""
+"""Applications, of which Flink's page from 2.3 on makes its lists: here each job is one, under the
+job's id."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ async def get_application_exceptions(request: Request) -> JSONResponse:
         job = await calls_of(request).execution_graph(JobId(request.path_params["applicationid"]))
     except ProgramError as error:
         raise not_found(str(error)) from None
-    return JSONResponse(job_answers.exceptions(job, number_of(request, "maxExceptions", job_answers.EXCEPTIONS)))
+    return JSONResponse(
+        job_answers.exceptions(job, number_of(request, "maxExceptions", job_answers.EXCEPTIONS))
+    )
 
 
 async def cancel_application(request: Request) -> JSONResponse:

@@ -39,7 +39,10 @@ async def _checkpoint_of(request: Request) -> CheckpointStatistics:
         raise bad_request(f"a checkpoint has a number, this is {number!r:.80}")
     found = job.checkpoint_history.find(int(number[:20]))
     if found is None:
-        raise not_found(f"job {job.job_id} has no checkpoint {number[:20]}, or it is not among the latest any more (web.checkpoints.history)")
+        raise not_found(
+            f"job {job.job_id} has no checkpoint {number[:20]}, or it is not among the latest "
+            "any more (web.checkpoints.history)"
+        )
     return found
 
 
@@ -47,5 +50,8 @@ ROUTES = [
     Route("/jobs/{jobid}/checkpoints", get_checkpoints, methods=["GET"]),
     Route("/jobs/{jobid}/checkpoints/config", get_checkpoint_config),
     Route("/jobs/{jobid}/checkpoints/details/{checkpointid}", get_checkpoint),
-    Route("/jobs/{jobid}/checkpoints/details/{checkpointid}/subtasks/{vertexid}", get_checkpoint_of_vertex),
+    Route(
+        "/jobs/{jobid}/checkpoints/details/{checkpointid}/subtasks/{vertexid}",
+        get_checkpoint_of_vertex,
+    ),
 ]

@@ -26,8 +26,4 @@ async def get_jars(request: Request) -> JSONResponse:
     return JSONResponse({"address": str(request.base_url), "files": []})
 
 
-ROUTES = [
-    Route("/config", get_config),
-    Route("/overview", get_overview),
-    Route("/jars", get_jars),
-]
+ROUTES = [Route("/config", get_config), Route("/overview", get_overview), Route("/jars", get_jars)]

@@ -29,7 +29,9 @@ async def dispose(request: Request) -> JSONResponse:
         raise bad_request("savepoint-path names the savepoint's folder")
     trigger_id, location = IdFactory().hex(), absolute(path)
     disposals = _disposals(request)
-    disposals[trigger_id] = asyncio.ensure_future(run_in_threadpool(lambda: dispose_savepoint(file_store_of(location), location)))
+    disposals[trigger_id] = asyncio.ensure_future(
+        run_in_threadpool(lambda: dispose_savepoint(file_store_of(location), location))
+    )
     keep_latest(disposals)
     return JSONResponse(savepoint_answers.trigger(trigger_id))
 
@@ -39,7 +41,9 @@ async def get_disposal(request: Request) -> JSONResponse:
     asked = _disposals(request).get(trigger_id)
     if asked is None:
         raise not_found(f"nobody has asked for a disposal {trigger_id} here")
-    return JSONResponse(savepoint_answers.disposal_status(asked.done(), asked.exception() if asked.done() else None))
+    return JSONResponse(
+        savepoint_answers.disposal_status(asked.done(), asked.exception() if asked.done() else None)
+    )
 
 
 def _disposals(request: Request) -> OrderedDict[str, asyncio.Future[None]]:

@@ -44,7 +44,11 @@ async def get_job_config(request: Request) -> JSONResponse:
 
 
 async def get_job_exceptions(request: Request) -> JSONResponse:
-    return JSONResponse(job_answers.exceptions(await job_of(request), number_of(request, "maxExceptions", job_answers.EXCEPTIONS)))
+    return JSONResponse(
+        job_answers.exceptions(
+            await job_of(request), number_of(request, "maxExceptions", job_answers.EXCEPTIONS)
+        )
+    )
 
 
 async def get_execution_result(request: Request) -> JSONResponse:

@@ -1,4 +1,5 @@
-"""Metrics: of jobs, vertices, subtasks, TaskExecutors and the JobManager, one by one and aggregated; and all of them for Prometheus."""
+"""Metrics: of jobs, vertices, subtasks, TaskExecutors and the JobManager, one by one and
+aggregated; and all of them for Prometheus."""
 
 from __future__ import annotations
 
@@ -32,15 +33,23 @@ def _listed(request: Request, values: Mapping[str, Any]) -> JSONResponse:
     return JSONResponse(metric_answers.listed(values, request.query_params.get("get")))
 
 
-def _listed_of_process(request: Request, values: Mapping[str, Value], physical_memory: int) -> JSONResponse:
+def _listed_of_process(
+    request: Request, values: Mapping[str, Value], physical_memory: int
+) -> JSONResponse:
     """Those who name metrics may name them as Flink's."""
     is_named = "get" in request.query_params and bool(values)
-    return _listed(request, metric_answers.as_of_java(values, physical_memory) if is_named else values)
+    return _listed(
+        request, metric_answers.as_of_java(values, physical_memory) if is_named else values
+    )
 
 
 def _aggregated(request: Request, each: Iterable[Mapping[str, Value]]) -> JSONResponse:
     try:
-        return JSONResponse(metric_answers.aggregated(each, request.query_params.get("get"), request.query_params.get("agg")))
+        return JSONResponse(
+            metric_answers.aggregated(
+                each, request.query_params.get("get"), request.query_params.get("agg")
+            )
+        )
     except ValueError as error:
         raise bad_request(str(error)) from None
 
@@ -52,15 +61,31 @@ def _chosen(request: Request, parameter: str) -> set[str] | None:
 
 
 async def _of_subtasks(request: Request) -> list[tuple[SubtaskInfo, dict[str, Value]]]:
-    """Of each subtask what its TaskExecutor tells, and of those that have ended what they told last."""
+    """Of each subtask what its TaskExecutor tells, and of those that have ended what they told
+    last."""
     job, vertex = await vertex_of(request)
     tasks = (await fetcher_of(request).reading()).tasks
     found: dict[ExecutionVertexId, TaskReading] = {}
     if any(EXECUTION.is_terminal(each.state) for each in vertex.subtasks):
-        found = {last.attempt_id.vertex: last for last in (await calls_of(request).metrics(job.job_id)).last}
+        found = {
+            last.attempt_id.vertex: last
+            for last in (await calls_of(request).metrics(job.job_id)).last
+        }
     ids = [ExecutionVertexId(JobVertexId(vertex.vertex_id), each.index) for each in vertex.subtasks]
-    return [(each, metric_answers.of_subtask(each, *(told for told in (tasks.get((job.job_id, one)), found.get(one)) if told is not None)))
-            for each, one in zip(vertex.subtasks, ids)]
+    return [
+        (
+            each,
+            metric_answers.of_subtask(
+                each,
+                *(
+                    told
+                    for told in (tasks.get((job.job_id, one)), found.get(one))
+                    if told is not None
+                ),
+            ),
+        )
+        for each, one in zip(vertex.subtasks, ids)
+    ]
 
 
 async def get_metrics_of_jobs(request: Request) -> JSONResponse:
@@ -104,7 +129,9 @@ async def get_lowest_watermarks(request: Request) -> JSONResponse:
     job, tasks = await job_of(request), (await fetcher_of(request).reading()).tasks
     vertices = []
     for vertex in job.vertices:
-        ids = [ExecutionVertexId(JobVertexId(vertex.vertex_id), each.index) for each in vertex.subtasks]
+        ids = [
+            ExecutionVertexId(JobVertexId(vertex.vertex_id), each.index) for each in vertex.subtasks
+        ]
         told = [tasks[job.job_id, one].flat_values() for one in ids if (job.job_id, one) in tasks]
         vertices.append((vertex.vertex_id, told))
     return JSONResponse({"vertices": metric_answers.lowest_watermarks(vertices)})
@@ -118,24 +145,37 @@ async def get_coordinator_metrics(request: Request) -> JSONResponse:
 
 async def get_metrics_of_task_managers(request: Request) -> JSONResponse:
     chosen, reading = _chosen(request, "taskmanagers"), await fetcher_of(request).reading()
-    return _aggregated(request, [each.values for name, each in reading.task_managers.items() if chosen is None or name in chosen])
+    return _aggregated(
+        request,
+        [
+            each.values
+            for name, each in reading.task_managers.items()
+            if chosen is None or name in chosen
+        ],
+    )
 
 
 async def get_task_manager_metrics(request: Request) -> JSONResponse:
     executor = await task_executor_of(request)
     reading = (await fetcher_of(request).reading()).task_managers.get(executor.resource_id)
-    return _listed_of_process(request, {} if reading is None else reading.values, executor.process.physical_memory)
+    return _listed_of_process(
+        request, {} if reading is None else reading.values, executor.process.physical_memory
+    )
 
 
 async def get_job_manager_metrics(request: Request) -> JSONResponse:
     overview, reading = await calls_of(request).cluster(), await fetcher_of(request).reading()
     values = {**metric_answers.of_cluster(overview), **reading.job_manager.values}
-    return _listed_of_process(request, values, ProcessDescription.of_this_process("").physical_memory)
+    return _listed_of_process(
+        request, values, ProcessDescription.of_this_process("").physical_memory
+    )
 
 
 async def get_prometheus(request: Request) -> Response:
     if PROMETHEUS not in request.app.state.reporters:
-        raise not_found(f"/metrics is there for Prometheus, with the option {REPORTERS.key}: {PROMETHEUS}")
+        raise not_found(
+            f"/metrics is there for Prometheus, with the option {REPORTERS.key}: {PROMETHEUS}"
+        )
     from flinkpy.metrics.prometheus import CONTENT_TYPE, exposition
 
     return Response(exposition(await fetcher_of(request).samples()), media_type=CONTENT_TYPE)
@@ -145,10 +185,13 @@ PROMETHEUS_ROUTES = [Route("/metrics", get_prometheus)]
 ROUTES = [
     Route("/jobs/metrics", get_metrics_of_jobs),
     Route("/jobs/{jobid}/metrics", get_job_metrics),
-    Route("/jobs/{jobid}/watermarks", get_lowest_watermarks),  # Flink has it not: its page asks for each vertex
+    # Flink has it not: its page asks for each vertex
+    Route("/jobs/{jobid}/watermarks", get_lowest_watermarks),
     Route("/jobs/{jobid}/vertices/{vertexid}/metrics", get_vertex_metrics),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/metrics", get_metrics_of_subtasks),
-    Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}/metrics", get_subtask_metrics),
+    Route(
+        "/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}/metrics", get_subtask_metrics
+    ),
     Route("/jobs/{jobid}/vertices/{vertexid}/watermarks", get_watermarks),
     Route("/jobs/{jobid}/vertices/{vertexid}/jm-operator-metrics", get_coordinator_metrics),
     Route("/taskmanagers/metrics", get_metrics_of_task_managers),

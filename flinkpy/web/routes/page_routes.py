@@ -1,4 +1,5 @@
-"""The page in the browser: files that hold no secret. What they show they ask the other routes for, with the token."""
+"""The page in the browser: files that hold no secret. What they show they ask the other routes for,
+with the token."""
 
 from __future__ import annotations
 
@@ -14,18 +15,26 @@ from starlette.types import Scope
 FILES = Path(__file__).resolve().parents[1] / "page"
 HEADERS = {
     # Scripts, styles and data come from here only, and no other page frames this one
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-                               "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src "
+    "'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
-    "cache-control": "no-cache",  # asked again each time, and answered with 304: a new version shows at once
+    # asked again each time, and answered with 304: a new version shows at once
+    "cache-control": "no-cache",
 }
 
 
 class PageFiles(StaticFiles):
     """The files of the page, with its headers."""
 
-    def file_response(self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200) -> Response:
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
         response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers.update(HEADERS)
         return response

@@ -25,29 +25,49 @@ AddressOf = Callable[[Request], Awaitable[str]]
 
 async def get_task_managers(request: Request) -> JSONResponse:
     executors = await inspectors_of(request).task_executors()
-    return JSONResponse(task_manager_answers.listed(executors, task_manager_answers.tasks_of(await _running(request))))
+    return JSONResponse(
+        task_manager_answers.listed(
+            executors, task_manager_answers.tasks_of(await _running(request))
+        )
+    )
 
 
 async def get_figures(request: Request) -> JSONResponse:
-    told = await inspectors_of(request).ask_all("figures", lambda inspector: inspector.request_figures())
+    told = await inspectors_of(request).ask_all(
+        "figures", lambda inspector: inspector.request_figures()
+    )
     return JSONResponse(task_manager_answers.figures(told))
 
 
 async def _running(request: Request) -> list[ExecutionGraphInfo]:
     """The jobs that have tasks somewhere, as far as their JobMasters answer."""
     calls = calls_of(request)
-    asked = [calls.execution_graph(job.job_id) for job in await calls.jobs() if not JOB.is_terminal(job.state)]
-    return [each for each in await asyncio.gather(*asked, return_exceptions=True) if isinstance(each, ExecutionGraphInfo)]
+    asked = [
+        calls.execution_graph(job.job_id)
+        for job in await calls.jobs()
+        if not JOB.is_terminal(job.state)
+    ]
+    return [
+        each
+        for each in await asyncio.gather(*asked, return_exceptions=True)
+        if isinstance(each, ExecutionGraphInfo)
+    ]
 
 
 async def get_task_manager(request: Request) -> JSONResponse:
     executor = await task_executor_of(request)
     figures: ProcessFigures | None = None
     try:
-        figures = await inspectors_of(request).ask(executor.process.inspector, "figures", lambda inspector: inspector.request_figures())
+        figures = await inspectors_of(request).ask(
+            executor.process.inspector, "figures", lambda inspector: inspector.request_figures()
+        )
     except RpcError:
         pass  # what the ResourceManager knows is told all the same
-    return JSONResponse(task_manager_answers.details(executor, figures, task_manager_answers.tasks_of(await _running(request))))
+    return JSONResponse(
+        task_manager_answers.details(
+            executor, figures, task_manager_answers.tasks_of(await _running(request))
+        )
+    )
 
 
 async def get_configuration(request: Request) -> JSONResponse:
@@ -82,11 +102,15 @@ def _of_process(path: str, address_of: AddressOf) -> list[Route]:
 
     async def logs_of(request: Request) -> tuple[str, tuple[LogFile, ...]]:
         address = await address_of(request)
-        return address, await inspectors_of(request).ask(address, "logs", lambda inspector: inspector.list_logs())
+        return address, await inspectors_of(request).ask(
+            address, "logs", lambda inspector: inspector.list_logs()
+        )
 
     async def get_thread_dump(request: Request) -> JSONResponse:
         address = await address_of(request)
-        threads = await inspectors_of(request).ask(address, "threads", lambda inspector: inspector.request_thread_dump())
+        threads = await inspectors_of(request).ask(
+            address, "threads", lambda inspector: inspector.request_thread_dump()
+        )
         return JSONResponse(process_answers.thread_dump(threads))
 
     async def get_logs(request: Request) -> JSONResponse:
@@ -104,7 +128,10 @@ def _of_process(path: str, address_of: AddressOf) -> list[Route]:
         address, files = await logs_of(request)
         found = process_answers.main_log(files)
         if found is None:
-            raise not_found("this process logs into no file: its standard error is a terminal or a pipe, and no handler of logging has a file")
+            raise not_found(
+                "this process logs into no file: its standard error is a terminal or a pipe, "
+                "and no handler of logging has a file"
+            )
         return log_response(request, address, found)
 
     async def get_output(request: Request) -> Response:
@@ -125,7 +152,8 @@ def _of_process(path: str, address_of: AddressOf) -> list[Route]:
 
 ROUTES = [
     Route("/taskmanagers", get_task_managers),
-    Route("/taskmanagers/figures", get_figures),  # Flink has it not; before the next one: it is no TaskManager
+    # Flink has it not; before the next one: it is no TaskManager
+    Route("/taskmanagers/figures", get_figures),
     Route("/taskmanagers/{taskmanagerid}", get_task_manager),
     *_of_process("/taskmanagers/{taskmanagerid}", _address_of_task_manager),
     Route("/jobmanager/config", get_configuration),

@@ -30,7 +30,11 @@ async def trigger_savepoint(request: Request) -> JSONResponse:
 async def stop_job(request: Request) -> JSONResponse:
     body = await body_of(request)
     check_fields(body, "targetDirectory", "drain", "formatType", *_ID)
-    return await _trigger(request, body, SnapshotType.TERMINATE if field(body, bool, "drain") else SnapshotType.SUSPEND)
+    return await _trigger(
+        request,
+        body,
+        SnapshotType.TERMINATE if field(body, bool, "drain") else SnapshotType.SUSPEND,
+    )
 
 
 async def trigger_checkpoint(request: Request) -> JSONResponse:
@@ -46,7 +50,12 @@ async def _trigger(request: Request, body: dict[str, Any], kind: SnapshotType) -
     form = field(body, str, "formatType") or SavepointFormatType.NATIVE.name
     if form.upper() not in SavepointFormatType.__members__:
         raise bad_request(f"formatType is NATIVE or CANONICAL, this is {form!r:.80}")
-    wanted = SavepointRequest(trigger_id, kind, None if directory is None else absolute(directory), SavepointFormatType[form.upper()])
+    wanted = SavepointRequest(
+        trigger_id,
+        kind,
+        None if directory is None else absolute(directory),
+        SavepointFormatType[form.upper()],
+    )
     await calls_of(request).savepoint(job_id_of(request), wanted)
     return JSONResponse(savepoint_answers.trigger(trigger_id), 202)
 

@@ -37,8 +37,12 @@ async def get_resource_requirements(request: Request) -> JSONResponse:
 
 async def refuse_to_rescale(request: Request) -> JSONResponse:
     job = await job_of(request)
-    raise HTTPException(501, f"the parallelism of a running job cannot be changed: stop it (POST /jobs/{job.job_id}/stop) and start it from its "
-                             "savepoint with another parallelism")
+    raise HTTPException(
+        501,
+        "the parallelism of a running job cannot be changed: stop it (POST "
+        f"/jobs/{job.job_id}/stop) and start it from its "
+        "savepoint with another parallelism",
+    )
 
 
 async def get_subtask_times(request: Request) -> JSONResponse:
@@ -59,9 +63,12 @@ async def get_back_pressure(request: Request) -> JSONResponse:
 
 async def get_flame_graph(request: Request) -> JSONResponse:
     job, vertex = await vertex_of(request)
-    kind, only = request.query_params.get("type", "full").lower(), request.query_params.get("subtaskindex")
+    kind = request.query_params.get("type", "full").lower()
+    only = request.query_params.get("subtaskindex")
     if kind not in flame_graph_answers.KINDS:
-        raise bad_request(f"type is one of {', '.join(flame_graph_answers.KINDS)}, this is {kind!r:.80}")
+        raise bad_request(
+            f"type is one of {', '.join(flame_graph_answers.KINDS)}, this is {kind!r:.80}"
+        )
     wanted = [each for each in vertex.subtasks if only is None or str(each.index) == only]
     if not wanted:
         raise not_found(f"vertex {vertex.vertex_id} has no subtask {only!r:.80}")
@@ -71,8 +78,15 @@ async def get_flame_graph(request: Request) -> JSONResponse:
             places.setdefault(subtask.location.resource_id, []).append(subtask.index)
     vertex_id = JobVertexId(vertex.vertex_id)
     found = await inspectors_of(request).ask_all(
-        f"samples {job.job_id} {vertex_id}", lambda inspector: inspector.sample_vertex(job.job_id, vertex_id), places)
-    return JSONResponse(flame_graph_answers.graph(job.at_ms, kind, [(places[place], samples) for place, samples in found.items()]))
+        f"samples {job.job_id} {vertex_id}",
+        lambda inspector: inspector.sample_vertex(job.job_id, vertex_id),
+        places,
+    )
+    return JSONResponse(
+        flame_graph_answers.graph(
+            job.at_ms, kind, [(places[place], samples) for place, samples in found.items()]
+        )
+    )
 
 
 ROUTES = [
@@ -82,9 +96,13 @@ ROUTES = [
     Route("/jobs/{jobid}/resource-requirements", refuse_to_rescale, methods=["PUT"]),
     Route("/jobs/{jobid}/rescaling", refuse_to_rescale, methods=["PATCH"]),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}", get_subtask),
-    Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}/attempts/{attempt}", get_attempt),
+    Route(
+        "/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}/attempts/{attempt}",
+        get_attempt,
+    ),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasktimes", get_subtask_times),
-    Route("/jobs/{jobid}/vertices/{vertexid}/attempts", get_attempts),  # Flink has it not: it tells of one attempt at a time
+    # Flink has it not: it tells of one attempt at a time
+    Route("/jobs/{jobid}/vertices/{vertexid}/attempts", get_attempts),
     Route("/jobs/{jobid}/vertices/{vertexid}/taskmanagers", get_vertex_task_managers),
     Route("/jobs/{jobid}/vertices/{vertexid}/backpressure", get_back_pressure),
     Route("/jobs/{jobid}/vertices/{vertexid}/flamegraph", get_flame_graph),

@@ -1,5 +1,5 @@
-"""The program's trigger as the window operator calls it: for a window, with its context, and with its state removed
-when the window ends."""
+"""The program's trigger as the window operator calls it: for a window, with its context, and with
+its state removed when the window ends."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ from flinkpy.windowing.triggers import Trigger, TriggerResult
 
 
 class BoundTrigger:
-    """Each call sets ``window.key``, the window to which the contexts of trigger and window function refer. The
-    caller sets the current key."""
+    """Each call sets ``window.key``, the window to which the contexts of trigger and window
+    function refer. The caller sets the current key."""
 
-    def __init__(self, trigger: Trigger[Any, Any], context: TriggerContext, window: CurrentKey, state: NamespacedState) -> None:
-        self._trigger, self._context, self._window, self._state = trigger, context, window, state
+    def __init__(
+        self,
+        trigger: Trigger[Any, Any],
+        context: TriggerContext,
+        window: CurrentKey,
+        state: NamespacedState,
+    ) -> None:
+        self._trigger = trigger
+        self._context = context
+        self._window = window
+        self._state = state
 
     def on_element(self, record: Any, timestamp: int, window: Any) -> TriggerResult:
         self._window.key = window

@@ -1,9 +1,8 @@
-"""What the operator keeps of a window's records until it evaluates the window: their reduction, an accumulator, or
-all records.
+"""What the operator keeps of a window's records until it evaluates the window: their reduction, an
+accumulator, or all records.
 
-With an evictor it keeps all records with their timestamps, and reduces what the evictor leaves when it evaluates the
-window.
-"""
+With an evictor it keeps all records with their timestamps, and reduces what the evictor leaves when
+it evaluates the window."""
 
 from __future__ import annotations
 
@@ -17,29 +16,34 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.mutability import is_safe, private_copy
 from flinkpy.operators.functions import method_of
 from flinkpy.state.descriptors import Aggregate
-from flinkpy.windowing.general.per_window.namespaces import MISSING, NamespacedState, namespaces_of, remove_namespace
+from flinkpy.windowing.general.per_window.namespaces import (
+    MISSING,
+    NamespacedState,
+    namespaces_of,
+    remove_namespace,
+)
 
 
 @dataclass(frozen=True)
 class ContentsFunctions:
-    """One way to keep records, ready for use in the task. ``names`` are the names that the expressions of generated
-    loops refer to."""
+    """One way to keep records, ready for use in the task. ``names`` are the names that the
+    expressions of generated loops refer to."""
 
     first: Callable[[Any], Any]  # record -> the contents of one record
     # (contents, record) -> the contents with the record added; may change ``contents`` in place
     add: Callable[[Any, Any], Any]
     merge: Callable[[Any, Any], Any]  # the contents of two windows -> those of the merged window
     inputs: Callable[[Any], list[Any]]  # contents -> what the window's function gets
-    reduced: Callable[[list[Any]], list[Any]]  # all records -> what the window's function gets, after an evictor
+    # all records -> what the window's function gets, after an evictor
+    reduced: Callable[[list[Any]], list[Any]]
     names: dict[str, Any]
 
 
 class Contents(ABC):
     """One way to keep records, chosen by the program.
 
-    ``first_expression`` and ``add_expression`` are for generated loops; in them ``record`` is the record, and
-    ``contents`` what was kept so far.
-    """
+    ``first_expression`` and ``add_expression`` are for generated loops; in them ``record`` is the
+    record, and ``contents`` what was kept so far."""
 
     name: str  # shown in a plan
     function: Any = None  # the program's function, which the operator opens and closes
@@ -48,8 +52,8 @@ class Contents(ABC):
 
     @abstractmethod
     def bind(self, shared: bool) -> ContentsFunctions:
-        """Called in the task, after ``open`` of the function. ``shared``: a record may be in several windows, so each
-        gets its own copy."""
+        """Called in the task, after ``open`` of the function. ``shared``: a record may be in
+        several windows, so each gets its own copy."""
 
 
 class ReduceContents(Contents):
@@ -70,7 +74,9 @@ class ReduceContents(Contents):
             return [functools.reduce(add, records[1:], _own(records[0]))] if records else []
 
         enter = _own if shared else _same
-        return ContentsFunctions(enter, add, add, lambda contents: [contents], reduced, {"reduce": add, "enter": enter})
+        return ContentsFunctions(
+            enter, add, add, lambda contents: [contents], reduced, {"reduce": add, "enter": enter}
+        )
 
 
 class AggregateContents(Contents):
@@ -85,8 +91,14 @@ class AggregateContents(Contents):
         self.function = function
 
     def bind(self, shared: bool) -> ContentsFunctions:
-        function, create, get_result = self.function, self.function.create_accumulator, self.function.get_result
-        add = (lambda record, accumulator: function.add(_own(record), accumulator)) if shared else function.add
+        function = self.function
+        create = self.function.create_accumulator
+        get_result = self.function.get_result
+        add = (
+            (lambda record, accumulator: function.add(_own(record), accumulator))
+            if shared
+            else function.add
+        )
 
         def reduced(records: list[Any]) -> list[Any]:
             accumulator = create()
@@ -95,8 +107,13 @@ class AggregateContents(Contents):
             return [get_result(accumulator)]
 
         return ContentsFunctions(
-            lambda record: add(record, create()), lambda accumulator, record: add(record, accumulator), function.merge,
-            lambda accumulator: [get_result(accumulator)], reduced, {"add": add, "create": create})
+            lambda record: add(record, create()),
+            lambda accumulator, record: add(record, accumulator),
+            function.merge,
+            lambda accumulator: [get_result(accumulator)],
+            reduced,
+            {"add": add, "create": create},
+        )
 
 
 class ListContents(Contents):
@@ -106,7 +123,14 @@ class ListContents(Contents):
     first_expression, add_expression = "[record]", "append(contents, record)"
 
     def bind(self, shared: bool) -> ContentsFunctions:
-        return ContentsFunctions(lambda record: [record], _append, _extend, list, lambda records: records, {"append": _append})
+        return ContentsFunctions(
+            lambda record: [record],
+            _append,
+            _extend,
+            list,
+            lambda records: records,
+            {"append": _append},
+        )
 
 
 class StoredContents:
@@ -114,7 +138,9 @@ class StoredContents:
 
     def __init__(self, state: NamespacedState, functions: ContentsFunctions) -> None:
         self.state = state
-        self._first, self._add, self._merge = functions.first, functions.add, functions.merge
+        self._first = functions.first
+        self._add = functions.add
+        self._merge = functions.merge
 
     def get(self, key: Any, window: Any) -> Any:
         """The contents; MISSING if there are none."""
@@ -124,7 +150,9 @@ class StoredContents:
     def add(self, key: Any, window: Any, record: Any) -> None:
         by_window = namespaces_of(self.state, key)
         contents = by_window.get(window, MISSING)
-        by_window[window] = self._first(record) if contents is MISSING else self._add(contents, record)
+        by_window[window] = (
+            self._first(record) if contents is MISSING else self._add(contents, record)
+        )
 
     def replace(self, key: Any, window: Any, contents: Any) -> None:
         """Replaces the contents; MISSING removes them."""
@@ -141,7 +169,13 @@ class StoredContents:
         contents = remove_namespace(self.state, key, window)
         for each in absorbed:
             other = remove_namespace(self.state, key, each)
-            contents = other if contents is MISSING else contents if other is MISSING else self._merge(contents, other)
+            contents = (
+                other
+                if contents is MISSING
+                else contents
+                if other is MISSING
+                else self._merge(contents, other)
+            )
         if contents is not MISSING:
             namespaces_of(self.state, key)[window] = contents
 
@@ -151,8 +185,8 @@ def _same(record: Any) -> Any:
 
 
 def _own(record: Any) -> Any:
-    """The record so that no other window can change it: a copy if it could be changed, because the function may
-    change or keep it."""
+    """The record so that no other window can change it: a copy if it could be changed, because the
+    function may change or keep it."""
     return record if is_safe(record) else private_copy(record)
 
 

@@ -1,5 +1,5 @@
-"""The contexts of assigners, triggers, evictors and window functions: the operator's time, timers and state, for the
-current key and window.
+"""The contexts of assigners, triggers, evictors and window functions: the operator's time, timers
+and state, for the current key and window.
 
 One object of each class serves all keys and windows of an operator.
 """
@@ -33,12 +33,22 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
 
 
 class TriggerContext(Trigger.OnMergeContext):
-    """``window.key`` is the current window; ``merged`` are the windows that have just been merged into it."""
+    """``window.key`` is the current window; ``merged`` are the windows that have just been merged
+    into it."""
 
     def __init__(
-        self, service: WindowTimerService, key: CurrentKey, window: CurrentKey, states: WindowStates, runtime_context: RuntimeContext,
+        self,
+        service: WindowTimerService,
+        key: CurrentKey,
+        window: CurrentKey,
+        states: WindowStates,
+        runtime_context: RuntimeContext,
     ) -> None:
-        self._service, self._key, self._window, self._states, self._runtime_context = service, key, window, states, runtime_context
+        self._service = service
+        self._key = key
+        self._window = window
+        self._states = states
+        self._runtime_context = runtime_context
         self.merged: Iterable[Any] = ()
 
     def get_current_processing_time(self) -> int:
@@ -83,8 +93,17 @@ class EvictorContext(Evictor.EvictorContext):
 class FunctionContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Context):
     """The context of both kinds of process window functions."""
 
-    def __init__(self, service: WindowTimerService, window: CurrentKey, window_state: KeyedStateStore, global_state: KeyedStateStore) -> None:
-        self._service, self._window, self._window_state, self._global_state = service, window, window_state, global_state
+    def __init__(
+        self,
+        service: WindowTimerService,
+        window: CurrentKey,
+        window_state: KeyedStateStore,
+        global_state: KeyedStateStore,
+    ) -> None:
+        self._service = service
+        self._window = window
+        self._window_state = window_state
+        self._global_state = global_state
 
     def window(self) -> Any:
         return self._window.key

@@ -1,4 +1,5 @@
-"""How a window is evaluated: its evictor removes records, its function is called, and the results get the window's last timestamp."""
+"""How a window is evaluated: its evictor removes records, its function is called, and the results
+get the window's last timestamp."""
 
 from __future__ import annotations
 
@@ -16,11 +17,17 @@ from flinkpy.windowing.evictors import Evictor
 from flinkpy.windowing.general.contents import ContentsFunctions
 from flinkpy.windowing.general.contexts import EvictorContext, FunctionContext
 from flinkpy.windowing.general.per_window.namespaces import MISSING
-from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
+from flinkpy.windowing.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 
 Call: TypeAlias = "Callable[[Any, Any, list[Any]], Any]"  # (key, window, inputs) -> results
 
-KEYED, UNKEYED = (WindowFunction, ProcessWindowFunction), (AllWindowFunction, ProcessAllWindowFunction)
+KEYED = (WindowFunction, ProcessWindowFunction)
+UNKEYED = (AllWindowFunction, ProcessAllWindowFunction)
 
 
 def check_window_function(function: Any, keyed: bool) -> None:
@@ -28,17 +35,27 @@ def check_window_function(function: Any, keyed: bool) -> None:
     if function is None:
         return
     if isinstance(function, type):
-        raise ProgramError(f"a window function object is needed, not its class: write {function.__name__}()")
+        raise ProgramError(
+            f"a window function object is needed, not its class: write {function.__name__}()"
+        )
     wanted, other = (KEYED, UNKEYED) if keyed else (UNKEYED, KEYED)
     if isinstance(function, other):
         stream = "a keyed stream" if keyed else "a stream without keys (window_all)"
-        raise ProgramError(f"windows of {stream} take a {wanted[0].__name__} or a {wanted[1].__name__}; {type(function).__name__} is neither")
-    if not isinstance(function, wanted) and (isinstance(function, Function) or not callable(function)):
-        raise ProgramError(f"a {wanted[0].__name__} or a {wanted[1].__name__} is needed, this is {function!r:.80}")
+        raise ProgramError(
+            f"windows of {stream} take a {wanted[0].__name__} or a {wanted[1].__name__}; "
+            f"{type(function).__name__} is neither"
+        )
+    if not isinstance(function, wanted) and (
+        isinstance(function, Function) or not callable(function)
+    ):
+        raise ProgramError(
+            f"a {wanted[0].__name__} or a {wanted[1].__name__} is needed, this is {function!r:.80}"
+        )
 
 
 def bound_call(function: Any, keyed: bool, context: FunctionContext) -> Call:
-    """The user's function as a function of key, window and inputs. A plain callable is called like ``apply``."""
+    """The user's function as a function of key, window and inputs. A plain callable is called like
+    ``apply``."""
     if isinstance(function, ProcessWindowFunction):
         process = function.process
         return lambda key, window, inputs: process(key, context, inputs)
@@ -50,8 +67,8 @@ def bound_call(function: Any, keyed: bool, context: FunctionContext) -> Call:
 
 
 def bound_clear(function: Any, context: FunctionContext) -> Callable[[], None] | None:
-    """The ``clear`` of a process window function, for the context's current window; None if the function does not
-    override it."""
+    """The ``clear`` of a process window function, for the context's current window; None if the
+    function does not override it."""
     bases = (ProcessWindowFunction, ProcessAllWindowFunction)
     if not isinstance(function, bases) or type(function).clear in [base.clear for base in bases]:
         return None
@@ -59,15 +76,17 @@ def bound_clear(function: Any, context: FunctionContext) -> Callable[[], None] |
 
 
 class Evaluation:
-    """Evaluates windows. ``evaluate`` appends a window's results; ``left`` is called when the function has finished, and
-    returns the contents that stay.
+    """Evaluates windows. ``evaluate`` appends a window's results; ``left`` is called when the
+    function has finished, and returns the contents that stay.
 
-    A function may yield. Then ``evaluate`` appends what it yields in a moment, ``rest`` is what is still to come, and
-    ``go_on`` appends more of it. With ``copies`` the function gets copies of records that could be changed, because the
-    contents stay, or records are in other windows too.
+    A function may yield. Then ``evaluate`` appends what it yields in a moment, ``rest`` is what is
+    still to come, and ``go_on`` appends more of it. With ``copies`` the function gets copies of
+    records that could be changed, because the contents stay, or records are in other windows too.
     """
 
-    def __init__(self, contents: ContentsFunctions, call: Call | None, copies: bool, context: OperatorContext) -> None:
+    def __init__(
+        self, contents: ContentsFunctions, call: Call | None, copies: bool, context: OperatorContext
+    ) -> None:
         self._inputs, self._call = contents.inputs, call
         self._limit, self._now = context.batch_records, context.clock.monotonic
         self.rest: Iterator[Any] | None = None
@@ -77,7 +96,9 @@ class Evaluation:
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
         """Evaluates the window; pass what it returns to ``left``."""
         inputs = self._inputs(contents)
-        self.append_results(results, key, window, list(all_private(inputs)) if self._copies else inputs)
+        self.append_results(
+            results, key, window, list(all_private(inputs)) if self._copies else inputs
+        )
         return contents
 
     def left(self, evaluated: Any, window: Any) -> Any:
@@ -119,18 +140,30 @@ class EvictingEvaluation(Evaluation):
     """Evaluates windows with an evictor: the contents are all records with their timestamps."""
 
     def __init__(
-        self, contents: ContentsFunctions, call: Call | None, context: OperatorContext, evictor: Evictor[Any, Any],
+        self,
+        contents: ContentsFunctions,
+        call: Call | None,
+        context: OperatorContext,
+        evictor: Evictor[Any, Any],
         evictor_context: EvictorContext,
     ) -> None:
         super().__init__(contents, call, True, context)
-        self._copies = not context.object_reuse  # even without a window function, because reduce may change the records
-        self._reduced, self._evictor, self._context = contents.reduced, evictor, evictor_context
+        # even without a window function, because reduce may change the records
+        self._copies = not context.object_reuse
+        self._reduced = contents.reduced
+        self._evictor = evictor
+        self._context = evictor_context
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
         elements = list(contents)
         self._evictor.evict_before(elements, len(elements), window, self._context)
         values = [each.value for each in elements]
-        self.append_results(results, key, window, self._reduced(list(all_private(values)) if self._copies else values))
+        self.append_results(
+            results,
+            key,
+            window,
+            self._reduced(list(all_private(values)) if self._copies else values),
+        )
         return elements
 
     def left(self, evaluated: Any, window: Any) -> Any:

@@ -1,9 +1,8 @@
 """Evaluates windows when their trigger fires, at a record or a timer, and removes windows that end.
 
-A window's function may yield without end. The results it has yielded are emitted, and the operator parks
-(``flinkpy.operators.process.parking``). What is left to do for the window (evict, purge, end it) is done when the
-function has finished.
-"""
+A window's function may yield without end. The results it has yielded are emitted, and the operator
+parks (``flinkpy.operators.process.parking``). What is left to do for the window (evict, purge, end
+it) is done when the function has finished."""
 
 from __future__ import annotations
 
@@ -17,7 +16,11 @@ from flinkpy.state.backend import CurrentKey
 from flinkpy.windowing.general.bound_trigger import BoundTrigger
 from flinkpy.windowing.general.contents import StoredContents
 from flinkpy.windowing.general.evaluation import Evaluation
-from flinkpy.windowing.general.per_window.namespaces import MISSING, NamespacedState, remove_namespace
+from flinkpy.windowing.general.per_window.namespaces import (
+    MISSING,
+    NamespacedState,
+    remove_namespace,
+)
 from flinkpy.windowing.general.per_window.window_timers import Timer
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_output import WindowOutput
@@ -42,11 +45,11 @@ class WindowFiring:
     flush: Callable[[], None]  # emits what was gathered, and writes state back
     batch_records: int
 
-    # -- by a trigger ----------------------------------------------------------------------------------------------------------
+    # -- by a trigger ------------------------------------------------------------------------------
 
     def act(self, result: TriggerResult, key: Any, window: Any, namespace: Any) -> Work:
-        """Does what the trigger says, which is not CONTINUE. ``namespace`` is the window under which the contents are
-        kept."""
+        """Does what the trigger says, which is not CONTINUE. ``namespace`` is the window under
+        which the contents are kept."""
         if checked_result(result) is not TriggerResult.PURGE:
             contents = self.contents.get(key, namespace)
             if contents is not MISSING:
@@ -59,8 +62,8 @@ class WindowFiring:
             self.contents.remove(key, namespace)
 
     def _go_on(self) -> Work:
-        """Emits what a function yields while it is yielding. Changed state is written back only when the window is
-        finished."""
+        """Emits what a function yields while it is yielding. Changed state is written back only
+        when the window is finished."""
         evaluation, output = self.evaluation, self.output
         try:
             while evaluation.rest is not None:
@@ -70,7 +73,7 @@ class WindowFiring:
         finally:
             evaluation.rest = None  # closes the generator if it did not finish
 
-    # -- by a timer ------------------------------------------------------------------------------------------------------------
+    # -- by a timer --------------------------------------------------------------------------------
 
     def fire_by_trigger(self, due: Iterator[tuple[int, Timer]], event_time: bool) -> Work:
         """Handles timers that are due, earliest first: calls the trigger, and does what it says."""
@@ -93,11 +96,20 @@ class WindowFiring:
                 yield
 
     def fire_by_default(self, due: Iterator[tuple[int, Timer]]) -> Work:
-        """Does the same for default triggers without calling them: their timers are the end of the window and the end
-        of its lifetime."""
-        current, at, contents, limit = self.key, self.window, self.contents.state.mapping, self.batch_records
-        windows, merges, evaluation, clear, window_state = self.windows, self.windows.merges, self.evaluation, self.clear, self.window_state
-        lateness, output, results = self.lifetimes.allowed_lateness, self.output, self.output.results
+        """Does the same for default triggers without calling them: their timers are the end of the
+        window and the end of its lifetime."""
+        current = self.key
+        at = self.window
+        contents = self.contents.state.mapping
+        limit = self.batch_records
+        windows = self.windows
+        merges = self.windows.merges
+        evaluation = self.evaluation
+        clear = self.clear
+        window_state = self.window_state
+        lateness = self.lifetimes.allowed_lateness
+        output = self.output
+        results = self.output.results
         for time, (key, window) in due:
             namespace = windows.namespace_of(key, window) if merges else window
             of_key = contents.get(key)

@@ -12,10 +12,11 @@ from flinkpy.windowing.general.evaluation import Call
 
 
 def guarded_call(call: Call, policy: ErrorPolicy, is_keyed: bool, context: OperatorContext) -> Call:
-    """The call that gives, if the function raises, a dead letter for the policy's side output as its only result.
+    """The call that gives, if the function raises, a dead letter for the policy's side output as
+    its only result.
 
-    The window counts as evaluated. What the function yielded before it raised is withheld; what it did to state stays.
-    """
+    The window counts as evaluated. What the function yielded before it raised is withheld; what it
+    did to state stays."""
     letters = Letters(policy, context)
 
     def own(elements: list[Any]) -> list[Any]:
@@ -30,7 +31,12 @@ def guarded_call(call: Call, policy: ErrorPolicy, is_keyed: bool, context: Opera
             except Exception as error:
                 if calls > policy.retries or not is_users(error):
                     failed = FailedWindow(key if is_keyed else None, window, kept)
-                    return [(policy.tag, letters.letter(error, failed, window.max_timestamp(), calls=calls))]
+                    return [
+                        (
+                            policy.tag,
+                            letters.letter(error, failed, window.max_timestamp(), calls=calls),
+                        )
+                    ]
             inputs = own(kept)
         return None
 

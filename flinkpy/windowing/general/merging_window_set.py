@@ -1,9 +1,10 @@
-"""The open windows of one key whose windows merge, and the window under which the state of each is kept.
+"""The open windows of one key whose windows merge, and the window under which the state of each is
+kept.
 
-State does not move when windows merge: the state of one of them stays where it is (under its state window), and the
-state of the others is merged into it. So a session that grows record by record keeps its state where its first record
-put it. This file only decides; the caller moves state, triggers and timers accordingly.
-"""
+State does not move when windows merge: the state of one of them stays where it is (under its state
+window), and the state of the others is merged into it. So a session that grows record by record
+keeps its state where its first record put it. This file only decides; the caller moves state,
+triggers and timers accordingly."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from flinkpy.windowing.windows import MergeCallback, W
 
 @dataclass(frozen=True)
 class Merge(Generic[W]):
-    """The windows ``merged`` have become ``result``; the state under ``absorbed`` is to be merged into that under
-    ``state_window``."""
+    """The windows ``merged`` have become ``result``; the state under ``absorbed`` is to be merged
+    into that under ``state_window``."""
 
     result: W
     merged: tuple[W, ...]
@@ -36,9 +37,12 @@ class _MergeRecorder(MergeCallback[W]):
 
 
 class MergingWindowSet(Generic[W]):
-    """The open windows of one key, each with its state window. ``state_windows`` comes from an earlier ``snapshot``."""
+    """The open windows of one key, each with its state window. ``state_windows`` comes from an
+    earlier ``snapshot``."""
 
-    def __init__(self, assigner: MergingWindowAssigner[Any, W], state_windows: Mapping[W, W] | None = None) -> None:
+    def __init__(
+        self, assigner: MergingWindowAssigner[Any, W], state_windows: Mapping[W, W] | None = None
+    ) -> None:
         self._assigner = assigner
         self._state_windows: dict[W, W] = dict(state_windows or {})
         self.changed = False  # whether the set must be written back
@@ -50,12 +54,14 @@ class MergingWindowSet(Generic[W]):
     def retire(self, window: W) -> None:
         """Removes a window that has ended. Raises EngineError if it was not open."""
         if self._state_windows.pop(window, None) is None:
-            raise EngineError(f"{window!r} is retired, but is not among {list(self._state_windows)}")
+            raise EngineError(
+                f"{window!r} is retired, but is not among {list(self._state_windows)}"
+            )
         self.changed = True
 
     def add(self, window: W) -> tuple[W, list[Merge[W]]]:
-        """Opens a record's window. Returns the window that the record is in after merging, and the merges to carry
-        out, in order.
+        """Opens a record's window. Returns the window that the record is in after merging, and the
+        merges to carry out, in order.
 
         There are no merges if the window lies within one that is open already.
         """

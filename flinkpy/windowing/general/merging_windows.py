@@ -1,5 +1,5 @@
-"""Windows that merge: when a record joins windows, their contents, trigger state and timers become those of one
-window."""
+"""Windows that merge: when a record joins windows, their contents, trigger state and timers become
+those of one window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from flinkpy.windowing.assigners import MergingWindowAssigner
 from flinkpy.windowing.general.bound_trigger import BoundTrigger
 from flinkpy.windowing.general.contents import StoredContents
 from flinkpy.windowing.general.merging_window_set import Merge, MergingWindowSet
-from flinkpy.windowing.general.per_window.namespaces import NamespacedState, remove_namespace, write_back
+from flinkpy.windowing.general.per_window.namespaces import (
+    NamespacedState,
+    remove_namespace,
+    write_back,
+)
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_sets import Place, WindowSet
 
@@ -18,16 +22,24 @@ MERGING_WINDOWS = "_merging windows"
 
 
 class MergingWindows(WindowSet):
-    """The open windows of all keys. For each window, ``state`` has the window under which its contents are kept."""
+    """The open windows of all keys. For each window, ``state`` has the window under which its
+    contents are kept."""
 
     merges = True
 
     def __init__(
-        self, assigner: MergingWindowAssigner[Any, Any], state: NamespacedState, contents: StoredContents, trigger: BoundTrigger,
+        self,
+        assigner: MergingWindowAssigner[Any, Any],
+        state: NamespacedState,
+        contents: StoredContents,
+        trigger: BoundTrigger,
         lifetimes: WindowLifetimes,
     ) -> None:
         self.state = state
-        self._assigner, self._contents, self._trigger, self._lifetimes = assigner, contents, trigger, lifetimes
+        self._assigner = assigner
+        self._contents = contents
+        self._trigger = trigger
+        self._lifetimes = lifetimes
 
     def place(self, key: Any, window: Any) -> Place | None:
         windows: MergingWindowSet[Any] = MergingWindowSet(self._assigner, self.state.get(key))

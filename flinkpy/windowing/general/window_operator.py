@@ -1,15 +1,16 @@
 """The window operator: Flink's semantics for any assigner, trigger, evictor and function.
 
-The operator puts each record into its windows and calls the trigger for each of them; timers call it again. On FIRE
-it evaluates the window; on PURGE it removes the window's contents. When a window ends (``window_lifetimes``), it
-removes its contents and state. Records that come even later are counted, or go to a side output.
+The operator puts each record into its windows and calls the trigger for each of them; timers call
+it again. On FIRE it evaluates the window; on PURGE it removes the window's contents. When a window
+ends (``window_lifetimes``), it removes its contents and state. Records that come even later are
+counted, or go to a side output.
 
-See also ``window_sets`` and ``merging_windows`` (which windows are open), ``firing`` (evaluates and ends them) and
-``contents``. Windows with default triggers run in the generated loops of ``aligned_loop`` and ``session_loop``.
+See also ``window_sets`` and ``merging_windows`` (which windows are open), ``firing`` (evaluates and
+ends them) and ``contents``. Windows with default triggers run in the generated loops of
+``aligned_loop`` and ``session_loop``.
 
-State in the keyed backend: contents by key and window, the trigger's state, the function's per-window state, and (in
-snapshots) timers.
-"""
+State in the keyed backend: contents by key and window, the trigger's state, the function's
+per-window state, and (in snapshots) timers."""
 
 from __future__ import annotations
 
@@ -37,12 +38,32 @@ from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.assigners import MergingWindowAssigner, WindowAssigner, no_timestamp
 from flinkpy.windowing.evictors import Evictor, TimestampedValue
 from flinkpy.windowing.general.bound_trigger import BoundTrigger
-from flinkpy.windowing.general.contents import Contents, ContentsFunctions, ListContents, StoredContents
-from flinkpy.windowing.general.contexts import AssignerContext, EvictorContext, FunctionContext, TriggerContext
-from flinkpy.windowing.general.evaluation import Evaluation, EvictingEvaluation, bound_call, bound_clear, check_window_function
+from flinkpy.windowing.general.contents import (
+    Contents,
+    ContentsFunctions,
+    ListContents,
+    StoredContents,
+)
+from flinkpy.windowing.general.contexts import (
+    AssignerContext,
+    EvictorContext,
+    FunctionContext,
+    TriggerContext,
+)
+from flinkpy.windowing.general.evaluation import (
+    Evaluation,
+    EvictingEvaluation,
+    bound_call,
+    bound_clear,
+    check_window_function,
+)
 from flinkpy.windowing.general.firing import WindowFiring
 from flinkpy.windowing.general.guarded_call import guarded_call
-from flinkpy.windowing.general.loops.aligned_loop import aligned_loop, default_slicing, windows_ahead
+from flinkpy.windowing.general.loops.aligned_loop import (
+    aligned_loop,
+    default_slicing,
+    windows_ahead,
+)
 from flinkpy.windowing.general.loops.fast_path import FastPath, HandBack
 from flinkpy.windowing.general.loops.session_loop import are_default_sessions, session_loop
 from flinkpy.windowing.general.merging_windows import MERGING_WINDOWS, MergingWindows
@@ -57,10 +78,15 @@ from flinkpy.windowing.triggers import Trigger, TriggerResult
 
 # Names of state: key -> {window: ...}
 CONTENTS, TRIGGER_STATE, WINDOW_STATE = "_windows", "_trigger state", "_window state"
-EVENT_TIMERS, PROCESSING_TIMERS = "_window event timers", "_window processing timers"  # key -> {window: moments}, in snapshots only
+# key -> {window: moments}, in snapshots only
+EVENT_TIMERS = "_window event timers"
+PROCESSING_TIMERS = "_window processing timers"
 
-OF_WINDOWS = ("on_error() on windows is for the function of apply() or process(): reduce and aggregate have put a part of the record into the "
-              "window when they raise. Check records in a map(...) with a policy before")
+OF_WINDOWS = (
+    "on_error() on windows is for the function of apply() or process(): reduce and aggregate "
+    "have put a part of the record into the "
+    "window when they raise. Check records in a map(...) with a policy before"
+)
 
 
 def single_key(record: Any) -> int:
@@ -69,30 +95,36 @@ def single_key(record: Any) -> int:
 
 
 class _NoKeyedState:
-    """Takes the place of the backend for the functions of reduce and aggregate, whose only state is the window's
-    contents."""
+    """Takes the place of the backend for the functions of reduce and aggregate, whose only state is
+    the window's contents."""
 
     def state(self, descriptor: StateDescriptor) -> State:
-        raise ProgramError(f"state {descriptor.name!r}: reduce and aggregate of windows have no keyed state beside what the window keeps for them; "
-                           "give them a ProcessWindowFunction that has")
+        raise ProgramError(
+            f"state {descriptor.name!r}: reduce and aggregate of windows have no keyed state "
+            "beside what the window keeps for them; "
+            "give them a ProcessWindowFunction that has"
+        )
 
 
 class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
-    """``WindowOperator(key, assigner, trigger, evictor, contents, window_function, allowed_lateness, late_tag)``.
+    """``WindowOperator(key, assigner, trigger, evictor, contents, window_function,
+    allowed_lateness, late_tag)``.
 
-    - ``key``: how to get a record's key; None: no keys, all records share their windows (the task must have
-    parallelism 1);
-    - ``assigner``: a WindowAssigner; ``trigger``: None for the assigner's default trigger; ``evictor``: None for no
-    evictor;
-    - ``contents``: ``ReduceContents(function)``, ``AggregateContents(function)``, or ``ListContents()`` for all
-    records;
-    - ``window_function``: a WindowFunction or ProcessWindowFunction (``All...`` without a key), or a function
-      ``(key, window, inputs)`` (without a key ``(window, inputs)``) that returns results or None; None if the contents
-      are themselves the result (reduce, aggregate);
-    - ``allowed_lateness``: in milliseconds; ``late_tag``: the OutputTag of the side output for late records; without it
-      they are counted in ``late_records_dropped`` and in the metric numLateRecordsDropped.
+    - ``key``: how to get a record's key; None: no keys, all records share their windows (the task
+      must have parallelism 1);
+    - ``assigner``: a WindowAssigner; ``trigger``: None for the assigner's default trigger;
+      ``evictor``: None for no evictor;
+    - ``contents``: ``ReduceContents(function)``, ``AggregateContents(function)``, or
+      ``ListContents()`` for all records;
+    - ``window_function``: a WindowFunction or ProcessWindowFunction (``All...`` without a key), or
+      a function ``(key, window, inputs)`` (without a key ``(window, inputs)``) that returns results
+      or None; None if the contents are themselves the result (reduce, aggregate);
+    - ``allowed_lateness``: in milliseconds; ``late_tag``: the OutputTag of the side output for late
+      records; without it they are counted in ``late_records_dropped`` and in the metric
+      numLateRecordsDropped.
 
-    Results have the timestamp ``window.max_timestamp()``. Raises ProgramError for parts that do not fit together.
+    Results have the timestamp ``window.max_timestamp()``. Raises ProgramError for parts that do not
+    fit together.
 
     >>> from flinkpy.windowing.assigners import TumblingEventTimeWindows
     >>> count = lambda key, window, inputs: [(key, len(inputs))]
@@ -105,14 +137,22 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     error_policy = ErrorPolicy()
 
     def __init__(
-        self, key: KeySpec | None, assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None = None,
-        evictor: Evictor[Any, Any] | None = None, contents: Contents | None = None, window_function: Any = None, allowed_lateness: int = 0,
+        self,
+        key: KeySpec | None,
+        assigner: WindowAssigner[Any, Any],
+        trigger: Trigger[Any, Any] | None = None,
+        evictor: Evictor[Any, Any] | None = None,
+        contents: Contents | None = None,
+        window_function: Any = None,
+        allowed_lateness: int = 0,
         late_tag: OutputTag | None = None,
     ) -> None:
         self.key = KeySpec(single_key) if key is None else key
         key_function(self.key)
         self.assigner, self.evictor = assigner, evictor
-        self.trigger: Trigger[Any, Any] = assigner.get_default_trigger() if trigger is None else trigger
+        self.trigger: Trigger[Any, Any] = (
+            assigner.get_default_trigger() if trigger is None else trigger
+        )
         self.contents = ListContents() if contents is None else contents
         self.window_function, self.is_keyed = window_function, key is not None
         self.allowed_lateness, self.late_tag = allowed_lateness, late_tag
@@ -121,12 +161,20 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     def _check(self) -> None:
         check_window_function(self.window_function, self.is_keyed)
         if self.window_function is None and isinstance(self.contents, ListContents):
-            raise ProgramError("all records of a window are kept for a window function, and there is none")
+            raise ProgramError(
+                "all records of a window are kept for a window function, and there is none"
+            )
         if isinstance(self.assigner, MergingWindowAssigner) and not self.trigger.can_merge():
-            raise ProgramError(f"the windows of {self.assigner!r} merge, and {self.trigger!r} cannot: its can_merge() says False")
+            raise ProgramError(
+                f"the windows of {self.assigner!r} merge, and {self.trigger!r} cannot: its "
+                "can_merge() says False"
+            )
         lateness = self.allowed_lateness
         if isinstance(lateness, bool) or not isinstance(lateness, int) or lateness < 0:
-            raise ProgramError(f"the allowed lateness is a whole number of milliseconds from 0 on, this is {lateness!r:.80}")
+            raise ProgramError(
+                "the allowed lateness is a whole number of milliseconds from 0 on, this is "
+                f"{lateness!r:.80}"
+            )
 
     def set_error_policy(self, policy: ErrorPolicy) -> None:
         """Sets what happens to windows whose function raises."""
@@ -136,80 +184,151 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
 
     @property
     def fired_timers(self) -> int:
-        return self._service.fired_timers if hasattr(self, "_service") else 0  # it is there from ``open`` on
+        # it is there from ``open`` on
+        return self._service.fired_timers if hasattr(self, "_service") else 0
 
-    # -- life ------------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def open(self) -> None:
         self._service = WindowTimerService(self.context.timers, self._on_processing_time)
-        self._lifetimes = WindowLifetimes(self._service, self.assigner.is_event_time(), self.allowed_lateness)
+        self._lifetimes = WindowLifetimes(
+            self._service, self.assigner.is_event_time(), self.allowed_lateness
+        )
         self._output = WindowOutput(self.output, self.late_tag)
         self._restore_timers()
         open_function(self.key.selector, self.context)
-        open_function(self.contents.function, self.context, cast("KeyedStateBackend", _NoKeyedState()))
+        open_function(
+            self.contents.function, self.context, cast("KeyedStateBackend", _NoKeyedState())
+        )
         open_function(self.window_function, self.context, self.backend)
         self._select = key_function(self.key)
         self._open_parts()
         self._service.arm()
 
     def _restore_timers(self) -> None:
-        for timers, name in ((self._service.event, EVENT_TIMERS), (self._service.processing, PROCESSING_TIMERS)):
+        for timers, name in (
+            (self._service.event, EVENT_TIMERS),
+            (self._service.processing, PROCESSING_TIMERS),
+        ):
             timers.restore(self.backend.register_region(name, timers.freeze))
 
     def _open_parts(self) -> None:
         """Makes what the windows of this operator need, each part with its own state."""
-        assigner, service, lifetimes, key, window = self.assigner, self._service, self._lifetimes, self.backend.current, CurrentKey()
+        assigner = self.assigner
+        service = self._service
+        lifetimes = self._lifetimes
+        key = self.backend.current
+        window = CurrentKey()
         contents, self._trigger_state, self._window_state = (
-            namespaced_state(self.backend, name) for name in (CONTENTS, TRIGGER_STATE, WINDOW_STATE))
+            namespaced_state(self.backend, name) for name in (CONTENTS, TRIGGER_STATE, WINDOW_STATE)
+        )
         runtime_context = RuntimeContext(self.context, self.backend)
         trigger_states = WindowStates(self._trigger_state, key, window)
         self._assigner_context = AssignerContext(service, runtime_context)
         self._trigger = BoundTrigger(
-            self.trigger, TriggerContext(service, key, window, trigger_states, runtime_context), window, self._trigger_state)
+            self.trigger,
+            TriggerContext(service, key, window, trigger_states, runtime_context),
+            window,
+            self._trigger_state,
+        )
 
         slicing = default_slicing(assigner, self.trigger) if self.evictor is None else None
-        self._is_default = slicing is not None or (self.evictor is None and are_default_sessions(assigner, self.trigger))
+        self._is_default = slicing is not None or (
+            self.evictor is None and are_default_sessions(assigner, self.trigger)
+        )
         merges = isinstance(assigner, MergingWindowAssigner)
         shared = not merges and (slicing is None or slicing.size != slicing.slide)
         functions = self.contents.bind(shared and not self.context.object_reuse)
-        self._contents = StoredContents(contents, functions if self.evictor is None else ListContents().bind(False))
+        self._contents = StoredContents(
+            contents, functions if self.evictor is None else ListContents().bind(False)
+        )
         self._windows: WindowSet = PlainWindows(lifetimes)
         if isinstance(assigner, MergingWindowAssigner):
             merging = namespaced_state(self.backend, MERGING_WINDOWS)
-            self._windows = MergingWindows(assigner, merging, self._contents, self._trigger, lifetimes)
+            self._windows = MergingWindows(
+                assigner, merging, self._contents, self._trigger, lifetimes
+            )
         self._fast_path = self._make_fast_path(slicing, functions)
 
-        states: KeyedStateStore = NoWindowState() if merges else WindowStates(self._window_state, key, window)
+        states: KeyedStateStore = (
+            NoWindowState() if merges else WindowStates(self._window_state, key, window)
+        )
         context = FunctionContext(service, window, states, runtime_context)
         evaluation = self._make_evaluation(functions, context, shared)
         self._firing = WindowFiring(
-            key, window, self._windows, self._contents, self._window_state, self._trigger, lifetimes, evaluation,
-            bound_clear(self.window_function, context), self._output, self._flush, self.context.batch_records)
+            key,
+            window,
+            self._windows,
+            self._contents,
+            self._window_state,
+            self._trigger,
+            lifetimes,
+            evaluation,
+            bound_clear(self.window_function, context),
+            self._output,
+            self._flush,
+            self.context.batch_records,
+        )
 
-    def _make_evaluation(self, functions: ContentsFunctions, context: FunctionContext, shared: bool) -> Evaluation:
-        call = None if self.window_function is None else bound_call(self.window_function, self.is_keyed, context)
+    def _make_evaluation(
+        self, functions: ContentsFunctions, context: FunctionContext, shared: bool
+    ) -> Evaluation:
+        call = (
+            None
+            if self.window_function is None
+            else bound_call(self.window_function, self.is_keyed, context)
+        )
         if call is not None and not self.error_policy.fails_at_once:
             call = guarded_call(call, self.error_policy, self.is_keyed, self.context)
         if self.evictor is not None:
-            return EvictingEvaluation(functions, call, self.context, self.evictor, EvictorContext(self._service))
+            return EvictingEvaluation(
+                functions, call, self.context, self.evictor, EvictorContext(self._service)
+            )
         ends_at_once = self._is_default and self.allowed_lateness == 0 and not shared
-        return Evaluation(functions, call, not ends_at_once and not self.context.object_reuse, self.context)
+        return Evaluation(
+            functions, call, not ends_at_once and not self.context.object_reuse, self.context
+        )
 
-    def _make_fast_path(self, slicing: Slicing | None, functions: ContentsFunctions) -> FastPath | None:
+    def _make_fast_path(
+        self, slicing: Slicing | None, functions: ContentsFunctions
+    ) -> FastPath | None:
         """The generated loop for default triggers; None for other windows."""
-        select, contents, lifetimes, windows = self._select, self._contents.state, self._lifetimes, self._windows
+        select = self._select
+        contents = self._contents.state
+        lifetimes = self._lifetimes
+        windows = self._windows
         opened, moved = lifetimes.register_default, lifetimes.move_default
         if slicing is not None:
             loop = aligned_loop(slicing, self.contents, functions.names)
 
             def run(records: Any, timestamps: Any, time: int, hand_back: HandBack) -> None:
-                loop(records, timestamps, select, contents.mapping, {}, lambda start: windows_ahead(slicing, start, time), hand_back, opened)
+                loop(
+                    records,
+                    timestamps,
+                    select,
+                    contents.mapping,
+                    {},
+                    lambda start: windows_ahead(slicing, start, time),
+                    hand_back,
+                    opened,
+                )
 
         elif self._is_default and isinstance(windows, MergingWindows):
-            loop, sessions = session_loop(self.assigner, self.contents, functions.names), windows.state
+            loop = session_loop(self.assigner, self.contents, functions.names)
+            sessions = windows.state
 
             def run(records: Any, timestamps: Any, time: int, hand_back: HandBack) -> None:
-                loop(records, timestamps, select, contents.mapping, sessions.mapping, time, hand_back, opened, moved)
+                loop(
+                    records,
+                    timestamps,
+                    select,
+                    contents.mapping,
+                    sessions.mapping,
+                    time,
+                    hand_back,
+                    opened,
+                    moved,
+                )
 
         else:
             return None
@@ -228,7 +347,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             super().close()
             close_function(self.key.selector)
 
-    # -- records ---------------------------------------------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------------
 
     def process_batch(self, batch: Batch) -> Work:
         batch = rows(batch)
@@ -271,7 +390,11 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     def _process_element(self, key: Any, record: Any, timestamp: int) -> Work:
         """Puts a record into its windows and calls the trigger for each."""
         taken = False
-        kept = record if self.evictor is None else TimestampedValue(record, timestamp if timestamp != MIN_TIMESTAMP else None)
+        kept = (
+            record
+            if self.evictor is None
+            else TimestampedValue(record, timestamp if timestamp != MIN_TIMESTAMP else None)
+        )
         for assigned in self.assigner.assign_windows(record, timestamp, self._assigner_context):
             place = self._windows.place(key, assigned)
             if place is None:
@@ -289,7 +412,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             else:
                 self._output.add_late(record, timestamp)
 
-    # -- time ------------------------------------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: Watermark) -> Work:
         self._service.watermark = watermark.timestamp
@@ -311,7 +434,11 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         """Does what timers that are due bring about."""
         by_default = self._is_default and event_time == self._lifetimes.event_time
         try:
-            yield from self._firing.fire_by_default(due) if by_default else self._firing.fire_by_trigger(due, event_time)
+            yield from (
+                self._firing.fire_by_default(due)
+                if by_default
+                else self._firing.fire_by_trigger(due, event_time)
+            )
         except FlinkpyError:
             raise
         except Exception as error:
@@ -332,4 +459,6 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
 
     def __repr__(self) -> str:
         evictor = "" if self.evictor is None else f", {type(self.evictor).__name__}"
-        return f"<WindowOperator {self.assigner!r}, {self.trigger!r}{evictor}, {self.contents.name}>"
+        return (
+            f"<WindowOperator {self.assigner!r}, {self.trigger!r}{evictor}, {self.contents.name}>"
+        )

@@ -32,5 +32,7 @@ class WindowOutput:
         """Emits the results and the late records."""
         self.emit_results()
         if self._late_values and self._late_tag is not None:
-            late, self._late_values, self._late_timestamps = RowBatch(self._late_values, self._late_timestamps), [], []
+            late = RowBatch(self._late_values, self._late_timestamps)
+            self._late_values = []
+            self._late_timestamps = []
             self._output.emit_side(self._late_tag.tag_id, late)

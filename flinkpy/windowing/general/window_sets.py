@@ -1,8 +1,7 @@
 """The open windows of a key, and the window under which the contents of each are kept.
 
-The contents of windows that do not merge are kept under the windows themselves, and nothing else is recorded. Windows
-that merge are in ``flinkpy.windowing.general.merging_windows``.
-"""
+The contents of windows that do not merge are kept under the windows themselves, and nothing else is
+recorded. Windows that merge are in ``flinkpy.windowing.general.merging_windows``."""
 
 from __future__ import annotations
 
@@ -11,19 +10,21 @@ from typing import Any, ClassVar, TypeAlias
 
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 
-Place: TypeAlias = "tuple[Any, Any]"  # the window that a record is in, and the window under which its contents are kept
+# the window that a record is in, and the window under which its contents are kept
+Place: TypeAlias = "tuple[Any, Any]"
 
 
 class WindowSet(ABC):
     """The open windows of all keys of an operator."""
 
-    # If False, hot loops call neither ``namespace_of`` (the window itself) nor ``retire`` (does nothing)
+    # If False, hot loops call neither ``namespace_of`` (the window itself) nor ``retire`` (does
+    # nothing)
     merges: ClassVar[bool]
 
     @abstractmethod
     def place(self, key: Any, window: Any) -> Place | None:
-        """Opens a window that the assigner returned for a record, merging it with others; None if it has ended, so
-        that the record is too late for it."""
+        """Opens a window that the assigner returned for a record, merging it with others; None if
+        it has ended, so that the record is too late for it."""
 
     @abstractmethod
     def namespace_of(self, key: Any, window: Any) -> Any:

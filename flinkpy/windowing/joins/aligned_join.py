@@ -1,13 +1,13 @@
-"""What window joins and co-groups over aligned windows share. Records are only stored as they come, and joined when
-their window is complete.
+"""What window joins and co-groups over aligned windows share. Records are only stored as they come,
+and joined when their window is complete.
 
-Each slice and side has two lists, of keys and of records, so storing a batch takes two calls of ``extend``. A
-complete window is joined as a hash join, so keys without partners cost nothing before. There are no timers: windows
-become complete for all keys at once.
+Each slice and side has two lists, of keys and of records, so storing a batch takes two calls of
+``extend``. A complete window is joined as a hash join, so keys without partners cost nothing
+before. There are no timers: windows become complete for all keys at once.
 
-Other windows, and joins with triggers or evictors, use the general form: the window operator over the union of both
-streams (``tagged_union``). A property test compares the two forms. In windows of several slices, the records of a key
-are in order of slice, and within a slice in order of arrival.
+Other windows, and joins with triggers or evictors, use the general form: the window operator over
+the union of both streams (``tagged_union``). A property test compares the two forms. In windows of
+several slices, the records of a key are in order of slice, and within a slice in order of arrival.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ CONTENTS = "_window join contents"  # the name of the state
 
 
 class JoinSlice:
-    """The records of one slice, of both sides: in order of arrival, and by key once a single key was asked for."""
+    """The records of one slice, of both sides: in order of arrival, and by key once a single key
+    was asked for."""
 
     __slots__ = ("_by_key", "parts")
 
@@ -69,8 +70,8 @@ class JoinSlice:
 
 
 class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
-    """``assigner`` assigns tumbling or sliding event-time windows; ``allowed_lateness`` is in milliseconds.
-    ``joins``: records whose key is null find no partner, and are not kept."""
+    """``assigner`` assigns tumbling or sliding event-time windows; ``allowed_lateness`` is in
+    milliseconds. ``joins``: records whose key is null find no partner, and are not kept."""
 
     batch_form = BatchForm.AT_END_OF_TIME
     takes_no_policy = "pairs records: catch the exception in the function"
@@ -78,16 +79,21 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
     joins: ClassVar[bool]
     _call: Any  # the user's function, as a callable
 
-    def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0) -> None:
+    def __init__(
+        self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0
+    ) -> None:
         for key in (key1, key2):
             key_function(key)
-        self.function, self.keys, self.assigner, self.allowed_lateness = function, (key1, key2), assigner, allowed_lateness
+        self.function = function
+        self.keys = (key1, key2)
+        self.assigner = assigner
+        self.allowed_lateness = allowed_lateness
 
     @abstractmethod
     def combine(self, first: list[Part], second: list[Part], timestamp: int) -> Work:
         """Emits the results for a window's records, with this timestamp."""
 
-    # -- life ---------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def open(self) -> None:
         open_selectors(self.keys, self.context)
@@ -99,8 +105,10 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         self._slices: dict[int, JoinSlice] = {}
         # Restored: window start -> key -> whether the window had ended
         self._fired_before: dict[int, dict[Any, bool]] = {}
-        self._ahead: dict[Any, int] = {}  # restored: up to which moment the windows of the key had fired
-        self._again: dict[Any, tuple[int, ...]] = {}  # the starts of its windows that got records since, and fire again
+        # restored: up to which moment the windows of the key had fired
+        self._ahead: dict[Any, int] = {}
+        # the starts of its windows that got records since, and fire again
+        self._again: dict[Any, tuple[int, ...]] = {}
         self._frozen_before: list[ref[FrozenSlices]] = []
         self._copies = False
         self._restore()
@@ -113,8 +121,8 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
             close_selectors(self.keys)
 
     def note_mutable(self, values: list[Any]) -> None:
-        """Has the function get copies, from the first records on that could be changed in place, of records that are
-        in other pairs or windows too."""
+        """Has the function get copies, from the first records on that could be changed in place, of
+        records that are in other pairs or windows too."""
         if not self._copies and not self.context.object_reuse and could_be_mutated(values):
             self._copies = True
             self.begin_to_copy()
@@ -129,26 +137,38 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
             self._windows.open_slice(start)
         return found
 
-    # -- snapshots ----------------------------------------------------------------------------------------------------------
+    # -- snapshots ---------------------------------------------------------------------------------
 
     def entries_held(self) -> int:
         return sum(len(keys) for held in self._slices.values() for keys, _ in held.parts)
 
     def _frozen(self) -> FrozenSlices:
         """As state of the keys, so that it moves with their key groups."""
-        fired = FiredUntil(self._windows.watermark, self._ahead, dict(self._again), self._windows.slicing.size)
-        frozen = FrozenSlices({start: held.parts for start, held in self._slices.items()}, fired, self.raise_unhashable)
-        self._frozen_before = [each for each in self._frozen_before if each() is not None] + [ref(frozen)]
+        fired = FiredUntil(
+            self._windows.watermark, self._ahead, dict(self._again), self._windows.slicing.size
+        )
+        frozen = FrozenSlices(
+            {start: held.parts for start, held in self._slices.items()},
+            fired,
+            self.raise_unhashable,
+        )
+        self._frozen_before = [each for each in self._frozen_before if each() is not None] + [
+            ref(frozen)
+        ]
         return frozen
 
     @property
     def is_being_written(self) -> bool:
         """Whether records must stay as they are, also those that are not needed any more."""
-        return any((frozen := each()) is not None and not frozen.is_read for each in self._frozen_before)
+        return any(
+            (frozen := each()) is not None and not frozen.is_read for each in self._frozen_before
+        )
 
     def _restore(self) -> None:
-        """Windows that were complete before are not fired again for the keys that were there: ``_fired_before`` has these. It is kept per key because
-        after a change of parallelism each key may come from another watermark. The next checkpoint may come before the watermark has caught up."""
+        """Windows that were complete before are not fired again for the keys that were there:
+        ``_fired_before`` has these. It is kept per key because after a change of parallelism each
+        key may come from another watermark. The next checkpoint may come before the watermark has
+        caught up."""
         saved = self.backend.register_region(CONTENTS, self._frozen)
         self._ahead = {key: until for key, (until, *_) in saved.items()}
         self._caught_up = max(self._ahead.values(), default=MIN_TIMESTAMP)
@@ -161,10 +181,14 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
                     slice_.add(side, [key] * len(values), values)
                     self.note_mutable(values)
                 for window in self._windows.slicing.windows_of(start):
-                    if window.max_timestamp() <= until and window.start not in self._again.get(key, ()):
-                        self._fired_before.setdefault(window.start, {})[key] = self._windows.cleanup_time(window.end) <= until
+                    if window.max_timestamp() <= until and window.start not in self._again.get(
+                        key, ()
+                    ):
+                        self._fired_before.setdefault(window.start, {})[key] = (
+                            self._windows.cleanup_time(window.end) <= until
+                        )
 
-    # -- records ------------------------------------------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------------
 
     def process_batch1(self, batch: Batch) -> Work | None:
         return self._add_batch(rows(batch), 0)
@@ -180,7 +204,9 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         try:
             keys: list[Any] = [select(value) for value in upcoming]
         except Exception as error:  # the iterator knows how far it got
-            raise user_code_error(error, self.context, values[len(values) - length_hint(upcoming) - 1]) from error
+            raise user_code_error(
+                error, self.context, values[len(values) - length_hint(upcoming) - 1]
+            ) from error
         keys = canonical_keys(keys)
         if self.joins and (found := joining(keys)) is not None:
             keys, values, stamps = (list(compress(each, found)) for each in (keys, values, stamps))
@@ -199,7 +225,9 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
             self._add_scattered(side, keys, values, stamps)
         return None
 
-    def _add_scattered(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> None:
+    def _add_scattered(
+        self, side: int, keys: list[Any], values: list[Any], stamps: list[int]
+    ) -> None:
         """Stores a batch that spans several slices."""
         offset, width = self._windows.slicing.offset, self._windows.slicing.width
         parts: dict[int, Part] = {}
@@ -215,8 +243,8 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
                 self._slice(start).add(side, *part)
 
     def _add_late(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> Work:
-        """Stores a batch with records of complete windows: fires these windows again for the record's key, or drops
-        the record."""
+        """Stores a batch with records of complete windows: fires these windows again for the
+        record's key, or drops the record."""
         aligned = self._windows
         for key, value, stamp in zip(keys, values, stamps):
             windows = aligned.open_for(stamp)
@@ -231,14 +259,25 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
                     self._again[key] = (*self._again.get(key, ()), window.start)
                 if window.max_timestamp() <= aligned.watermark:
                     yield from self._fire(
-                        window, lambda side, slice_, key=key: ([key] * len(found), found) if (found := slice_.of_key(side, key)) else None)
+                        window,
+                        lambda side, slice_, key=key: (
+                            ([key] * len(found), found)
+                            if (found := slice_.of_key(side, key))
+                            else None
+                        ),
+                    )
 
-    # -- windows ------------------------------------------------------------------------------------------------------------
+    # -- windows -----------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: Watermark) -> Work:
         for window in self._windows.advance(watermark.timestamp):
             fired_before = self._fired_before.pop(window.start, None)
-            yield from self._fire(window, lambda side, slice_, fired_before=fired_before: _without_keys(slice_.parts[side], fired_before))
+            yield from self._fire(
+                window,
+                lambda side, slice_, fired_before=fired_before: _without_keys(
+                    slice_.parts[side], fired_before
+                ),
+            )
         for start in self._windows.ended_slices():
             self._slices.pop(start, None)
         if self._ahead and watermark.timestamp >= self._caught_up:
@@ -246,10 +285,18 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         super().process_watermark(watermark)
 
     def _fire(self, window: TimeWindow, part: Any) -> Work:
-        """Joins the window. ``part(side, slice)`` returns the records of a slice that take part, or None."""
-        slices = [self._slices[start] for start in self._windows.slicing.slices_in(window) if start in self._slices]
+        """Joins the window. ``part(side, slice)`` returns the records of a slice that take part, or
+        None."""
+        slices = [
+            self._slices[start]
+            for start in self._windows.slicing.slices_in(window)
+            if start in self._slices
+        ]
         try:
-            first, second = ([found for slice_ in slices if (found := part(side, slice_)) is not None] for side in (0, 1))
+            first, second = (
+                [found for slice_ in slices if (found := part(side, slice_)) is not None]
+                for side in (0, 1)
+            )
             if first or second:
                 yield from self.combine(first, second, window.max_timestamp())
         except TypeError as error:
@@ -257,8 +304,8 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
             raise
 
     def raise_unhashable(self, parts: list[Part], error: TypeError) -> None:
-        """Raises an error that names the record if a key cannot be hashed. Keys are checked only here, because
-        records are stored by the batch."""
+        """Raises an error that names the record if a key cannot be hashed. Keys are checked only
+        here, because records are stored by the batch."""
         for keys, values in parts:
             for key, value in zip(keys, values):
                 try:
@@ -267,9 +314,12 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
                     raise user_code_error(unhashable, self.context, value) from error
 
     def emit_groups(self, groups: Iterator[tuple[Any, Any]], timestamp: int) -> Work:
-        """Emits the results, any number, that the function makes of each two records or each two groups of records."""
+        """Emits the results, any number, that the function makes of each two records or each two
+        groups of records."""
         call = self._call
-        return emit_results(lambda both, at: call(*both), groups, repeat(timestamp), Moment(), self, endless=True)
+        return emit_results(
+            lambda both, at: call(*both), groups, repeat(timestamp), Moment(), self, endless=True
+        )
 
 
 def _without_keys(part: Part, keys: dict[Any, bool] | None) -> Part | None:

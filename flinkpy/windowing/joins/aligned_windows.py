@@ -1,4 +1,5 @@
-"""When aligned windows are complete, and when their slices end: for operators that keep records by slice, without timers per key.
+"""When aligned windows are complete, and when their slices end: for operators that keep records by
+slice, without timers per key.
 
 Aligned windows are the same for all keys: tumbling and sliding ones (``Slicing``).
 """
@@ -27,18 +28,21 @@ class AlignedWindows:
         self.watermark = MIN_TIMESTAMP
         self._incomplete: set[int] = set()  # the starts of these windows
         self._due: list[tuple[int, int]] = []  # a heap: last moment and start of these windows
-        self._slice_ends: list[tuple[int, int]] = []  # a heap: when a slice ends, and the slice's start
+        # a heap: when a slice ends, and the slice's start
+        self._slice_ends: list[tuple[int, int]] = []
 
     def open_slice(self, start: int) -> None:
-        """Notes that the slice has records, so its windows become due. Windows that are complete already are not due
-        again."""
+        """Notes that the slice has records, so its windows become due. Windows that are complete
+        already are not due again."""
         for window in self.slicing.windows_of(start):
             last = window[1] - 1
             if last > self.watermark and window[0] not in self._incomplete:
                 self._incomplete.add(window[0])
                 heapq.heappush(self._due, (last, window[0]))
         end = self.slicing.last_window_end(start)
-        heapq.heappush(self._slice_ends, (MIN_TIMESTAMP if end is None else self.cleanup_time(end), start))
+        heapq.heappush(
+            self._slice_ends, (MIN_TIMESTAMP if end is None else self.cleanup_time(end), start)
+        )
 
     def advance(self, watermark: int) -> list[TimeWindow]:
         """The windows that become complete with this watermark, earliest first."""
@@ -62,19 +66,24 @@ class AlignedWindows:
         return min(end - 1 + self.allowed_lateness, MAX_TIMESTAMP)
 
     def is_complete(self, timestamp: int) -> bool:
-        """Whether a window that contains the timestamp is complete; for a timestamp between two windows, whether the
-        watermark has reached it. If False, it is False for all later timestamps too."""
+        """Whether a window that contains the timestamp is complete; for a timestamp between two
+        windows, whether the watermark has reached it. If False, it is False for all later
+        timestamps too."""
         first = next(self.slicing.windows_of(self.slicing.slice_of(timestamp)), None)
         return (timestamp if first is None else first[1] - 1) <= self.watermark
 
     def is_late(self, timestamp: int) -> bool:
-        """Whether a record that no window took counts as late (Flink's rule). A record between two windows that comes
-        in time does not."""
+        """Whether a record that no window took counts as late (Flink's rule). A record between two
+        windows that comes in time does not."""
         return timestamp + self.allowed_lateness <= self.watermark
 
     def open_for(self, timestamp: int) -> list[TimeWindow]:
-        """The windows that contain the timestamp and still take records, complete or not; the latest first, as
-        assigners return them."""
+        """The windows that contain the timestamp and still take records, complete or not; the
+        latest first, as assigners return them."""
         watermark = self.watermark
-        windows = [each for each in self.slicing.windows_of(self.slicing.slice_of(timestamp)) if self.cleanup_time(each[1]) > watermark]
+        windows = [
+            each
+            for each in self.slicing.windows_of(self.slicing.slice_of(timestamp))
+            if self.cleanup_time(each[1]) > watermark
+        ]
         return windows[::-1]

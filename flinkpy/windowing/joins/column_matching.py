@@ -1,8 +1,8 @@
-"""Finds the rows of two tables with equal keys: the positions of all pairs, by numbering the keys and counting.
+"""Finds the rows of two tables with equal keys: the positions of all pairs, by numbering the keys
+and counting.
 
-This is about as fast as ``pyarrow.Table.join``, which was not used because it promises no order, and refuses keys of
-different integer types and tables with list columns.
-"""
+This is about as fast as ``pyarrow.Table.join``, which was not used because it promises no order,
+and refuses keys of different integer types and tables with list columns."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 from flinkpy.operators.columnar.joined_columns import key_type
 from flinkpy.operators.columnar.key_index import encoded
 
-# Integers are their own numbers if their range exceeds four times the number of rows by at most this.
+# Integers are their own numbers if their range exceeds four times the number of rows by at most
+# this.
 _SPARE = 1 << 16
 
 
 def matching_pairs(left: list[Any], right: list[Any]) -> tuple[Any, Any]:
-    """Positions (left, right) of all pairs with equal key columns, ordered by left position, then by right position.
-    Null equals nothing.
+    """Positions (left, right) of all pairs with equal key columns, ordered by left position, then
+    by right position. Null equals nothing.
 
     >>> left, right = matching_pairs([pa.chunked_array([[3, 1, 3]])], [pa.chunked_array([[3, 2, 3]])])
     >>> left.tolist(), right.tolist()
@@ -31,11 +32,14 @@ def matching_pairs(left: list[Any], right: list[Any]) -> tuple[Any, Any]:
     ours, left = _without_nulls(left)
     theirs, right = _without_nulls(right)
     at_left, at_right = _pairs(*_codes(left, right))
-    return at_left if ours is None else ours[at_left], at_right if theirs is None else theirs[at_right]
+    return at_left if ours is None else ours[at_left], at_right if theirs is None else theirs[
+        at_right
+    ]
 
 
 def _without_nulls(columns: list[Any]) -> tuple[Any, list[Any]]:
-    """The positions of the rows without a null in their key (None: all rows), and the columns of these rows."""
+    """The positions of the rows without a null in their key (None: all rows), and the columns of
+    these rows."""
     with_nulls = [column for column in columns if column.null_count]
     if not with_nulls:
         return None, columns
@@ -46,12 +50,14 @@ def _without_nulls(columns: list[Any]) -> tuple[Any, list[Any]]:
 def _pairs(left: Any, right: Any, count: int) -> tuple[Any, Any]:
     per_key = np.bincount(right, minlength=count)
     partners = per_key[left]
-    if len(right) and per_key.max() == 1:  # keys are unique on the right, so one look-up per left row is enough
+    # keys are unique on the right, so one look-up per left row is enough
+    if len(right) and per_key.max() == 1:
         position = np.zeros(count, dtype=np.int64)
         position[right] = np.arange(len(right))
         found = np.nonzero(partners)[0]
         return found, position[left[found]]
-    order = np.argsort(right.astype(np.uint16) if count <= 1 << 16 else right, kind="stable")  # numpy sorts 16 bits by radix
+    # numpy sorts 16 bits by radix
+    order = np.argsort(right.astype(np.uint16) if count <= 1 << 16 else right, kind="stable")
     starts = np.cumsum(per_key) - per_key
     rows = np.repeat(np.arange(len(left)), partners)
     first_pair = np.cumsum(partners) - partners  # the index of each left row's first pair
@@ -67,7 +73,10 @@ def _codes(left: list[Any], right: list[Any]) -> tuple[Any, Any, int]:
         low, high = min(int(ours.min()), int(theirs.min())), max(int(ours.max()), int(theirs.max()))
         if high - low < 4 * (len(ours) + len(theirs)) + _SPARE:
             return ours - low, theirs - low, high - low + 1
-    together = [_whole(_cast(one, kind), _cast(other, kind)) for one, other, kind in zip(left, right, common)]
+    together = [
+        _whole(_cast(one, kind), _cast(other, kind))
+        for one, other, kind in zip(left, right, common)
+    ]
     found = encoded(together)
     numbers = found.codes.astype(np.int64)
     return numbers[: len(left[0])], numbers[len(left[0]) :], max(1, found.count)

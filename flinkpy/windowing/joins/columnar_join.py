@@ -1,9 +1,8 @@
-"""The window join of two streams of columns: batches are stored as they come, and each complete window is joined at
-once by array kernels.
+"""The window join of two streams of columns: batches are stored as they come, and each complete
+window is joined at once by array kernels.
 
-Without allowed lateness it gives the same results in the same order as the join of rows. A batch that spans several
-slices is first cut at their borders.
-"""
+Without allowed lateness it gives the same results in the same order as the join of rows. A batch
+that spans several slices is first cut at their borders."""
 
 from __future__ import annotations
 
@@ -19,7 +18,13 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import BatchForm, TwoInputOperator
 from flinkpy.operators.columnar.column_operators import columns, one_batch
 from flinkpy.operators.columnar.joined_columns import JoinedColumns
-from flinkpy.operators.columnar.state_tables import by_group, from_bytes, group_numbers, key_of_group, to_bytes
+from flinkpy.operators.columnar.state_tables import (
+    by_group,
+    from_bytes,
+    group_numbers,
+    key_of_group,
+    to_bytes,
+)
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.windowing.assigners import no_timestamp
@@ -31,8 +36,10 @@ from flinkpy.windowing.windows import TimeWindow
 CONTENTS = "_columnar window join contents"  # the name of the state
 ROWS_AT_ONCE = 1 << 16  # of a batch of results
 _FEW = 8  # up to this many slices are tried one by one, which is cheaper than sorting
-Kept: TypeAlias = "tuple[int, Any]"  # the watermark up to which its windows were fired before a restore; a record batch
-Saved: TypeAlias = "dict[int, list[tuple[int, int, int, bytes]]]"  # a key of each key group -> start of the slice, side, watermark, batch
+# the watermark up to which its windows were fired before a restore; a record batch
+Kept: TypeAlias = "tuple[int, Any]"
+# a key of each key group -> start of the slice, side, watermark, batch
+Saved: TypeAlias = "dict[int, list[tuple[int, int, int, bytes]]]"
 
 
 class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
@@ -47,7 +54,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         """The schema of the results. Raises ProgramError for schemas that cannot be joined."""
         return JoinedColumns(self.keys, left, right, "join").schema
 
-    # -- life ---------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def open(self) -> None:
         slicing = slicing_of(self.assigner)
@@ -58,29 +65,45 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._joined: JoinedColumns | None = None
         self._restore()
 
-    def _add_to_slice(self, side: int, start: int, data: Any, fired_until: int = MIN_TIMESTAMP) -> None:
+    def _add_to_slice(
+        self, side: int, start: int, data: Any, fired_until: int = MIN_TIMESTAMP
+    ) -> None:
         held = self._slices.get(start)
         if held is None:
             held = self._slices[start] = ([], [])
             self._windows.open_slice(start)
         held[side].append((fired_until, data))
 
-    # -- snapshots: rows by key group, under a key of the group ---------------------------------------------------------------
+    # -- snapshots: rows by key group, under a key of the group ------------------------------------
 
     def entries_held(self) -> int:
-        return sum(data.num_rows for sides in self._slices.values() for batches in sides for _, data in batches)
+        return sum(
+            data.num_rows
+            for sides in self._slices.values()
+            for batches in sides
+            for _, data in batches
+        )
 
     def _frozen(self) -> Callable[[Turns], Saved]:
-        """Batches are only added, and nobody changes one: so the lists and their lengths are the state of now."""
-        held = [(start, side, batches, len(batches)) for start, sides in self._slices.items() for side, batches in enumerate(sides)]
+        """Batches are only added, and nobody changes one: so the lists and their lengths are the
+        state of now."""
+        held = [
+            (start, side, batches, len(batches))
+            for start, sides in self._slices.items()
+            for side, batches in enumerate(sides)
+        ]
         watermark, max_parallelism = self._windows.watermark, self.context.task.max_parallelism
 
         def saved(turns: Turns) -> Saved:
             found: Saved = {}
             for start, side, batches, count in held:
                 for until, data in _concatenated(batches[:count], watermark):
-                    for group, part in by_group(data, group_numbers(data, self.keys[side], max_parallelism)):
-                        found.setdefault(key_of_group(group, max_parallelism), []).append((start, side, until, to_bytes(part)))
+                    for group, part in by_group(
+                        data, group_numbers(data, self.keys[side], max_parallelism)
+                    ):
+                        found.setdefault(key_of_group(group, max_parallelism), []).append(
+                            (start, side, until, to_bytes(part))
+                        )
                         turns.give_way()
             return found
 
@@ -93,7 +116,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
                 self._check(side, batch.schema)
                 self._add_to_slice(side, start, batch, fired_until)
 
-    # -- records ------------------------------------------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------------
 
     def process_batch1(self, batch: Batch) -> None:
         self._add_batch(columns(batch), 0)
@@ -120,7 +143,12 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
                 continue
             first, count = int(at[0]), len(at)
             in_a_row = int(at[-1]) - first + 1 == count
-            self._add_slice_part(side, each, batch.data.slice(first, count) if in_a_row else batch.data.take(pa.array(at)), stamps[at])
+            self._add_slice_part(
+                side,
+                each,
+                batch.data.slice(first, count) if in_a_row else batch.data.take(pa.array(at)),
+                stamps[at],
+            )
 
     def _add_slice_part(self, side: int, start: int, data: Any, stamps: Any) -> None:
         end = self._windows.slicing.last_window_end(start)
@@ -142,7 +170,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         except ProgramError as error:
             raise ProgramError(f"operator {self.context.name!r}: {error}") from None
 
-    # -- windows ------------------------------------------------------------------------------------------------------------
+    # -- windows -----------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: Watermark) -> None:
         for window in self._windows.advance(watermark.timestamp):
@@ -153,18 +181,33 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
     def _fire(self, window: TimeWindow) -> None:
         last = window.max_timestamp()
-        slices = [self._slices[start] for start in self._windows.slicing.slices_in(window) if start in self._slices]
-        sides = [[data for kept in slices for fired_until, data in kept[side] if fired_until < last] for side in (0, 1)]
+        slices = [
+            self._slices[start]
+            for start in self._windows.slicing.slices_in(window)
+            if start in self._slices
+        ]
+        sides = [
+            [data for kept in slices for fired_until, data in kept[side] if fired_until < last]
+            for side in (0, 1)
+        ]
         if not all(sides) or self._joined is None:
             return
         left, right = (pa.Table.from_batches(batches) for batches in sides)
-        ours, theirs = matching_pairs([left.column(name) for name in self.keys[0]], [right.column(name) for name in self.keys[1]])
+        ours, theirs = matching_pairs(
+            [left.column(name) for name in self.keys[0]],
+            [right.column(name) for name in self.keys[1]],
+        )
         arrays = [_whole(column) for column in left.columns]
         others = [_whole(right.column(at)) for at in self._joined.right]
         for begin in range(0, len(ours), ROWS_AT_ONCE):
             at, there = (pa.array(each[begin : begin + ROWS_AT_ONCE]) for each in (ours, theirs))
             taken = [array.take(at) for array in arrays] + [array.take(there) for array in others]
-            self.output.emit(ColumnBatch(pa.RecordBatch.from_arrays(taken, schema=self._joined.schema), np.full(len(at), last, dtype=np.int64)))
+            self.output.emit(
+                ColumnBatch(
+                    pa.RecordBatch.from_arrays(taken, schema=self._joined.schema),
+                    np.full(len(at), last, dtype=np.int64),
+                )
+            )
 
 
 def _concatenated(held: list[Kept], watermark: int) -> list[Kept]:
@@ -172,7 +215,10 @@ def _concatenated(held: list[Kept], watermark: int) -> list[Kept]:
     by_watermark: dict[int, list[Any]] = {}
     for fired_until, data in held:
         by_watermark.setdefault(max(fired_until, watermark), []).append(data)
-    return [(until, one_batch(pa.Table.from_batches(batches))) for until, batches in by_watermark.items()]
+    return [
+        (until, one_batch(pa.Table.from_batches(batches)))
+        for until, batches in by_watermark.items()
+    ]
 
 
 def _whole(column: Any) -> Any:

@@ -1,4 +1,5 @@
-"""What a window join over aligned windows holds, as it was at a barrier. Its lists only grow, so their lengths of then say what was in them."""
+"""What a window join over aligned windows holds, as it was at a barrier. Its lists only grow, so
+their lengths of then say what was in them."""
 
 from __future__ import annotations
 
@@ -9,16 +10,19 @@ from flinkpy.core.clock import Turns
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.windowing.joins.join_loops import Part
 
-# up to which moment its windows have fired, and its records of both sides by slice; then the windows that fire again, if there are some
+# up to which moment its windows have fired, and its records of both sides by slice; then the
+# windows that fire again, if there are some
 Saved: TypeAlias = "tuple[int, dict[int, Part]] | tuple[int, dict[int, Part], tuple[int, ...]]"
-Explain: TypeAlias = "Callable[[list[Part], TypeError], None]"  # raises an error that names the record whose key cannot be hashed
+# raises an error that names the record whose key cannot be hashed
+Explain: TypeAlias = "Callable[[list[Part], TypeError], None]"
 
 _AT_ONCE = 1 << 10  # records between two turns
 
 
 class FiredUntil(NamedTuple):
-    """Up to which moment the windows of a key have fired: the watermark, for keys in ``ahead`` a later one. ``again``: the starts of a key's windows
-    that got records since, so they fire again."""
+    """Up to which moment the windows of a key have fired: the watermark, for keys in ``ahead`` a
+    later one. ``again``: the starts of a key's windows that got records since, so they fire
+    again."""
 
     watermark: int
     ahead: Mapping[Any, int]
@@ -28,16 +32,24 @@ class FiredUntil(NamedTuple):
     def saved(self, key: Any) -> Saved:
         """What is saved of the key; it has no records yet."""
         until = max(self.watermark, self.ahead.get(key, self.watermark))
-        again = tuple(start for start in self.again.get(key, ()) if start + self.size - 1 > self.watermark)
+        again = tuple(
+            start for start in self.again.get(key, ()) if start + self.size - 1 > self.watermark
+        )
         return (until, {}, again) if again else (until, {})
 
 
 class FrozenSlices:
-    """Called when the state is written, in another thread: gives what is saved of each key. From then on ``is_read`` says that records may be
-    changed in place."""
+    """Called when the state is written, in another thread: gives what is saved of each key. From
+    then on ``is_read`` says that records may be changed in place."""
 
-    def __init__(self, slices: Mapping[int, tuple[Part, Part]], fired: FiredUntil, explain: Explain) -> None:
-        self._parts = [(start, side, part, len(part[0])) for start, sides in slices.items() for side, part in enumerate(sides)]
+    def __init__(
+        self, slices: Mapping[int, tuple[Part, Part]], fired: FiredUntil, explain: Explain
+    ) -> None:
+        self._parts = [
+            (start, side, part, len(part[0]))
+            for start, sides in slices.items()
+            for side, part in enumerate(sides)
+        ]
         self._fired, self._explain = fired, explain
         self.is_read = False
 

@@ -1,10 +1,9 @@
-"""The loops that pair the records of a window. They are generated, with the join function inlined if it is a single
-expression.
+"""The loops that pair the records of a window. They are generated, with the join function inlined
+if it is a single expression.
 
-If each key has one record on the right (such as persons by id), the generated loop has no inner loop, and looks
-records up in a plain dict, which is faster to build than a dict of lists. The loops are generators: between two
-batches of results the operator may park.
-"""
+If each key has one record on the right (such as persons by id), the generated loop has no inner
+loop, and looks records up in a plain dict, which is faster to build than a dict of lists. The loops
+are generators: between two batches of results the operator may park."""
 
 from __future__ import annotations
 
@@ -16,7 +15,8 @@ from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.codegen.inlining import call_or_inline
 
 Part: TypeAlias = "tuple[list[Any], list[Any]]"  # keys, and a record for each
-# (parts of the left; look-up of right records; what it returns for none; join function; current key; results per batch) -> batches of results
+# (parts of the left; look-up of right records; what it returns for none; join function; current
+# key; results per batch) -> batches of results
 JoinLoop: TypeAlias = "Callable[[Iterable[Part], Any, object, Any, Any, int], Iterator[list[Any]]]"
 
 _LOOP = """\
@@ -45,17 +45,27 @@ for other in found:
 
 
 def join_loop(join: Any, *, unique: bool, set_key: bool) -> JoinLoop:
-    """The loop for a join function; it yields results a batch at a time. ``set_key``: the function may ask for state
-    of its key."""
+    """The loop for a join function; it yields results a batch at a time. ``set_key``: the function
+    may ask for state of its key."""
     given = call_or_inline(join, "join", "one", "other")
-    return compile_function("join_loop", _LOOP.format(
-        set_key="current.key = key" if set_key else "pass",
-        take=(_ONE if unique else _ALL).format(given=given)), {})
+    return compile_function(
+        "join_loop",
+        _LOOP.format(
+            set_key="current.key = key" if set_key else "pass",
+            take=(_ONE if unique else _ALL).format(given=given),
+        ),
+        {},
+    )
 
 
 def index_of(parts: list[Part]) -> tuple[dict[Any, Any], bool]:
     """The records by key, and whether each key has only one; if not, the dict has lists."""
-    index: dict[Any, Any] = dict(zip(chain.from_iterable(keys for keys, _ in parts), chain.from_iterable(values for _, values in parts)))
+    index: dict[Any, Any] = dict(
+        zip(
+            chain.from_iterable(keys for keys, _ in parts),
+            chain.from_iterable(values for _, values in parts),
+        )
+    )
     if len(index) == sum(len(keys) for keys, _ in parts):
         return index, True
     return by_key(parts), False
@@ -69,7 +79,9 @@ def by_key(parts: list[Part]) -> dict[Any, list[Any]]:
     return index
 
 
-def add_by_key(index: dict[Any, list[Any]], keys: list[Any], values: list[Any]) -> dict[Any, list[Any]]:
+def add_by_key(
+    index: dict[Any, list[Any]], keys: list[Any], values: list[Any]
+) -> dict[Any, list[Any]]:
     """Appends each value to those of its key."""
     find = index.get
     for key, value in zip(keys, values):
@@ -82,8 +94,8 @@ def add_by_key(index: dict[Any, list[Any]], keys: list[Any], values: list[Any]) 
 
 
 def narrowed(parts: list[Part], partners: list[Part]) -> list[Part]:
-    """The parts without records that cannot have a partner, if partners are few: looking up a key is cheaper than
-    putting it into a dict."""
+    """The parts without records that cannot have a partner, if partners are few: looking up a key
+    is cheaper than putting it into a dict."""
     if sum(len(part[0]) for part in parts) < 2 * sum(len(part[0]) for part in partners):
         return parts
     wanted = {key for keys, _ in partners for key in keys}

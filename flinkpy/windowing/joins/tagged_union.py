@@ -1,6 +1,5 @@
-"""Two streams as one, for joins that run in the general window operator. Each record says which stream it comes from,
-and the window functions separate a window's contents again.
-"""
+"""Two streams as one, for joins that run in the general window operator. Each record says which
+stream it comes from, and the window functions separate a window's contents again."""
 
 from __future__ import annotations
 

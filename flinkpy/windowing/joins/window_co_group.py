@@ -1,4 +1,5 @@
-"""The window co-group of two streams of rows: all records of a key and window, of both sides, go to the function together."""
+"""The window co-group of two streams of rows: all records of a key and window, of both sides, go to
+the function together."""
 
 from __future__ import annotations
 
@@ -14,11 +15,14 @@ from flinkpy.windowing.joins.join_loops import Part, by_key
 
 
 class WindowCoGroupOperator(AlignedJoinOperator):
-    """Calls a CoGroupFunction with all records of a key and window at once, even if only one side has any."""
+    """Calls a CoGroupFunction with all records of a key and window at once, even if only one side
+    has any."""
 
     joins = False
 
-    def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0) -> None:
+    def __init__(
+        self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0
+    ) -> None:
         super().__init__(function, key1, key2, assigner, allowed_lateness)
         method_of(function, "co_group")
 
@@ -29,10 +33,15 @@ class WindowCoGroupOperator(AlignedJoinOperator):
     def combine(self, first: list[Part], second: list[Part], timestamp: int) -> Work:
         return self.emit_groups(self._groups(by_key(first), by_key(second)), timestamp)
 
-    def _groups(self, firsts: dict[Any, list[Any]], seconds: dict[Any, list[Any]]) -> Iterator[tuple[list[Any], list[Any]]]:
+    def _groups(
+        self, firsts: dict[Any, list[Any]], seconds: dict[Any, list[Any]]
+    ) -> Iterator[tuple[list[Any], list[Any]]]:
         current, slicing = self.backend.current, self._windows.slicing
-        # the records may be in other windows too, or the window may fire again, or they are being saved
-        shared = (self._copies and (slicing.size > slicing.slide or self.allowed_lateness > 0)) or self.is_being_written
+        # the records may be in other windows too, or the window may fire again, or they are being
+        # saved
+        shared = (
+            self._copies and (slicing.size > slicing.slide or self.allowed_lateness > 0)
+        ) or self.is_being_written
         for key in {**firsts, **seconds}:
             current.key = key
             group = firsts.get(key, []), seconds.get(key, [])

@@ -1,4 +1,5 @@
-"""The window join of two streams of rows: each pair of records with the same key in the same window goes to the join function."""
+"""The window join of two streams of rows: each pair of records with the same key in the same window
+goes to the join function."""
 
 from __future__ import annotations
 
@@ -15,17 +16,34 @@ from flinkpy.operators.functions import Function, method_of
 from flinkpy.operators.process.yielding import Results
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.windowing.joins.aligned_join import AlignedJoinOperator
-from flinkpy.windowing.joins.join_loops import JoinLoop, Part, in_chunks, index_of, join_loop, narrowed
+from flinkpy.windowing.joins.join_loops import (
+    JoinLoop,
+    Part,
+    in_chunks,
+    index_of,
+    join_loop,
+    narrowed,
+)
 
 _MISSING = object()
 
 
 class WindowJoinOperator(AlignedJoinOperator):
-    """A JoinFunction makes one record of each pair; with ``flat`` a FlatJoinFunction makes any number."""
+    """A JoinFunction makes one record of each pair; with ``flat`` a FlatJoinFunction makes any
+    number."""
 
     joins = True
 
-    def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0, *, flat: bool = False) -> None:
+    def __init__(
+        self,
+        function: Any,
+        key1: KeySpec,
+        key2: KeySpec,
+        assigner: Any,
+        allowed_lateness: int = 0,
+        *,
+        flat: bool = False,
+    ) -> None:
         super().__init__(function, key1, key2, assigner, allowed_lateness)
         method_of(function, "join")
         self.flat = flat
@@ -41,11 +59,21 @@ class WindowJoinOperator(AlignedJoinOperator):
     def _make_loops(self) -> None:
         self._forget_loops()
         join = method_of(self.function, "join")
-        if not self.flat and not self.context.object_reuse and inlined(join, "one", "other") is None:
+        if (
+            not self.flat
+            and not self.context.object_reuse
+            and inlined(join, "one", "other") is None
+        ):
             join = with_private_results(join)
         self._call = join = isolated(join) if self._copies else join
-        self._loops = {} if self.flat else {
-            unique: join_loop(join, unique=unique, set_key=isinstance(self.function, Function)) for unique in (True, False)}
+        self._loops = (
+            {}
+            if self.flat
+            else {
+                unique: join_loop(join, unique=unique, set_key=isinstance(self.function, Function))
+                for unique in (True, False)
+            }
+        )
 
     def _forget_loops(self) -> None:
         for loop in getattr(self, "_loops", {}).values():
@@ -63,7 +91,9 @@ class WindowJoinOperator(AlignedJoinOperator):
             yield from self.emit_groups(self._pairs(first, index, unique), timestamp)
             return
         loop, limit = self._loops[unique], self.context.batch_records
-        given = loop(in_chunks(first, limit), index.get, _MISSING, self._call, self.backend.current, limit)
+        given = loop(
+            in_chunks(first, limit), index.get, _MISSING, self._call, self.backend.current, limit
+        )
         while True:
             try:
                 values = next(given, None)
@@ -77,7 +107,9 @@ class WindowJoinOperator(AlignedJoinOperator):
             if len(values) >= limit:
                 yield
 
-    def _pairs(self, first: list[Part], index: dict[Any, Any], unique: bool) -> Iterator[tuple[Any, Any]]:
+    def _pairs(
+        self, first: list[Part], index: dict[Any, Any], unique: bool
+    ) -> Iterator[tuple[Any, Any]]:
         current = self.backend.current
         for keys, ones in first:
             for key, one in zip(keys, ones):

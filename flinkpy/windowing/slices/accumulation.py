@@ -1,8 +1,9 @@
-"""What is done to the accumulators of slices: adding the records of one slice, and putting slices together.
+"""What is done to the accumulators of slices: adding the records of one slice, and putting slices
+together.
 
-Each is a loop generated with the update in its middle, specialised for what the first record is, as the running aggregates' loops are
-(``flinkpy.operators.rows.keyed``). An accumulator is a value like the records: two of them are put together by the same update.
-"""
+Each is a loop generated with the update in its middle, specialised for what the first record is, as
+the running aggregates' loops are (``flinkpy.operators.rows.keyed``). An accumulator is a value like
+the records: two of them are put together by the same update."""
 
 from __future__ import annotations
 
@@ -69,13 +70,17 @@ def slice_loop(states, others, update):
 def check_aggregate(kind: str, position: int | str | None) -> None:
     """ProgramError for what is no aggregate of windows, or no position."""
     if kind not in (*OF_RECORDS, "count", "reduce"):
-        raise ProgramError(f"{kind!r} is no aggregate of windows; choose one of {', '.join((*OF_RECORDS, 'count', 'reduce'))}")
+        raise ProgramError(
+            f"{kind!r} is no aggregate of windows; choose one of "
+            f"{', '.join((*OF_RECORDS, 'count', 'reduce'))}"
+        )
     if kind in OF_RECORDS:
         FieldAggregate(kind, position)
 
 
 class Counts(Counter[Any]):
-    """A Counter whose ``update`` sets counts, as that of any dict does, for whoever takes it for one. ``Counter.update`` counts."""
+    """A Counter whose ``update`` sets counts, as that of any dict does, for whoever takes it for
+    one. ``Counter.update`` counts."""
 
     def update(self, entries: Any = None, /, **named: Any) -> None:
         dict.update(self, entries or (), **named)
@@ -86,16 +91,30 @@ class _OddShape(Exception):
 
 
 class SliceLoops:
-    """The loops of one operator. ``select`` is None where there are no keys: then the only key is None."""
+    """The loops of one operator. ``select`` is None where there are no keys: then the only key is
+    None."""
 
     def __init__(
-        self, kind: str, position: int | str | None, reduce: Any, select: Callable[[Any], Any] | None, context: OperatorContext,
+        self,
+        kind: str,
+        position: int | str | None,
+        reduce: Any,
+        select: Callable[[Any], Any] | None,
+        context: OperatorContext,
     ) -> None:
-        self.kind, self._select, self._context = kind, select, context
+        self.kind = kind
+        self._select = select
+        self._context = context
         self._shape: Shape | None = None  # of the records the loops are made for
         self._aggregate = FieldAggregate(kind, position) if kind in OF_RECORDS else None
         self._undecided = self._aggregate is not None
-        self._update: Any = method_of(reduce, "reduce") if kind == "reduce" else None if self._aggregate is None else self._aggregate.update
+        self._update: Any = (
+            method_of(reduce, "reduce")
+            if kind == "reduce"
+            else None
+            if self._aggregate is None
+            else self._aggregate.update
+        )
         self._compiled: list[Any] = []
         self._compile("current + record" if kind == "count" else CALLED)
 
@@ -119,7 +138,9 @@ class SliceLoops:
             self._generalise()
             self.add(values[len(values) - length_hint(upcoming) - 1 :], states)
         except Exception as error:
-            raise user_code_error(error, self._context, values[len(values) - length_hint(upcoming) - 1]) from error
+            raise user_code_error(
+                error, self._context, values[len(values) - length_hint(upcoming) - 1]
+            ) from error
 
     def add_pairs(self, pairs: list[tuple[Any, Any]], states: States) -> None:
         """Adds keys with accumulators of the same kind, made elsewhere."""
@@ -132,17 +153,22 @@ class SliceLoops:
             self._generalise()
             self.add_pairs(pairs[len(pairs) - length_hint(upcoming) - 1 :], states)
         except Exception as error:
-            raise user_code_error(error, self._context, pairs[len(pairs) - length_hint(upcoming) - 1][1]) from error
+            raise user_code_error(
+                error, self._context, pairs[len(pairs) - length_hint(upcoming) - 1][1]
+            ) from error
 
     def together(self, slices: list[States]) -> States:
-        """The accumulators of several slices, put together in this order. The first one is changed."""
+        """The accumulators of several slices, put together in this order. The first one is
+        changed."""
         merged = slices[0]
         for others in slices[1:]:
             try:
                 self._merge(merged, others, self._update)
             except Exception as error:
                 failure = failure_in(self._merge, error.__traceback__)
-                raise user_code_error(error, self._context, failure.variables.get("record") if failure else None) from error
+                raise user_code_error(
+                    error, self._context, failure.variables.get("record") if failure else None
+                ) from error
         return merged
 
     def restored(self, accumulators: list[Any]) -> None:
@@ -164,7 +190,10 @@ class SliceLoops:
         statement = assigned("current", update, self._aggregate is not None, 12)
         names = {"canonical": canonical_key}
         sources = (_BY_KEY, _BY_PAIR, _OF_ALL, _TOGETHER)
-        self._compiled = [compile_function("slice_loop", source.format(update=statement), names) for source in sources]
+        self._compiled = [
+            compile_function("slice_loop", source.format(update=statement), names)
+            for source in sources
+        ]
         self._by_key, self._by_pair, self._of_all, self._merge = self._compiled
 
     def _specialise(self, sample: Any) -> None:
@@ -211,7 +240,9 @@ def _count_keys(keys: list[Any], states: Counts) -> None:
     Counter.update(states, keys)  # in C
     new = islice(reversed(states), len(states) - known)
     odd = {key for key in new if canonical_key(key) is not key}
-    if odd:  # keys that are not as a dict finds them, or only by chance: those of the hour that comes twice are equal for a dict
+    # keys that are not as a dict finds them, or only by chance: those of the hour that comes twice
+    # are equal for a dict
+    if odd:
         for key in odd:
             del states[key]
         for key in keys:

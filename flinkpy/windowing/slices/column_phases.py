@@ -1,4 +1,5 @@
-"""Windows over columns in two phases: between them go Arrow batches of keys, counts and accumulators, as in snapshots (``column_snapshots``)."""
+"""Windows over columns in two phases: between them go Arrow batches of keys, counts and
+accumulators, as in snapshots (``column_snapshots``)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.columnar.state_tables import input_schema_of, with_input
-from flinkpy.windowing.slices.column_slices import LARGEST, AggregateSlices, ColumnSlices, FieldSlices
+from flinkpy.windowing.slices.column_slices import (
+    LARGEST,
+    AggregateSlices,
+    ColumnSlices,
+    FieldSlices,
+)
 from flinkpy.windowing.slices.column_snapshots import KEY, columns_of, part_of, selected
 from flinkpy.windowing.slices.grouped_parts import Part
 from flinkpy.windowing.slices.store import LocalSlices
@@ -35,7 +41,10 @@ class _Local(ColumnSlices, LocalSlices):
         stamps = np.full(part.size, max(start, MIN_TIMESTAMP + 1), np.int64)
         data = self._between(part)
         self.forget([start], lambda window: False)
-        return [ColumnBatch(data.slice(at, LARGEST), stamps[at : at + LARGEST]) for at in range(0, part.size, LARGEST)]
+        return [
+            ColumnBatch(data.slice(at, LARGEST), stamps[at : at + LARGEST])
+            for at in range(0, part.size, LARGEST)
+        ]
 
     def alone(self, batch: Batch, records: Part, positions: list[int] | None = None) -> Batch:
         stamps = columns(batch).timestamps
@@ -46,7 +55,9 @@ class _Local(ColumnSlices, LocalSlices):
         return ColumnBatch(self._between(records.taken(at)), stamps[at])
 
     def _between(self, part: Part) -> Any:
-        data = pa.RecordBatch.from_pydict(columns_of(self.known_keys.batch(part.ids), part, self._aggregates))
+        data = pa.RecordBatch.from_pydict(
+            columns_of(self.known_keys.batch(part.ids), part, self._aggregates)
+        )
         return data.replace_schema_metadata(with_input(data.schema, self._schema).metadata)
 
 
@@ -62,7 +73,9 @@ class _Merging(ColumnSlices):
                 schema = input_schema_of(data.schema)
                 self.prepare(schema)
                 self._schema, self._metadata = schema, data.schema.metadata
-            return replace(part_of(data, self._aggregates), ids=self.known_keys.numbers(selected(data, KEY)))
+            return replace(
+                part_of(data, self._aggregates), ids=self.known_keys.numbers(selected(data, KEY))
+            )
 
 
 class LocalAggregates(_Local, AggregateSlices):

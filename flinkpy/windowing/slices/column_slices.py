@@ -1,7 +1,7 @@
 """Slices of columns: each slice is a few arrays.
 
-A batch is cut into slices, and its keys and values are put aside there; they are grouped by kernels, not record by record (``grouped_parts``).
-"""
+A batch is cut into slices, and its keys and values are put aside there; they are grouped by
+kernels, not record by record (``grouped_parts``)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class ColumnSlices(SliceStore):
 
     @abstractmethod
     def prepare(self, schema: Any) -> None:
-        """Chooses kernels for batches of this schema; ProgramError for what it cannot do with it."""
+        """Chooses kernels for batches of this schema; ProgramError for what it cannot do with
+        it."""
 
     @abstractmethod
     def taken_in(self, data: Any, ids: Any) -> Part:
@@ -79,8 +80,12 @@ class ColumnSlices(SliceStore):
 
     def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
         """Nobody changes an array of a slice, so it is enough to know which there are."""
-        slices, keys, known = [(start, held.freeze()) for start, held in self._slices.items()], self.known_keys.freeze(), len(self.known_keys)
-        aggregates, schema, max_parallelism = self._aggregates, self._schema, self._context.task.max_parallelism
+        slices = [(start, held.freeze()) for start, held in self._slices.items()]
+        keys = self.known_keys.freeze()
+        known = len(self.known_keys)
+        aggregates = self._aggregates
+        schema = self._schema
+        max_parallelism = self._context.task.max_parallelism
 
         def saved(turns: Turns) -> Iterator[Saved]:
             grouped = []
@@ -102,14 +107,17 @@ class ColumnSlices(SliceStore):
                 self._schema = schema
             for each in load(table, self.keys, self._aggregates):
                 ids = self.known_keys.numbers(each.keys) if each.keys is not None else None
-                self._put(each.start, Part(each.part.size, ids, each.part.counts, each.part.values, each.part.firsts))
+                self._put(
+                    each.start,
+                    Part(each.part.size, ids, each.part.counts, each.part.values, each.part.firsts),
+                )
         return {key: key_group(key, self._context.task.max_parallelism) for key in saved}
 
     def __getstate__(self) -> dict[str, Any]:
         """Only what the program said travels: nothing prepared."""
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
 
-    # -- batches ---------------------------------------------------------------------------------------------------------------
+    # -- batches -----------------------------------------------------------------------------------
 
     def records_of(self, batch: Batch) -> Part:
         data = columns(batch).data
@@ -143,9 +151,12 @@ class ColumnSlices(SliceStore):
     def late_records(self, batch: Batch, positions: list[int]) -> RowBatch:
         """Side outputs are streams of rows."""
         stamps = self.stamps(batch)
-        return RowBatch(rows_of_batch(columns(batch).data.take(pa.array(positions))), [stamps[at] for at in positions])
+        return RowBatch(
+            rows_of_batch(columns(batch).data.take(pa.array(positions))),
+            [stamps[at] for at in positions],
+        )
 
-    # -- slices ----------------------------------------------------------------------------------------------------------------
+    # -- slices ------------------------------------------------------------------------------------
 
     @property
     def starts(self) -> Collection[int]:
@@ -167,7 +178,9 @@ class ColumnSlices(SliceStore):
         """Keys that no slice holds any more are forgotten too, when they are many."""
         for start in starts:
             del self._slices[start]
-        numbers = self.known_keys.renumbering(ids for held in self._slices.values() for ids in held.ids)
+        numbers = self.known_keys.renumbering(
+            ids for held in self._slices.values() for ids in held.ids
+        )
         if numbers is not None:
             for held in self._slices.values():
                 held.renumber(numbers)
@@ -183,16 +196,20 @@ class ColumnSlices(SliceStore):
         known = len(self.known_keys)
         parts = [self._slices[start].grouped(self._aggregates, known) for start in starts]
         if ids is not None:
-            parts = [part.taken(at) for part in parts if len(at := np.flatnonzero(part.ids == ids[0]))]
+            parts = [
+                part.taken(at) for part in parts if len(at := np.flatnonzero(part.ids == ids[0]))
+            ]
         return parts[0] if len(parts) == 1 else together(parts, self._aggregates, known)
 
     def only(self, contents: Part, is_wanted: Callable[[Any], bool]) -> Part:
         if contents.ids is None:
             return contents
-        groups = group_numbers(self.known_keys.batch(contents.ids), self.keys, self._context.task.max_parallelism).tolist()
+        groups = group_numbers(
+            self.known_keys.batch(contents.ids), self.keys, self._context.task.max_parallelism
+        ).tolist()
         return contents.taken(np.flatnonzero([is_wanted(group) for group in groups]))
 
-    # -- results ---------------------------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     def emit(self, windows: Iterable[Evaluated], now: int, operator: StreamOperator) -> Work:
         try:
@@ -200,7 +217,9 @@ class ColumnSlices(SliceStore):
                 data: Any = self.result(part, window) if part.size else None
                 for at in range(0, part.size, LARGEST):
                     piece = data.slice(at, LARGEST)
-                    operator.output.emit(ColumnBatch(piece, np.full(piece.num_rows, window.end - 1, np.int64)))
+                    operator.output.emit(
+                        ColumnBatch(piece, np.full(piece.num_rows, window.end - 1, np.int64))
+                    )
                     if at + LARGEST < part.size:
                         yield
         except Exception as error:
@@ -208,20 +227,39 @@ class ColumnSlices(SliceStore):
 
 
 class AggregateSlices(ColumnSlices):
-    """``aggregate(col("price").sum, ...)``: for each window and key the key's columns, the aggregates or the ``results`` that are computed from them,
-    and the window's begin and end; these are instants where event time has a ``zone``."""
+    """``aggregate(col("price").sum, ...)``: for each window and key the key's columns, the
+    aggregates or the ``results`` that are computed from them, and the window's begin and end; these
+    are instants where event time has a ``zone``."""
 
     _types: list[Any]
 
-    def __init__(self, keys: Sequence[str], calls: Sequence[AggregateCall], zone: str | None = None,
-                 results: Sequence[tuple[str, Expression]] | None = None) -> None:
+    def __init__(
+        self,
+        keys: Sequence[str],
+        calls: Sequence[AggregateCall],
+        zone: str | None = None,
+        results: Sequence[tuple[str, Expression]] | None = None,
+    ) -> None:
         super().__init__(keys)
-        self.calls, self.zone, self.results = tuple(calls), zone, results
-        names = [*self.keys, *((call.name for call in self.calls) if results is None else (name for name, _ in results)), *WINDOW_COLUMNS]
+        self.calls = tuple(calls)
+        self.zone = zone
+        self.results = results
+        names = [
+            *self.keys,
+            *(
+                (call.name for call in self.calls)
+                if results is None
+                else (name for name, _ in results)
+            ),
+            *WINDOW_COLUMNS,
+        ]
         self.shown = names
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
-            raise ProgramError(f"aggregate(): two columns would be called {doubled[0]!r}; rename one with .alias(\"name\")")
+            raise ProgramError(
+                f"aggregate(): two columns would be called {doubled[0]!r}; rename one with "
+                '.alias("name")'
+            )
 
     def prepare(self, schema: Any) -> None:
         check_keys(self.keys, schema)
@@ -230,26 +268,49 @@ class AggregateSlices(ColumnSlices):
         if self._schema is not None and types != self._types:
             raise ProgramError("the types of the aggregated columns changed while the job runs")
         self._evaluates, self._types = [each.evaluate for each in compiled], types
-        self._aggregates = [ColumnAggregate(call.kind, each, options=call.options) for call, each in zip(self.calls, types)]
+        self._aggregates = [
+            ColumnAggregate(call.kind, each, options=call.options)
+            for call, each in zip(self.calls, types)
+        ]
         fields = [schema.field(column_index(name, schema)) for name in self.keys]
-        fields += [pa.field(call.name, each.result_type) for call, each in zip(self.calls, self._aggregates)]
+        fields += [
+            pa.field(call.name, each.result_type)
+            for call, each in zip(self.calls, self._aggregates)
+        ]
         self._moment = pa.timestamp("ms", self.zone)
         self._row = pa.schema([*fields, *(pa.field(name, self._moment) for name in WINDOW_COLUMNS)])
         computed = dict(self.results or ())
-        self._result, self._select = compile_selection([(name, computed.get(name, Column(name))) for name in self.shown], self._row)
+        self._result, self._select = compile_selection(
+            [(name, computed.get(name, Column(name))) for name in self.shown], self._row
+        )
 
     def taken_in(self, data: Any, ids: Any) -> Part:
-        taken = [aggregate.values_of(evaluate(data)) for aggregate, evaluate in zip(self._aggregates, self._evaluates)]
-        return Part(data.num_rows, ids, [counts for counts, _ in taken], [values for _, values in taken])
+        taken = [
+            aggregate.values_of(evaluate(data))
+            for aggregate, evaluate in zip(self._aggregates, self._evaluates)
+        ]
+        return Part(
+            data.num_rows, ids, [counts for counts, _ in taken], [values for _, values in taken]
+        )
 
     def result(self, part: Part, window: TimeWindow) -> Any:
-        aggregates = [each.results(counts, values) for each, counts, values in zip(self._aggregates, part.counts, part.values)]
-        moments = [pa.array(np.full(part.size, moment, np.int64)).cast(self._moment) for moment in window]
-        return self._select(pa.RecordBatch.from_arrays([*self.known_keys.columns(part.ids), *aggregates, *moments], schema=self._row))
+        aggregates = [
+            each.results(counts, values)
+            for each, counts, values in zip(self._aggregates, part.counts, part.values)
+        ]
+        moments = [
+            pa.array(np.full(part.size, moment, np.int64)).cast(self._moment) for moment in window
+        ]
+        return self._select(
+            pa.RecordBatch.from_arrays(
+                [*self.known_keys.columns(part.ids), *aggregates, *moments], schema=self._row
+            )
+        )
 
 
 class FieldSlices(ColumnSlices):
-    """``sum``, ``min`` and ``max`` of a column: the first record of each window and key with the column replaced, as with rows."""
+    """``sum``, ``min`` and ``max`` of a column: the first record of each window and key with the
+    column replaced, as with rows."""
 
     def __init__(self, keys: Sequence[str], kind: str, position: int | str) -> None:
         super().__init__(keys)
@@ -274,7 +335,13 @@ class FieldSlices(ColumnSlices):
 
     def taken_in(self, data: Any, ids: Any) -> Part:
         counts, values = self._aggregates[0].values_of(data.column(self._at))
-        return Part(data.num_rows, ids, [counts], [values], data.select(self._others) if self._others else None)
+        return Part(
+            data.num_rows,
+            ids,
+            [counts],
+            [values],
+            data.select(self._others) if self._others else None,
+        )
 
     def result(self, part: Part, window: TimeWindow) -> Any:
         arrays = [] if part.firsts is None else list(part.firsts.columns)

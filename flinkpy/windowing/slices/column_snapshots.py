@@ -1,4 +1,5 @@
-"""Slices of columns in snapshots: for each key group one Arrow table of all its keys and slices, kept in the backend under a key of the group.
+"""Slices of columns in snapshots: for each key group one Arrow table of all its keys and slices,
+kept in the backend under a key of the group.
 
 So state moves by key group when a job is rescaled, and nothing in it is a Python object per key.
 """
@@ -14,7 +15,13 @@ import pyarrow as pa
 
 from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.core.keys import key_group
-from flinkpy.operators.columnar.state_tables import by_group, group_numbers, key_of_group, to_bytes, with_input
+from flinkpy.operators.columnar.state_tables import (
+    by_group,
+    group_numbers,
+    key_of_group,
+    to_bytes,
+    with_input,
+)
 from flinkpy.windowing.slices.grouped_parts import Part
 
 SLICE, KEY, FIRST = "slice", "key ", "first "  # KEY and FIRST begin the names of columns
@@ -30,17 +37,24 @@ class SavedSlice:
 
 
 def save(
-    slices: Sequence[SavedSlice], aggregates: Sequence[ColumnAggregate], input_schema: Any, max_parallelism: int,
+    slices: Sequence[SavedSlice],
+    aggregates: Sequence[ColumnAggregate],
+    input_schema: Any,
+    max_parallelism: int,
 ) -> Iterator[tuple[int, int, bytes]]:
     """For each key group a key of it, its number, and the table of all its keys and slices."""
     batches = [_batch(each, aggregates) for each in slices]
     table = pa.Table.from_batches(batches)
-    table = table.replace_schema_metadata(with_input(table.schema, input_schema).metadata).combine_chunks()
+    table = table.replace_schema_metadata(
+        with_input(table.schema, input_schema).metadata
+    ).combine_chunks()
     for group, part in by_group(table, _groups(slices, max_parallelism)):
         yield key_of_group(group, max_parallelism), group, to_bytes(part)
 
 
-def load(table: Any, keys: Sequence[str], aggregates: Sequence[ColumnAggregate]) -> Iterator[SavedSlice]:
+def load(
+    table: Any, keys: Sequence[str], aggregates: Sequence[ColumnAggregate]
+) -> Iterator[SavedSlice]:
     """The slices of one key group. Their parts have no numbers yet."""
     starts = table.column(SLICE).to_numpy()
     for start in np.unique(starts).tolist():
@@ -57,14 +71,21 @@ def columns_of(keys: Any, part: Part, aggregates: Sequence[ColumnAggregate]) -> 
     """A part as Arrow columns, with its key columns if there are some."""
     columns: dict[str, Any] = {}
     if keys is not None:
-        columns.update((KEY + name, column) for name, column in zip(keys.schema.names, keys.columns))
+        columns.update(
+            (KEY + name, column) for name, column in zip(keys.schema.names, keys.columns)
+        )
     for at, aggregate in enumerate(aggregates):
         counts = part.counts[at]
-        columns[f"count {at}"] = pa.array(np.ones(part.size, np.int64) if counts is None else counts)
+        columns[f"count {at}"] = pa.array(
+            np.ones(part.size, np.int64) if counts is None else counts
+        )
         if not aggregate.only_counts:
             columns[f"value {at}"] = aggregate.accumulators(part.counts[at], part.values[at])
     if part.firsts is not None:
-        columns.update((FIRST + name, column) for name, column in zip(part.firsts.schema.names, part.firsts.columns))
+        columns.update(
+            (FIRST + name, column)
+            for name, column in zip(part.firsts.schema.names, part.firsts.columns)
+        )
     return columns
 
 
@@ -74,7 +95,9 @@ def part_of(rows: Any, aggregates: Sequence[ColumnAggregate]) -> Part:
     values: list[Any] = []
     for at, aggregate in enumerate(aggregates):
         counts.append(rows.column(f"count {at}").to_numpy())
-        values.append(None if aggregate.only_counts else aggregate.accumulators_of(rows.column(f"value {at}")))
+        values.append(
+            None if aggregate.only_counts else aggregate.accumulators_of(rows.column(f"value {at}"))
+        )
     firsts = selected(rows, FIRST)
     return Part(rows.num_rows, None, counts, values, firsts if firsts.num_columns else None)
 
@@ -88,6 +111,10 @@ def selected(rows: Any, prefix: str) -> Any:
 
 def _groups(slices: Sequence[SavedSlice], max_parallelism: int) -> Any:
     """The key group of each row of all slices."""
-    parts = [group_numbers(each.keys, each.keys.schema.names, max_parallelism) if each.keys is not None
-             else np.full(each.part.size, key_group(None, max_parallelism)) for each in slices]
+    parts = [
+        group_numbers(each.keys, each.keys.schema.names, max_parallelism)
+        if each.keys is not None
+        else np.full(each.part.size, key_group(None, max_parallelism))
+        for each in slices
+    ]
     return np.concatenate(parts)

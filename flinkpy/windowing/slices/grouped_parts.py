@@ -1,8 +1,9 @@
-"""Aggregates of one slice as columns: for each key of it how many values there were, and what they make together.
+"""Aggregates of one slice as columns: for each key of it how many values there were, and what they
+make together.
 
-Records are only put aside as they come; they are grouped when enough of them wait, or a window needs them. Grouping goes through the values in their
-order, those grouped before first, so that sums of floats are rounded exactly as if they had been added one by one.
-"""
+Records are only put aside as they come; they are grouped when enough of them wait, or a window
+needs them. Grouping goes through the values in their order, those grouped before first, so that
+sums of floats are rounded exactly as if they had been added one by one."""
 
 from __future__ import annotations
 
@@ -15,12 +16,14 @@ import pyarrow as pa
 
 from flinkpy.aggregates.of_columns import ColumnAggregate
 
-_WAITING = 1 << 15  # so many records are put aside before they are grouped; more where a slice has more keys than that
+# so many records are put aside before they are grouped; more where a slice has more keys than that
+_WAITING = 1 << 15
 
 
 @dataclass(frozen=True)
 class Groups:
-    """``codes``: to which group each record belongs (None: there is one group); ``firsts``: where the first record of each group is."""
+    """``codes``: to which group each record belongs (None: there is one group); ``firsts``: where
+    the first record of each group is."""
 
     codes: Any
     firsts: Any
@@ -30,7 +33,8 @@ class Groups:
 
 
 def groups_of(ids: Any, known: int) -> Groups:
-    """One for each number, in the order they appear. All are below ``known``; None: all records are one group."""
+    """One for each number, in the order they appear. All are below ``known``; None: all records are
+    one group."""
     if ids is None:
         return Groups(None, np.zeros(1, np.int64))
     positions = np.arange(len(ids))
@@ -43,8 +47,9 @@ def groups_of(ids: Any, known: int) -> Groups:
 
 @dataclass(frozen=True)
 class Part:
-    """Some records or groups: the key's number of each; and for each aggregate how many values (None: one each) and the values (None: only counted).
-    ``firsts``: the record of each, or the first of the group (without the aggregated column), where the result needs it."""
+    """Some records or groups: the key's number of each; and for each aggregate how many values
+    (None: one each) and the values (None: only counted). ``firsts``: the record of each, or the
+    first of the group (without the aggregated column), where the result needs it."""
 
     size: int
     ids: Any
@@ -84,12 +89,17 @@ class SliceColumns:
     def freeze(self) -> SliceColumns:
         """The slice of now. Parts are never changed."""
         frozen = SliceColumns()
-        frozen._parts, frozen._waiting, frozen._grouped = self._parts.copy(), self._waiting, self._grouped
+        frozen._parts = self._parts.copy()
+        frozen._waiting = self._waiting
+        frozen._grouped = self._grouped
         return frozen
 
     def renumber(self, numbers: Any) -> None:
         """``numbers[old]`` is the new number of a key."""
-        self._parts = [Part(part.size, numbers[part.ids], part.counts, part.values, part.firsts) for part in self._parts]
+        self._parts = [
+            Part(part.size, numbers[part.ids], part.counts, part.values, part.firsts)
+            for part in self._parts
+        ]
 
     @property
     def ids(self) -> list[Any]:
@@ -107,16 +117,35 @@ def together(parts: Sequence[Part], aggregates: Sequence[ColumnAggregate], known
     counts, values = [], []
     for at, aggregate in enumerate(aggregates):
         sizes = [part.size for part in parts]
-        counts.append(aggregate.counted(_counts([part.counts[at] for part in parts], sizes), sum(sizes), groups.codes, len(groups)))
-        joined = None if aggregate.only_counts else np.concatenate([part.values[at] for part in parts])
-        values.append(None if joined is None else aggregate.grouped(joined, groups.codes, len(groups)))
-    return Part(len(groups), None if ids is None else ids[groups.firsts], counts, values, _firsts(parts, groups.firsts))
+        counts.append(
+            aggregate.counted(
+                _counts([part.counts[at] for part in parts], sizes),
+                sum(sizes),
+                groups.codes,
+                len(groups),
+            )
+        )
+        joined = (
+            None if aggregate.only_counts else np.concatenate([part.values[at] for part in parts])
+        )
+        values.append(
+            None if joined is None else aggregate.grouped(joined, groups.codes, len(groups))
+        )
+    return Part(
+        len(groups),
+        None if ids is None else ids[groups.firsts],
+        counts,
+        values,
+        _firsts(parts, groups.firsts),
+    )
 
 
 def _counts(counts: list[Any], sizes: list[int]) -> Any:
     if all(each is None for each in counts):
         return None
-    return np.concatenate([np.ones(size, np.int64) if each is None else each for each, size in zip(counts, sizes)])
+    return np.concatenate(
+        [np.ones(size, np.int64) if each is None else each for each, size in zip(counts, sizes)]
+    )
 
 
 def _firsts(parts: Sequence[Part], positions: Any) -> Any:
@@ -130,4 +159,8 @@ def _firsts(parts: Sequence[Part], positions: Any) -> Any:
         if high > low:
             taken.append(part.firsts.take(pa.array(positions[low:high] - begin)))
         begin = end
-    return taken[0] if len(taken) == 1 else pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
+    return (
+        taken[0]
+        if len(taken) == 1
+        else pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
+    )

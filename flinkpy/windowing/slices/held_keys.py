@@ -1,4 +1,5 @@
-"""The keys that windows over columns hold, by their numbers. Numbers of keys that no slice holds any more are given to others."""
+"""The keys that windows over columns hold, by their numbers. Numbers of keys that no slice holds
+any more are given to others."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _FEW = 4096  # fewer keys are not worth a renumbering
 
 
 class WindowKeys:
-    """Numbers keys, and gives back the key columns of a number. Without columns there is one key, and its number is None."""
+    """Numbers keys, and gives back the key columns of a number. Without columns there is one key,
+    and its number is None."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = tuple(columns)
@@ -52,7 +54,11 @@ class WindowKeys:
 
     def batch(self, ids: Any) -> Any:
         """The same as a record batch; None where there is one key."""
-        return None if ids is None else pa.RecordBatch.from_arrays(self.columns(ids), names=list(self._columns))
+        return (
+            None
+            if ids is None
+            else pa.RecordBatch.from_arrays(self.columns(ids), names=list(self._columns))
+        )
 
     def freeze(self) -> WindowKeys:
         """What gives the key columns of the numbers of now."""
@@ -61,7 +67,8 @@ class WindowKeys:
         return frozen
 
     def renumbering(self, alive: Iterable[Any]) -> Any:
-        """From old numbers to new ones, where that is worth it: most keys are gone; else None. ``alive``: arrays of numbers."""
+        """From old numbers to new ones, where that is worth it: most keys are gone; else None.
+        ``alive``: arrays of numbers."""
         known = len(self._index) if self._columns else 0
         if known < 2 * self._alive + _FEW:
             return None

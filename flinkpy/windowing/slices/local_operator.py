@@ -1,14 +1,17 @@
-"""The first phase of windows by slices: records are put together per key and slice before the exchange (Flink's local window aggregate).
+"""The first phase of windows by slices: records are put together per key and slice before the
+exchange (Flink's local window aggregate).
 
-A record is held back only while no window of its slice is due by the sender's own watermark. The receivers' watermark is never ahead of that one, so
-nobody waits for what is held: it goes before the watermark at which the first window is due.
+A record is held back only while no window of its slice is due by the sender's own watermark. The
+receivers' watermark is never ahead of that one, so nobody waits for what is held: it goes before
+the watermark at which the first window is due.
 
-Everything else goes at once and alone, as an accumulator of one record: what is late here, because a receiver, whose time is that of its slowest
-sender, may still count it; and what cannot be put together exactly (``LocalSlices.can_hold``).
+Everything else goes at once and alone, as an accumulator of one record: what is late here, because
+a receiver, whose time is that of its slowest sender, may still count it; and what cannot be put
+together exactly (``LocalSlices.can_hold``).
 
-What is held goes early before a barrier, so that there is no state here; when it becomes much; and before the sender turns idle. Then the receivers'
-time may pass its own, so from then on it holds nothing, also when it is active again.
-"""
+What is held goes early before a barrier, so that there is no state here; when it becomes much; and
+before the sender turns idle. Then the receivers' time may pass its own, so from then on it holds
+nothing, also when it is active again."""
 
 from __future__ import annotations
 
@@ -33,7 +36,9 @@ class LocalSliceOperator(OneInputOperator):
     parks = True
 
     def __init__(self, store: LocalSlices, slicing: Slicing, allowed_lateness: int) -> None:
-        self.store, self.slicing, self.allowed_lateness = store, slicing, allowed_lateness
+        self.store = store
+        self.slicing = slicing
+        self.allowed_lateness = allowed_lateness
 
     def open(self) -> None:
         self._times = SliceTimes(self.slicing, self.allowed_lateness)
@@ -63,13 +68,29 @@ class LocalSliceOperator(OneInputOperator):
                     closed.add(start)
             if closed:
                 slice_of = self.slicing.slice_of
-                self.output.emit(store.alone(batch, records, [at for at, stamp in enumerate(store.stamps(batch)) if slice_of(stamp) in closed]))
+                self.output.emit(
+                    store.alone(
+                        batch,
+                        records,
+                        [
+                            at
+                            for at, stamp in enumerate(store.stamps(batch))
+                            if slice_of(stamp) in closed
+                        ],
+                    )
+                )
         return self._release(list(store.starts)) if store.held > _MOST_HELD else None
 
     def process_watermark(self, watermark: Watermark) -> Work:
         if watermark.timestamp > self._times.now:
             self._times.now = watermark.timestamp
-            yield from self._release([start for start in self.store.starts if not self._times.is_before_all_windows(start)])
+            yield from self._release(
+                [
+                    start
+                    for start in self.store.starts
+                    if not self._times.is_before_all_windows(start)
+                ]
+            )
         super().process_watermark(watermark)
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:

@@ -1,13 +1,16 @@
 """Windows by slices: one accumulator per key and slice, shared by the windows that overlap.
 
-The results are those of the general window operator with the default trigger: a window is evaluated when time has reached its end, and again for
-every record that comes later but within the allowed lateness. There is no timer per key: which windows are due is read off the slices that hold
-something (``times``). What a slice holds, and how accumulators are put together, is the matter of its store: of rows or of columns.
+The results are those of the general window operator with the default trigger: a window is evaluated
+when time has reached its end, and again for every record that comes later but within the allowed
+lateness. There is no timer per key: which windows are due is read off the slices that hold
+something (``times``). What a slice holds, and how accumulators are put together, is the matter of
+its store: of rows or of columns.
 
-Windows that do not overlap are never put together: their records are reduced as they come. In windows that overlap records meet slice by slice, in
-order of time, and within a slice as they come. So where records are out of order and the result depends on their order (a reduce function that is
-associative but not commutative, the other fields of ``sum``, which of several equal records ``max_by`` gives), it is by time and not by arrival.
-"""
+Windows that do not overlap are never put together: their records are reduced as they come. In
+windows that overlap records meet slice by slice, in order of time, and within a slice as they come.
+So where records are out of order and the result depends on their order (a reduce function that is
+associative but not commutative, the other fields of ``sum``, which of several equal records
+``max_by`` gives), it is by time and not by arrival."""
 
 from __future__ import annotations
 
@@ -27,8 +30,11 @@ from flinkpy.windowing.slices.times import SliceTimes, Standing, slices_within
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
-NO_TIMESTAMPS = ("windows of event time need records with timestamps, and these have none: call assign_timestamps_and_watermarks(...) before, "
-                 "or use windows of processing time")
+NO_TIMESTAMPS = (
+    "windows of event time need records with timestamps, and these have none: call "
+    "assign_timestamps_and_watermarks(...) before, "
+    "or use windows of processing time"
+)
 
 
 class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
@@ -37,12 +43,21 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     batch_form = BatchForm.AT_END_OF_TIME
     has_window_phases = True
     parks = True
-    takes_no_policy = "reduces or aggregates windows: check records in a map(...) with a policy before it"
+    takes_no_policy = (
+        "reduces or aggregates windows: check records in a map(...) with a policy before it"
+    )
 
     def __init__(
-        self, store: SliceStore, slicing: Slicing, event_time: bool, allowed_lateness: int = 0, late_tag: OutputTag | None = None,
+        self,
+        store: SliceStore,
+        slicing: Slicing,
+        event_time: bool,
+        allowed_lateness: int = 0,
+        late_tag: OutputTag | None = None,
     ) -> None:
-        self.store, self.slicing, self.event_time = store, slicing, event_time
+        self.store = store
+        self.slicing = slicing
+        self.event_time = event_time
         self.allowed_lateness = allowed_lateness if event_time else 0
         self.late_tag = late_tag
 
@@ -50,7 +65,7 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         """Of columns, the schema of the results."""
         return self.store.output_schema(schema)
 
-    # -- lifecycle -------------------------------------------------------------------------------------------------------------
+    # -- lifecycle ---------------------------------------------------------------------------------
 
     def open(self) -> None:
         self._times = SliceTimes(self.slicing, self.allowed_lateness)
@@ -73,17 +88,23 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
 
     def _frozen(self) -> Callable[[Turns], dict[Any, tuple[int, Any]]]:
         now, ahead, saved = self._times.now, self._ahead, self.store.freeze()
-        return lambda turns: {key: (max(now, ahead.get(share, now)), data) for key, share, data in saved(turns)}
+        return lambda turns: {
+            key: (max(now, ahead.get(share, now)), data) for key, share, data in saved(turns)
+        }
 
     def _restore(self) -> None:
-        """Keys may come from several subtasks, not all at the same time: those ahead are left out until the others have caught up."""
+        """Keys may come from several subtasks, not all at the same time: those ahead are left out
+        until the others have caught up."""
         saved = self.backend.register_region(self.store.state_name, self._frozen)
         self._times.now = now = min((until for until, _ in saved.values()), default=MIN_TIMESTAMP)
         shares = self.store.restore({key: data for key, (_, data) in saved.items()})
-        self._ahead: dict[Any, int] = {shares[key]: until for key, (until, _) in saved.items() if until > now}  # evaluated until
+        # evaluated until
+        self._ahead: dict[Any, int] = {
+            shares[key]: until for key, (until, _) in saved.items() if until > now
+        }
         self._times.settle(self.store.starts)
 
-    # -- records ---------------------------------------------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------------
 
     def process_batch(self, batch: Batch) -> Work | None:
         store = self.store
@@ -115,7 +136,8 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         self.store.add(start, records)
 
     def _add_now(self, records: Any) -> None:
-        now = max(self.context.timers.now_ms(), self._times.now + 1)  # a clock that was set back reopens nothing
+        # a clock that was set back reopens nothing
+        now = max(self.context.timers.now_ms(), self._times.now + 1)
         start = self.slicing.slice_of(now)
         if self._times.standing(start) is not Standing.OUTSIDE:
             self._add(start, records)
@@ -124,14 +146,19 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     def _add_behind_time(self, batch: Batch, records: Any, standings: dict[int, Standing]) -> Work:
         """One by one, as each may make windows be evaluated again."""
         late: list[int] = []
-        yield from self.store.emit(self._again(batch, records, standings, late), self._times.now, self)
+        yield from self.store.emit(
+            self._again(batch, records, standings, late), self._times.now, self
+        )
         if late and self.late_tag is None:
             self.drop_late(len(late))
         elif late and self.late_tag is not None:
             self.output.emit_side(self.late_tag.tag_id, self.store.late_records(batch, late))
 
-    def _again(self, batch: Batch, records: Any, standings: dict[int, Standing], late: list[int]) -> Iterator[Evaluated]:
-        """Adds each record when it is its turn; gives the windows to evaluate again, for its key alone."""
+    def _again(
+        self, batch: Batch, records: Any, standings: dict[int, Standing], late: list[int]
+    ) -> Iterator[Evaluated]:
+        """Adds each record when it is its turn; gives the windows to evaluate again, for its key
+        alone."""
         store, slice_of = self.store, self.slicing.slice_of
         for position, stamp in enumerate(store.stamps(batch)):
             start = slice_of(stamp)
@@ -139,12 +166,15 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
             if standing is Standing.REOPENED:
                 one = store.one(records, position)
                 self._add(start, one)
-                for window in reversed(self._times.evaluated(start)):  # in the order the assigner would name them
+                # in the order the assigner would name them
+                for window in reversed(self._times.evaluated(start)):
                     yield window, store.evaluate_key(self._within(window), one)
-            elif standing is Standing.OVER or (standing is Standing.OUTSIDE and self._times.is_late(stamp)):
+            elif standing is Standing.OVER or (
+                standing is Standing.OUTSIDE and self._times.is_late(stamp)
+            ):
                 late.append(position)
 
-    # -- time ------------------------------------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: Watermark) -> Work:
         if self.event_time and watermark.timestamp > self._times.now:
@@ -164,7 +194,9 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         if times.is_quiet(until):
             times.now = until
             return
-        yield from store.emit((self._evaluated(window) for window in times.due(store.starts, until)), until, self)
+        yield from store.emit(
+            (self._evaluated(window) for window in times.due(store.starts, until)), until, self
+        )
         times.now = until
         store.forget(times.over(store.starts), times.is_cleaned_up)
         times.settle(store.starts)
@@ -172,12 +204,15 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
             self._ahead = {}
 
     def _evaluated(self, window: TimeWindow) -> Evaluated:
-        contents = self.store.evaluate(self._within(window), lambda start: self._times.survives(start, window))
-        if self._ahead:  # without the keys for which the window was evaluated before the job was rescaled
-            contents = self.store.only(contents, lambda share: self._ahead.get(share, MIN_TIMESTAMP) < window.end - 1)
+        contents = self.store.evaluate(
+            self._within(window), lambda start: self._times.survives(start, window)
+        )
+        # without the keys for which the window was evaluated before the job was rescaled
+        if self._ahead:
+            contents = self.store.only(
+                contents, lambda share: self._ahead.get(share, MIN_TIMESTAMP) < window.end - 1
+            )
         return window, contents
 
     def _within(self, window: TimeWindow) -> list[int]:
         return slices_within(window, self.slicing, self.store.starts)
-
-

@@ -1,4 +1,5 @@
-"""When windows by slices are aggregated in two phases, and by which stores: where every result is the same as in one."""
+"""When windows by slices are aggregated in two phases, and by which stores: where every result is
+the same as in one."""
 
 from __future__ import annotations
 
@@ -7,7 +8,13 @@ from typing import Any
 
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.graph.two_phases import TwoPhases
-from flinkpy.windowing.slices.column_phases import LocalAggregates, LocalFields, MergingAggregates, MergingFields, key_of
+from flinkpy.windowing.slices.column_phases import (
+    LocalAggregates,
+    LocalFields,
+    MergingAggregates,
+    MergingFields,
+    key_of,
+)
 from flinkpy.windowing.slices.column_slices import AggregateSlices, ColumnSlices, FieldSlices
 from flinkpy.windowing.slices.local_operator import LocalSliceOperator
 from flinkpy.windowing.slices.operator import SliceOperator
@@ -17,10 +24,15 @@ from flinkpy.windowing.slices.store import LocalSlices, SliceStore
 
 
 def in_two_phases(operator: Any) -> TwoPhases | None:
-    """On the client. None where late records are given out, as they must arrive as they are; for windows of processing time, where a record's slice
-    is when it arrives; without a key; for ``reduce``, whose function may give something else when it is called in another order; and for columns
-    whose types are known here, and whose sums are rounded."""
-    if not isinstance(operator, SliceOperator) or not operator.event_time or operator.late_tag is not None:
+    """On the client. None where late records are given out, as they must arrive as they are; for
+    windows of processing time, where a record's slice is when it arrives; without a key; for
+    ``reduce``, whose function may give something else when it is called in another order; and for
+    columns whose types are known here, and whose sums are rounded."""
+    if (
+        not isinstance(operator, SliceOperator)
+        or not operator.event_time
+        or operator.late_tag is not None
+    ):
         return None
     stores = _stores(operator.store)
     if stores is None:
@@ -28,14 +40,22 @@ def in_two_phases(operator: Any) -> TwoPhases | None:
     local, merging_store, key = stores
     merging = copy.copy(operator)  # with all that the program said of it
     merging.store = merging_store
-    pays_within_process = not isinstance(local, LocalRowSlices) or local.kind == "count"  # others look for what could be changed, in each record
-    return TwoPhases(LocalSliceOperator(local, operator.slicing, operator.allowed_lateness), merging, key, pays_within_process)
+    # others look for what could be changed, in each record
+    pays_within_process = not isinstance(local, LocalRowSlices) or local.kind == "count"
+    return TwoPhases(
+        LocalSliceOperator(local, operator.slicing, operator.allowed_lateness),
+        merging,
+        key,
+        pays_within_process,
+    )
 
 
 def _stores(store: SliceStore) -> tuple[LocalSlices, SliceStore, KeySpec] | None:
     """Before and behind the exchange, and where the key is in between."""
     if isinstance(store, RowSlices) and store.key is not None and store.kind != "reduce":
-        merging = MergingRowSlices(PAIR_KEY, store.kind, store.position, None, store.window_function)
+        merging = MergingRowSlices(
+            PAIR_KEY, store.kind, store.position, None, store.window_function
+        )
         return LocalRowSlices(store.key, store.kind, store.position), merging, PAIR_KEY
     if isinstance(store, ColumnSlices) and not (store.keys and store.is_exact):
         return None

@@ -25,7 +25,8 @@ class LocalRowSlices(RowSlices, LocalSlices):
     """Before the exchange."""
 
     def can_hold(self, records: list[Any]) -> bool:
-        """Counts always; else where nobody can change the records, and the aggregate is exact whatever the parts."""
+        """Counts always; else where nobody can change the records, and the aggregate is exact
+        whatever the parts."""
         if self.kind == "count":
             return True
         if could_be_mutated(records):

@@ -1,4 +1,5 @@
-"""Slices of rows: a dict from key to accumulator for each slice, filled and put together by generated loops (``accumulation``)."""
+"""Slices of rows: a dict from key to accumulator for each slice, filled and put together by
+generated loops (``accumulation``)."""
 
 from __future__ import annotations
 
@@ -35,25 +36,38 @@ _AT_ONCE = 1 << 10  # accumulators between two turns
 class RowSlices(SliceStore):
     """``kind`` is sum, min, max, min_by, max_by (of the field at ``position``), count or reduce.
 
-    ``sum``, ``min`` and ``max`` give the window's first record of the key with the field replaced, ``min_by`` and ``max_by`` a whole record,
-    ``count`` the number of records; a ``window_function`` is called with that one value. Without a key all records are one group.
-    """
+    ``sum``, ``min`` and ``max`` give the window's first record of the key with the field replaced,
+    ``min_by`` and ``max_by`` a whole record, ``count`` the number of records; a ``window_function``
+    is called with that one value. Without a key all records are one group."""
 
     state_name = "_slices"  # key -> [(slice, accumulator), ...]
-    copied_at_once: int = 64  # keys, up to which a freeze copies all of a slice; windows may have many small ones
+    # keys, up to which a freeze copies all of a slice; windows may have many small ones
+    copied_at_once: int = 64
 
     def __init__(
-        self, key: KeySpec | None, kind: str, position: int | str | None = None, reduce_function: Any = None, window_function: Any = None,
+        self,
+        key: KeySpec | None,
+        kind: str,
+        position: int | str | None = None,
+        reduce_function: Any = None,
+        window_function: Any = None,
     ) -> None:
         check_aggregate(kind, position)
         if key is not None:
             key_function(key)
         if kind == "reduce":
             method_of(reduce_function, "reduce")
-        self.key, self.kind, self.position, self.reduce_function, self.window_function = key, kind, position, reduce_function, window_function
+        self.key = key
+        self.kind = kind
+        self.position = position
+        self.reduce_function = reduce_function
+        self.window_function = window_function
         check_window_function(window_function, key is not None)
         if not can_follow_slices(window_function):
-            raise ProgramError(f"{type(window_function).__name__} has a clear() of its own, which the general window operator calls, not this one")
+            raise ProgramError(
+                f"{type(window_function).__name__} has a clear() of its own, which the "
+                "general window operator calls, not this one"
+            )
 
     def open(self, context: OperatorContext, backend: KeyedStateBackend | None) -> None:
         select = None
@@ -65,12 +79,18 @@ class RowSlices(SliceStore):
         self._select: Callable[[Any], Any] = select or _no_key
         self._function: SliceFunction | None = None
         if self.window_function is not None and backend is not None:
-            self._function = SliceFunction(self.window_function, self.key is not None, context, backend)
+            self._function = SliceFunction(
+                self.window_function, self.key is not None, context, backend
+            )
         self._loops = SliceLoops(self.kind, self.position, self.reduce_function, select, context)
         self._slices: dict[int, States] = {}
         self._layers: dict[int, Layers] = {}  # of slices that were frozen
         self._unsettled: set[int] = set()  # those of them that have something left to do
-        self._copy = None if self.kind == "count" or (context.object_reuse and self.kind != "reduce") else private_copy
+        self._copy = (
+            None
+            if self.kind == "count" or (context.object_reuse and self.kind != "reduce")
+            else private_copy
+        )
         self._mutable: dict[int, tuple[int, bool]] = {}
 
     def close(self) -> None:
@@ -86,7 +106,13 @@ class RowSlices(SliceStore):
 
     def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
         for start in self._slices.keys() - self._layers.keys():
-            self._layers[start] = Layers(self.state_name, self._slices[start], partial(self._rebind, start), self._copy, self.copied_at_once)
+            self._layers[start] = Layers(
+                self.state_name,
+                self._slices[start],
+                partial(self._rebind, start),
+                self._copy,
+                self.copied_at_once,
+            )
         held = [(start, self._layers[start].freeze()) for start in self._slices]
         self._unsettled = {start for start, layers in self._layers.items() if not layers.is_settled}
         return partial(_by_key, held, self._copy)
@@ -98,7 +124,9 @@ class RowSlices(SliceStore):
         if self._unsettled:
             for start in self._unsettled:
                 self._layers[start].after_batch()
-            self._unsettled = {start for start in self._unsettled if not self._layers[start].is_settled}
+            self._unsettled = {
+                start for start in self._unsettled if not self._layers[start].is_settled
+            }
 
     def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
         accumulators: list[Any] = []
@@ -109,7 +137,7 @@ class RowSlices(SliceStore):
         self._loops.restored(accumulators)
         return {key: key for key in saved}
 
-    # -- batches ---------------------------------------------------------------------------------------------------------------
+    # -- batches -----------------------------------------------------------------------------------
 
     def records_of(self, batch: Batch) -> list[Any]:
         return rows(batch).values
@@ -121,7 +149,9 @@ class RowSlices(SliceStore):
     def stamps(self, batch: Batch) -> list[int]:
         return rows(batch).timestamps or []
 
-    def by_slice(self, batch: Batch, records: list[Any], slicing: Slicing) -> Iterator[tuple[int, list[Any]]]:
+    def by_slice(
+        self, batch: Batch, records: list[Any], slicing: Slicing
+    ) -> Iterator[tuple[int, list[Any]]]:
         width, offset = slicing.width, slicing.offset
         parts: dict[int, list[Any]] = {}
         end = begin = 0
@@ -141,7 +171,7 @@ class RowSlices(SliceStore):
         values, stamps = rows(batch).values, self.stamps(batch)
         return RowBatch([values[at] for at in positions], [stamps[at] for at in positions])
 
-    # -- slices ----------------------------------------------------------------------------------------------------------------
+    # -- slices ------------------------------------------------------------------------------------
 
     @property
     def starts(self) -> Collection[int]:
@@ -166,18 +196,25 @@ class RowSlices(SliceStore):
             self._function.forget(is_over)
 
     def evaluate(self, starts: list[int], survives: Callable[[int], bool]) -> States:
-        return self._loops.together([self._taken(start, start == starts[0], survives(start)) for start in starts])
+        return self._loops.together(
+            [self._taken(start, start == starts[0], survives(start)) for start in starts]
+        )
 
     def evaluate_key(self, starts: list[int], record: list[Any]) -> States:
         key = canonical_key(self._select(record[0]))
         found = [self._slices[start] for start in starts]
-        return {key: self._loops.together([{None: private_copy(states[key])} for states in found if key in states])[None]}
+        return {
+            key: self._loops.together(
+                [{None: private_copy(states[key])} for states in found if key in states]
+            )[None]
+        }
 
     def only(self, contents: States, is_wanted: Callable[[Any], bool]) -> States:
         return {key: value for key, value in contents.items() if is_wanted(key)}
 
     def _taken(self, start: int, is_first: bool, survives: bool) -> States:
-        """The accumulators of a slice for putting together: what is emitted must not change what later windows are made of."""
+        """The accumulators of a slice for putting together: what is emitted must not change what
+        later windows are made of."""
         states = self._slices[start]
         is_frozen = type(states) is Overlay  # what is below it must not change either
         if not survives and not is_frozen:
@@ -189,7 +226,8 @@ class RowSlices(SliceStore):
         return dict(states) if is_first else states
 
     def _could_be_mutated(self, start: int, states: States) -> bool:
-        """Looked at again when keys have come: what is made of values that cannot change is of their kind."""
+        """Looked at again when keys have come: what is made of values that cannot change is of
+        their kind."""
         if self.kind == "count" or (self._context.object_reuse and self.kind != "reduce"):
             return False
         keys, mutable = self._mutable.get(start, (0, False))
@@ -198,7 +236,7 @@ class RowSlices(SliceStore):
             self._mutable[start] = len(states), mutable
         return mutable
 
-    # -- results ---------------------------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     def emit(self, windows: Iterable[Evaluated], now: int, operator: StreamOperator) -> Work:
         """In batches of the usual size, if there is no function."""
@@ -222,12 +260,17 @@ class RowSlices(SliceStore):
                 yield
 
 
-def _by_key(held: list[tuple[int, Mapping[Any, Any]]], copy: Callable[[Any], Any] | None, turns: Turns) -> Iterator[Saved]:
-    """The frozen slices, with copies of what is changed in place as soon as they are not frozen any more."""
+def _by_key(
+    held: list[tuple[int, Mapping[Any, Any]]], copy: Callable[[Any], Any] | None, turns: Turns
+) -> Iterator[Saved]:
+    """The frozen slices, with copies of what is changed in place as soon as they are not frozen any
+    more."""
     by_key: dict[Any, list[tuple[int, Any]]] = {}
     for start, states in held:
         for keys, accumulators in parts_of_entries(states, _AT_ONCE):
-            for key, accumulator in zip(keys, accumulators if copy is None else map(copy, accumulators)):
+            for key, accumulator in zip(
+                keys, accumulators if copy is None else map(copy, accumulators)
+            ):
                 if key in by_key:
                     by_key[key].append((start, accumulator))
                 else:

@@ -1,8 +1,8 @@
 """What the slice operator keeps its accumulators in: a port with two forms, of rows and of columns.
 
-A store is a recipe that travels with the operator, and holds accumulators from ``open`` to ``close``. ``records`` are what ``records_of`` makes of a
-batch, or a part of it; ``contents`` are the accumulators of some keys in one window. Both are the store's own affair.
-"""
+A store is a recipe that travels with the operator, and holds accumulators from ``open`` to
+``close``. ``records`` are what ``records_of`` makes of a batch, or a part of it; ``contents`` are
+the accumulators of some keys in one window. Both are the store's own affair."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 Evaluated: TypeAlias = "tuple[TimeWindow, Any]"  # a window and its contents
-Saved: TypeAlias = "tuple[Any, Any, Any]"  # for a snapshot: a key of the backend, the share it stands for, and what to keep under the key
+# for a snapshot: a key of the backend, the share it stands for, and what to keep under the key
+Saved: TypeAlias = "tuple[Any, Any, Any]"
 
 
 class SliceStore(ABC):
-    """The accumulators of one subtask, by slice and key. A share of the keys is what has one point in time in a snapshot: a key, or a key group."""
+    """The accumulators of one subtask, by slice and key. A share of the keys is what has one point
+    in time in a snapshot: a key, or a key group."""
 
     state_name: str
     _slices: Mapping[int, Sized]  # the accumulators of each
 
     def output_schema(self, schema: Any) -> Any:
-        """Of columns, the schema of the results for records of this schema; ProgramError for what cannot be aggregated."""
+        """Of columns, the schema of the results for records of this schema; ProgramError for what
+        cannot be aggregated."""
         return None
 
     @abstractmethod
@@ -37,7 +40,8 @@ class SliceStore(ABC):
         """Begins with no slices."""
 
     def close(self) -> None:
-        """Closes the user's functions, if there are some; also called if ``open`` failed, or never ran."""
+        """Closes the user's functions, if there are some; also called if ``open`` failed, or never
+        ran."""
 
     @abstractmethod
     def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
@@ -45,7 +49,8 @@ class SliceStore(ABC):
 
     @property
     def held(self) -> int:
-        """How many accumulators are held; over columns, records that are not put together yet count too."""
+        """How many accumulators are held; over columns, records that are not put together yet count
+        too."""
         return sum(map(len, self._slices.values()))
 
     def after_batch(self) -> None:
@@ -55,7 +60,7 @@ class SliceStore(ABC):
     def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """Takes back what was saved. Gives the share that each of the keys stands for."""
 
-    # -- batches ---------------------------------------------------------------------------------------------------------------
+    # -- batches -----------------------------------------------------------------------------------
 
     @abstractmethod
     def records_of(self, batch: Batch) -> Any:
@@ -81,7 +86,7 @@ class SliceStore(ABC):
     def late_records(self, batch: Batch, positions: list[int]) -> RowBatch:
         """Records of the batch as they go to a side output."""
 
-    # -- slices ----------------------------------------------------------------------------------------------------------------
+    # -- slices ------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -98,7 +103,8 @@ class SliceStore(ABC):
 
     @abstractmethod
     def evaluate(self, starts: list[int], survives: Callable[[int], bool]) -> Any:
-        """The contents of a window made of these slices. Those that survive it are needed again, so they must not change."""
+        """The contents of a window made of these slices. Those that survive it are needed again, so
+        they must not change."""
 
     @abstractmethod
     def evaluate_key(self, starts: list[int], record: Any) -> Any:
@@ -110,7 +116,8 @@ class SliceStore(ABC):
 
     @abstractmethod
     def emit(self, windows: Iterable[Evaluated], now: int, operator: StreamOperator) -> Work:
-        """Evaluates the windows one by one and emits their results. ``now``: how far time has come."""
+        """Evaluates the windows one by one and emits their results. ``now``: how far time has
+        come."""
 
 
 class LocalSlices(SliceStore):
@@ -118,7 +125,8 @@ class LocalSlices(SliceStore):
 
     @abstractmethod
     def can_hold(self, records: Any) -> bool:
-        """Whether the result is the same to the last bit, however these records are put together."""
+        """Whether the result is the same to the last bit, however these records are put
+        together."""
 
     @abstractmethod
     def taken_out(self, start: int) -> list[Batch]:

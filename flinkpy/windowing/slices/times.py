@@ -1,7 +1,8 @@
-"""When windows over slices are due, and how a slice stands to time: still open, reopened by a record that comes late, or over.
+"""When windows over slices are due, and how a slice stands to time: still open, reopened by a
+record that comes late, or over.
 
-Pure: it is told what time it is (the watermark, or the machine's time), and which slices hold something. Nothing is kept per key, and a watermark
-at which nothing is due costs one comparison.
+Pure: it is told what time it is (the watermark, or the machine's time), and which slices hold
+something. Nothing is kept per key, and a watermark at which nothing is due costs one comparison.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ class Standing(Enum):
     """What a record finds in its slice."""
 
     OPEN = "OPEN"  # no window to evaluate at once
-    REOPENED = "REOPENED"  # windows that were evaluated and are kept for late records: they are evaluated again
+    # windows that were evaluated and are kept for late records: they are evaluated again
+    REOPENED = "REOPENED"
     OVER = "OVER"  # every window was cleaned up
     OUTSIDE = "OUTSIDE"  # between two windows
 
@@ -37,7 +39,8 @@ class SliceTimes:
     def __init__(self, slicing: Slicing, allowed_lateness: int = 0) -> None:
         self.slicing, self._lateness = slicing, allowed_lateness
         self.now = MIN_TIMESTAMP
-        self._wake = _NEVER  # at this moment something is due, or a slice is over; before it, nothing
+        # at this moment something is due, or a slice is over; before it, nothing
+        self._wake = _NEVER
 
     def entered(self, start: int) -> None:
         """A slice holds its first record."""
@@ -57,7 +60,8 @@ class SliceTimes:
         return until < self._wake
 
     def due(self, starts: Iterable[int], until: int) -> list[TimeWindow]:
-        """The windows to evaluate when time goes on to ``until``: those that hold one of the slices, by their ends."""
+        """The windows to evaluate when time goes on to ``until``: those that hold one of the
+        slices, by their ends."""
         windows, after, size = [], self.now, self.slicing.size
         for start in sorted(starts):
             while (end := self._end_after(start, after)) is not None and end - 1 <= until:
@@ -77,7 +81,8 @@ class SliceTimes:
         return Standing.REOPENED if self.evaluated(start) else Standing.OPEN
 
     def is_before_all_windows(self, start: int) -> bool:
-        """Whether no window of the slice was due yet. (An open slice may have windows that are over.)"""
+        """Whether no window of the slice was due yet. (An open slice may have windows that are
+        over.)"""
         first = self._end_after(start, MIN_TIMESTAMP)
         return first is not None and first - 1 > self.now
 
@@ -97,7 +102,9 @@ class SliceTimes:
     def over(self, starts: Iterable[int]) -> list[int]:
         """Which of the slices can go."""
         last = self.slicing.last_window_end
-        return [start for start in starts if (end := last(start)) is None or self._is_cleaned_up(end)]
+        return [
+            start for start in starts if (end := last(start)) is None or self._is_cleaned_up(end)
+        ]
 
     def survives(self, start: int, window: TimeWindow) -> bool:
         """Whether a slice is needed again after this window was evaluated."""

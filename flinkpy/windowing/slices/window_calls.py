@@ -1,4 +1,5 @@
-"""The function of a window behind slices: called with the one value the window's slices were put together to."""
+"""The function of a window behind slices: called with the one value the window's slices were put
+together to."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.general.contexts import FunctionContext
 from flinkpy.windowing.general.evaluation import bound_call
-from flinkpy.windowing.general.per_window.namespaces import namespaced_state, remove_namespace, write_back
+from flinkpy.windowing.general.per_window.namespaces import (
+    namespaced_state,
+    remove_namespace,
+    write_back,
+)
 from flinkpy.windowing.general.per_window.window_states import WindowStates
 from flinkpy.windowing.general.per_window.window_timers import WindowTimerService
 from flinkpy.windowing.slices.store import Evaluated
@@ -25,7 +30,8 @@ WINDOW_STATE = "_window state"  # key -> {window: ...}
 
 
 def can_follow_slices(function: Any) -> bool:
-    """Whether slices can serve the function. Not one with a ``clear`` of its own: slices do not know which keys a window had when it goes."""
+    """Whether slices can serve the function. Not one with a ``clear`` of its own: slices do not
+    know which keys a window had when it goes."""
     bases = (ProcessWindowFunction, ProcessAllWindowFunction)
     return not isinstance(function, bases) or type(function).clear in [base.clear for base in bases]
 
@@ -35,15 +41,20 @@ class _AskedStates(WindowStates):
 
     asked = False
 
-    def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
+    def _state(
+        self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str
+    ) -> S:
         self.asked = True
         return super()._state(descriptor, wanted, kind, call)
 
 
 class SliceFunction:
-    """One operator's window function, with its context and state. Which keys have state of a window is noted, as it goes with the window."""
+    """One operator's window function, with its context and state. Which keys have state of a window
+    is noted, as it goes with the window."""
 
-    def __init__(self, function: Any, keyed: bool, context: OperatorContext, backend: KeyedStateBackend) -> None:
+    def __init__(
+        self, function: Any, keyed: bool, context: OperatorContext, backend: KeyedStateBackend
+    ) -> None:
         self._key, self._window = backend.current, CurrentKey()
         self._service = WindowTimerService(context.timers, lambda due: None)
         self._state = namespaced_state(backend, WINDOW_STATE)
@@ -53,13 +64,30 @@ class SliceFunction:
                 self._kept.setdefault(window, {})[key] = None
         open_function(function, context, backend)
         self._states = _AskedStates(self._state, self._key, self._window)
-        self._call = bound_call(function, keyed, FunctionContext(self._service, self._window, self._states, RuntimeContext(context, backend)))
+        self._call = bound_call(
+            function,
+            keyed,
+            FunctionContext(
+                self._service, self._window, self._states, RuntimeContext(context, backend)
+            ),
+        )
 
-    def evaluate(self, windows: Iterable[Evaluated], watermark: int, operator: StreamOperator) -> Work:
-        """Emits what the function makes of each key's value in each window, with the window's last moment."""
+    def evaluate(
+        self, windows: Iterable[Evaluated], watermark: int, operator: StreamOperator
+    ) -> Work:
+        """Emits what the function makes of each key's value in each window, with the window's last
+        moment."""
         self._service.watermark = watermark
         stamps = iter(lambda: self._window.key.end - 1, None)
-        yield from emit_results(self._given, self._values(windows), stamps, Moment(), operator, endless=True, names_record=False)
+        yield from emit_results(
+            self._given,
+            self._values(windows),
+            stamps,
+            Moment(),
+            operator,
+            endless=True,
+            names_record=False,
+        )
 
     def _given(self, found: tuple[Any, TimeWindow, Any], at: Moment) -> Any:
         key, window, value = found

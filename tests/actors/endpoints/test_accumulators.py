@@ -26,7 +26,10 @@ class Longest:
         return max(self, other, key=lambda each: len(each.text))
 
 
-@pytest.mark.parametrize(("one", "other", "merged"), [(1, 2, 3), ([1], [2], [1, 2]), ({1}, {2}, {1, 2}), ((1,), (2,), (1, 2)), ("a", "b", "b")])
+@pytest.mark.parametrize(
+    ("one", "other", "merged"),
+    [(1, 2, 3), ([1], [2], [1, 2]), ({1}, {2}, {1, 2}), ((1,), (2,), (1, 2)), ("a", "b", "b")],
+)
 def test_plain_values_merge_by_their_kind(one: Any, other: Any, merged: Any) -> None:
     assert merge_accumulators({"a": one, "b": 1}, {"a": other}) == {"a": merged, "b": 1}
 

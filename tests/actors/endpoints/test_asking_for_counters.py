@@ -1,4 +1,5 @@
-"""Who asks the JobMaster for counters is told what is at most so old; answers that are on their way are not known yet."""
+"""Who asks the JobMaster for counters is told what is at most so old; answers that are on their way
+are not known yet."""
 
 from __future__ import annotations
 
@@ -19,19 +20,39 @@ FRESH_S = 1.0
 
 
 class Bench:
-    """TaskExecutors on a bare simulation: one is registered, and counts how often it was asked beside the usual heartbeats."""
+    """TaskExecutors on a bare simulation: one is registered, and counts how often it was asked
+    beside the usual heartbeats."""
 
     def __init__(self) -> None:
         self.simulation = Simulation()
         self.asked: list[float] = []
-        service = SimpleNamespace(clock=self.simulation.clock, watch=lambda *_: SimpleNamespace(cancel=lambda: None))
-        endpoint = SimpleNamespace(service=service, schedule_run_async=self.simulation.schedule, address="job-master")
-        job_master = cast(JobMasterRegistration, SimpleNamespace(token=None, job_id=JobId("job"), resource_id=ResourceId("job-master")))
-        self.executors = TaskExecutors(cast(Any, endpoint), job_master, RpcConfig(), lambda *_: None, lambda _: [], lambda *_: None)
+        service = SimpleNamespace(
+            clock=self.simulation.clock, watch=lambda *_: SimpleNamespace(cancel=lambda: None)
+        )
+        endpoint = SimpleNamespace(
+            service=service, schedule_run_async=self.simulation.schedule, address="job-master"
+        )
+        job_master = cast(
+            JobMasterRegistration,
+            SimpleNamespace(token=None, job_id=JobId("job"), resource_id=ResourceId("job-master")),
+        )
+        self.executors = TaskExecutors(
+            cast(Any, endpoint),
+            job_master,
+            RpcConfig(),
+            lambda *_: None,
+            lambda _: [],
+            lambda *_: None,
+        )
 
     def register(self) -> None:
-        gateway = SimpleNamespace(heartbeat_from_job_master=lambda _: self.asked.append(self.simulation.now), cancel_tasks=None)
-        self.executors.add_executor(TaskManagerLocation(ResourceId("executor"), "executor"), cast(Any, gateway))
+        gateway = SimpleNamespace(
+            heartbeat_from_job_master=lambda _: self.asked.append(self.simulation.now),
+            cancel_tasks=None,
+        )
+        self.executors.add_executor(
+            TaskManagerLocation(ResourceId("executor"), "executor"), cast(Any, gateway)
+        )
         self.simulation.run_for(0.0)
         self.asked.clear()
 
@@ -88,10 +109,18 @@ def test_the_first_look_at_a_job_waits_for_what_its_tasks_have_counted(request_n
     told: list[Any] = []
     counted: Future[None] = Future()
     nothing = SimpleNamespace(details=lambda: None, report=lambda: None)
-    status = SimpleNamespace(details=lambda _: "what was counted", graph_info=lambda _: "what was counted")
-    executors = SimpleNamespace(request_metrics=lambda fresh_s: counted if fresh_s == FRESH_S else None)
-    master = SimpleNamespace(_executors=executors, COUNTERS_FRESH_S=FRESH_S, status=status, scheduler=nothing)
-    getattr(JobMaster, request_name)(master).add_done_callback(lambda answer: told.append(answer.result()))
+    status = SimpleNamespace(
+        details=lambda _: "what was counted", graph_info=lambda _: "what was counted"
+    )
+    executors = SimpleNamespace(
+        request_metrics=lambda fresh_s: counted if fresh_s == FRESH_S else None
+    )
+    master = SimpleNamespace(
+        _executors=executors, COUNTERS_FRESH_S=FRESH_S, status=status, scheduler=nothing
+    )
+    getattr(JobMaster, request_name)(master).add_done_callback(
+        lambda answer: told.append(answer.result())
+    )
     assert told == []
     counted.complete(None)
     assert told == ["what was counted"]

@@ -8,17 +8,20 @@ from typing import get_args
 import pytest
 
 from flinkpy.actors.dispatcher import Dispatcher
-from flinkpy.actors.gateways import (
-    JobMasterGateway,
-    ResourceManagerGateway,
-    TaskExecutorGateway,
-)
+from flinkpy.actors.gateways import JobMasterGateway, ResourceManagerGateway, TaskExecutorGateway
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.job_store import ArchivedJob, Inheritance, JobStore
 from flinkpy.actors.resource_manager.slot_actions import Action
 from flinkpy.actors.rpc.base_service import BaseRpcService
 from flinkpy.actors.rpc.delivery.envelope import Message, RpcInvocation
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId, SlotRequestId
+from flinkpy.core.ids import (
+    AllocationId,
+    ExecutionAttemptId,
+    FencingToken,
+    JobId,
+    ResourceId,
+    SlotRequestId,
+)
 from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
@@ -29,7 +32,15 @@ from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
 from flinkpy.testing.simulation.cluster import DISPATCHER
 from flinkpy.testing.simulation.cluster_files import DIRECTORY
 from flinkpy.testing.simulation.cluster_invariants import check_calm
-from tests.actors.endpoints.test_slot_protocol import ONE, dispatcher, job, lose, make_cluster, play, rest
+from tests.actors.endpoints.test_slot_protocol import (
+    ONE,
+    dispatcher,
+    job,
+    lose,
+    make_cluster,
+    play,
+    rest,
+)
 
 JOB, OTHER = JobId("job"), JobId("other")
 UNWANTED = SlotRequestId("unwanted")
@@ -46,7 +57,9 @@ def asking(cluster: SimulatedCluster) -> JobMaster:
     master = cluster.job_masters[JOB]
 
     def ask() -> None:
-        master.slots.pool.add_request(UNWANTED, AllocationId("unwanted"), ANY, (), cluster.network.now)
+        master.slots.pool.add_request(
+            UNWANTED, AllocationId("unwanted"), ANY, (), cluster.network.now
+        )
         master.slots.request_all_again()
 
     master.run_async(ask)
@@ -56,8 +69,11 @@ def asking(cluster: SimulatedCluster) -> JobMaster:
 
 
 def manager_of(cluster: SimulatedCluster) -> ResourceManagerGateway:
-    return cluster.result(cluster.client_service.connect(
-        None, cluster.resource_manager.address, ResourceManagerGateway, cluster.managing.token))
+    return cluster.result(
+        cluster.client_service.connect(
+            None, cluster.resource_manager.address, ResourceManagerGateway, cluster.managing.token
+        )
+    )
 
 
 def heard(cluster: SimulatedCluster, method: str) -> list[tuple[str, str]]:
@@ -73,7 +89,7 @@ def heard(cluster: SimulatedCluster, method: str) -> list[tuple[str, str]]:
     return said
 
 
-# -- events and commands ---------------------------------------------------------------------------------------------------
+# -- events and commands ---------------------------------------------------------------------------
 
 
 def test_the_job_master_carries_out_every_command_and_the_scheduler_takes_every_event() -> None:
@@ -84,7 +100,7 @@ def test_the_job_master_carries_out_every_command_and_the_scheduler_takes_every_
     assert master.scheduler._handlers.keys() == set(get_args(Event))
 
 
-# -- tokens ----------------------------------------------------------------------------------------------------------------
+# -- tokens ----------------------------------------------------------------------------------------
 
 
 def test_a_task_executor_takes_no_tasks_under_another_token_than_its_job_masters() -> None:
@@ -92,9 +108,13 @@ def test_a_task_executor_takes_no_tasks_under_another_token_than_its_job_masters
     running(cluster, job(run_s=None, parallelism=1))
     master = cluster.job_masters[JOB]
     [slot] = master.slots.pool.slots()
-    gateway = cluster.result(cluster.client_service.connect(None, "te-1/taskexecutor", TaskExecutorGateway))
+    gateway = cluster.result(
+        cluster.client_service.connect(None, "te-1/taskexecutor", TaskExecutorGateway)
+    )
     attempt = ExecutionAttemptId(JOB, master.job_graph.vertices[0].id, 0, 7)
-    task = TaskDeploymentDescriptor(attempt, slot.allocation_id, "job", "v", 1, 128, TaskBehaviour(run_s=None).dumps())
+    task = TaskDeploymentDescriptor(
+        attempt, slot.allocation_id, "job", "v", 1, 128, TaskBehaviour(run_s=None).dumps()
+    )
     answer = cluster.result(gateway.submit_tasks(FencingToken("an earlier JobMaster's"), (task,)))
     assert answer.refused == {attempt: "te-1 does not work for this JobMaster (any more)"}
     assert attempt not in cluster.workers[ONE].runner.tasks_in_slots()
@@ -107,17 +127,20 @@ def test_every_job_master_leads_under_a_token_of_its_own_and_answers_to_no_other
     running(cluster, replace(job(run_s=None), job_id=OTHER))
     one, other = cluster.job_masters[JOB].registration, cluster.job_masters[OTHER].registration
     assert one.token != other.token
-    mistaken = cluster.result(cluster.client_service.connect(None, one.address, JobMasterGateway, other.token))
+    mistaken = cluster.result(
+        cluster.client_service.connect(None, one.address, JobMasterGateway, other.token)
+    )
     mistaken.disconnect_task_executor(ONE, "meant for the other job")
     cluster.network.run_for(1)
     assert cluster.job_masters[JOB].scheduler.details().failures == ()
 
 
-# -- the ResourceManager -----------------------------------------------------------------------------------------------------
+# -- the ResourceManager ---------------------------------------------------------------------------
 
 
 def test_a_worker_that_was_told_to_stop_is_not_registered_again() -> None:
-    """Its process is slow to end, or its registration was under way and comes behind the decision."""
+    """Its process is slow to end, or its registration was under way and comes behind the
+    decision."""
     cluster = make_cluster(workers=0)
     assert play(cluster, job()).state is JobState.FINISHED
     [worker] = cluster.workers
@@ -157,7 +180,9 @@ def test_the_limits_of_the_cluster_are_asked_again_as_it_may_grow() -> None:
     assert play(cluster, grown).state is JobState.FINISHED
 
 
-def test_a_request_whose_cancellation_was_lost_is_dropped_when_the_job_master_says_what_it_waits_for() -> None:
+def test_a_request_whose_cancellation_was_lost_is_dropped_when_the_job_master_says_what_it_waits_for() -> (
+    None
+):
     cluster = make_cluster(start_s=1000.0)
     master = asking(cluster)
     lost = lose(cluster, "cancel_slot_requests", 10**6)
@@ -168,7 +193,9 @@ def test_a_request_whose_cancellation_was_lost_is_dropped_when_the_job_master_sa
     check_calm(cluster)
 
 
-def test_a_request_that_is_cancelled_while_it_is_about_to_be_sent_again_is_dropped_at_once() -> None:
+def test_a_request_that_is_cancelled_while_it_is_about_to_be_sent_again_is_dropped_at_once() -> (
+    None
+):
     cluster = make_cluster(start_s=1000.0)
     master = asking(cluster)
 
@@ -181,7 +208,7 @@ def test_a_request_that_is_cancelled_while_it_is_about_to_be_sent_again_is_dropp
     assert cluster.resource_manager.slots.waiting_of(JOB) == set()
 
 
-# -- farewells ---------------------------------------------------------------------------------------------------------------
+# -- farewells -------------------------------------------------------------------------------------
 
 
 def test_a_task_executor_that_stops_tells_its_job_masters_at_once() -> None:
@@ -191,7 +218,8 @@ def test_a_task_executor_that_stops_tells_its_job_masters_at_once() -> None:
     cluster.workers[ONE].executor.stop()
     cluster.network.run_for(0.1)
     assert {target for _, target in said} == {"resourcemanager", f"jobmaster-{JOB}"}
-    assert cluster.job_masters[JOB].status.has_ended  # without restarts, and long before a heartbeat is missed
+    # without restarts, and long before a heartbeat is missed
+    assert cluster.job_masters[JOB].status.has_ended
 
 
 def is_registered(master: JobMaster) -> bool:
@@ -219,31 +247,47 @@ def test_a_job_master_takes_no_task_executors_after_its_end() -> None:
     running(cluster, job(run_s=1.0, parallelism=1))
     master = cluster.job_masters[JOB]
     assert cluster.network.run_until(lambda: master.status.has_ended, 60)
-    gateway = cluster.result(cluster.client_service.connect(None, master.address, JobMasterGateway, master.token))
-    answer = cluster.result(gateway.register_task_executor(TaskManagerLocation(ResourceId("te-2"), "te-2/taskexecutor")))
+    gateway = cluster.result(
+        cluster.client_service.connect(None, master.address, JobMasterGateway, master.token)
+    )
+    answer = cluster.result(
+        gateway.register_task_executor(TaskManagerLocation(ResourceId("te-2"), "te-2/taskexecutor"))
+    )
     assert (answer.accepted, answer.reason) == (False, f"job {JOB} has ended")
     master.check_invariants()
 
 
-# -- the Dispatcher ----------------------------------------------------------------------------------------------------------
+# -- the Dispatcher --------------------------------------------------------------------------------
 
 
 def test_the_archive_forgets_the_oldest_jobs() -> None:
     cluster = make_cluster()
     cluster.network.crash(DISPATCHER)
     cluster.dispatcher = Dispatcher(
-        cluster.network.service(DISPATCHER), cluster._make_job_master, cluster.managing.retrieval(), archive_size=2,
-        election=cluster.dispatching)
+        cluster.network.service(DISPATCHER),
+        cluster._make_job_master,
+        cluster.managing.retrieval(),
+        archive_size=2,
+        election=cluster.dispatching,
+    )
     cluster.dispatcher.start()
     cluster.network.run_for(1)
     for number in range(4):
-        assert play(cluster, replace(job(run_s=0.1), job_id=JobId(f"job-{number}"))).state is JobState.FINISHED
-    assert [one.job_id for one in cluster.result(dispatcher(cluster).list_jobs())] == ["job-3", "job-2"]
+        assert (
+            play(cluster, replace(job(run_s=0.1), job_id=JobId(f"job-{number}"))).state
+            is JobState.FINISHED
+        )
+    assert [one.job_id for one in cluster.result(dispatcher(cluster).list_jobs())] == [
+        "job-3",
+        "job-2",
+    ]
     assert cluster.dispatcher.statistics().archived == 2
     rest(cluster)
 
 
-def test_a_job_is_archived_before_its_client_hears_of_its_end_and_by_the_next_dispatcher_too() -> None:
+def test_a_job_is_archived_before_its_client_hears_of_its_end_and_by_the_next_dispatcher_too() -> (
+    None
+):
     cluster = make_cluster()
     archived: list[ArchivedJob] = []
     heard_before: list[bool] = []
@@ -255,14 +299,21 @@ def test_a_job_is_archived_before_its_client_hears_of_its_end_and_by_the_next_di
     def next_dispatcher(inheritance: Inheritance | None) -> None:
         cluster.network.crash(DISPATCHER)
         cluster.dispatcher = Dispatcher(
-            cluster.network.service(DISPATCHER), cluster._make_job_master, cluster.managing.retrieval(), election=cluster.dispatching,
-            inheritance=inheritance, archive=archive)
+            cluster.network.service(DISPATCHER),
+            cluster._make_job_master,
+            cluster.managing.retrieval(),
+            election=cluster.dispatching,
+            inheritance=inheritance,
+            archive=archive,
+        )
         cluster.dispatcher.start()
         cluster.network.run_for(1)
 
     next_dispatcher(None)
     assert play(cluster, job(run_s=0.1)).state is JobState.FINISHED
-    assert [(ended.result.job_id, ended.graph.state) for ended in archived] == [(JOB, JobState.FINISHED)]
+    assert [(ended.result.job_id, ended.graph.state) for ended in archived] == [
+        (JOB, JobState.FINISHED)
+    ]
     assert heard_before == [False]
     store = FencedStore(cluster.files.store_of(DIRECTORY), DIRECTORY)
     term = store.take_term(FencingToken("next"))

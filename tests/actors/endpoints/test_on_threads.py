@@ -1,4 +1,5 @@
-"""The same endpoints on real threads: a small job from submission to result, and everything given back."""
+"""The same endpoints on real threads: a small job from submission to result, and everything given
+back."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ class InstantRunner:
 
     def start(self) -> None: ...
 
-    def submit(self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> None:
+    def submit(
+        self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter
+    ) -> None:
         self._running[descriptor.attempt_id] = reporter
         self._report(descriptor.attempt_id, ExecutionState.INITIALIZING)
         self._report(descriptor.attempt_id, ExecutionState.RUNNING)
@@ -48,8 +51,16 @@ class InstantRunner:
             self._end(descriptor.attempt_id, ExecutionState.FINISHED)
 
     def _report(self, attempt_id: ExecutionAttemptId, state: ExecutionState) -> None:
-        metrics = TaskMetrics(attempt_id, records_in=1, records_out=2) if state is ExecutionState.FINISHED else None
-        self._running[attempt_id].state_changed(TaskExecutionState(attempt_id, state, None, {"ended": [attempt_id.subtask_index]}, metrics))
+        metrics = (
+            TaskMetrics(attempt_id, records_in=1, records_out=2)
+            if state is ExecutionState.FINISHED
+            else None
+        )
+        self._running[attempt_id].state_changed(
+            TaskExecutionState(
+                attempt_id, state, None, {"ended": [attempt_id.subtask_index]}, metrics
+            )
+        )
 
     def _end(self, attempt_id: ExecutionAttemptId, state: ExecutionState) -> None:
         if attempt_id in self._running:
@@ -66,7 +77,9 @@ class InstantRunner:
     def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
         self._end(attempt_id, ExecutionState.FAILED)
 
-    def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None: ...
+    def deliver_operator_event(
+        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
+    ) -> None: ...
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None: ...
 
@@ -94,8 +107,12 @@ class InstantRunner:
 class ThreadDriver:
     """Starts TaskExecutors as endpoints of the same process."""
 
-    def __init__(self, service: LocalRpcService, managing: StandaloneLeadership, endless: bool) -> None:
-        self._service, self._managing, self._endless = service, managing, endless
+    def __init__(
+        self, service: LocalRpcService, managing: StandaloneLeadership, endless: bool
+    ) -> None:
+        self._service = service
+        self._managing = managing
+        self._endless = endless
         self.executors: dict[ResourceId, TaskExecutor] = {}
         self.all_gone = threading.Event()
 
@@ -105,10 +122,21 @@ class ThreadDriver:
     def explain_limit(self, profile: ResourceProfile, wanted: int) -> str:
         return f"{wanted} slots of 8"
 
-    def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
+    def start_worker(
+        self,
+        resource_id: ResourceId,
+        slots: int,
+        profile: ResourceProfile,
+        on_failure: Callable[[str], None],
+    ) -> None:
         executor = TaskExecutor(
-            self._service, resource_id, InstantRunner(self._endless), [profile] * slots, self._managing.retrieval(),
-            name=resource_id)
+            self._service,
+            resource_id,
+            InstantRunner(self._endless),
+            [profile] * slots,
+            self._managing.retrieval(),
+            name=resource_id,
+        )
         self.executors[resource_id] = executor
         executor.start()
 
@@ -123,20 +151,32 @@ class ThreadDriver:
 class Cluster:
     def __init__(self, endless: bool = False) -> None:
         self.service = LocalRpcService()
-        managing, dispatching = StandaloneLeadership(self.service.ids), StandaloneLeadership(self.service.ids)
+        managing = StandaloneLeadership(self.service.ids)
+        dispatching = StandaloneLeadership(self.service.ids)
         self.driver = ThreadDriver(self.service, managing, endless)
         slots = SlotConfig(2, idle_timeout=timedelta(milliseconds=100))
-        self.manager = ResourceManager(self.service, self.driver, slot_config=slots, election=managing)
+        self.manager = ResourceManager(
+            self.service, self.driver, slot_config=slots, election=managing
+        )
         self.ended = threading.Event()
 
         def make_job_master(graph: JobGraph, on_terminal: OnTerminal, generation: int) -> JobMaster:
-            return JobMaster(self.service, graph, managing.retrieval(), on_terminal, slot_config=slots)
+            return JobMaster(
+                self.service, graph, managing.retrieval(), on_terminal, slot_config=slots
+            )
 
-        self.dispatcher = Dispatcher(self.service, make_job_master, managing.retrieval(), on_shut_down=self.ended.set,
-                                     election=dispatching)
+        self.dispatcher = Dispatcher(
+            self.service,
+            make_job_master,
+            managing.retrieval(),
+            on_shut_down=self.ended.set,
+            election=dispatching,
+        )
         self.manager.start()
         self.dispatcher.start()
-        self.client: DispatcherGateway = connect_to_leader(self.service, dispatching.retrieval(), DispatcherGateway).result(TIMEOUT_S)
+        self.client: DispatcherGateway = connect_to_leader(
+            self.service, dispatching.retrieval(), DispatcherGateway
+        ).result(TIMEOUT_S)
 
     def __enter__(self) -> Cluster:
         return self
@@ -157,9 +197,14 @@ def test_a_job_runs_on_threads_and_its_workers_go_when_idle() -> None:
         cluster.client.submit_job(small_job()).result(TIMEOUT_S)
         result = cluster.client.request_job_result(JobId("job"), 8.0).result(TIMEOUT_S)
         assert result is not None
-        assert (result.state, sorted(result.accumulators["ended"])) == (JobState.FINISHED, [0, 0, 1, 1, 2, 2])
+        assert (result.state, sorted(result.accumulators["ended"])) == (
+            JobState.FINISHED,
+            [0, 0, 1, 1, 2, 2],
+        )
         details = cluster.client.request_job_details(JobId("job")).result(TIMEOUT_S)
-        assert [(vertex.records_in, vertex.records_out) for vertex in details.vertices] == [(3, 6)] * 2
+        assert [(vertex.records_in, vertex.records_out) for vertex in details.vertices] == [
+            (3, 6)
+        ] * 2
         assert cluster.driver.all_gone.wait(TIMEOUT_S)
         assert cluster.client.request_cluster_overview().result(TIMEOUT_S).jobs_running == 0
 
@@ -169,4 +214,6 @@ def test_an_endless_job_is_cancelled_by_shutting_down() -> None:
         cluster.client.submit_job(small_job()).result(TIMEOUT_S)
         cluster.client.shut_down_cluster().result(TIMEOUT_S)
         assert cluster.ended.wait(TIMEOUT_S)
-        assert cluster.client.request_job_status(JobId("job")).result(TIMEOUT_S) is JobState.CANCELED
+        assert (
+            cluster.client.request_job_status(JobId("job")).result(TIMEOUT_S) is JobState.CANCELED
+        )

@@ -1,4 +1,5 @@
-"""The slot protocol step by step, on the simulated service: each message in turn is lost, and the job comes to its end all the same."""
+"""The slot protocol step by step, on the simulated service: each message in turn is lost, and the
+job comes to its end all the same."""
 
 from __future__ import annotations
 
@@ -9,11 +10,33 @@ from typing import Any
 
 import pytest
 
-from flinkpy.actors.gateways import DispatcherGateway, JobResult, ResourceManagerGateway, SlotAllocation, SlotRequest, TaskExecutorGateway
+from flinkpy.actors.gateways import (
+    DispatcherGateway,
+    JobResult,
+    ResourceManagerGateway,
+    SlotAllocation,
+    SlotRequest,
+    TaskExecutorGateway,
+)
 from flinkpy.actors.rpc.delivery.envelope import Message, RpcInvocation
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
-from flinkpy.core.errors import EngineError, FencingError, ProgramError, ResourceUnavailableError, RpcError, TaskExecutorLostError, UserCodeError
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, JobVertexId, ResourceId
+from flinkpy.core.errors import (
+    EngineError,
+    FencingError,
+    ProgramError,
+    ResourceUnavailableError,
+    RpcError,
+    TaskExecutorLostError,
+    UserCodeError,
+)
+from flinkpy.core.ids import (
+    AllocationId,
+    ExecutionAttemptId,
+    FencingToken,
+    JobId,
+    JobVertexId,
+    ResourceId,
+)
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
@@ -24,15 +47,29 @@ from flinkpy.testing.simulation.cluster_invariants import Invariants, check_calm
 from flinkpy.testing.simulation.simulated_jobs import JobBuilder, SimulatedSource
 
 RPC = RpcConfig(
-    ask_timeout=timedelta(seconds=2), heartbeat_interval=timedelta(seconds=2), heartbeat_timeout=timedelta(seconds=7),
-    registration_initial=timedelta(milliseconds=100), registration_max=timedelta(seconds=3))
-RESTARTS = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": 3, "restart-strategy.fixed-delay.delay": "100 ms"}
+    ask_timeout=timedelta(seconds=2),
+    heartbeat_interval=timedelta(seconds=2),
+    heartbeat_timeout=timedelta(seconds=7),
+    registration_initial=timedelta(milliseconds=100),
+    registration_max=timedelta(seconds=3),
+)
+RESTARTS = {
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": 3,
+    "restart-strategy.fixed-delay.delay": "100 ms",
+}
 ONE = ResourceId("te-1")
 
 
-def make_cluster(workers: int = 1, slots: int = 2, max_slots: int | None = None, start_s: float = 1.0) -> SimulatedCluster:
-    config = SlotConfig(slots, None, timedelta(seconds=5), timedelta(seconds=30), timedelta(seconds=5))
-    cluster = SimulatedCluster(rpc_config=RPC, slot_config=config, max_slots=max_slots, start_s=start_s)
+def make_cluster(
+    workers: int = 1, slots: int = 2, max_slots: int | None = None, start_s: float = 1.0
+) -> SimulatedCluster:
+    config = SlotConfig(
+        slots, None, timedelta(seconds=5), timedelta(seconds=30), timedelta(seconds=5)
+    )
+    cluster = SimulatedCluster(
+        rpc_config=RPC, slot_config=config, max_slots=max_slots, start_s=start_s
+    )
     cluster.network.after_event = Invariants(cluster)
     for number in range(workers):
         cluster.start_worker(ResourceId(f"te-{number + 1}"), slots)
@@ -40,7 +77,11 @@ def make_cluster(workers: int = 1, slots: int = 2, max_slots: int | None = None,
 
 
 def job(
-    run_s: float | None = 1.0, parallelism: int = 2, splits: int | None = None, failures: int = 0, configuration: dict[str, Any] | None = None,
+    run_s: float | None = 1.0,
+    parallelism: int = 2,
+    splits: int | None = None,
+    failures: int = 0,
+    configuration: dict[str, Any] | None = None,
     name: str = "job",
 ) -> JobGraph:
     builder = JobBuilder(JobId(name), configuration=configuration)
@@ -50,7 +91,9 @@ def job(
     return builder.build()
 
 
-def lose(cluster: SimulatedCluster, method: str, times: int = 1, answers: bool = False) -> Callable[[], int]:
+def lose(
+    cluster: SimulatedCluster, method: str, times: int = 1, answers: bool = False
+) -> Callable[[], int]:
     """Loses that many calls of the method (or the answers to them); gives how many were lost."""
     lost: list[Message] = []
     awaited: set[int] = set()
@@ -95,7 +138,11 @@ def test_slots_are_not_asked_for_before_their_task_executor_knows_by_whom() -> N
     swallow, asked = cluster.network.swallow, []
 
     def watched(source: str, target: str, message: Message) -> bool:
-        if isinstance(message, RpcInvocation) and message.method == "request_slots" and source == "resourcemanager":
+        if (
+            isinstance(message, RpcInvocation)
+            and message.method == "request_slots"
+            and source == "resourcemanager"
+        ):
             asked.append(target)
         return swallow is not None and swallow(source, target, message)
 
@@ -113,14 +160,18 @@ def test_a_job_gets_its_slots_runs_and_gives_everything_back() -> None:
 
 
 @pytest.mark.finding("hunts 18")
-def test_jobs_one_after_the_other_share_the_workers_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_one_after_the_other_share_the_workers_of_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The next one asks before the slots of the last are reported free."""
     cluster = make_cluster(workers=0, slots=1)
     send = cluster.network.send
 
     def slowly(source: SimulatedRpcService, process: str, message: Message) -> None:
         is_report = isinstance(message, RpcInvocation) and message.method == "report_slots"
-        cluster.network.schedule(0.04 if is_report else 0.0, lambda: send(source, process, message), "sends")
+        cluster.network.schedule(
+            0.04 if is_report else 0.0, lambda: send(source, process, message), "sends"
+        )
 
     monkeypatch.setattr(cluster.network, "send", slowly)
     for number in range(10):
@@ -135,7 +186,10 @@ def test_slots_that_an_ended_job_does_not_give_back_are_replaced_after_a_moment(
     ended: list[float] = []
 
     def silenced(source: str, target: str, message: Message) -> bool:
-        if not isinstance(message, RpcInvocation) or message.method not in ("report_slots", "disconnect_job_master"):
+        if not isinstance(message, RpcInvocation) or message.method not in (
+            "report_slots",
+            "disconnect_job_master",
+        ):
             return False
         if message.method == "disconnect_job_master" and target == "resourcemanager":
             ended.append(cluster.network.now)
@@ -152,10 +206,20 @@ def test_slots_that_an_ended_job_does_not_give_back_are_replaced_after_a_moment(
 
 
 LOSSES = [
-    ("register_job_master", False), ("register_task_executor", False), ("register_task_executor", True), ("request_slots", False),
-    ("request_slots", True), ("offer_slots", False), ("offer_slots", True), ("update_task_execution_states", False),
-    ("update_task_execution_states", True), ("free_slots", False), ("disconnect_job_master", False), ("send_operator_events", False),
-    ("send_operator_events", True), ("report_slots", False),
+    ("register_job_master", False),
+    ("register_task_executor", False),
+    ("register_task_executor", True),
+    ("request_slots", False),
+    ("request_slots", True),
+    ("offer_slots", False),
+    ("offer_slots", True),
+    ("update_task_execution_states", False),
+    ("update_task_execution_states", True),
+    ("free_slots", False),
+    ("disconnect_job_master", False),
+    ("send_operator_events", False),
+    ("send_operator_events", True),
+    ("report_slots", False),
 ]
 
 
@@ -181,7 +245,8 @@ def test_a_lost_deployment_fails_the_task_and_a_restart_mends_it(answers: bool) 
 def test_a_confirmed_task_survives_the_loss_of_the_submission_answer() -> None:
     cluster = make_cluster()
     lose(cluster, "submit_tasks", 1, answers=True)
-    assert play(cluster, job(run_s=10.0)).state is JobState.FINISHED  # its state reports have proved that it runs
+    # its state reports have proved that it runs
+    assert play(cluster, job(run_s=10.0)).state is JobState.FINISHED
     rest(cluster)
 
 
@@ -195,14 +260,18 @@ def test_an_offer_that_is_never_answered_is_taken_back_in_time() -> None:
 
 
 @pytest.mark.finding("faults 9")
-def test_a_slot_whose_offer_is_not_answered_in_time_is_free_again_before_the_request_times_out() -> None:
+def test_a_slot_whose_offer_is_not_answered_in_time_is_free_again_before_the_request_times_out() -> (
+    None
+):
     cluster = make_cluster()
     lose(cluster, "offer_slots", 10**6)
     cluster.result(dispatcher(cluster).submit_job(job(parallelism=1, run_s=None)))
     cluster.network.run_for(3)
     slots = cluster.workers[ResourceId("te-1")].executor.holdings.slots
     assert [slot.state.name for slot in slots.of_job(JobId("job"))] == ["ALLOCATED"]
-    assert cluster.network.run_until(lambda: not slots.of_job(JobId("job")), 5), "the time for an answer is over"
+    assert cluster.network.run_until(lambda: not slots.of_job(JobId("job")), 5), (
+        "the time for an answer is over"
+    )
 
 
 def test_a_lost_cancellation_is_repeated() -> None:
@@ -228,7 +297,9 @@ def test_a_slot_the_job_master_does_not_know_is_freed_by_the_heartbeats() -> Non
     assert cluster.workers[ONE].executor.holdings.slots.get_slot(forgotten) is None
 
 
-def test_a_task_the_executor_has_lost_fails_by_the_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_the_executor_has_lost_fails_by_the_heartbeats(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cluster = make_cluster()
     cluster.result(dispatcher(cluster).submit_job(job(run_s=None)))
     cluster.network.run_for(3)
@@ -251,7 +322,9 @@ def test_a_connection_only_the_executor_has_given_up_ends_at_the_job_master_too(
     worker = cluster.workers[ONE]
     master = cluster.job_masters[JobId("job")]
     lose(cluster, "disconnect_task_executor", 10**6)
-    worker.executor.run_async(lambda: worker.executor.jobs.lose_job(JobId("job"), master.registration.token, "test"))
+    worker.executor.run_async(
+        lambda: worker.executor.jobs.lose_job(JobId("job"), master.registration.token, "test")
+    )
     cluster.network.run_for(20)
     details = master.scheduler.details()
     assert (details.restarts, details.state) == (1, JobState.RUNNING)
@@ -265,7 +338,9 @@ def test_a_slot_promised_to_a_job_that_does_not_want_it_is_rejected_and_freed() 
     token = executor.manager.token
     assert token is not None
     unwanted = SlotRequest(mine.job_id, AllocationId("unwanted"), ANY, mine.address, mine.token)
-    executor.run_async(lambda: [executor.request_slots(token, (SlotAllocation(1, unwanted),)), None][1])
+    executor.run_async(
+        lambda: [executor.request_slots(token, (SlotAllocation(1, unwanted),)), None][1]
+    )
     cluster.network.run_for(1)
     assert executor.holdings.slots.get_slot(unwanted.allocation_id) is None
     assert executor.holdings.slots.statistics().active == 1
@@ -274,7 +349,9 @@ def test_a_slot_promised_to_a_job_that_does_not_want_it_is_rejected_and_freed() 
 def test_a_promise_for_another_resource_manager_is_refused() -> None:
     cluster = make_cluster()
     cluster.network.run_for(1)
-    gateway = cluster.result(cluster.client_service.connect(None, "te-1/taskexecutor", TaskExecutorGateway))
+    gateway = cluster.result(
+        cluster.client_service.connect(None, "te-1/taskexecutor", TaskExecutorGateway)
+    )
     with pytest.raises(FencingError, match="belongs to another ResourceManager"):
         cluster.result(gateway.request_slots(FencingToken("old"), ()))
 
@@ -282,9 +359,13 @@ def test_a_promise_for_another_resource_manager_is_refused() -> None:
 def test_tasks_for_a_slot_that_is_not_held_are_refused_by_name() -> None:
     cluster = make_cluster()
     cluster.network.run_for(1)
-    gateway = cluster.result(cluster.client_service.connect(None, "te-1/taskexecutor", TaskExecutorGateway))
+    gateway = cluster.result(
+        cluster.client_service.connect(None, "te-1/taskexecutor", TaskExecutorGateway)
+    )
     attempt = ExecutionAttemptId(JobId("job"), JobVertexId("v"), 0, 0)
-    task = TaskDeploymentDescriptor(attempt, AllocationId("gone"), "job", "v", 1, 128, TaskBehaviour().dumps())
+    task = TaskDeploymentDescriptor(
+        attempt, AllocationId("gone"), "job", "v", 1, 128, TaskBehaviour().dumps()
+    )
     answer = cluster.result(gateway.submit_tasks(FencingToken("t"), (task,)))
     assert answer.refused == {attempt: "te-1 does not work for this JobMaster (any more)"}
 
@@ -334,7 +415,11 @@ def test_a_crashed_executor_costs_a_restart_on_another_one() -> None:
 
 def masters(cluster: SimulatedCluster) -> list[str]:
     """The processes of Dispatcher, ResourceManager and JobMasters."""
-    return [name for name in cluster.network.processes if name.startswith(("dispatcher", "resourcemanager", "jobmaster"))]
+    return [
+        name
+        for name in cluster.network.processes
+        if name.startswith(("dispatcher", "resourcemanager", "jobmaster"))
+    ]
 
 
 def test_an_executor_cut_off_from_the_master_ends_what_it_runs_and_comes_back() -> None:
@@ -371,6 +456,7 @@ def test_a_failing_task_fails_the_job_with_its_own_error() -> None:
 def test_an_enumerator_that_raises_fails_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*args: object) -> None:
         raise ValueError("no such folder")
+
     monkeypatch.setattr(SimulatedSource, "create_enumerator", broken)
     cluster = make_cluster()
     result = play(cluster, job(splits=2))
@@ -386,6 +472,7 @@ def test_a_bug_in_the_job_master_ends_the_job_instead_of_hanging_it() -> None:
 
     def escape() -> None:
         raise KeyError("a bug")
+
     cluster.job_masters[JobId("job")].run_async(escape)
     result = play(cluster, job())
     assert result.state is JobState.FAILED
@@ -394,7 +481,7 @@ def test_a_bug_in_the_job_master_ends_the_job_instead_of_hanging_it() -> None:
     rest(cluster)
 
 
-# -- the Dispatcher --------------------------------------------------------------------------------------------------------
+# -- the Dispatcher --------------------------------------------------------------------------------
 
 
 def test_a_job_submitted_twice_is_started_once() -> None:
@@ -419,7 +506,9 @@ def test_a_running_job_is_listed_and_an_ended_one_is_archived() -> None:
     [overview] = cluster.result(client.list_jobs())
     assert overview.state is JobState.FINISHED
     details = cluster.result(client.request_job_details(JobId("job")))
-    assert [(vertex.parallelism, vertex.states) for vertex in details.vertices] == [(2, {ExecutionState.FINISHED: 2})] * 2
+    assert [(vertex.parallelism, vertex.states) for vertex in details.vertices] == [
+        (2, {ExecutionState.FINISHED: 2})
+    ] * 2
 
 
 def test_waiting_for_a_result_gives_none_when_the_time_is_over() -> None:
@@ -451,7 +540,7 @@ def test_shutting_down_cancels_what_runs_and_takes_no_more() -> None:
     assert cluster.dispatcher.statistics().running == 0
 
 
-# -- leadership ------------------------------------------------------------------------------------------------------------
+# -- leadership ------------------------------------------------------------------------------------
 
 
 @pytest.mark.finding("mechanisms F10")
@@ -470,7 +559,9 @@ def test_a_dispatcher_whose_connection_with_a_job_master_was_lost_makes_another(
     rest(cluster)
 
 
-def test_a_resource_manager_that_died_is_followed_by_one_that_knows_nothing_and_everybody_finds_it() -> None:
+def test_a_resource_manager_that_died_is_followed_by_one_that_knows_nothing_and_everybody_finds_it() -> (
+    None
+):
     cluster = make_cluster()
     cluster.result(dispatcher(cluster).submit_job(job(run_s=None)))
     cluster.network.run_for(3)
@@ -479,7 +570,8 @@ def test_a_resource_manager_that_died_is_followed_by_one_that_knows_nothing_and_
     cluster.network.run_for(30)
     assert cluster.managing.token not in (None, first_term)
     check_calm(cluster)  # the JobMaster has registered again
-    assert cluster.resource_manager.slots.statistics().free == 0  # what its slots hold, the TaskExecutor has told
+    # what its slots hold, the TaskExecutor has told
+    assert cluster.resource_manager.slots.statistics().free == 0
     overview = cluster.result(dispatcher(cluster).request_cluster_overview())
     assert (overview.task_executors, overview.slots_total) == (1, 2)
     cluster.result(dispatcher(cluster).cancel_job(JobId("job")))
@@ -505,10 +597,18 @@ def test_dispatcher_and_resource_manager_refuse_whoever_names_a_past_term() -> N
     cluster.network.run_for(1)
     stale = FencingToken("an earlier term")
     for token in (stale, None):
-        client = cluster.result(cluster.client_service.connect(None, cluster.dispatcher.address, DispatcherGateway, token))
+        client = cluster.result(
+            cluster.client_service.connect(
+                None, cluster.dispatcher.address, DispatcherGateway, token
+            )
+        )
         with pytest.raises(FencingError):
             cluster.result(client.submit_job(job()))
-        manager = cluster.result(cluster.client_service.connect(None, cluster.resource_manager.address, ResourceManagerGateway, token))
+        manager = cluster.result(
+            cluster.client_service.connect(
+                None, cluster.resource_manager.address, ResourceManagerGateway, token
+            )
+        )
         with pytest.raises(FencingError):
             cluster.result(manager.request_overview())
         manager.disconnect_task_executor(ONE, "a stale message")
@@ -522,8 +622,11 @@ def test_dispatcher_and_resource_manager_refuse_whoever_names_a_past_term() -> N
 def test_who_leads_no_more_answers_nobody() -> None:
     cluster = make_cluster()
     cluster.network.run_for(1)
-    manager = cluster.result(cluster.client_service.connect(
-        None, cluster.resource_manager.address, ResourceManagerGateway, cluster.managing.token))
+    manager = cluster.result(
+        cluster.client_service.connect(
+            None, cluster.resource_manager.address, ResourceManagerGateway, cluster.managing.token
+        )
+    )
     assert cluster.result(manager.request_overview()).task_executors <= 1
     cluster.managing.stop()
     with pytest.raises(FencingError, match="no leadership"):

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from flinkpy.actors.job_master.slot_pool import SlotPool
 from flinkpy.actors.task_executor.slot_table import SlotNotAvailableError, TaskSlotTable
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexId, ResourceId, SlotRequestId
+from flinkpy.core.ids import (
+    AllocationId,
+    ExecutionAttemptId,
+    JobId,
+    JobVertexId,
+    ResourceId,
+    SlotRequestId,
+)
 from flinkpy.core.lifecycles import TaskSlotState
 from flinkpy.graph.resources import ANY
 
@@ -96,12 +103,21 @@ def test_a_task_that_ended_is_remembered_while_its_slot_is_held() -> None:
     assert not table.has_seen(task(1), A)
 
 
-MOVES = st.lists(st.tuples(st.sampled_from(["allocate", "activate", "free", "add", "remove"]), st.integers(0, 3), st.integers(0, 4)), max_size=50)
+MOVES = st.lists(
+    st.tuples(
+        st.sampled_from(["allocate", "activate", "free", "add", "remove"]),
+        st.integers(0, 3),
+        st.integers(0, 4),
+    ),
+    max_size=50,
+)
 
 
 @settings(max_examples=150, deadline=None)
 @given(MOVES)
-def test_the_slot_table_agrees_with_itself_whatever_happens(moves: list[tuple[str, int, int]]) -> None:
+def test_the_slot_table_agrees_with_itself_whatever_happens(
+    moves: list[tuple[str, int, int]],
+) -> None:
     table = TaskSlotTable([ANY, ANY, ANY])
     for kind, slot, number in moves:
         allocation, job = AllocationId(f"a{number}"), JobId(f"job-{number % 2}")
@@ -121,7 +137,7 @@ def test_the_slot_table_agrees_with_itself_whatever_happens(moves: list[tuple[st
         table.check_invariants()
 
 
-# -- the pool --------------------------------------------------------------------------------------------------------------
+# -- the pool --------------------------------------------------------------------------------------
 
 
 def pool_with(*requests: str) -> SlotPool:
@@ -171,7 +187,15 @@ def test_a_lost_executor_takes_its_slots_with_it() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(["request", "cancel", "fail", "offer", "remove", "lose", "expire"]), st.integers(0, 5)), max_size=50))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["request", "cancel", "fail", "offer", "remove", "lose", "expire"]),
+            st.integers(0, 5),
+        ),
+        max_size=50,
+    )
+)
 def test_the_slot_pool_agrees_with_itself_whatever_happens(moves: list[tuple[str, int]]) -> None:
     pool, made = SlotPool(20.0), 0
     for now, (kind, number) in enumerate(moves):

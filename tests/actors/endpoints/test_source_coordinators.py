@@ -24,12 +24,22 @@ def attempt(subtask: int, number: int = 0) -> ExecutionAttemptId:
 
 def coordinators(sent: list[tuple[int, Any]], failures: list[BaseException]) -> SourceCoordinators:
     """Of one source with two readers, which are there."""
-    vertex = SimpleNamespace(id=VERTEX, sources=((OPERATOR, dumps(NumberSequenceSource(1, 2))),), out_of_band=(), operators=(), parallelism=2,
-                             name="numbers")
+    vertex = SimpleNamespace(
+        id=VERTEX,
+        sources=((OPERATOR, dumps(NumberSequenceSource(1, 2))),),
+        out_of_band=(),
+        operators=(),
+        parallelism=2,
+        name="numbers",
+    )
     graph: Any = SimpleNamespace(vertices=[vertex])
     made = SourceCoordinators(
-        graph, lambda attempt_id, operator_id, event: sent.append((attempt_id.subtask_index, event.event)), lambda action: Future(), failures.append,
-        lambda delay_s, action: None)
+        graph,
+        lambda attempt_id, operator_id, event: sent.append((attempt_id.subtask_index, event.event)),
+        lambda action: Future(),
+        failures.append,
+        lambda delay_s, action: None,
+    )
     made.start()
     for subtask in range(2):
         made.attempts_deployed([attempt(subtask)])
@@ -38,8 +48,12 @@ def coordinators(sent: list[tuple[int, Any]], failures: list[BaseException]) -> 
     return made
 
 
-@pytest.mark.parametrize("ended", [attempt(0), attempt(0, 7)], ids=["the reader", "an attempt that is not spoken to"])
-def test_a_reader_that_has_ended_holds_nobody_back_even_if_its_last_word_was_lost(ended: ExecutionAttemptId) -> None:
+@pytest.mark.parametrize(
+    "ended", [attempt(0), attempt(0, 7)], ids=["the reader", "an attempt that is not spoken to"]
+)
+def test_a_reader_that_has_ended_holds_nobody_back_even_if_its_last_word_was_lost(
+    ended: ExecutionAttemptId,
+) -> None:
     sent: list[tuple[int, Any]] = []
     failures: list[BaseException] = []
     made = coordinators(sent, failures)

@@ -1,4 +1,5 @@
-"""All masters die, and others take over: their jobs, their workers, and what clients ask them for."""
+"""All masters die, and others take over: their jobs, their workers, and what clients ask them
+for."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def job(run_s: float | None, job_id: JobId = JOB) -> JobGraph:
 
 def make_cluster() -> SimulatedCluster:
     """Its ResourceManager starts workers."""
-    return SimulatedCluster(3, slot_config=SlotConfig(1, idle_timeout=timedelta(seconds=30)), masters_come_back=True)
+    return SimulatedCluster(
+        3, slot_config=SlotConfig(1, idle_timeout=timedelta(seconds=30)), masters_come_back=True
+    )
 
 
 def submit(cluster: SimulatedCluster, graph: JobGraph) -> None:
@@ -73,7 +76,9 @@ def test_calls_under_the_token_of_an_earlier_term_are_refused() -> None:
         cluster.result(earlier.cancel_job(JOB))
     with pytest.raises(FencingError):
         cluster.result(earlier.submit_job(job(1.0, JobId("other"))))
-    assert [each.job_id for each in cluster.result(cluster.result(cluster.client()).list_jobs())] == [JOB]
+    assert [
+        each.job_id for each in cluster.result(cluster.result(cluster.client()).list_jobs())
+    ] == [JOB]
 
 
 def test_a_job_that_had_ended_is_not_run_again_and_its_result_is_told() -> None:
@@ -91,7 +96,9 @@ def test_a_job_that_had_ended_is_not_run_again_and_its_result_is_told() -> None:
 def test_a_job_that_was_cancelled_ends_as_such_in_the_next_term() -> None:
     cluster = make_cluster()
     submit(cluster, job(run_s=None))
-    cluster.network.swallow = lambda source, target, message: source == "dispatcher" and target.startswith("jobmaster")
+    cluster.network.swallow = lambda source, target, message: (
+        source == "dispatcher" and target.startswith("jobmaster")
+    )
     cluster.result(cluster.client()).cancel_job(JOB)
     cluster.network.run_for(1)
     cluster.network.swallow = lambda source, target, message: False
@@ -103,8 +110,15 @@ def test_a_job_that_was_cancelled_ends_as_such_in_the_next_term() -> None:
 
 def job_with_checkpoints() -> JobGraph:
     """It reads for half a minute, and keeps its checkpoints when it is cancelled."""
-    options = {"interval": "300 ms", "dir": DIRECTORY, "externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
-    builder = JobBuilder(JOB, configuration={f"execution.checkpointing.{key}": value for key, value in options.items()})
+    options = {
+        "interval": "300 ms",
+        "dir": DIRECTORY,
+        "externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    }
+    builder = JobBuilder(
+        JOB,
+        configuration={f"execution.checkpointing.{key}": value for key, value in options.items()},
+    )
     vertex = builder.vertex(1, [], TaskBehaviour(), splits=30)
     stream = StreamBehaviour(vertex.operators[0].operator_id, read_s=1.0)
     vertex.chain = replace(pickle.loads(vertex.chain), stream=stream).dumps()
@@ -115,11 +129,14 @@ def test_the_checkpoints_of_a_job_that_was_cancelled_are_kept_in_the_next_term_t
     cluster = make_cluster()
     submit(cluster, job_with_checkpoints())
     assert cluster.network.run_until(lambda: cluster.files.has_checkpoint(JOB), 60)
-    cluster.network.swallow = lambda source, target, message: source == "dispatcher" and target.startswith("jobmaster")
+    cluster.network.swallow = lambda source, target, message: (
+        source == "dispatcher" and target.startswith("jobmaster")
+    )
     cluster.result(cluster.client()).cancel_job(JOB)
     cluster.network.run_for(1)
     cluster.network.swallow = lambda source, target, message: False
-    cluster.network.faults = FaultPlan(background_s=2.0)  # so the cancellation comes before the checkpoints were read
+    # so the cancellation comes before the checkpoints were read
+    cluster.network.faults = FaultPlan(background_s=2.0)
     take_over(cluster)
     result = cluster.result(cluster.result(cluster.client()).request_job_result(JOB, 9.0))
     assert result is not None
@@ -134,9 +151,12 @@ def is_storing(cluster: SimulatedCluster) -> bool:
 
 
 @pytest.mark.parametrize("moment_s", [0.0, 0.2, 0.4])
-def test_no_task_goes_back_behind_a_checkpoint_that_the_next_masters_may_find(moment_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker dies while a manifest is being written, and for a while the store deletes nothing. A task that went back behind that checkpoint might
-    clear away what the next masters, who find it, have sinks commit. That none does is checked when tasks come."""
+def test_no_task_goes_back_behind_a_checkpoint_that_the_next_masters_may_find(
+    moment_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker dies while a manifest is being written, and for a while the store deletes nothing. A
+    task that went back behind that checkpoint might clear away what the next masters, who find it,
+    have sinks commit. That none does is checked when tasks come."""
     cluster = make_cluster()
     cluster.network.after_event = Invariants(cluster)
     submit(cluster, job_with_checkpoints())
@@ -195,7 +215,8 @@ def shut_down(cluster: SimulatedCluster) -> Future[None]:
 def test_a_job_that_is_submitted_while_the_cluster_shuts_down_is_refused_and_not_kept() -> None:
     cluster = make_cluster()
     client = cluster.result(cluster.client())
-    cluster.network.faults = FaultPlan(background_s=2.0)  # so the shutdown begins while the job is being kept
+    # so the shutdown begins while the job is being kept
+    cluster.network.faults = FaultPlan(background_s=2.0)
     submitted = client.submit_job(job(run_s=None))
     cluster.network.run_for(0.5)
     ended = client.shut_down_cluster()

@@ -1,4 +1,5 @@
-"""What the frame sampler finds in a thread that works, that waits, and that passes its turn on; and when it looks at all."""
+"""What the frame sampler finds in a thread that works, that waits, and that passes its turn on; and
+when it looks at all."""
 
 from __future__ import annotations
 
@@ -43,8 +44,14 @@ def running(function: Callable[[], None]) -> Iterator[int]:
 
 
 @contextmanager
-def sampling(thread: int | None, attempt: ExecutionAttemptId | None = ATTEMPT, clock: ManualClock | None = None) -> Iterator[FrameSampler]:
-    sampler = FrameSampler(lambda: [] if thread is None else [(thread, attempt)], clock or SYSTEM_CLOCK)
+def sampling(
+    thread: int | None,
+    attempt: ExecutionAttemptId | None = ATTEMPT,
+    clock: ManualClock | None = None,
+) -> Iterator[FrameSampler]:
+    sampler = FrameSampler(
+        lambda: [] if thread is None else [(thread, attempt)], clock or SYSTEM_CLOCK
+    )
     try:
         yield sampler
     finally:
@@ -60,7 +67,12 @@ def test_a_function_that_works_is_on_the_processor() -> None:
     with running(works) as thread, sampling(thread) as sampler:
         assert sampler.samples_of(JOB, VERTEX) == ()
         eventually(lambda: any(each.on_cpu for each in sampler.samples_of(JOB, VERTEX)))
-        [found] = {(each.subtask_index, call) for each in sampler.samples_of(JOB, VERTEX) for call in each.stack if ".works:" in call}
+        [found] = {
+            (each.subtask_index, call)
+            for each in sampler.samples_of(JOB, VERTEX)
+            for call in each.stack
+            if ".works:" in call
+        }
         assert found[0] == 3
 
 

@@ -1,4 +1,5 @@
-"""One contract, several services: each test that takes ``rpc`` runs on threads and in the simulation."""
+"""One contract, several services: each test that takes ``rpc`` runs on threads and in the
+simulation."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ class LocalRpc(Rpc):
         if process not in self.services:
             first = next(iter(self.services.values()), None)
             if first is None:
-                self.services[process] = LocalRpcService(config=config, process=process, on_fatal=self.on_fatal)
+                self.services[process] = LocalRpcService(
+                    config=config, process=process, on_fatal=self.on_fatal
+                )
             else:
                 self.services[process] = first.sibling(process, config)
         return self.services[process]

@@ -52,7 +52,12 @@ class OtherGateway(Protocol):
 class Sample(RpcEndpoint):
     gateway = SampleGateway
 
-    def __init__(self, service: RpcService, name: str = "sample", on_stop: Callable[[], Future[None] | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        service: RpcService,
+        name: str = "sample",
+        on_stop: Callable[[], Future[None] | None] = lambda: None,
+    ) -> None:
         self.seen: list[Any] = []
         self.held: Future[str] = Future()
         self.life: list[str] = []

@@ -27,7 +27,9 @@ class Bench:
         self.asks = PendingAsks(self.simulation.clock, 10.0, self.simulation.schedule, self._finish)
 
     def _finish(self, ask: PendingAsk, value: Any, error: BaseException | None) -> None:
-        self.outcomes.append((self.simulation.now, ask.method, type(error) if error is not None else value))
+        self.outcomes.append(
+            (self.simulation.now, ask.method, type(error) if error is not None else value)
+        )
 
     def open(self, method: str) -> int:
         return self.asks.open(None, "one/sample", method)[0]
@@ -55,7 +57,10 @@ def test_each_ask_times_out_at_its_own_time() -> None:
     bench.open("third")
     bench.simulation.run_for(100)
     assert bench.outcomes == [
-        (4.0, "answered", "value"), (10.0, "first", RpcTimeoutError), (14.0, "second", RpcTimeoutError), (114.0, "third", RpcTimeoutError),
+        (4.0, "answered", "value"),
+        (10.0, "first", RpcTimeoutError),
+        (14.0, "second", RpcTimeoutError),
+        (114.0, "third", RpcTimeoutError),
     ]
 
 
@@ -82,7 +87,7 @@ def test_asks_can_be_failed_by_where_they_went() -> None:
     assert bench.outcomes == [(0.0, "there", RpcError)]
 
 
-# -- errors ------------------------------------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------
 
 
 def raised(error: Exception) -> Exception:
@@ -92,7 +97,9 @@ def raised(error: Exception) -> Exception:
         return caught
 
 
-@pytest.mark.parametrize("error", [FencingError("stale"), UserCodeError("boom", operator="map", record="'x'")])
+@pytest.mark.parametrize(
+    "error", [FencingError("stale"), UserCodeError("boom", operator="map", record="'x'")]
+)
 def test_our_errors_travel_as_themselves_with_their_traceback(error: Exception) -> None:
     answer = unpack(pack(make_answer(1, None, raised(error))))
     assert isinstance(answer, RpcAnswer)
@@ -120,7 +127,7 @@ def test_a_request_that_does_not_pickle_says_which() -> None:
         pack(RpcInvocation("sample", "note", (iter(()).__next__, threading.Lock()), {}))
 
 
-# -- order -------------------------------------------------------------------------------------------------------------------------------
+# -- order -----------------------------------------------------------------------------------------
 
 
 @given(st.permutations(range(12)))
@@ -134,7 +141,9 @@ def test_messages_come_out_in_order_whatever_order_they_come_in(order: list[int]
 
 
 @given(st.permutations(range(12)), st.sets(st.integers(0, 11)))
-def test_lost_messages_hold_up_the_others_only_until_they_are_given_up(order: list[int], lost: set[int]) -> None:
+def test_lost_messages_hold_up_the_others_only_until_they_are_given_up(
+    order: list[int], lost: set[int]
+) -> None:
     stream, out = Sequencer[int](), list[int]()
     for number in order:
         if number not in lost:

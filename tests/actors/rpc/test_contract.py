@@ -25,7 +25,9 @@ from .conftest import HASTY, Rpc
 from .sample import FencedSample, OtherGateway, Sample, SampleGateway
 
 
-def gateway_to(rpc: Rpc, address: str, token: FencingToken | None = None, process: str = "client") -> SampleGateway:
+def gateway_to(
+    rpc: Rpc, address: str, token: FencingToken | None = None, process: str = "client"
+) -> SampleGateway:
     return rpc.wait(rpc.service(process).connect(None, address, SampleGateway, token))
 
 
@@ -35,7 +37,7 @@ def started(rpc: Rpc, name: str = "sample", process: str = "one") -> Sample:
     return endpoint
 
 
-# -- asking and telling --------------------------------------------------------------------------------------------------------
+# -- asking and telling ----------------------------------------------------------------------------
 
 
 def test_an_ask_is_answered(rpc: Rpc) -> None:
@@ -79,7 +81,9 @@ def test_an_endpoint_may_ask_itself(rpc: Rpc) -> None:
 def test_an_ask_without_answer_times_out_and_says_what_where_and_how_long(rpc: Rpc) -> None:
     endpoint = started(rpc)
     gateway = rpc.wait(rpc.service("hasty", HASTY).connect(None, endpoint.address, SampleGateway))
-    with pytest.raises(RpcTimeoutError, match=rf"never at {endpoint.address}: no answer within 0\.1 s"):
+    with pytest.raises(
+        RpcTimeoutError, match=rf"never at {endpoint.address}: no answer within 0\.1 s"
+    ):
         rpc.wait(gateway.never())
 
 
@@ -95,11 +99,13 @@ def test_answers_arrive_in_the_main_thread_of_the_asking_endpoint(rpc: Rpc) -> N
     assert rpc.wait(arrived)
 
 
-# -- errors ------------------------------------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------
 
 
 def test_an_error_of_ours_arrives_as_itself_with_the_remote_traceback(rpc: Rpc) -> None:
-    with pytest.raises(ResourceUnavailableError, match=r"slotmanager\.number-of-slots\.max") as raised:
+    with pytest.raises(
+        ResourceUnavailableError, match=r"slotmanager\.number-of-slots\.max"
+    ) as raised:
         rpc.wait(gateway_to(rpc, started(rpc).address).fail("ours"))
     assert "sample.py" in raised.value.remote_traceback  # type: ignore[attr-defined]
 
@@ -143,7 +149,7 @@ def test_an_error_in_a_scheduled_action_is_fatal(rpc: Rpc) -> None:
     assert [type(error) for error in rpc.fatal] == [KeyError]
 
 
-# -- life -----------------------------------------------------------------------------------------------------------------------------
+# -- life ------------------------------------------------------------------------------------------
 
 
 def test_on_start_runs_first_and_on_stop_last(rpc: Rpc) -> None:
@@ -159,7 +165,9 @@ def test_on_start_runs_first_and_on_stop_last(rpc: Rpc) -> None:
 
 def test_an_endpoint_that_was_not_started_is_not_found(rpc: Rpc) -> None:
     endpoint = Sample(rpc.service())
-    with pytest.raises(RecipientUnreachableError, match=rf"nobody listens at {endpoint.address} \(it is created\)"):
+    with pytest.raises(
+        RecipientUnreachableError, match=rf"nobody listens at {endpoint.address} \(it is created\)"
+    ):
         gateway_to(rpc, endpoint.address)
 
 
@@ -184,7 +192,12 @@ def test_stopping_waits_for_on_stop_and_refuses_calls_meanwhile(rpc: Rpc) -> Non
 
 def test_on_stop_may_still_ask_others(rpc: Rpc) -> None:
     other = started(rpc, "other", process="two")
-    endpoint = Sample(rpc.service(), on_stop=lambda: endpoint.connect(other.address, SampleGateway).then(lambda gateway: gateway.note("farewell")))
+    endpoint = Sample(
+        rpc.service(),
+        on_stop=lambda: endpoint.connect(other.address, SampleGateway).then(
+            lambda gateway: gateway.note("farewell")
+        ),
+    )
     endpoint.start()
     rpc.wait(endpoint.stop())
     assert rpc.wait(gateway_to(rpc, other.address).notes()) == ["farewell"]
@@ -211,7 +224,9 @@ def test_an_endpoint_that_cannot_start_is_fatal_and_terminates(rpc: Rpc) -> None
     assert [type(error) for error in rpc.fatal] == [KeyError]
 
 
-def test_what_an_endpoint_leaves_unanswered_is_answered_with_an_error_when_it_stops(rpc: Rpc) -> None:
+def test_what_an_endpoint_leaves_unanswered_is_answered_with_an_error_when_it_stops(
+    rpc: Rpc,
+) -> None:
     endpoint = started(rpc)
     gateway = gateway_to(rpc, endpoint.address)
     open_asks = [gateway.never(), gateway.hold()]
@@ -219,7 +234,9 @@ def test_what_an_endpoint_leaves_unanswered_is_answered_with_an_error_when_it_st
     rpc.wait(endpoint.stop())
     for ask in open_asks:
         assert isinstance(ask, Future)
-        with pytest.raises(EndpointNotRunningError, match="is terminated: the answer was still open"):
+        with pytest.raises(
+            EndpointNotRunningError, match="is terminated: the answer was still open"
+        ):
             rpc.wait(ask)
 
 
@@ -247,7 +264,9 @@ def test_what_should_still_run_in_a_stopped_endpoint_fails(rpc: Rpc) -> None:
         rpc.wait(endpoint.call_async(lambda: "ran after all"))
 
 
-def test_nobody_listens_at_the_address_of_a_stopped_endpoint_and_it_may_be_used_again(rpc: Rpc) -> None:
+def test_nobody_listens_at_the_address_of_a_stopped_endpoint_and_it_may_be_used_again(
+    rpc: Rpc,
+) -> None:
     endpoint = started(rpc)
     gateway = gateway_to(rpc, endpoint.address)
     rpc.wait(endpoint.stop())
@@ -279,13 +298,19 @@ def test_a_service_that_has_stopped_asks_nobody(rpc: Rpc) -> None:
     endpoint = started(rpc)
     gateway = gateway_to(rpc, endpoint.address)
     rpc.wait(rpc.service("client").stop())
-    with pytest.raises(EndpointNotRunningError, match="the rpc service client has stopped: echo at one/sample not sent"):
+    with pytest.raises(
+        EndpointNotRunningError,
+        match="the rpc service client has stopped: echo at one/sample not sent",
+    ):
         rpc.wait(gateway.echo(1))
-    with pytest.raises(EndpointNotRunningError, match="the rpc service client has stopped: no connection to one/sample"):
+    with pytest.raises(
+        EndpointNotRunningError,
+        match="the rpc service client has stopped: no connection to one/sample",
+    ):
         gateway_to(rpc, endpoint.address)
 
 
-# -- connecting ------------------------------------------------------------------------------------------------------------------------
+# -- connecting ------------------------------------------------------------------------------------
 
 
 def test_connecting_to_a_process_that_is_not_there_fails(rpc: Rpc) -> None:
@@ -295,14 +320,26 @@ def test_connecting_to_a_process_that_is_not_there_fails(rpc: Rpc) -> None:
 
 def test_a_handshake_for_another_gateway_names_both_sides(rpc: Rpc) -> None:
     endpoint = started(rpc)
-    with pytest.raises(HandshakeError, match="client speaks version 1 and wants a OtherGateway, one/sample speaks version 1 and is a SampleGateway"):
+    with pytest.raises(
+        HandshakeError,
+        match=(
+            "client speaks version 1 and wants a OtherGateway, one/sample speaks version 1 and is "
+            "a SampleGateway"
+        ),
+    ):
         rpc.wait(rpc.service("client").connect(None, endpoint.address, OtherGateway))
 
 
-def test_a_handshake_of_another_version_is_refused(rpc: Rpc, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handshake_of_another_version_is_refused(
+    rpc: Rpc, monkeypatch: pytest.MonkeyPatch
+) -> None:
     endpoint = started(rpc)
-    monkeypatch.setattr("flinkpy.actors.rpc.delivery.asks.PROTOCOL_VERSION", envelope.PROTOCOL_VERSION + 1)
-    with pytest.raises(HandshakeError, match=r"client speaks version 2 .* one/sample speaks version 1"):
+    monkeypatch.setattr(
+        "flinkpy.actors.rpc.delivery.asks.PROTOCOL_VERSION", envelope.PROTOCOL_VERSION + 1
+    )
+    with pytest.raises(
+        HandshakeError, match=r"client speaks version 2 .* one/sample speaks version 1"
+    ):
         gateway_to(rpc, endpoint.address)
 
 
@@ -323,7 +360,7 @@ def test_a_fenced_endpoint_without_leadership_refuses_all(rpc: Rpc) -> None:
         rpc.wait(gateway_to(rpc, endpoint.address, FencingToken("term-one")).echo(1))
 
 
-# -- the main thread ---------------------------------------------------------------------------------------------------------------------
+# -- the main thread -------------------------------------------------------------------------------
 
 
 def test_the_main_thread_is_asserted(rpc: Rpc) -> None:
@@ -344,7 +381,9 @@ def test_a_timer_runs_in_the_main_thread_and_a_cancelled_one_does_not(rpc: Rpc) 
     assert ran == ["first"]
 
 
-def test_a_slow_function_runs_off_the_main_thread_and_its_result_comes_back_into_it(rpc: Rpc) -> None:
+def test_a_slow_function_runs_off_the_main_thread_and_its_result_comes_back_into_it(
+    rpc: Rpc,
+) -> None:
     endpoint = started(rpc)
     back: Future[tuple[bool, bool]] = Future()
 
@@ -366,7 +405,9 @@ def test_those_who_watch_hear_of_the_end_of_a_process(rpc: Rpc) -> None:
     watcher, watched = started(rpc), started(rpc, process="two")
     heard: Future[str] = Future()
     cancelled: list[str] = []
-    rpc.on(watcher, lambda: watcher.service.watch(watcher, watched.address, cancelled.append)).cancel()
+    rpc.on(
+        watcher, lambda: watcher.service.watch(watcher, watched.address, cancelled.append)
+    ).cancel()
     rpc.on(watcher, lambda: watcher.service.watch(watcher, watched.address, heard.complete))
     rpc.wait(rpc.service("two").stop())
     assert rpc.wait(heard) == "process two has stopped"

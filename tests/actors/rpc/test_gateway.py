@@ -9,7 +9,14 @@ from typing import Any, Protocol
 import pytest
 
 from flinkpy.actors import gateways
-from flinkpy.actors.rpc.gateway_proxy import Gateway, address_of, gateway_class, gateway_methods, make_gateway, mismatches
+from flinkpy.actors.rpc.gateway_proxy import (
+    Gateway,
+    address_of,
+    gateway_class,
+    gateway_methods,
+    make_gateway,
+    mismatches,
+)
 from flinkpy.core.errors import EngineError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken
@@ -50,7 +57,10 @@ def test_defaults_and_keywords_are_those_of_the_protocol() -> None:
     gateway = make_gateway(FamilyGateway, line)
     gateway.late(after=3)
     gateway.note(value="by name")
-    assert line.sent == [("ask", "late", (), {"after": 3, "where": "here"}), ("tell", "note", ("by name",), {})]
+    assert line.sent == [
+        ("ask", "late", (), {"after": 3, "where": "here"}),
+        ("tell", "note", ("by name",), {}),
+    ]
     with pytest.raises(TypeError, match="after"):
         gateway.late()  # type: ignore[call-arg]
 
@@ -74,7 +84,10 @@ def test_a_method_that_returns_a_bare_value_is_refused() -> None:
     class BadGateway(Protocol):
         def size(self) -> int: ...
 
-    with pytest.raises(EngineError, match=r"BadGateway.size returns int: .* None \(a tell\) or Future\[...\] \(an ask\)"):
+    with pytest.raises(
+        EngineError,
+        match=r"BadGateway.size returns int: .* None \(a tell\) or Future\[...\] \(an ask\)",
+    ):
         gateway_methods(BadGateway)
 
 
@@ -90,7 +103,9 @@ def test_a_method_without_named_parameters_is_refused() -> None:
 def test_every_gateway_of_the_engine_can_be_made(name: str) -> None:
     protocol = vars(gateways)[name]
     assert issubclass(gateway_class(protocol), Gateway)
-    assert set(gateway_methods(protocol)) == {member for member in vars(protocol) if not member.startswith("_")}
+    assert set(gateway_methods(protocol)) == {
+        member for member in vars(protocol) if not member.startswith("_")
+    }
 
 
 def test_an_endpoint_that_differs_from_its_gateway_is_told_where() -> None:
@@ -109,10 +124,15 @@ def test_an_endpoint_that_differs_from_its_gateway_is_told_where() -> None:
     assert not [line for line in found if "Half.late" in line]
 
 
-@pytest.mark.parametrize(("module", "name"), [
-    ("dispatcher", "Dispatcher"), ("resource_manager.resource_manager", "ResourceManager"), ("job_master.job_master", "JobMaster"),
-    ("task_executor.task_executor", "TaskExecutor"),
-])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("dispatcher", "Dispatcher"),
+        ("resource_manager.resource_manager", "ResourceManager"),
+        ("job_master.job_master", "JobMaster"),
+        ("task_executor.task_executor", "TaskExecutor"),
+    ],
+)
 def test_every_endpoint_of_the_engine_carries_out_its_gateway(module: str, name: str) -> None:
     endpoint = getattr(importlib.import_module(f"flinkpy.actors.{module}"), name)
     assert mismatches(endpoint) == []

@@ -16,7 +16,9 @@ from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import RpcConfig
 
 A, B = ResourceId("a"), ResourceId("b")
-CONFIG = RpcConfig(heartbeat_interval=timedelta(seconds=10), heartbeat_timeout=timedelta(seconds=50))
+CONFIG = RpcConfig(
+    heartbeat_interval=timedelta(seconds=10), heartbeat_timeout=timedelta(seconds=50)
+)
 
 
 class Bench:
@@ -28,8 +30,12 @@ class Bench:
         self.beats: list[tuple[float, ResourceId]] = []
         self.payloads: list[tuple[ResourceId, str]] = []
         self.manager: HeartbeatManager[str] = HeartbeatManager(
-            self.simulation.schedule, self.simulation.clock, 50.0, lambda target: self.timeouts.append((self.simulation.now, target)),
-            lambda target, payload: self.payloads.append((target, payload)), interval_s,
+            self.simulation.schedule,
+            self.simulation.clock,
+            50.0,
+            lambda target: self.timeouts.append((self.simulation.now, target)),
+            lambda target, payload: self.payloads.append((target, payload)),
+            interval_s,
         )
 
     def monitor(self, target: ResourceId) -> None:
@@ -90,7 +96,9 @@ def test_a_report_may_have_others_forgotten() -> None:
         bench.timeouts.append((bench.simulation.now, target))
         bench.manager.stop()
 
-    bench.manager = HeartbeatManager(bench.simulation.schedule, bench.simulation.clock, 50.0, report)
+    bench.manager = HeartbeatManager(
+        bench.simulation.schedule, bench.simulation.clock, 50.0, report
+    )
     bench.monitor(A)
     bench.monitor(B)
     bench.simulation.run_for(200)
@@ -110,7 +118,7 @@ def test_nothing_is_scheduled_once_nobody_is_monitored() -> None:
     assert bench.timeouts == [(1055.0, A)]
 
 
-# -- both ends, over a network -----------------------------------------------------------------------------------------------------------
+# -- both ends, over a network ---------------------------------------------------------------------
 
 
 class LeaderGateway(Protocol):
@@ -129,10 +137,14 @@ class Leader(RpcEndpoint):
         self.payloads: list[int] = []
         self._worker_address = worker_address
         super().__init__(service, "leader")
-        self.heartbeats = heartbeat_requester(self, CONFIG, self.lost.append, lambda _, payload: self.payloads.append(payload))
+        self.heartbeats = heartbeat_requester(
+            self, CONFIG, self.lost.append, lambda _, payload: self.payloads.append(payload)
+        )
 
     def on_start(self) -> None:
-        self.connect(self._worker_address, WorkerGateway).then(lambda worker: self.heartbeats.monitor(B, lambda: worker.heartbeat_from_leader(A)))
+        self.connect(self._worker_address, WorkerGateway).then(
+            lambda worker: self.heartbeats.monitor(B, lambda: worker.heartbeat_from_leader(A))
+        )
 
     def heartbeat_from_worker(self, worker: ResourceId, payload: int) -> None:
         self.heartbeats.answer_received(worker, payload)
@@ -186,7 +198,9 @@ def test_both_sides_notice_a_partition(pair: tuple[SimulatedNetwork, Leader, Wor
     assert (leader.lost, worker.lost) == ([B], [A])
 
 
-def test_a_crash_that_nobody_was_told_of_is_noticed_by_its_silence(pair: tuple[SimulatedNetwork, Leader, Worker]) -> None:
+def test_a_crash_that_nobody_was_told_of_is_noticed_by_its_silence(
+    pair: tuple[SimulatedNetwork, Leader, Worker],
+) -> None:
     network, leader, _ = pair
     network.crash("tm", noticed=False)
     network.run_for(61)

@@ -1,4 +1,5 @@
-"""What only threads have: timers of real time, a pool, start-up cost, and an import that stays light."""
+"""What only threads have: timers of real time, a pool, start-up cost, and an import that stays
+light."""
 
 from __future__ import annotations
 
@@ -84,7 +85,10 @@ def test_each_endpoint_has_a_thread_of_its_own_named_after_it() -> None:
     service = LocalRpcService()
     for name in ("a", "b"):
         Sample(service, name).start()
-    names = {service.connect(None, f"local/{name}", SampleGateway).result(30).thread().result(30) for name in ("a", "b")}
+    names = {
+        service.connect(None, f"local/{name}", SampleGateway).result(30).thread().result(30)
+        for name in ("a", "b")
+    }
     assert names == {"local/a", "local/b"}
     threads = [thread for thread in threading.enumerate() if thread.name in names]
     service.stop().result(30)
@@ -99,7 +103,10 @@ def test_a_service_that_stops_fails_the_asks_that_are_still_open() -> None:
     Sample(there).start()
     ask = here.connect(None, "there/sample", SampleGateway).result(30).never()
     here.stop().result(30)
-    with pytest.raises(EndpointNotRunningError, match="rpc service here has stopped: never at there/sample not answered"):
+    with pytest.raises(
+        EndpointNotRunningError,
+        match="rpc service here has stopped: never at there/sample not answered",
+    ):
         ask.result(30)
     there.stop().result(30)
 
@@ -131,7 +138,9 @@ def test_a_coroutine_that_asks_thousands_of_times_keeps_a_flat_stack() -> None:
 
 
 def test_the_local_service_does_not_import_ray() -> None:
-    modules = "sys, flinkpy.actors.rpc.local_service, flinkpy.actors.rpc.simulated.unreliable_network"
+    modules = (
+        "sys, flinkpy.actors.rpc.local_service, flinkpy.actors.rpc.simulated.unreliable_network"
+    )
     code = f"import {modules}; sys.exit(bool({{'ray', 'cloudpickle'}} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -140,11 +149,15 @@ def test_many_threads_may_ask_at_once_and_no_answer_is_lost() -> None:
     service = LocalRpcService()
     for name in ("a", "b"):
         Sample(service, name).start()
-    gateways = [service.connect(None, f"local/{name}", SampleGateway).result(30) for name in ("a", "b")]
+    gateways = [
+        service.connect(None, f"local/{name}", SampleGateway).result(30) for name in ("a", "b")
+    ]
     wrong: list[object] = []
 
     def ask(offset: int) -> None:
-        asks = [(number, gateways[number % 2].echo(number)) for number in range(offset, offset + 500)]
+        asks = [
+            (number, gateways[number % 2].echo(number)) for number in range(offset, offset + 500)
+        ]
         wrong.extend(number for number, ask in asks if ask.result(timeout=30) != number)
 
     threads = [threading.Thread(target=ask, args=(1000 * number,)) for number in range(8)]
@@ -173,7 +186,9 @@ def test_an_endpoint_that_has_stopped_is_not_held_by_its_timers() -> None:
 
 
 @pytest.mark.finding("gaps G12")
-def test_who_asks_through_a_service_that_ended_by_an_error_gets_this_error_also_when_it_has_stopped() -> None:
+def test_who_asks_through_a_service_that_ended_by_an_error_gets_this_error_also_when_it_has_stopped() -> (
+    None
+):
     service = LocalRpcService()
     endpoint = Sample(service)
     endpoint.start()

@@ -39,7 +39,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray's own log files and sockets
 ]
 
-CONFIG = RpcConfig(ask_timeout=timedelta(seconds=60))  # so long that whatever fails sooner did not time out
+# so long that whatever fails sooner did not time out
+CONFIG = RpcConfig(ask_timeout=timedelta(seconds=60))
 NAMES = (f"process-{number}" for number in itertools.count())
 
 
@@ -70,7 +71,9 @@ def new_host(setup: Callable[[RayRpcService], Any] = set_up) -> RayHost:
     return made
 
 
-def gateway_to(service: RayRpcService, address: str, token: FencingToken | None = None) -> SampleGateway:
+def gateway_to(
+    service: RayRpcService, address: str, token: FencingToken | None = None
+) -> SampleGateway:
     return service.connect(None, address, SampleGateway, token).result(30)
 
 
@@ -97,13 +100,21 @@ class AnswersAtOnce:
         return SimpleNamespace(future=lambda: done)
 
 
-def test_a_callback_asks_again_while_the_process_is_being_looked_up(service: RayRpcService, host: RayHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer to the first ask may be there so fast that its callback runs in the thread that has sent the ask."""
+def test_a_callback_asks_again_while_the_process_is_being_looked_up(
+    service: RayRpcService, host: RayHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to the first ask may be there so fast that its callback runs in the thread that
+    has sent the ask."""
     actor = ray.get_actor(host.process, namespace=NAMESPACE)
-    monkeypatch.setattr(ray, "get_actor", lambda *name, **where: SimpleNamespace(deliver=AnswersAtOnce(actor.deliver)))
+    monkeypatch.setattr(
+        ray,
+        "get_actor",
+        lambda *name, **where: SimpleNamespace(deliver=AnswersAtOnce(actor.deliver)),
+    )
     echoed: Future[Any] = Future()
     service.connect(None, f"{host.process}/sample", SampleGateway).add_done_callback(
-        lambda done: done.result(0).echo("again", twice=False).forward_to(echoed))
+        lambda done: done.result(0).echo("again", twice=False).forward_to(echoed)
+    )
     assert echoed.result(30) == "again"
 
 
@@ -123,7 +134,10 @@ def test_endpoints_of_two_actors_talk_to_each_other(service: RayRpcService, host
 
 
 def test_the_users_own_objects_travel(service: RayRpcService, host: RayHost) -> None:
-    assert gateway_to(service, f"{host.process}/sample").echo(lambda value: value + 1).result(30)(1) == 2
+    assert (
+        gateway_to(service, f"{host.process}/sample").echo(lambda value: value + 1).result(30)(1)
+        == 2
+    )
 
 
 def test_errors_arrive_with_the_remote_traceback(service: RayRpcService, host: RayHost) -> None:
@@ -140,7 +154,9 @@ def test_errors_arrive_with_the_remote_traceback(service: RayRpcService, host: R
 def test_an_ask_times_out(host: RayHost) -> None:
     hasty = RayRpcService("hasty", config=RpcConfig(ask_timeout=timedelta(seconds=1)))
     gateway = gateway_to(hasty, f"{host.process}/sample")
-    with pytest.raises(RpcTimeoutError, match=f"never at {host.process}/sample: no answer within 1 s"):
+    with pytest.raises(
+        RpcTimeoutError, match=f"never at {host.process}/sample: no answer within 1 s"
+    ):
         gateway.never().result(30)
     hasty.stop().result(30)
 
@@ -150,7 +166,9 @@ def test_handshakes_and_tokens_are_checked(service: RayRpcService, host: RayHost
         service.connect(None, f"{host.process}/sample", OtherGateway).result(30)
     with pytest.raises(RecipientUnreachableError, match="nobody listens"):
         gateway_to(service, f"{host.process}/nobody")
-    with pytest.raises(RecipientUnreachableError, match="there is no process nowhere on Ray in namespace flinkpy"):
+    with pytest.raises(
+        RecipientUnreachableError, match="there is no process nowhere on Ray in namespace flinkpy"
+    ):
         gateway_to(service, "nowhere/sample")
     with pytest.raises(FencingError, match="leads as term-two"):
         gateway_to(service, f"{host.process}/fenced", FencingToken("term-one")).echo(1).result(30)
@@ -163,13 +181,17 @@ def test_what_does_not_pickle_fails_where_it_is_sent(service: RayRpcService, hos
     assert gateway.echo(1).result(30) == 1
 
 
-def test_a_killed_process_is_noticed_at_once_by_those_who_watch_and_those_who_wait(service: RayRpcService) -> None:
+def test_a_killed_process_is_noticed_at_once_by_those_who_watch_and_those_who_wait(
+    service: RayRpcService,
+) -> None:
     host = new_host()
     watcher = Sample(service, "watcher")
     watcher.start()
     gateway = gateway_to(service, f"{host.process}/sample")
     heard: Future[str] = Future()
-    watcher.call_async(lambda: service.watch(watcher, f"{host.process}/sample", heard.complete)).result(30)
+    watcher.call_async(
+        lambda: service.watch(watcher, f"{host.process}/sample", heard.complete)
+    ).result(30)
     ask = gateway.never()
     assert gateway.echo(1).result(30) == 1
     host.kill()
@@ -180,12 +202,16 @@ def test_a_killed_process_is_noticed_at_once_by_those_who_watch_and_those_who_wa
         gateway.echo(1).result(30)
 
 
-def test_a_process_that_stops_answers_what_is_open_and_tells_those_who_watch(service: RayRpcService) -> None:
+def test_a_process_that_stops_answers_what_is_open_and_tells_those_who_watch(
+    service: RayRpcService,
+) -> None:
     host = new_host()
     watcher = Sample(service, "watcher")
     watcher.start()
     heard: Future[str] = Future()
-    watcher.call_async(lambda: service.watch(watcher, f"{host.process}/sample", heard.complete)).result(30)
+    watcher.call_async(
+        lambda: service.watch(watcher, f"{host.process}/sample", heard.complete)
+    ).result(30)
     gateway = gateway_to(service, f"{host.process}/sample")
     ask = gateway.hold()
     gateway.notes().result(30)
@@ -205,7 +231,9 @@ def test_a_process_may_end_itself(service: RayRpcService) -> None:
     watcher = Sample(service, "watcher")
     watcher.start()
     heard: Future[str] = Future()
-    watcher.call_async(lambda: service.watch(watcher, f"{host.process}/sample", heard.complete)).result(30)
+    watcher.call_async(
+        lambda: service.watch(watcher, f"{host.process}/sample", heard.complete)
+    ).result(30)
     gateway_to(service, f"{host.process}/sample").release()
     assert heard.result(30) == f"process {host.process} has stopped"
 

@@ -9,7 +9,12 @@ import pytest
 
 from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint, RpcEndpoint
 from flinkpy.actors.rpc.gateway_proxy import address_of
-from flinkpy.actors.rpc.leadership import NO_LEADER, FixedLeader, LeaderInformation, StandaloneLeadership
+from flinkpy.actors.rpc.leadership import (
+    NO_LEADER,
+    FixedLeader,
+    LeaderInformation,
+    StandaloneLeadership,
+)
 from flinkpy.actors.rpc.registration import RegistrationResponse, RetryingRegistration
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.actors.rpc.simulated.event_queue import SimulationError
@@ -19,7 +24,11 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, IdFactory, ResourceId
 from flinkpy.core.options.engine import RpcConfig
 
-CONFIG = RpcConfig(ask_timeout=timedelta(seconds=1), registration_initial=timedelta(milliseconds=100), registration_max=timedelta(seconds=2))
+CONFIG = RpcConfig(
+    ask_timeout=timedelta(seconds=1),
+    registration_initial=timedelta(milliseconds=100),
+    registration_max=timedelta(seconds=2),
+)
 TERM = FencingToken("term-one")
 
 
@@ -30,8 +39,12 @@ class RegistryGateway(Protocol):
 class Registry(FencedRpcEndpoint):
     gateway = RegistryGateway
 
-    def __init__(self, service: RpcService, refuse: str = "", error: Exception | None = None) -> None:
-        self.calls, self._refuse, self._error = 0, refuse, error
+    def __init__(
+        self, service: RpcService, refuse: str = "", error: Exception | None = None
+    ) -> None:
+        self.calls = 0
+        self._refuse = refuse
+        self._error = error
         super().__init__(service, "registry", TERM)
 
     def register(self, name: str) -> RegistrationResponse:
@@ -49,8 +62,16 @@ class Client(RpcEndpoint):
         self.refused: list[str] = []
         self.times: list[float] = []
         super().__init__(service, "client")
-        self.registration = RetryingRegistration(self, "leader/registry", RegistryGateway, TERM, self._register, self._success,
-                                                 lambda response: self.refused.append(response.reason), CONFIG)
+        self.registration = RetryingRegistration(
+            self,
+            "leader/registry",
+            RegistryGateway,
+            TERM,
+            self._register,
+            self._success,
+            lambda response: self.refused.append(response.reason),
+            CONFIG,
+        )
 
     def on_start(self) -> None:
         self.registration.start()
@@ -74,7 +95,9 @@ def start_client(network: SimulatedNetwork) -> Client:
     return client
 
 
-def test_a_registration_succeeds_at_once_when_the_leader_is_there(network: SimulatedNetwork) -> None:
+def test_a_registration_succeeds_at_once_when_the_leader_is_there(
+    network: SimulatedNetwork,
+) -> None:
     Registry(network.service("leader")).start()
     client = start_client(network)
     network.run_for(1)
@@ -136,12 +159,14 @@ def test_a_closed_registration_reports_nothing(network: SimulatedNetwork) -> Non
     assert (client.registered, client.registration.attempts) == ([], attempts)
 
 
-# -- leadership ------------------------------------------------------------------------------------------------------------------------
+# -- leadership ------------------------------------------------------------------------------------
 
 
 class Contender:
     def __init__(self, election: StandaloneLeadership) -> None:
-        self.address, self.terms, self._election = "jm/dispatcher", list[FencingToken | None](), election
+        self.address = "jm/dispatcher"
+        self.terms = list[FencingToken | None]()
+        self._election = election
 
     def grant_leadership(self, token: FencingToken) -> None:
         self.terms.append(token)
@@ -163,7 +188,11 @@ def test_the_only_contender_leads_at_once_and_each_term_has_a_fresh_token() -> N
     assert second is not None
     assert none is None
     assert first != second
-    assert heard == [LeaderInformation("jm/dispatcher", first), NO_LEADER, LeaderInformation("jm/dispatcher", second)]
+    assert heard == [
+        LeaderInformation("jm/dispatcher", first),
+        NO_LEADER,
+        LeaderInformation("jm/dispatcher", second),
+    ]
     assert (election.has_leadership(first), election.has_leadership(second)) == (False, True)
 
 

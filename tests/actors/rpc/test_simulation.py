@@ -1,4 +1,5 @@
-"""The simulated network: what it does to messages and processes, and that a seed decides all of it."""
+"""The simulated network: what it does to messages and processes, and that a seed decides all of
+it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,12 @@ CONFIG = RpcConfig(ask_timeout=timedelta(seconds=1))
 class Pair:
     """A Sample endpoint in each of two processes; ``gateway`` leads from one to the other."""
 
-    def __init__(self, seed: int = 1, faults: FaultPlan = FaultPlan(), pickle_messages: bool = False) -> None:  # noqa: B008
+    def __init__(
+        self,
+        seed: int = 1,
+        faults: FaultPlan = FaultPlan(),  # noqa: B008
+        pickle_messages: bool = False,
+    ) -> None:
         self.network = SimulatedNetwork(seed, config=CONFIG, pickle_messages=pickle_messages)
         self.one, self.two = (Sample(self.network.service(process)) for process in ("one", "two"))
         self.one.start()
@@ -43,7 +49,7 @@ class Pair:
         return list(self.two.seen)
 
 
-# -- messages ----------------------------------------------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 def test_messages_take_time_and_keep_their_order() -> None:
@@ -112,7 +118,9 @@ def test_the_dangers_end_when_the_plan_says_so() -> None:
 
 def test_what_does_not_pickle_fails_where_it_is_sent_when_messages_are_pickled() -> None:
     pair = Pair(pickle_messages=True)
-    with pytest.raises(RpcError, match=r"sample\.note cannot be sent to another process: TypeError"):
+    with pytest.raises(
+        RpcError, match=r"sample\.note cannot be sent to another process: TypeError"
+    ):
         pair.gateway.note(threading.Lock())
     pair.two.seen.append(threading.Lock())
     with pytest.raises(RpcError, match="cannot be sent to another process"):
@@ -126,7 +134,7 @@ def test_pickled_messages_are_copies() -> None:
         assert (pair.network.result(pair.gateway.notes())[0] is sent) is not pickled
 
 
-# -- cuts --------------------------------------------------------------------------------------------------------------------------
+# -- cuts ------------------------------------------------------------------------------------------
 
 
 def test_nothing_gets_through_a_partition_until_it_is_healed() -> None:
@@ -161,7 +169,7 @@ def test_a_message_on_its_way_is_lost_when_the_partition_comes() -> None:
     assert pair.two.seen == []
 
 
-# -- crashes -----------------------------------------------------------------------------------------------------------------------
+# -- crashes ---------------------------------------------------------------------------------------
 
 
 def test_a_crashed_process_does_nothing_any_more() -> None:
@@ -180,7 +188,9 @@ def test_a_noticed_crash_fails_open_asks_and_tells_those_who_watch() -> None:
     pair.one.service.watch(pair.one, pair.two.address, heard.append)
     ask, before = pair.gateway.never(), pair.network.now
     pair.network.crash("two", noticed=True)
-    with pytest.raises(RecipientUnreachableError, match=r"never at two/sample: process two has crashed"):
+    with pytest.raises(
+        RecipientUnreachableError, match=r"never at two/sample: process two has crashed"
+    ):
         pair.network.result(ask)
     assert pair.network.now - before < CONFIG.ask_timeout.total_seconds()
     pair.network.run_for(1)
@@ -216,7 +226,7 @@ def test_a_process_name_is_taken_only_once() -> None:
         Pair().network.service("one")
 
 
-# -- the queue ---------------------------------------------------------------------------------------------------------------------
+# -- the queue -------------------------------------------------------------------------------------
 
 
 def test_equal_times_run_in_the_order_they_were_scheduled() -> None:
@@ -240,7 +250,10 @@ def test_running_for_a_time_ends_at_that_time_whatever_happens() -> None:
 def test_a_bug_ends_the_run_with_its_seed_and_its_story() -> None:
     pair = Pair(seed=42)
     pair.gateway.fail_silently()
-    with pytest.raises(SimulationError, match=r"(?s)seed 42, event \d+ .*raised KeyError.*one>two sample.fail_silently") as raised:
+    with pytest.raises(
+        SimulationError,
+        match=r"(?s)seed 42, event \d+ .*raised KeyError.*one>two sample.fail_silently",
+    ) as raised:
         pair.network.run_for(1)
     assert isinstance(raised.value.__cause__, KeyError)
 
@@ -266,9 +279,15 @@ def scene(seed: int, faults: FaultPlan) -> tuple[str, list[object]]:
         endpoint.start()
     for source in endpoints:
         for target in endpoints:
-            def talk(gateway: SampleGateway, label: str = f"{source.address}>{target.address}") -> None:
+
+            def talk(
+                gateway: SampleGateway, label: str = f"{source.address}>{target.address}"
+            ) -> None:
                 gateway.note(label)
-                gateway.echo(label).add_done_callback(lambda done: outcomes.append((label, repr(done.error))))
+                gateway.echo(label).add_done_callback(
+                    lambda done: outcomes.append((label, repr(done.error)))
+                )
+
             source.connect(target.address, SampleGateway).then(talk)
     network.schedule(0.001, lambda: network.partition("p0", ["p1", "p2"]))
     network.schedule(0.002, lambda: network.crash("p3"))
@@ -279,7 +298,9 @@ def scene(seed: int, faults: FaultPlan) -> tuple[str, list[object]]:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32), st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 0.5))
-def test_an_equal_seed_gives_an_equal_run(seed: int, drop: float, duplicate: float, reorder: float) -> None:
+def test_an_equal_seed_gives_an_equal_run(
+    seed: int, drop: float, duplicate: float, reorder: float
+) -> None:
     faults = FaultPlan(drop=drop, duplicate=duplicate, reorder=reorder, late=0.1, crash_noticed=0.5)
     assert scene(seed, faults) == scene(seed, faults)
 
@@ -297,7 +318,9 @@ def test_every_ask_is_answered_or_fails_whatever_the_network_does(seed: int, dan
     pair.network.schedule(0.5, lambda: pair.network.crash("two"))
     pair.network.run_for(5)
     assert all(ask.done for ask in asks)
-    assert [ask.result() for ask in asks if ask.error is None] == [number for number, ask in enumerate(asks) if ask.error is None]
+    assert [ask.result() for ask in asks if ask.error is None] == [
+        number for number, ask in enumerate(asks) if ask.error is None
+    ]
 
 
 def test_what_runs_in_background_takes_time_and_dies_with_its_process() -> None:
@@ -312,10 +335,17 @@ def test_what_runs_in_background_takes_time_and_dies_with_its_process() -> None:
 
 def test_a_seed_replays_identically_in_another_interpreter() -> None:
     code = (
-        "from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan\nfrom tests.actors.rpc.test_simulation import scene\n"
+        "from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan\nfrom "
+        "tests.actors.rpc.test_simulation import scene\n"
         "print(scene(11, FaultPlan(drop=0.2, duplicate=0.2, reorder=0.2))[0])"
     )
     expected = scene(11, FaultPlan(drop=0.2, duplicate=0.2, reorder=0.2))[0]
     for salt in ("1", "2"):
-        run = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": salt}, capture_output=True, check=True, text=True)
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": salt},
+            capture_output=True,
+            check=True,
+            text=True,
+        )
         assert run.stdout.strip() == expected

@@ -13,7 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from flinkpy.core.errors import CheckpointDamagedError, ConfigurationError, ProgramError, ResourceUnavailableError
+from flinkpy.core.errors import (
+    CheckpointDamagedError,
+    ConfigurationError,
+    ProgramError,
+    ResourceUnavailableError,
+)
 from flinkpy.core.ids import JobId, OperatorId
 from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint
 from flinkpy.state.checkpoints import checkpoint_storage, manifest, stored_checkpoints
@@ -68,11 +73,14 @@ def test_the_manifest_is_json_that_says_what_the_checkpoint_consists_of(
     assert (fields["format"], fields["version"], fields["job_id"]) == ("flinkpy checkpoint", 1, JOB)
     assert (fields["checkpoint_id"], fields["timestamp_ms"]) == (17, checkpoint.timestamp_ms)
     assert fields["state_size"] == sum(map(len, contents_of(17).values()))
-    assert [(each["name"], each["parallelism"], each["max_parallelism"]) for each in fields["operators"]] == [
-        ("Source: numbers", 2, 128), (NAME, 2, 128)]
+    assert [
+        (each["name"], each["parallelism"], each["max_parallelism"]) for each in fields["operators"]
+    ] == [("Source: numbers", 2, 128), (NAME, 2, 128)]
 
 
-def test_before_the_manifest_is_stored_there_is_no_checkpoint(storage: FileCheckpointStorage) -> None:
+def test_before_the_manifest_is_stored_there_is_no_checkpoint(
+    storage: FileCheckpointStorage,
+) -> None:
     stored(storage, 1)
     written(storage, 2)
     found = storage.latest()
@@ -82,7 +90,9 @@ def test_before_the_manifest_is_stored_there_is_no_checkpoint(storage: FileCheck
         storage.load(f"{storage.job_dir}/chk-2")
 
 
-def test_the_latest_checkpoint_is_the_one_of_the_highest_number(storage: FileCheckpointStorage) -> None:
+def test_the_latest_checkpoint_is_the_one_of_the_highest_number(
+    storage: FileCheckpointStorage,
+) -> None:
     assert storage.latest() is None
     checkpoints = stored(storage, 9, 100, 11)
     assert storage.latest() == checkpoints[1]
@@ -102,14 +112,18 @@ def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_is_used(
     assert str(manifest_file) in caplog.text
 
 
-def test_a_file_among_the_folders_of_checkpoints_does_no_harm(storage: FileCheckpointStorage, job_dir: Path) -> None:
+def test_a_file_among_the_folders_of_checkpoints_does_no_harm(
+    storage: FileCheckpointStorage, job_dir: Path
+) -> None:
     [checkpoint] = stored(storage, 1)
     (job_dir / "chk-2").write_text("a file")
     (job_dir / "chk-three").mkdir()
     assert storage.latest() == checkpoint
 
 
-def test_the_folder_or_its_manifest_is_named(storage: FileCheckpointStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_or_its_manifest_is_named(
+    storage: FileCheckpointStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     [checkpoint] = stored(storage, 1)
     monkeypatch.chdir(storage.job_dir)
     folder = checkpoint.location
@@ -117,7 +131,9 @@ def test_the_folder_or_its_manifest_is_named(storage: FileCheckpointStorage, mon
         assert contents(storage, storage.load(location)) == contents_of(1)
 
 
-def test_a_folder_that_is_none_is_an_error_that_helps(storage: FileCheckpointStorage, tmp_path: Path) -> None:
+def test_a_folder_that_is_none_is_an_error_that_helps(
+    storage: FileCheckpointStorage, tmp_path: Path
+) -> None:
     stored(storage, 1, 2)
     with pytest.raises(ProgramError, match=r"is no checkpoint, but has some: .*chk-2$"):
         storage.load(storage.job_dir)
@@ -155,15 +171,26 @@ def test_a_version_not_known_is_an_error_and_nothing_older_is_taken_instead(
     storage: FileCheckpointStorage, job_dir: Path
 ) -> None:
     stored(storage, 1, 2)
-    (job_dir / "chk-2" / "_metadata").write_bytes(with_checksum('{"format":"flinkpy checkpoint","version":2'))
+    (job_dir / "chk-2" / "_metadata").write_bytes(
+        with_checksum('{"format":"flinkpy checkpoint","version":2')
+    )
     for attempt in (storage.latest, lambda: storage.load(f"{storage.job_dir}/chk-2")):
-        with pytest.raises(ProgramError, match=r"_metadata is of version 2, this flinkpy reads version 1"):
+        with pytest.raises(
+            ProgramError, match=r"_metadata is of version 2, this flinkpy reads version 1"
+        ):
             attempt()
 
 
-@pytest.mark.parametrize("body", [
-    "", "[1", '{"a":1', '{"format":"other","version":1', '{"format":"flinkpy checkpoint","version":1',
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[1",
+        '{"a":1',
+        '{"format":"other","version":1',
+        '{"format":"flinkpy checkpoint","version":1',
+    ],
+)
 def test_a_file_that_is_no_manifest_is_an_error_that_says_so(
     storage: FileCheckpointStorage, job_dir: Path, body: str
 ) -> None:
@@ -180,8 +207,18 @@ def test_a_checkpoint_is_not_stored_over_another_one(storage: FileCheckpointStor
     assert storage.latest() == checkpoint
 
 
-def test_two_attempts_and_two_names_write_different_files(storage: FileCheckpointStorage, job_dir: Path) -> None:
-    writers = [("map-0", 0), ("map-0", 1), ("map/0", 0), ("map_0", 0), ("map 0", 0), ("x" * 300, 0), ("..", 0)]
+def test_two_attempts_and_two_names_write_different_files(
+    storage: FileCheckpointStorage, job_dir: Path
+) -> None:
+    writers = [
+        ("map-0", 0),
+        ("map-0", 1),
+        ("map/0", 0),
+        ("map_0", 0),
+        ("map 0", 0),
+        ("x" * 300, 0),
+        ("..", 0),
+    ]
     for name, attempt in writers:
         with storage.state_writer(1, name, attempt) as writer:
             handle = writer.write(bytes(THRESHOLD))
@@ -189,7 +226,9 @@ def test_two_attempts_and_two_names_write_different_files(storage: FileCheckpoin
     assert len(names(job_dir / "chk-1")) == 7
 
 
-def test_what_is_discarded_goes_and_the_others_stay(storage: FileCheckpointStorage, job_dir: Path) -> None:
+def test_what_is_discarded_goes_and_the_others_stay(
+    storage: FileCheckpointStorage, job_dir: Path
+) -> None:
     first, second = stored(storage, 1, 2)
     storage.discard(first)
     storage.discard(first)
@@ -207,7 +246,9 @@ def test_a_checkpoint_that_failed_is_removed(storage: FileCheckpointStorage, job
 def test_state_that_came_too_late_is_removed_and_shared_files_stay(
     storage: FileCheckpointStorage, job_dir: Path
 ) -> None:
-    handles = [handle for handle in written(storage, 2).handles() if handle.path in (None, "0a-0-0")]
+    handles = [
+        handle for handle in written(storage, 2).handles() if handle.path in (None, "0a-0-0")
+    ]
     (job_dir / "shared").mkdir()
     (job_dir / "shared" / "x").touch()
     storage.discard_handles(2, [*handles, replace(handles[0], data=None, path="../shared/x")])
@@ -215,7 +256,9 @@ def test_state_that_came_too_late_is_removed_and_shared_files_stay(
     assert names(job_dir / "shared") == ["x"]
 
 
-def test_a_job_that_retains_nothing_leaves_nothing(storage: FileCheckpointStorage, job_dir: Path) -> None:
+def test_a_job_that_retains_nothing_leaves_nothing(
+    storage: FileCheckpointStorage, job_dir: Path
+) -> None:
     stored(storage, 1, 2)
     written(storage, 3)
     (job_dir / "shared").mkdir()
@@ -245,14 +288,18 @@ def test_only_what_is_kept_outlives_the_job(storage: FileCheckpointStorage, job_
     assert memory.latest() == second
 
 
-def test_what_somebody_else_put_into_the_jobs_folder_stays(storage: FileCheckpointStorage, job_dir: Path) -> None:
+def test_what_somebody_else_put_into_the_jobs_folder_stays(
+    storage: FileCheckpointStorage, job_dir: Path
+) -> None:
     stored(storage, 1)
     (job_dir / "notes.txt").touch()
     storage.discard_others(())
     assert names(job_dir) == ["notes.txt"]
 
 
-def test_when_the_job_has_ended_unfinished_checkpoints_go_and_complete_ones_stay(storage: FileCheckpointStorage, job_dir: Path) -> None:
+def test_when_the_job_has_ended_unfinished_checkpoints_go_and_complete_ones_stay(
+    storage: FileCheckpointStorage, job_dir: Path
+) -> None:
     [kept] = stored(storage, 1)
     written(storage, 2)
     (job_dir / "chk-3").mkdir()
@@ -280,7 +327,9 @@ def test_checkpoints_in_memory_are_stored_found_and_discarded() -> None:
     assert storage.latest() is None
 
 
-def test_a_job_with_checkpoints_in_memory_starts_from_one_in_files(storage: FileCheckpointStorage) -> None:
+def test_a_job_with_checkpoints_in_memory_starts_from_one_in_files(
+    storage: FileCheckpointStorage,
+) -> None:
     [checkpoint] = stored(storage, 3)
     in_memory = MemoryCheckpointStorage()
     assert contents(in_memory, in_memory.load(str(checkpoint.location))) == contents_of(3)
@@ -301,7 +350,10 @@ def test_the_error_of_damage_travels() -> None:
 def test_the_options_choose_the_storage(tmp_path: Path) -> None:
     directory = {"execution.checkpointing.dir": str(tmp_path)}
     assert isinstance(CheckpointStorage.of({}, JOB), MemoryCheckpointStorage)
-    assert isinstance(CheckpointStorage.of({"state.checkpoint-storage": "JobManager"}, JOB), MemoryCheckpointStorage)
+    assert isinstance(
+        CheckpointStorage.of({"state.checkpoint-storage": "JobManager"}, JOB),
+        MemoryCheckpointStorage,
+    )
     for options in (directory, {**directory, "execution.checkpointing.storage": "filesystem"}):
         storage = CheckpointStorage.of(options, JOB)
         assert isinstance(storage, FileCheckpointStorage)
@@ -314,7 +366,9 @@ def test_the_options_choose_the_storage(tmp_path: Path) -> None:
 
 def test_the_options_say_which_state_is_small_and_which_too_large(tmp_path: Path) -> None:
     directory = {"execution.checkpointing.dir": str(tmp_path)}
-    files = CheckpointStorage.of({**directory, "execution.checkpointing.data-inline-threshold": "1 kb"}, JOB)
+    files = CheckpointStorage.of(
+        {**directory, "execution.checkpointing.data-inline-threshold": "1 kb"}, JOB
+    )
     with files.state_writer(1, "map-0", 0) as writer:
         assert writer.write(bytes(1023)).path is None
         assert writer.write(bytes(1024)).path == "map-0-0"
@@ -328,7 +382,12 @@ def test_the_options_say_which_state_is_small_and_which_too_large(tmp_path: Path
 
 def test_state_in_memory_with_a_directory_goes_to_the_manifest_there(tmp_path: Path) -> None:
     storage = CheckpointStorage.of(
-        {"execution.checkpointing.dir": str(tmp_path), "execution.checkpointing.storage": "jobmanager"}, JOB)
+        {
+            "execution.checkpointing.dir": str(tmp_path),
+            "execution.checkpointing.storage": "jobmanager",
+        },
+        JOB,
+    )
     stored(storage, 1)
     assert names(tmp_path / JOB / "chk-1") == ["_metadata"]
     assert contents(storage, storage.load(f"{tmp_path}/{JOB}/chk-1")) == contents_of(1)

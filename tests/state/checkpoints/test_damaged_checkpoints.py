@@ -1,4 +1,5 @@
-"""Checkpoints whose files were altered: what is read is what was written, or the error says that it is not."""
+"""Checkpoints whose files were altered: what is read is what was written, or the error says that it
+is not."""
 
 from __future__ import annotations
 
@@ -10,12 +11,24 @@ import pytest
 
 from flinkpy.core.errors import CheckpointDamagedError
 from flinkpy.core.ids import JobId
-from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage, MemoryCheckpointStorage
+from flinkpy.state.checkpoints.checkpoint_storage import (
+    FileCheckpointStorage,
+    MemoryCheckpointStorage,
+)
 from flinkpy.state.checkpoints.manifest import Manifest
 from tests.state.checkpoints.written import JOB, THRESHOLD, contents, contents_of, written
 
 IDS = (3, 4)
-KINDS = ("flip a bit", "set a byte", "cut", "cut the beginning", "double", "append", "exchange", "remove")
+KINDS = (
+    "flip a bit",
+    "set a byte",
+    "cut",
+    "cut the beginning",
+    "double",
+    "append",
+    "exchange",
+    "remove",
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +74,15 @@ def alter(files: list[Path], random_: random.Random) -> str:
 
 @pytest.mark.wide(but=("3]",))
 @pytest.mark.parametrize("hundred", range(5))
-def test_what_is_read_of_an_altered_checkpoint_is_right_or_an_error(intact: Path, tmp_path: Path, hundred: int) -> None:
+def test_what_is_read_of_an_altered_checkpoint_is_right_or_an_error(
+    intact: Path, tmp_path: Path, hundred: int
+) -> None:
     damaged = []
     for seed in range(100 * hundred, 100 * hundred + 100):
         directory = shutil.copytree(intact, tmp_path / str(seed))
-        done = alter(sorted(path for path in directory.rglob("*") if path.is_file()), random.Random(seed))
+        done = alter(
+            sorted(path for path in directory.rglob("*") if path.is_file()), random.Random(seed)
+        )
         storage = FileCheckpointStorage(str(directory), JOB, THRESHOLD)
         for checkpoint_id in IDS:
             try:

@@ -1,5 +1,5 @@
-"""Checkpoints with files in common, and savepoints of Parquet files, whose files were altered: what a task starts from is what was saved, or
-the error names what is damaged."""
+"""Checkpoints with files in common, and savepoints of Parquet files, whose files were altered: what
+a task starts from is what was saved, or the error names what is damaged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import CheckpointDamagedError
 from flinkpy.core.ids import ExecutionAttemptId, JobVertexId, OperatorId
 from flinkpy.core.keys import key_group, key_group_range
-from flinkpy.graph.checkpoints import CompletedCheckpoint, KeyedPieces, OperatorCheckpoint, OperatorRestore, OperatorSubtaskState, TaskRestore
+from flinkpy.graph.checkpoints import (
+    CompletedCheckpoint,
+    KeyedPieces,
+    OperatorCheckpoint,
+    OperatorRestore,
+    OperatorSubtaskState,
+    TaskRestore,
+)
 from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.checkpointing.state_io import read_states
 from flinkpy.state.canonical.rewriting import rewrite
@@ -44,13 +51,18 @@ def rocksdb(groups: range) -> TableBackend:
     from flinkpy.state.rocksdb.database import RocksDBConfig
     from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
 
-    return RocksDBKeyedStateBackend(MAX_PARALLELISM, groups, ManualClock(), RocksDBConfig(_IN_MEMORY, incremental=True))
+    return RocksDBKeyedStateBackend(
+        MAX_PARALLELISM, groups, ManualClock(), RocksDBConfig(_IN_MEMORY, incremental=True)
+    )
 
 
 def increments(folder: Path, make: Callable[[range], TableBackend]) -> None:
-    """Three checkpoints of a job, each of which builds on the one before; of the first there is nothing but what the others use."""
+    """Three checkpoints of a job, each of which builds on the one before; of the first there is
+    nothing but what the others use."""
     storage = FileCheckpointStorage(str(folder), JOB, threshold=100)
-    backends = [make(key_group_range(subtask, MAX_PARALLELISM, SUBTASKS)) for subtask in range(SUBTASKS)]
+    backends = [
+        make(key_group_range(subtask, MAX_PARALLELISM, SUBTASKS)) for subtask in range(SUBTASKS)
+    ]
     base: dict[int, KeyedPieces] = {}
     found: list[CompletedCheckpoint] = []
     for number in range(1, 4):
@@ -66,8 +78,18 @@ def increments(folder: Path, make: Callable[[range], TableBackend]) -> None:
             assert isinstance(frozen, FrozenInPieces)
             with storage.state_writer(number, f"{COUNTS}-{subtask}", 0) as writer:
                 rest, base[subtask] = frozen.write_pieces(base.get(subtask), writer)
-                saved[subtask] = OperatorSubtaskState(None if rest is None else writer.write(rest), pieces=base[subtask])
-        found.append(storage.store(CompletedCheckpoint(number, 0, {COUNTS: OperatorCheckpoint("counts", SUBTASKS, MAX_PARALLELISM, saved)})))
+                saved[subtask] = OperatorSubtaskState(
+                    None if rest is None else writer.write(rest), pieces=base[subtask]
+                )
+        found.append(
+            storage.store(
+                CompletedCheckpoint(
+                    number,
+                    0,
+                    {COUNTS: OperatorCheckpoint("counts", SUBTASKS, MAX_PARALLELISM, saved)},
+                )
+            )
+        )
     for backend in backends:
         backend.close()
     assert found[1].shared_files() & found[2].shared_files()
@@ -76,7 +98,10 @@ def increments(folder: Path, make: Callable[[range], TableBackend]) -> None:
 
 def savepoint(folder: Path) -> None:
     """A savepoint in the canonical form, with the folder of the checkpoint that it was made of."""
-    operators = {COUNTS: ("counts", keyed_states(KEYS, SUBTASKS)), OperatorId("50" * 16): ("source", operator_states(SUBTASKS))}
+    operators = {
+        COUNTS: ("counts", keyed_states(KEYS, SUBTASKS)),
+        OperatorId("50" * 16): ("source", operator_states(SUBTASKS)),
+    }
     checkpoint = stored(folder / "of", operators)
     rewrite(str(checkpoint.location), str(folder / "savepoint"))
     shutil.rmtree(folder / "of")
@@ -84,7 +109,10 @@ def savepoint(folder: Path) -> None:
 
 INTO = {"state.backend.type": "hashmap", "state.backend.rocksdb.localdir": _IN_MEMORY}
 KINDS: dict[str, Callable[[Path], None]] = {
-    "key groups": lambda folder: increments(folder, hashmap), "RocksDB": lambda folder: increments(folder, rocksdb), "Parquet": savepoint}
+    "key groups": lambda folder: increments(folder, hashmap),
+    "RocksDB": lambda folder: increments(folder, rocksdb),
+    "Parquet": savepoint,
+}
 
 
 def restored(folder: Path, location: str) -> Restored:
@@ -92,9 +120,23 @@ def restored(folder: Path, location: str) -> Restored:
     storage = FileCheckpointStorage(str(folder), JOB)
     checkpoint, found = storage.load(location), dict[tuple[int, OperatorId], object]()
     for subtask in range(SUBTASKS):
-        task = TaskInfo("job", "map", ExecutionAttemptId(JOB, JobVertexId("map"), subtask, 0), SUBTASKS, MAX_PARALLELISM)
-        operators = {id_: OperatorRestore(tuple(each.subtasks[at] for at in range(SUBTASKS))) for id_, each in checkpoint.operators.items()}
-        read = read_states(storage, TaskRestore(checkpoint.checkpoint_id, checkpoint.location, operators), task, INTO)
+        task = TaskInfo(
+            "job",
+            "map",
+            ExecutionAttemptId(JOB, JobVertexId("map"), subtask, 0),
+            SUBTASKS,
+            MAX_PARALLELISM,
+        )
+        operators = {
+            id_: OperatorRestore(tuple(each.subtasks[at] for at in range(SUBTASKS)))
+            for id_, each in checkpoint.operators.items()
+        }
+        read = read_states(
+            storage,
+            TaskRestore(checkpoint.checkpoint_id, checkpoint.location, operators),
+            task,
+            INTO,
+        )
         found |= {(subtask, id_): state for id_, state in read.states.items()}
     return found
 
@@ -121,7 +163,9 @@ def intact(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.wide(but=("key groups-0",))
 @pytest.mark.parametrize("part", range(2))
-def test_what_a_task_starts_from_is_what_was_saved_or_an_error_that_names_the_file(intact: Path, part: int, tmp_path: Path) -> None:
+def test_what_a_task_starts_from_is_what_was_saved_or_an_error_that_names_the_file(
+    intact: Path, part: int, tmp_path: Path
+) -> None:
     wanted = [restored(intact, location) for location in locations(intact)]
     shown = [contents_of(location, 3).operators for location in locations(intact)]
     damaged, noticed = list[str](), 0
@@ -141,10 +185,14 @@ def test_what_a_task_starts_from_is_what_was_saved_or_an_error_that_names_the_fi
 
 
 @pytest.mark.parametrize("kind", ["key groups", "RocksDB"])
-def test_a_job_starts_from_the_newest_checkpoint_whose_files_are_there(kind: str, tmp_path: Path) -> None:
+def test_a_job_starts_from_the_newest_checkpoint_whose_files_are_there(
+    kind: str, tmp_path: Path
+) -> None:
     intact = tmp_path / "intact"
     KINDS[kind](intact)
-    wanted = {location.rpartition("-")[2]: restored(intact, location) for location in locations(intact)}
+    wanted = {
+        location.rpartition("-")[2]: restored(intact, location) for location in locations(intact)
+    }
     chosen = set()
     for seed in range(COPIES):
         folder = shutil.copytree(intact, tmp_path / str(seed))
@@ -157,13 +205,18 @@ def test_a_job_starts_from_the_newest_checkpoint_whose_files_are_there(kind: str
     assert {2, 3} <= chosen
 
 
-def test_who_reads_a_damaged_savepoint_in_python_gets_what_was_saved_or_an_error(tmp_path: Path) -> None:
+def test_who_reads_a_damaged_savepoint_in_python_gets_what_was_saved_or_an_error(
+    tmp_path: Path,
+) -> None:
     intact = tmp_path / "intact"
     savepoint(intact)
 
     def read(folder: Path) -> list[Any]:
         reader = SavepointReader.read(str(folder / "savepoint"))
-        return [list(reader.read_keyed_state(OperatorIdentifier.for_uid_hash(COUNTS), name)) for name in ("value", "map", "aggregating")]
+        return [
+            list(reader.read_keyed_state(OperatorIdentifier.for_uid_hash(COUNTS), name))
+            for name in ("value", "map", "aggregating")
+        ]
 
     wanted, damaged = read(intact), list[str]()
     for seed in range(COPIES):

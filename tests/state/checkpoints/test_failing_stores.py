@@ -1,5 +1,5 @@
-"""A store that fails, tears what is written, or takes the process along, in any step: a checkpoint is there as a whole,
-or it is not there."""
+"""A store that fails, tears what is written, or takes the process along, in any step: a checkpoint
+is there as a whole, or it is not there."""
 
 from __future__ import annotations
 
@@ -37,8 +37,11 @@ def with_one_checkpoint() -> tuple[SimulatedFileStore, CompletedCheckpoint]:
     return store, storage.store(written(storage, 1))
 
 
-def next_checkpoint(storage: FileCheckpointStorage, old: CompletedCheckpoint, done: list[str]) -> None:
-    """What a job does: takes the next checkpoint, and releases the one before when that is stored."""
+def next_checkpoint(
+    storage: FileCheckpointStorage, old: CompletedCheckpoint, done: list[str]
+) -> None:
+    """What a job does: takes the next checkpoint, and releases the one before when that is
+    stored."""
     unfinished = written(storage, 2)
     done.append("written")
     storage.store(unfinished)
@@ -59,8 +62,8 @@ def run(faults: FaultPlan | None) -> tuple[SimulatedFileStore, list[str]]:
 
 
 def check(store: SimulatedFileStore, done: list[str]) -> None:
-    """A process that starts now finds one of the two checkpoints, as a whole; and what was reported as stored
-    counts."""
+    """A process that starts now finds one of the two checkpoints, as a whole; and what was reported
+    as stored counts."""
     store.restart()
     storage = storage_in(store)
     found = storage.latest()
@@ -95,7 +98,9 @@ def test_several_faults_leave_the_old_checkpoint_or_the_new_one(seed: int) -> No
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_after_a_failed_checkpoint_is_discarded_the_old_one_is_the_latest(fault: StorageFault) -> None:
+def test_after_a_failed_checkpoint_is_discarded_the_old_one_is_the_latest(
+    fault: StorageFault,
+) -> None:
     for step in range(steps_of_a_run()):
         store, done = run(fault_at(step, fault))
         store.restart()
@@ -131,7 +136,9 @@ def test_a_store_that_does_not_answer_is_not_taken_for_one_without_the_newest_ch
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_a_fault_while_a_job_is_removed_leaves_whole_checkpoints_or_none(fault: StorageFault) -> None:
+def test_a_fault_while_a_job_is_removed_leaves_whole_checkpoints_or_none(
+    fault: StorageFault,
+) -> None:
     for step in range(20):
         store, _ = with_one_checkpoint()
         storage = storage_in(store)

@@ -1,4 +1,5 @@
-"""The fenced store: leaders race for it, and die in any step. What a leader was told to be written, every later one reads."""
+"""The fenced store: leaders race for it, and die in any step. What a leader was told to be written,
+every later one reads."""
 
 from __future__ import annotations
 
@@ -93,7 +94,9 @@ def test_what_any_leader_was_told_to_be_written_the_last_leader_knows(data: st.D
 @pytest.mark.parametrize("happens", HAPPENS)
 @pytest.mark.parametrize("crashes", [False, True])
 @pytest.mark.parametrize("step", range(12))
-def test_a_fault_in_any_step_loses_nothing_that_was_told_to_be_written(happens: str, crashes: bool, step: int) -> None:
+def test_a_fault_in_any_step_loses_nothing_that_was_told_to_be_written(
+    happens: str, crashes: bool, step: int
+) -> None:
     files = SimulatedFileStore()
     first = Leader(files, "first")
     files.faults = fault_at(step, StorageFault(happens, crashes))  # type: ignore[arg-type]
@@ -139,7 +142,9 @@ def test_of_many_processes_on_one_disk_each_gets_a_term_of_its_own(tmp_path: Pat
     taken: list[int] = []
 
     def take() -> None:
-        taken.append(FencedStore(LocalFileStore(), str(tmp_path)).take_term(FencingToken("x")).number)
+        taken.append(
+            FencedStore(LocalFileStore(), str(tmp_path)).take_term(FencingToken("x")).number
+        )
 
     threads = [threading.Thread(target=take) for _ in range(16)]
     for thread in threads:

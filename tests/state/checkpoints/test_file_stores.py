@@ -1,4 +1,5 @@
-"""What every file store promises, of the local disk, of Arrow with and without renames, and of the simulation."""
+"""What every file store promises, of the local disk, of Arrow with and without renames, and of the
+simulation."""
 
 from __future__ import annotations
 
@@ -56,10 +57,13 @@ def test_a_range_is_read_and_ends_where_the_file_ends(store: FileStore, folder: 
     assert store.read(f"{folder}/file", 20) == b""
 
 
-def test_nobody_sees_a_file_before_it_is_closed(store: FileStore, folder: str, request: pytest.FixtureRequest) -> None:
+def test_nobody_sees_a_file_before_it_is_closed(
+    store: FileStore, folder: str, request: pytest.FixtureRequest
+) -> None:
     file = store.create(f"{folder}/file")
     file.write(b"half")
-    if "in place" not in request.node.name and "mock" not in request.node.name:  # a disk is no object store
+    # a disk is no object store
+    if "in place" not in request.node.name and "mock" not in request.node.name:
         assert not store.exists(f"{folder}/file")
     file.close()
     assert store.read(f"{folder}/file") == b"half"
@@ -111,7 +115,9 @@ def test_of_two_who_write_the_same_file_the_first_to_close_it_wins(kind: str, fo
     assert store.list(folder) == ["file"]
 
 
-def test_a_missing_file_is_an_error_to_read_and_none_to_delete(store: FileStore, folder: str) -> None:
+def test_a_missing_file_is_an_error_to_read_and_none_to_delete(
+    store: FileStore, folder: str
+) -> None:
     with pytest.raises(FileNotFoundError):
         store.read(f"{folder}/file")
     store.delete(f"{folder}/file")
@@ -120,7 +126,9 @@ def test_a_missing_file_is_an_error_to_read_and_none_to_delete(store: FileStore,
     assert not store.exists(f"{folder}/file")
 
 
-def test_a_folder_lists_what_is_directly_in_it_and_goes_with_all_of_it(store: FileStore, folder: str) -> None:
+def test_a_folder_lists_what_is_directly_in_it_and_goes_with_all_of_it(
+    store: FileStore, folder: str
+) -> None:
     for name in ("b", "a", "more/c", "more/d/e"):
         store.write_atomically(f"{folder}/in/{name}", [b"x"])
     store.write_atomically(f"{folder}/index", [b"x"])
@@ -162,10 +170,14 @@ def test_a_disk_without_links_renames(tmp_path: Path, monkeypatch: pytest.Monkey
     assert store.list(str(tmp_path)) == ["file"]
 
 
-def test_a_read_that_comes_in_pieces_is_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_that_comes_in_pieces_is_put_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = os.pread
     LocalFileStore().write_atomically(f"{tmp_path}/file", [b"0123456789"])
-    monkeypatch.setattr(os, "pread", lambda descriptor, length, offset: real(descriptor, min(length, 3), offset))
+    monkeypatch.setattr(
+        os, "pread", lambda descriptor, length, offset: real(descriptor, min(length, 3), offset)
+    )
     assert LocalFileStore().read(f"{tmp_path}/file", 1, 8) == b"12345678"
     assert LocalFileStore().read(f"{tmp_path}/file", 5, 100) == b"56789"
 
@@ -191,6 +203,8 @@ def test_a_url_that_arrow_does_not_know_is_an_error_that_names_it() -> None:
         file_store_of("ftp://host/checkpoints")
 
 
-@pytest.mark.parametrize("module", [locations, arrow_file_store, stores_of_locations, simulated_file_store])
+@pytest.mark.parametrize(
+    "module", [locations, arrow_file_store, stores_of_locations, simulated_file_store]
+)
 def test_the_examples_hold(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""Copies on a worker's disk: whatever becomes of them, who reads a checkpoint gets what was written; and none stays longer than it is needed."""
+"""Copies on a worker's disk: whatever becomes of them, who reads a checkpoint gets what was
+written; and none stays longer than it is needed."""
 
 from __future__ import annotations
 
@@ -21,7 +22,12 @@ from flinkpy.state.checkpoints.own_folder import OwnFolder
 from flinkpy.state.checkpoints.state_reader import location_of
 from flinkpy.state.checkpoints.state_writer import FileOnDisk
 from flinkpy.testing.simulation.machine.simulated_disk import SimulatedDisk
-from flinkpy.testing.simulation.simulated_file_store import HAPPENS, SimulatedFileStore, StorageFault, fault_at
+from flinkpy.testing.simulation.simulated_file_store import (
+    HAPPENS,
+    SimulatedFileStore,
+    StorageFault,
+    fault_at,
+)
 
 STATES = st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=4)
 
@@ -29,17 +35,35 @@ STATES = st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=4)
 class World:
     """A checkpoint storage, and the disk of one worker."""
 
-    def __init__(self, store: SimulatedFileStore | None = None, disk: SimulatedFileStore | None = None) -> None:
+    def __init__(
+        self, store: SimulatedFileStore | None = None, disk: SimulatedFileStore | None = None
+    ) -> None:
         self.store, self.disk = store or SimulatedFileStore(), disk or SimulatedFileStore()
-        self.backup = LocalBackup(lambda: BackupFolder(self.disk, "disk", lambda: self.disk.delete_dir("disk")))
-        self.storage = FileCheckpointStorage("/checkpoints", JobId("job"), threshold=0, stores=lambda _: self.store, backup=self.backup)
+        self.backup = LocalBackup(
+            lambda: BackupFolder(self.disk, "disk", lambda: self.disk.delete_dir("disk"))
+        )
+        self.storage = FileCheckpointStorage(
+            "/checkpoints",
+            JobId("job"),
+            threshold=0,
+            stores=lambda _: self.store,
+            backup=self.backup,
+        )
 
     def save(
-        self, checkpoint_id: int, states: list[bytes], shared: list[bytes] | None = None, base: tuple[StateHandle, ...] = (),
+        self,
+        checkpoint_id: int,
+        states: list[bytes],
+        shared: list[bytes] | None = None,
+        base: tuple[StateHandle, ...] = (),
     ) -> list[StateHandle]:
         """A subtask writes these states, and refers to what is in ``base``."""
         with self.storage.state_writer(checkpoint_id, "0a-0", 0) as writer:
-            handles = [writer.write(state) for state in states] + list(writer.share(shared) if shared else ()) + list(base)
+            handles = (
+                [writer.write(state) for state in states]
+                + list(writer.share(shared) if shared else ())
+                + list(base)
+            )
         self.storage.was_saved(checkpoint_id, handles)
         return handles
 
@@ -70,10 +94,14 @@ DAMAGES: dict[str, Callable[[bytes, random.Random], bytes | None]] = {
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(STATES, min_size=1, max_size=4), STATES, st.lists(st.sampled_from(sorted(DAMAGES)), min_size=1, max_size=5),
-       st.randoms(use_true_random=False))
+@given(
+    st.lists(STATES, min_size=1, max_size=4),
+    STATES,
+    st.lists(st.sampled_from(sorted(DAMAGES)), min_size=1, max_size=5),
+    st.randoms(use_true_random=False),
+)
 def test_whatever_becomes_of_the_copies_what_was_written_is_read(
-    rounds: list[list[bytes]], shared: list[bytes], damages: list[str], chance: random.Random,
+    rounds: list[list[bytes]], shared: list[bytes], damages: list[str], chance: random.Random
 ) -> None:
     world, handles, last = World(), list[StateHandle](), 0
     base: tuple[StateHandle, ...] = ()
@@ -103,23 +131,36 @@ def test_a_damaged_copy_is_dropped_and_one_without_an_original_is_an_error() -> 
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["complete", "abort", "neither"])), max_size=8))
-def test_after_each_end_of_a_checkpoint_there_are_copies_of_what_may_be_restored_and_of_nothing_else(ends: list[tuple[int, str]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["complete", "abort", "neither"])), max_size=8
+    )
+)
+def test_after_each_end_of_a_checkpoint_there_are_copies_of_what_may_be_restored_and_of_nothing_else(
+    ends: list[tuple[int, str]],
+) -> None:
     world = World()
     files: dict[int, set[str]] = {}
     completed: int | None = None
     base: tuple[StateHandle, ...] = ()
     for number, (new_shared, end) in enumerate(ends, 1):
         handles = world.save(number, [b"own"], [bytes([number])] * new_shared, base)
-        files[number] = {location_of(f"{world.storage.job_dir}/chk-{number}", handle) for handle in handles}
+        files[number] = {
+            location_of(f"{world.storage.job_dir}/chk-{number}", handle) for handle in handles
+        }
         if end == "complete":
-            completed, base = number, tuple(handle for handle in handles if handle.shared_file is not None)
+            completed = number
+            base = tuple(handle for handle in handles if handle.shared_file is not None)
             files = {number: files[number]}
         elif end == "abort":
             del files[number]
         if end != "neither":
             world.backup.checkpoint_ended(number, end == "complete")
-            assert world.backup.statistics.files == len(world.disk.files) == len(set[str]().union(*files.values()))
+            assert (
+                world.backup.statistics.files
+                == len(world.disk.files)
+                == len(set[str]().union(*files.values()))
+            )
         if completed is not None:
             assert files[completed] <= world.backup.locations
 
@@ -176,15 +217,24 @@ def test_a_disk_that_fails_again_and_again_is_never_seen(seed: int) -> None:
         assert world.read(number, handles) == [b"one", b"two", b"three"]
 
 
-# -- on a real disk ------------------------------------------------------------------------------------------------------
+# -- on a real disk --------------------------------------------------------------------------------
 
 
 class OnDisk:
     def __init__(self, folder: Path, *, far: bool = False) -> None:
         self.owned = OwnFolder(str(folder / "local"), "backups")
-        self.backup = LocalBackup(lambda: BackupFolder(LocalFileStore(is_synced=False), str(self.owned.path), self.owned.remove))
+        self.backup = LocalBackup(
+            lambda: BackupFolder(
+                LocalFileStore(is_synced=False), str(self.owned.path), self.owned.remove
+            )
+        )
         self.storage = FileCheckpointStorage(
-            str(folder / "checkpoints"), JobId("job"), threshold=0, stores=lambda _: FarStore() if far else LocalFileStore(), backup=self.backup)
+            str(folder / "checkpoints"),
+            JobId("job"),
+            threshold=0,
+            stores=lambda _: FarStore() if far else LocalFileStore(),
+            backup=self.backup,
+        )
 
     @property
     def copies(self) -> list[Path]:
@@ -204,10 +254,14 @@ def test_where_the_checkpoint_is_on_the_same_disk_copies_are_links(tmp_path: Pat
         with world.storage.state_writer(number, "0a-0", 0) as writer:
             writer.write(b"one")
     originals = [tmp_path / "checkpoints" / "job" / f"chk-{number}" / "0a-0-0" for number in (1, 2)]
-    assert [os.stat(copy).st_ino for copy in world.copies] == [os.stat(original).st_ino for original in originals]
+    assert [os.stat(copy).st_ino for copy in world.copies] == [
+        os.stat(original).st_ino for original in originals
+    ]
 
 
-def test_state_that_is_in_a_file_of_the_disk_already_is_linked_and_restored_by_a_link(tmp_path: Path) -> None:
+def test_state_that_is_in_a_file_of_the_disk_already_is_linked_and_restored_by_a_link(
+    tmp_path: Path,
+) -> None:
     world = OnDisk(tmp_path, far=True)
     table = tmp_path / "000017.sst"
     table.write_bytes(bytes(range(256)) * 10_000)

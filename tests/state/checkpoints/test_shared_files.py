@@ -1,4 +1,5 @@
-"""Files that several checkpoints use: written once, named once, read from any of them, and deleted when told."""
+"""Files that several checkpoints use: written once, named once, read from any of them, and deleted
+when told."""
 
 from __future__ import annotations
 
@@ -10,8 +11,18 @@ import pytest
 
 from flinkpy.core.errors import CheckpointDamagedError
 from flinkpy.core.ids import JobId, OperatorId
-from flinkpy.graph.checkpoints import CompletedCheckpoint, KeyedPieces, OperatorCheckpoint, OperatorSubtaskState, StateHandle
-from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage
+from flinkpy.graph.checkpoints import (
+    CompletedCheckpoint,
+    KeyedPieces,
+    OperatorCheckpoint,
+    OperatorSubtaskState,
+    StateHandle,
+)
+from flinkpy.state.checkpoints.checkpoint_storage import (
+    CheckpointStorage,
+    FileCheckpointStorage,
+    MemoryCheckpointStorage,
+)
 from flinkpy.state.checkpoints.local_file_store import LocalFileStore
 from flinkpy.state.checkpoints.state_reader import location_of
 
@@ -23,13 +34,19 @@ def storage_in(folder: Path, job_id: JobId = JOB) -> FileCheckpointStorage:
     return FileCheckpointStorage(str(folder), job_id, threshold=100)
 
 
-def shared(storage: CheckpointStorage, checkpoint_id: int, *states: bytes) -> tuple[StateHandle, ...]:
+def shared(
+    storage: CheckpointStorage, checkpoint_id: int, *states: bytes
+) -> tuple[StateHandle, ...]:
     with storage.state_writer(checkpoint_id, "0a-0", 0) as writer:
         return writer.share(states)
 
 
-def stored(storage: CheckpointStorage, checkpoint_id: int, *handles: StateHandle) -> CompletedCheckpoint:
-    pieces = KeyedPieces("rocksdb", {f"{number:06}.sst": handle for number, handle in enumerate(handles)})
+def stored(
+    storage: CheckpointStorage, checkpoint_id: int, *handles: StateHandle
+) -> CompletedCheckpoint:
+    pieces = KeyedPieces(
+        "rocksdb", {f"{number:06}.sst": handle for number, handle in enumerate(handles)}
+    )
     operator = OperatorCheckpoint("A", 1, 128, {0: OperatorSubtaskState(pieces=pieces)})
     return storage.store(CompletedCheckpoint(checkpoint_id, 0, {OperatorId("a"): operator}))
 
@@ -53,7 +70,12 @@ def test_pieces_that_are_written_together_are_in_one_file(tmp_path: Path) -> Non
     storage = storage_in(tmp_path)
     handles = shared(storage, 1, LARGE, b"", SMALL, LARGE[:7])
     (checkpoint,) = [stored(storage, 1, *handles)]
-    assert [storage.reader(checkpoint.location).read(each) for each in handles] == [LARGE, b"", SMALL, LARGE[:7]]
+    assert [storage.reader(checkpoint.location).read(each) for each in handles] == [
+        LARGE,
+        b"",
+        SMALL,
+        LARGE[:7],
+    ]
     assert len(files(storage)) == 1
 
 
@@ -85,7 +107,9 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert files(storage) == set()
 
 
-def test_a_checkpoint_that_was_aborted_takes_its_files_with_it_and_no_others(tmp_path: Path) -> None:
+def test_a_checkpoint_that_was_aborted_takes_its_files_with_it_and_no_others(
+    tmp_path: Path,
+) -> None:
     storage = storage_in(tmp_path)
     (kept,), (gone,), (late,) = (shared(storage, number, LARGE) for number in (1, 17, 17))
     storage.discard_handles(17, [kept, late])  # what an acknowledgement named that came too late
@@ -118,7 +142,9 @@ def own_storage(kind: str, tmp_path: Path) -> CheckpointStorage:
 
 
 @pytest.mark.parametrize("kind", ["files", "memory"])
-def test_of_another_jobs_files_those_stay_that_its_other_checkpoints_name(kind: str, tmp_path: Path) -> None:
+def test_of_another_jobs_files_those_stay_that_its_other_checkpoints_name(
+    kind: str, tmp_path: Path
+) -> None:
     other, own = storage_in(tmp_path, OTHER), own_storage(kind, tmp_path)
     (both,), (last,) = shared(other, 1, LARGE), shared(other, 2, LARGE)
     stored(other, 1, both)
@@ -130,7 +156,9 @@ def test_of_another_jobs_files_those_stay_that_its_other_checkpoints_name(kind: 
 
 
 @pytest.mark.parametrize("kind", ["files", "memory"])
-def test_of_a_claimed_checkpoint_that_was_another_jobs_last_no_folder_stays(kind: str, tmp_path: Path) -> None:
+def test_of_a_claimed_checkpoint_that_was_another_jobs_last_no_folder_stays(
+    kind: str, tmp_path: Path
+) -> None:
     other, own = storage_in(tmp_path, OTHER), own_storage(kind, tmp_path)
     (only,) = shared(other, 1, LARGE)
     claimed = stored(other, 1, only)
@@ -140,14 +168,18 @@ def test_of_a_claimed_checkpoint_that_was_another_jobs_last_no_folder_stays(kind
 
 
 @pytest.mark.parametrize("names", ["a link", "a copy"])
-def test_a_piece_is_fetched_into_a_file_of_its_own(names: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_piece_is_fetched_into_a_file_of_its_own(
+    names: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage, inode = storage_in(tmp_path), os.stat
     if names == "a copy":
         monkeypatch.setattr(LocalFileStore, "link", lambda *arguments: False)
     alone, (first, second) = shared(storage, 1, LARGE)[0], shared(storage, 1, LARGE, LARGE[:500])
     checkpoint = stored(storage, 1, alone, first, second)
     reader = storage.reader(checkpoint.location)
-    for number, (handle, wanted) in enumerate([(alone, LARGE), (first, LARGE), (second, LARGE[:500])]):
+    for number, (handle, wanted) in enumerate(
+        [(alone, LARGE), (first, LARGE), (second, LARGE[:500])]
+    ):
         path = tmp_path / f"fetched-{number}"
         reader.fetch({str(path): handle})
         assert path.read_bytes() == wanted

@@ -1,4 +1,5 @@
-"""Checkpoints for the tests: state of several sizes, written as tasks and the JobMaster would, and read back."""
+"""Checkpoints for the tests: state of several sizes, written as tasks and the JobMaster would, and
+read back."""
 
 from __future__ import annotations
 
@@ -7,7 +8,12 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from flinkpy.core.ids import JobId, OperatorId
-from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint, OperatorSubtaskState, StateHandle
+from flinkpy.graph.checkpoints import (
+    CompletedCheckpoint,
+    OperatorCheckpoint,
+    OperatorSubtaskState,
+    StateHandle,
+)
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.state_writer import StateWriter
 
@@ -15,7 +21,8 @@ JOB = JobId("5f3a0c9e" * 4)
 THRESHOLD = 100
 NAME = 'counts "für" \n \ud800'  # a lone surrogate is no text in UTF-8
 SOURCE, COUNTS = OperatorId("0000aaaa"), OperatorId("0000bbbb")
-Contents: TypeAlias = Mapping[tuple[str, object], bytes]  # operator, subtask and kind of state -> its bytes
+# operator, subtask and kind of state -> its bytes
+Contents: TypeAlias = Mapping[tuple[str, object], bytes]
 
 
 def state_of(checkpoint_id: int, size: int, *more: object) -> bytes:
@@ -28,7 +35,9 @@ def written(storage: CheckpointStorage, checkpoint_id: int) -> CompletedCheckpoi
     sources, counts = {}, {}
     for subtask in range(2):
         with storage.state_writer(checkpoint_id, f"0a-{subtask}", 0) as writer:
-            sources[subtask] = OperatorSubtaskState(operator=_write(writer, checkpoint_id, 10, subtask))
+            sources[subtask] = OperatorSubtaskState(
+                operator=_write(writer, checkpoint_id, 10, subtask)
+            )
             large, larger = (_write(writer, checkpoint_id, size, subtask) for size in (150, 400))
             counts[subtask] = OperatorSubtaskState(large, larger)
     with storage.state_writer(checkpoint_id, "coordinator", 0) as writer:

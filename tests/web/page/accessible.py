@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-NEED_NAMES = {"button", "link", "textbox", "searchbox", "combobox", "img", "table", "dialog", "image", "navigation", "region"}
+NEED_NAMES = {
+    "button",
+    "link",
+    "textbox",
+    "searchbox",
+    "combobox",
+    "img",
+    "table",
+    "dialog",
+    "image",
+    "navigation",
+    "region",
+}
 
 
 def unnamed(page: Any) -> list[str]:
     """The roles of what is in the accessible tree without a name that could be read out."""
     nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
-    return [f"{role} {node['nodeId']}" for node in nodes if not node.get("ignored") and (role := node.get("role", {}).get("value")) in NEED_NAMES
-            and not node.get("name", {}).get("value")]
+    return [
+        f"{role} {node['nodeId']}"
+        for node in nodes
+        if not node.get("ignored")
+        and (role := node.get("role", {}).get("value")) in NEED_NAMES
+        and not node.get("name", {}).get("value")
+    ]
 
 
 # Text on its ground: at least 4.5 to 1, as the guidelines of the web (WCAG 2.1, AA) ask

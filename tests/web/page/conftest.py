@@ -1,4 +1,5 @@
-"""One browser for the tests of a file. Playwright keeps an event loop in the tests' thread while it is open, and other files have their own."""
+"""One browser for the tests of a file. Playwright keeps an event loop in the tests' thread while it
+is open, and other files have their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The graph in a notebook's cell, in a real browser: of jobs that run, have ended, have failed, and of one whose cluster does not answer."""
+"""The graph in a notebook's cell, in a real browser: of jobs that run, have ended, have failed, and
+of one whose cluster does not answer."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from tests.waiting import eventually
 
 CELL = {"width": 900, "height": 700}
 
-# Texts that leave their card, or are hard to read on it (less than 4.5 to 1, as the guidelines of the web ask)
+# Texts that leave their card, or are hard to read on it (less than 4.5 to 1, as the guidelines of
+# the web ask)
 POOR = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const light = colour => {
@@ -55,7 +57,9 @@ def cell(browser: Any) -> Iterator[Any]:
     pages = []
 
     def shown(html: str, colours: str = "light") -> Any:
-        pages.append(browser.new_page(viewport=CELL, color_scheme=colours, java_script_enabled=True))
+        pages.append(
+            browser.new_page(viewport=CELL, color_scheme=colours, java_script_enabled=True)
+        )
         faults: list[str] = []
         pages[-1].on("request", lambda request: faults.append(request.url))
         pages[-1].set_content(f"<body>{html}</body>")
@@ -74,12 +78,23 @@ def html_of(shown: JobClient | StreamExecutionEnvironment) -> str:
 
 
 def program(**options: str) -> StreamExecutionEnvironment:
-    """Numbers that wait for a checkpoint, read by two consumers, one of them through a long chain."""
+    """Numbers that wait for a checkpoint, read by two consumers, one of them through a long
+    chain."""
     env = embedded_environment(options, parallelism=2)
-    numbers = env.from_source(PacedSource([(number, number) for number in range(1000)], 10, 1), source_name="numbers")
-    evens = numbers.filter(lambda number: number % 2 == 0).name("Evens <i>only</i>").key_by(lambda number: number % 5)
-    evens.reduce(lambda a, b: a + b).map(str).name("As Text").filter(bool).name("Not Empty").sink_to(DiscardingSink()).name("Nowhere")
-    numbers.rebalance().map(lambda number: number + 1).name("One More Than Each Number That Was Read").sink_to(DiscardingSink())
+    numbers = env.from_source(
+        PacedSource([(number, number) for number in range(1000)], 10, 1), source_name="numbers"
+    )
+    evens = (
+        numbers.filter(lambda number: number % 2 == 0)
+        .name("Evens <i>only</i>")
+        .key_by(lambda number: number % 5)
+    )
+    evens.reduce(lambda a, b: a + b).map(str).name("As Text").filter(bool).name(
+        "Not Empty"
+    ).sink_to(DiscardingSink()).name("Nowhere")
+    numbers.rebalance().map(lambda number: number + 1).name(
+        "One More Than Each Number That Was Read"
+    ).sink_to(DiscardingSink())
     return env
 
 
@@ -126,7 +141,10 @@ def test_a_wide_graph_can_be_scrolled_to_its_end(cell: Any) -> None:
     page = cell(html_of(env))
     page.mouse.move(200, 60)
     page.mouse.wheel(10_000, 0)
-    page.wait_for_function("() => [...document.querySelectorAll('.card .ground')].at(-1).getBoundingClientRect().right <= innerWidth")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.card "
+        ".ground')].at(-1).getBoundingClientRect().right <= innerWidth"
+    )
     assert page.evaluate(POOR) == []
 
 
@@ -140,7 +158,9 @@ def test_a_notebooks_own_theme_counts_before_the_systems(cell: Any) -> None:
     assert cell(f"<div class=vscode-dark>{drawn}</div>", "light").evaluate(ground) == dark
 
 
-def test_a_program_that_was_not_executed_is_drawn_as_a_plan_and_an_empty_one_is_not(cell: Any) -> None:
+def test_a_program_that_was_not_executed_is_drawn_as_a_plan_and_an_empty_one_is_not(
+    cell: Any,
+) -> None:
     env = program()
     page = cell(html_of(env))
     assert "not executed yet" in page.locator(".flinkpy-graph").inner_text()

@@ -1,4 +1,5 @@
-"""The page over real jobs: one that is held up by its sink, one that has started again, one over https, and those of the history."""
+"""The page over real jobs: one that is held up by its sink, one that has started again, one over
+https, and those of the history."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ from tests.web.page.browser import DESK, PHONE, Visit, visit
 from tests.web.rest import waiting_job
 from tests.web.test_history import divide
 
-AGAIN = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "2", "restart-strategy.fixed-delay.delay": "1 ms"}
+AGAIN = {
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": "2",
+    "restart-strategy.fixed-delay.delay": "1 ms",
+}
 NEVER = {"restart-strategy.type": "none"}
 
 
@@ -38,7 +43,9 @@ def options() -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def running(options: dict[str, Any], build: Callable[[Any], None], name: str) -> Iterator[JobClient]:
+def running(
+    options: dict[str, Any], build: Callable[[Any], None], name: str
+) -> Iterator[JobClient]:
     """A job, cancelled in the end."""
     env = embedded_environment(options)
     build(env)
@@ -62,15 +69,22 @@ def squared_in_vain(number: int) -> int:
 
 def slow_at_the_sink(env: Any) -> None:
     """Two vertices: the source gives what the sink's vertex cannot keep up with."""
-    env.from_sequence(0, 10**12).set_parallelism(1).rebalance().map(squared_in_vain).name("slow").set_parallelism(2).sink_to(DiscardingSink())
+    env.from_sequence(0, 10**12).set_parallelism(1).rebalance().map(squared_in_vain).name(
+        "slow"
+    ).set_parallelism(2).sink_to(DiscardingSink())
 
 
 def card(found: Visit, name: str) -> Any:
     return found.page.locator(".card").filter(has_text=name)
 
 
-def test_the_vertex_that_holds_up_its_source_is_called_the_bottleneck(browser: Any, options: dict[str, Any]) -> None:
-    with running(options, slow_at_the_sink, "held up") as client, looking(browser, options) as found:
+def test_the_vertex_that_holds_up_its_source_is_called_the_bottleneck(
+    browser: Any, options: dict[str, Any]
+) -> None:
+    with (
+        running(options, slow_at_the_sink, "held up") as client,
+        looking(browser, options) as found,
+    ):
         found.go(f"/jobs/{client.get_job_id()}")
         found.page.locator(".card.high").filter(has_text="Source").wait_for()
         card(found, "slow").get_by_text("bottleneck").wait_for()
@@ -98,7 +112,9 @@ class Picky(MapFunction):
         return value
 
 
-def test_a_job_that_has_started_again_shows_its_attempts_and_why_they_failed(browser: Any, options: dict[str, Any]) -> None:
+def test_a_job_that_has_started_again_shows_its_attempts_and_why_they_failed(
+    browser: Any, options: dict[str, Any]
+) -> None:
     def build(env: Any) -> None:
         env.from_collection([7]).map(Picky()).name("picky").sink_to(DiscardingSink())
 
@@ -126,7 +142,10 @@ def see_three_attempts(found: Visit, job: str) -> None:
     found.page.locator(".lane button").first.click()
     found.see("subtask 0 attempt 3")
     lane = found.page.locator(".lane.inner .track")
-    assert [lane.get_by_text(re.compile(f"attempt {number} FAILED .*no good: 7")).count() for number in (1, 2, 3)] == [1, 1, 0]
+    assert [
+        lane.get_by_text(re.compile(f"attempt {number} FAILED .*no good: 7")).count()
+        for number in (1, 2, 3)
+    ] == [1, 1, 0]
     assert lane.get_by_text("attempt 3 RUNNING").count() == 1
     found.page.locator(".mark").nth(1).wait_for(state="attached")
     assert found.faults == []
@@ -135,11 +154,20 @@ def see_three_attempts(found: Visit, job: str) -> None:
 def test_the_page_is_there_over_https(browser: Any, tmp_path: Path) -> None:
     stop_embedded()  # the cluster of the other tests has no certificate
     signed, port = Authority(tmp_path, "authority").sign("server"), free_port()
-    options = {"rest.enabled": "true", "rest.port": str(port), "rest.token": "right", "security.ssl.rest.enabled": "true",
-               "security.ssl.rest.keystore": str(signed.certificate), "security.ssl.rest.key": str(signed.key)}
+    options = {
+        "rest.enabled": "true",
+        "rest.port": str(port),
+        "rest.token": "right",
+        "security.ssl.rest.enabled": "true",
+        "security.ssl.rest.keystore": str(signed.certificate),
+        "security.ssl.rest.key": str(signed.key),
+    }
     try:
         # Chromium does not know the tests' authority
-        with waiting_job(options), visit(browser, f"https://localhost:{port}", ignore_https_errors=True) as found:
+        with (
+            waiting_job(options),
+            visit(browser, f"https://localhost:{port}", ignore_https_errors=True) as found,
+        ):
             found.see_role("link", "waiting").click()
             card(found, "numbers").get_by_text("RUNNING").wait_for()
             assert found.page.url.startswith(f"https://localhost:{port}/#/jobs/")
@@ -151,13 +179,19 @@ def test_the_page_is_there_over_https(browser: Any, tmp_path: Path) -> None:
 
 @pytest.mark.wide(but=("desk",))
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-def test_the_history_shows_jobs_whose_cluster_is_gone(browser: Any, tmp_path: Path, size: dict[str, int]) -> None:
+def test_the_history_shows_jobs_whose_cluster_is_gone(
+    browser: Any, tmp_path: Path, size: dict[str, int]
+) -> None:
     folder = tmp_path / "archives"
     try:
         finished, failed = divide(folder, [1], **NEVER), divide(folder, [0])
     finally:
         stop_embedded()
-    options = {"historyserver.archive.fs.dir": str(folder), "historyserver.web.port": 0, "rest.token": "right"}
+    options = {
+        "historyserver.archive.fs.dir": str(folder),
+        "historyserver.web.port": 0,
+        "rest.token": "right",
+    }
     server = history_server(HistoryConfig.of(options), SYSTEM_CLOCK)
     try:
         with visit(browser, server.url, size=size) as found:

@@ -24,11 +24,20 @@ env.execute("squared on Ray")
 
 
 def test_the_page_of_a_session_shows_its_job_and_its_workers(browser: Any, ray: RayCluster) -> None:
-    options = ["rest.enabled=true", "rest.port=0", "rest.token=right", "taskmanager.numberOfTaskSlots=1"]
-    started = ray.flinkpy("session", "start", *[part for option in options for part in ("-D", option)], "seen")
+    options = [
+        "rest.enabled=true",
+        "rest.port=0",
+        "rest.token=right",
+        "taskmanager.numberOfTaskSlots=1",
+    ]
+    started = ray.flinkpy(
+        "session", "start", *[part for option in options for part in ("-D", option)], "seen"
+    )
     address = re.search(r"http://localhost:\d+", started.out)
     assert address is not None, started
-    program = ray.start("run", "-t", "ray-session", "-D", "cluster.id=seen", ray.job(JOB, "seen.py"))
+    program = ray.start(
+        "run", "-t", "ray-session", "-D", "cluster.id=seen", ray.job(JOB, "seen.py")
+    )
     try:
         with visit(browser, address[0]) as found:
             found.see_role("link", "squared on Ray").click()

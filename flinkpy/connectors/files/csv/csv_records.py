@@ -1,9 +1,9 @@
 """Where the records of a CSV file end: at the line ends outside of quotes.
 
-As in Arrow's reader, a quote opens a quoted field only at the field's beginning; two quotes inside are one; what comes
-after the closing quote belongs to the field. So a quote in the middle of a field has no meaning. All positions of
-quotes are found at once; only a block with quotes in the middle of fields is gone through quote by quote.
-"""
+As in Arrow's reader, a quote opens a quoted field only at the field's beginning; two quotes inside
+are one; what comes after the closing quote belongs to the field. So a quote in the middle of a
+field has no meaning. All positions of quotes are found at once; only a block with quotes in the
+middle of fields is gone through quote by quote."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _STARTS = (0x0A, 0x0D)  # a field begins behind these, and behind the delimiter
 
 @dataclass(frozen=True)
 class RecordEnds:
-    """Finds them in blocks of bytes that begin with a record. ``quote`` None: quotes have no meaning. A quote, a delimiter or a
-    line end behind ``escape`` is text."""
+    """Finds them in blocks of bytes that begin with a record. ``quote`` None: quotes have no
+    meaning. A quote, a delimiter or a line end behind ``escape`` is text."""
 
     delimiter: bytes
     quote: bytes | None
@@ -30,7 +30,11 @@ class RecordEnds:
 
     def _plain(self, block: bytes) -> bytes:
         """The block with other text of the same length in place of what is escaped."""
-        return block if self.escape is None or self.escape not in block else self._escaped.sub(b"xx", block)
+        return (
+            block
+            if self.escape is None or self.escape not in block
+            else self._escaped.sub(b"xx", block)
+        )
 
     @cached_property
     def _escaped(self) -> re.Pattern[bytes]:
@@ -41,7 +45,8 @@ class RecordEnds:
         block = self._plain(block)
         line_end = b"\n"
         end = block.rfind(line_end) + 1
-        if not end:  # line ends of old Macs; the last byte may be the first half of a line end of two
+        # line ends of old Macs; the last byte may be the first half of a line end of two
+        if not end:
             line_end = b"\r"
             end = block.rfind(line_end, 0, len(block) - 1) + 1
         if self.quote is None or block.find(self.quote, 0, end) < 0:
@@ -51,11 +56,13 @@ class RecordEnds:
             before = int(np.searchsorted(quotes, end))
             if before % 2 == 0:
                 return end
-            end = block.rfind(line_end, 0, int(quotes[before - 1])) + 1  # before the quoted field that is open there
+            # before the quoted field that is open there
+            end = block.rfind(line_end, 0, int(quotes[before - 1])) + 1
         return 0
 
     def all(self, block: bytes) -> Any:
-        """Where each whole record of the block ends, as an array; the last one also if no line end follows."""
+        """Where each whole record of the block ends, as an array; the last one also if no line end
+        follows."""
         block = self._plain(block)
         data = np.frombuffer(block, np.uint8)
         is_end = data == _STARTS[0]
@@ -76,8 +83,14 @@ class RecordEnds:
         return int(quotes[-1]) if len(quotes) % 2 else None
 
     def escaped_by_backslash(self, block: bytes) -> int | None:
-        """Where a quote closes a field though a backslash comes before it and text behind it: that of a file with escapes."""
-        if self.quote is None or self.escape is not None or b"\\" not in block or not self._suspicious.search(block):
+        """Where a quote closes a field though a backslash comes before it and text behind it: that
+        of a file with escapes."""
+        if (
+            self.quote is None
+            or self.escape is not None
+            or b"\\" not in block
+            or not self._suspicious.search(block)
+        ):
             return None
         data = np.frombuffer(block, np.uint8)
         closing = self._quotes(block)[1::2]
@@ -93,30 +106,41 @@ class RecordEnds:
         return re.compile(rb"\\%b[^%b%b\r\n]" % (quote, quote, re.escape(self.delimiter)))
 
     def are_within_lines(self, block: bytes) -> bool:
-        """Whether every quoted field ends on the line that it begins on, and no line end is escaped."""
+        """Whether every quoted field ends on the line that it begins on, and no line end is
+        escaped."""
         plain = self._plain(block)
         if plain is not block and plain.count(b"\n") < block.count(b"\n"):
             return False
         block = plain
         if self.quote is None or self.quote not in block or self._plain_record.fullmatch(block):
             return True
-        return not (np.searchsorted(self._quotes(block), replace(self, quote=None).all(block)) % 2).any()
+        return not (
+            np.searchsorted(self._quotes(block), replace(self, quote=None).all(block)) % 2
+        ).any()
 
     @cached_property
     def _plain_record(self) -> re.Pattern[bytes]:
-        """One line whose quotes, if there are any, are around whole fields. It is recognised much faster than quotes are searched."""
+        """One line whose quotes, if there are any, are around whole fields. It is recognised much
+        faster than quotes are searched."""
         delimiter, quote = re.escape(self.delimiter), re.escape(self.quote or b"")
         field = b"(?:%b[^%b\r\n]*%b|[^%b%b\r\n]*)" % (quote, quote, quote, delimiter, quote)
         return re.compile(b"%b(?:%b%b)*\r?\n?" % (field, delimiter, field))
 
     def _quotes(self, block: bytes) -> Any:
-        """The positions of quotes that open and close, in turn. Two quotes inside of a field close it and open it again."""
+        """The positions of quotes that open and close, in turn. Two quotes inside of a field close
+        it and open it again."""
         data = np.frombuffer(block, np.uint8)
         quotes = np.flatnonzero(data == ord(self.quote or b"\0"))
         opening = quotes[::2]
-        before = data[opening - 1]  # of the block's first byte that is the last one, which is looked at next
-        starts = (opening == 0) | (before == ord(self.delimiter)) | (before == _STARTS[0]) | (before == _STARTS[1])
-        starts[1:] |= opening[1:] == quotes[1::2][:len(opening) - 1] + 1
+        # of the block's first byte that is the last one, which is looked at next
+        before = data[opening - 1]
+        starts = (
+            (opening == 0)
+            | (before == ord(self.delimiter))
+            | (before == _STARTS[0])
+            | (before == _STARTS[1])
+        )
+        starts[1:] |= opening[1:] == quotes[1::2][: len(opening) - 1] + 1
         return quotes if starts.all() else self._one_by_one(data, quotes)
 
     def _one_by_one(self, data: Any, quotes: Any) -> Any:
@@ -145,20 +169,34 @@ def line_feeds_in(data: bytes) -> int:
 
 
 class OpenRecord(bytes):
-    """A record with a quote that is not closed up to the end of the stream. It ends with the line of that quote."""
+    """A record with a quote that is not closed up to the end of the stream. It ends with the line
+    of that quote."""
 
 
 class RecordBlocks:
-    """A stream of bytes in blocks of whole records. ``begun`` was read from it before. A quote that is never closed breaks its own line, an
-    OpenRecord, and no other."""
+    """A stream of bytes in blocks of whole records. ``begun`` was read from it before. A quote that
+    is never closed breaks its own line, an OpenRecord, and no other."""
 
-    def __init__(self, stream: IO[bytes], ends: RecordEnds, block_bytes: int, longest: int, begun: bytes = b"") -> None:
-        self._stream, self._ends, self._block_bytes, self._longest, self._begun = stream, ends, block_bytes, longest, begun
+    def __init__(
+        self,
+        stream: IO[bytes],
+        ends: RecordEnds,
+        block_bytes: int,
+        longest: int,
+        begun: bytes = b"",
+    ) -> None:
+        self._stream = stream
+        self._ends = ends
+        self._block_bytes = block_bytes
+        self._longest = longest
+        self._begun = begun
 
     def __iter__(self) -> Iterator[bytes]:
         rest = self._begun
-        while read := self._stream.read(max(self._block_bytes - len(rest), len(rest))):  # twice as much within a long record
-            if self._ends.quote is self._ends.escape is None and (end := read.rfind(b"\n") + 1):  # what most blocks are, with one copy less
+        # twice as much within a long record
+        while read := self._stream.read(max(self._block_bytes - len(rest), len(rest))):
+            # what most blocks are, with one copy less
+            if self._ends.quote is self._ends.escape is None and (end := read.rfind(b"\n") + 1):
                 block, rest = b"".join((rest, memoryview(read)[:end])), read[end:]
                 yield block
                 continue
@@ -168,7 +206,10 @@ class RecordBlocks:
                 yield block[:end] if end < len(block) else block
             rest = block[end:]
             if len(rest) > self._longest:
-                raise pa.ArrowInvalid(f"a record has more than {self._longest >> 20} MB: perhaps a quote is not closed. It begins with {rest[:40]!r}")
+                raise pa.ArrowInvalid(
+                    f"a record has more than {self._longest >> 20} MB: perhaps a quote is not "
+                    f"closed. It begins with {rest[:40]!r}"
+                )
         while (opened := self._ends.never_closed(rest)) is not None:
             begin, end = self._ends.last(rest), rest.find(b"\n", opened) + 1 or len(rest)
             if begin:

@@ -24,7 +24,8 @@ _HEADER_BYTES = 64 << 10
 
 @dataclass(frozen=True)
 class Header:
-    """The names of a file's columns (none: it has no records), and the byte of its UTF-8 that the records begin at."""
+    """The names of a file's columns (none: it has no records), and the byte of its UTF-8 that the
+    records begin at."""
 
     names: Sequence[str]
     end: int
@@ -43,14 +44,21 @@ def read_header(file: FileInfo, options: CsvOptions) -> Header:
                 record, start = block[start:end], end
                 if record.strip(b"\r\n") and not options.is_comment(record):
                     if isinstance(block, OpenRecord):
-                        raise pa.ArrowInvalid(f"a quote in the line of the header is not closed: {record[:80]!r}")
-                    return Header(names or [name or "" for name in CsvParser(options, (), None).texts(record)], place + end)
+                        raise pa.ArrowInvalid(
+                            f"a quote in the line of the header is not closed: {record[:80]!r}"
+                        )
+                    return Header(
+                        names
+                        or [name or "" for name in CsvParser(options, (), None).texts(record)],
+                        place + end,
+                    )
             place += len(block)
     return Header(names, place)
 
 
 def _behind_skipped(stream: IO[bytes], file: FileInfo, lines: int) -> tuple[int, bytes]:
-    """The byte behind the byte order mark and so many lines, and what was read from there on. Raises ArrowInvalid if there are not so many."""
+    """The byte behind the byte order mark and so many lines, and what was read from there on.
+    Raises ArrowInvalid if there are not so many."""
     read = stream.read(_HEADER_BYTES)
     refuse_other_kind(file.path, read[:16])
     place = len(codecs.BOM_UTF8) if read.startswith(codecs.BOM_UTF8) else 0
@@ -60,7 +68,9 @@ def _behind_skipped(stream: IO[bytes], file: FileInfo, lines: int) -> tuple[int,
             if not more:
                 there = passed + (place < len(read))
                 if there < lines:
-                    raise pa.ArrowInvalid(f"it has {there} lines, and skip_rows={lines} passes over more")
+                    raise pa.ArrowInvalid(
+                        f"it has {there} lines, and skip_rows={lines} passes over more"
+                    )
                 return len(read), b""
             read += more
         place = end + 1
@@ -68,9 +78,14 @@ def _behind_skipped(stream: IO[bytes], file: FileInfo, lines: int) -> tuple[int,
 
 
 def blocks_behind(
-    header: Header, file: FileInfo, options: CsvOptions, part: FileSplit | None = None, block_bytes: int | None = None,
+    header: Header,
+    file: FileInfo,
+    options: CsvOptions,
+    part: FileSplit | None = None,
+    block_bytes: int | None = None,
 ) -> Generator[tuple[int, bytes], None, None]:
-    """The records in blocks, each with its place in the file's UTF-8; of ``part`` those that begin in it."""
+    """The records in blocks, each with its place in the file's UTF-8; of ``part`` those that begin
+    in it."""
     size = BLOCK_BYTES if block_bytes is None else block_bytes
     if part is None:
         place = header.end
@@ -79,7 +94,9 @@ def blocks_behind(
                 yield place, block
                 place += len(block)
         return
-    with closing(LineBlocks(replace(part, offset=header.end) if part.start < header.end else part, size)) as lines:
+    with closing(
+        LineBlocks(replace(part, offset=header.end) if part.start < header.end else part, size)
+    ) as lines:
         while (found := lines.next()) is not None:
             yield found
 
@@ -91,7 +108,11 @@ def is_utf8(encoding: str) -> bool:
 
 def open_utf8(file: FileInfo, encoding: str, offset: int = 0) -> IO[bytes]:
     """The file's text in UTF-8, from a byte of it on."""
-    return open_binary(file, offset) if is_utf8(encoding) else cast("IO[bytes]", _Recoded(open_binary(file), encoding, offset))
+    return (
+        open_binary(file, offset)
+        if is_utf8(encoding)
+        else cast("IO[bytes]", _Recoded(open_binary(file), encoding, offset))
+    )
 
 
 class _Recoded:
@@ -109,8 +130,11 @@ class _Recoded:
             try:
                 found = self._decode(read, final=self._done).encode()
             except UnicodeDecodeError as error:
-                raise pa.ArrowInvalid(f"{error.object[error.start:error.end]!r} is no {error.encoding} text; name the file's encoding with "
-                                      "encoding=") from None
+                raise pa.ArrowInvalid(
+                    f"{error.object[error.start : error.end]!r} is no {error.encoding} text; "
+                    "name the file's encoding with "
+                    "encoding="
+                ) from None
             passed = min(self._before, len(found))
             self._before -= passed
             if passed < len(found):

@@ -1,4 +1,5 @@
-"""One schema for files whose columns grew: all columns by name, and the type that takes the values of every file."""
+"""One schema for files whose columns grew: all columns by name, and the type that takes the values
+of every file."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-# The type for the values of two types of which neither takes all values of the other; None if there is none
+# The type for the values of two types of which neither takes all values of the other; None if there
+# is none
 Otherwise: TypeAlias = Callable[[Any, Any], Any]
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -20,24 +22,35 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # that an integer of so many bits has a
 
 
 def floats_for_integers(one: Any, other: Any) -> Any:
-    """Floats for integers and floats. Whoever reads them refuses an integer that no float equals."""
+    """Floats for integers and floats. Whoever reads them refuses an integer that no float
+    equals."""
     are_numbers = pa.types.is_integer(one) or pa.types.is_integer(other)
-    return pa.float64() if are_numbers and (pa.types.is_floating(one) or pa.types.is_floating(other)) else None
+    return (
+        pa.float64()
+        if are_numbers and (pa.types.is_floating(one) or pa.types.is_floating(other))
+        else None
+    )
 
 
 def floats_for_numbers(one: Any, other: Any) -> Any:
     """Also for large integers, which files of text are read into decimals for."""
-    integers = [pa.int64() if pa.types.is_decimal(kind) and not kind.scale else kind for kind in (one, other)]
+    integers = [
+        pa.int64() if pa.types.is_decimal(kind) and not kind.scale else kind
+        for kind in (one, other)
+    ]
     return floats_for_integers(*integers)
 
 
 def merged_schema(
-    schemas: Iterable[tuple[str, Any]], refuse: Callable[[str], Exception], wanted: Collection[str] | None = None,
+    schemas: Iterable[tuple[str, Any]],
+    refuse: Callable[[str], Exception],
+    wanted: Collection[str] | None = None,
     otherwise: Otherwise = floats_for_integers,
 ) -> Any:
-    """The columns of all files (path and schema), in the order in which they first appear, with the type that takes the
-    values of all; structs have the fields of all. Raises ``refuse(sentence)`` for types of a ``wanted`` column (None: of
-    any) that do not go together, with the paths of both files."""
+    """The columns of all files (path and schema), in the order in which they first appear, with the
+    type that takes the values of all; structs have the fields of all. Raises ``refuse(sentence)``
+    for types of a ``wanted`` column (None: of any) that do not go together, with the paths of both
+    files."""
     merged: dict[str, Any] = {}
     first: dict[str, str] = {}
     for path, schema in schemas:
@@ -51,16 +64,22 @@ def merged_schema(
             if kind is None and wanted is not None and field.name not in wanted:
                 continue
             if kind is None:
-                raise refuse(f"column {field.name!r} is {known.type} in {first[field.name]} and {field.type} in {path}; "
-                             "give schema= with one type for it")
+                raise refuse(
+                    f"column {field.name!r} is {known.type} in {first[field.name]} and "
+                    f"{field.type} in {path}; "
+                    "give schema= with one type for it"
+                )
             if pa.types.is_null(known.type):
                 first[field.name] = path
-            merged[field.name] = known.with_type(kind).with_nullable(known.nullable or field.nullable)
+            merged[field.name] = known.with_type(kind).with_nullable(
+                known.nullable or field.nullable
+            )
     return pa.schema(list(merged.values()))
 
 
 def common_type(one: Any, other: Any, otherwise: Otherwise = lambda one, other: None) -> Any:
-    """The type that takes all values of both without a change; where there is none, what ``otherwise`` says.
+    """The type that takes all values of both without a change; where there is none, what
+    ``otherwise`` says.
 
     >>> common_type(pa.int32(), pa.int64()), common_type(pa.int64(), pa.float64())
     (DataType(int64), None)
@@ -91,13 +110,20 @@ def _signed_for_both(one: Any, other: Any) -> Any:
 
 
 def _is_exact_number(kind: Any) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_decimal128(kind) or pa.types.is_decimal256(kind))
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_decimal128(kind) or pa.types.is_decimal256(kind)
+    )
 
 
 def _decimal_for_both(one: Any, other: Any) -> Any:
-    """Of two decimals, of a decimal and an integer, and of integers that no integer holds together."""
-    digits = [(_DIGITS[kind.bit_width], 0) if pa.types.is_integer(kind) else (kind.precision - kind.scale, kind.scale)
-              for kind in (one, other)]
+    """Of two decimals, of a decimal and an integer, and of integers that no integer holds
+    together."""
+    digits = [
+        (_DIGITS[kind.bit_width], 0)
+        if pa.types.is_integer(kind)
+        else (kind.precision - kind.scale, kind.scale)
+        for kind in (one, other)
+    ]
     scale = max(scale for _, scale in digits)
     precision = max(whole for whole, _ in digits) + scale
     if precision > 76:
@@ -116,7 +142,9 @@ def _of_time(one: Any, other: Any) -> Any:
                 return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
             if one.tz == other.tz:
                 return pa.timestamp(unit, one.tz)
-            return pa.timestamp(unit, "UTC") if one.tz is not None and other.tz is not None else None
+            return (
+                pa.timestamp(unit, "UTC") if one.tz is not None and other.tz is not None else None
+            )
     return None
 
 
@@ -126,7 +154,10 @@ def _nested(one: Any, other: Any, otherwise: Otherwise) -> Any:
             kind = common_type(one.value_type, other.value_type, otherwise)
             return None if kind is None else list_of(one.value_field.with_type(kind))
     if pa.types.is_map(one) and pa.types.is_map(other):
-        key, item = (common_type(getattr(one, part), getattr(other, part), otherwise) for part in ("key_type", "item_type"))
+        key, item = (
+            common_type(getattr(one, part), getattr(other, part), otherwise)
+            for part in ("key_type", "item_type")
+        )
         return None if key is None or item is None else pa.map_(key, item)
     if not (pa.types.is_struct(one) and pa.types.is_struct(other)):
         return None

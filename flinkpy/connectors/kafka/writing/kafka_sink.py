@@ -11,8 +11,16 @@ from flinkpy.connectors.kafka.writing.kafka_writer import KafkaWriter, Transacti
 from flinkpy.connectors.kafka.writing.producers import check_settings, settings_of
 from flinkpy.connectors.kafka.writing.record_serialization import KafkaRecordSerializationSchema
 from flinkpy.connectors.kafka.writing.security import Security
-from flinkpy.connectors.kafka.writing.transaction_client import COMMIT_S, TransactionClient, TransactionLostError
-from flinkpy.connectors.kafka.writing.transactional_ids import TransactionalIds, Unfinished, begin_turn
+from flinkpy.connectors.kafka.writing.transaction_client import (
+    COMMIT_S,
+    TransactionClient,
+    TransactionLostError,
+)
+from flinkpy.connectors.kafka.writing.transactional_ids import (
+    TransactionalIds,
+    Unfinished,
+    begin_turn,
+)
 from flinkpy.connectors.kafka.writing.transactions import KafkaCommittable
 from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.core.secrets.engine_logs import engine_logger
@@ -26,7 +34,8 @@ _UNFINISHED = ListStateDescriptor("kafka-transactions", Types.PICKLED_BYTE_ARRAY
 
 @dataclass(frozen=True)
 class KafkaSinkOptions:
-    """What a builder gathered. Without a prefix, transactional ids begin with the names of job and operator."""
+    """What a builder gathered. Without a prefix, transactional ids begin with the names of job and
+    operator."""
 
     schema: KafkaRecordSerializationSchema
     properties: Mapping[str, str]
@@ -40,7 +49,10 @@ class KafkaSinkOptions:
         return self.guarantee is DeliveryGuarantee.EXACTLY_ONCE
 
     def prefix_in(self, context: OperatorContext) -> str:
-        return self.transactional_id_prefix or f"{context.task.job_name}-{context.uid or context.operator_id}"
+        return (
+            self.transactional_id_prefix
+            or f"{context.task.job_name}-{context.uid or context.operator_id}"
+        )
 
 
 class KafkaSinkBase(Sink):
@@ -58,7 +70,10 @@ class KafkaSinkBase(Sink):
         options = self._options
         if not options.is_exactly_once or options.transactional_id_prefix is None:
             return None
-        return f"the transactional id prefix {options.transactional_id_prefix!r} at {self._settings['bootstrap.servers']}"
+        return (
+            f"the transactional id prefix {options.transactional_id_prefix!r} at "
+            f"{self._settings['bootstrap.servers']}"
+        )
 
     def check_stream(self, names: Sequence[str] | None, is_columnar: bool) -> None:
         self._options.schema.check_form(is_columnar)
@@ -66,33 +81,66 @@ class KafkaSinkBase(Sink):
     def create_committer(self, context: OperatorContext) -> Committer | None:
         if not self._options.is_exactly_once:
             return None
-        return KafkaCommitter(TransactionClient(self._settings, context.clock, COMMIT_S), ignores_lost=self._options.ignores_lost_transactions)
+        return KafkaCommitter(
+            TransactionClient(self._settings, context.clock, COMMIT_S),
+            ignores_lost=self._options.ignores_lost_transactions,
+        )
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         options = self._options
         if options.is_exactly_once:
             return self._transactional_writer(context)
         flushes = options.guarantee is DeliveryGuarantee.AT_LEAST_ONCE
-        return KafkaWriter(options.schema, self._settings, context, with_event_time=options.with_event_time, flushes=flushes)
+        return KafkaWriter(
+            options.schema,
+            self._settings,
+            context,
+            with_event_time=options.with_event_time,
+            flushes=flushes,
+        )
 
     def _transactional_writer(self, context: OperatorContext) -> SinkWriter:
         options, task, prefix = self._options, context.task, self._options.prefix_in(context)
         if not takes_checkpoints(context.configuration):
-            _LOG.info("%s: without checkpoints, transactions are committed when the input ends", context.name)
+            _LOG.info(
+                "%s: without checkpoints, transactions are committed when the input ends",
+                context.name,
+            )
         state = context.operator_state.get_union_list_state(_UNFINISHED)
         restored: list[Unfinished] = list(state.get())
         client = TransactionClient(self._settings, context.clock)
         try:
-            turn = begin_turn(prefix, task.subtask_index, task.parallelism, restored, is_first=task.attempt_id.attempt == 0,
-                              abort=client.abort)
+            turn = begin_turn(
+                prefix,
+                task.subtask_index,
+                task.parallelism,
+                restored,
+                is_first=task.attempt_id.attempt == 0,
+                abort=client.abort,
+            )
         finally:
             client.close()
-        ids = TransactionalIds(prefix, task.subtask_index, turn, {each for one in restored for each in one.transactional_ids})
-        return TransactionalKafkaWriter(options.schema, self._settings, context, ids, state, with_event_time=options.with_event_time)
+        ids = TransactionalIds(
+            prefix,
+            task.subtask_index,
+            turn,
+            {each for one in restored for each in one.transactional_ids},
+        )
+        return TransactionalKafkaWriter(
+            options.schema,
+            self._settings,
+            context,
+            ids,
+            state,
+            with_event_time=options.with_event_time,
+        )
 
     def __repr__(self) -> str:
         topic = self._options.schema.topic
-        return f"{type(self).__name__}({topic if isinstance(topic, str) else 'a topic for each record'}, {self._options.guarantee.name})"
+        return (
+            f"{type(self).__name__}({topic if isinstance(topic, str) else 'a topic for each record'}, "
+            f"{self._options.guarantee.name})"
+        )
 
 
 class KafkaCommitter(Committer):

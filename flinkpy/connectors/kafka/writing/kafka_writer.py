@@ -1,4 +1,5 @@
-"""Writes the records of one subtask into Kafka: plainly, or in a transaction for each checkpoint."""
+"""Writes the records of one subtask into Kafka: plainly, or in a transaction for each
+checkpoint."""
 
 from __future__ import annotations
 
@@ -16,20 +17,36 @@ from flinkpy.operators.context import OperatorContext, TimerHandle
 from flinkpy.operators.sinks.sink_port import SinkWriter
 from flinkpy.state.api import ListState
 
-SOON_S, LOOK_S = 0.002, 0.2  # how often librdkafka is heard while somebody waits for it, and otherwise
+# how often librdkafka is heard while somebody waits for it, and otherwise
+SOON_S = 0.002
+LOOK_S = 0.2
 
 
 class KafkaWriter(SinkWriter):
-    """Writes with one producer. If it does not ``flushes``, only the end of the input waits for the broker."""
+    """Writes with one producer. If it does not ``flushes``, only the end of the input waits for the
+    broker."""
 
     _hears_on = False  # whether librdkafka tells something even if nothing is written
 
     def __init__(
-        self, schema: KafkaRecordSerializationSchema, settings: Mapping[str, Any], context: OperatorContext, *,
-        with_event_time: bool = True, flushes: bool = True,
+        self,
+        schema: KafkaRecordSerializationSchema,
+        settings: Mapping[str, Any],
+        context: OperatorContext,
+        *,
+        with_event_time: bool = True,
+        flushes: bool = True,
     ) -> None:
-        self._settings, self._clock, self._timers, self._flushes = settings, context.clock, context.timers, flushes
-        self._maker = MessageMaker(schema, context, lambda topic: self._writing().partitions_of(topic), with_event_time=with_event_time)
+        self._settings = settings
+        self._clock = context.clock
+        self._timers = context.timers
+        self._flushes = flushes
+        self._maker = MessageMaker(
+            schema,
+            context,
+            lambda topic: self._writing().partitions_of(topic),
+            with_event_time=with_event_time,
+        )
         self._most = int(settings["queue.buffering.max.messages"]) // 2
         self._is_full = self._is_flushing = False
         self._failure: FlinkpyError | None = None
@@ -70,7 +87,9 @@ class KafkaWriter(SinkWriter):
 
     def _look_later(self) -> None:
         if self._timer is None:
-            self._timer = self._timers.call_later(SOON_S if self._is_full or self._is_flushing else LOOK_S, self._look)
+            self._timer = self._timers.call_later(
+                SOON_S if self._is_full or self._is_flushing else LOOK_S, self._look
+            )
 
     def _look_soon(self) -> None:
         """Somebody waits."""
@@ -83,7 +102,8 @@ class KafkaWriter(SinkWriter):
             self._timer = None
 
     def _look(self) -> None:
-        """Messages are delivered, or fail, while no batch comes. A failure is raised by the next call."""
+        """Messages are delivered, or fail, while no batch comes. A failure is raised by the next
+        call."""
         self._timer = None
         queued = 0
         try:
@@ -139,24 +159,36 @@ class KafkaWriter(SinkWriter):
 
 
 class TransactionalKafkaWriter(KafkaWriter):
-    """Writes in transactions; each checkpoint prepares one. ``unfinished`` is a union list: all subtasks of the next run see what all of this one
-    may have to commit."""
+    """Writes in transactions; each checkpoint prepares one. ``unfinished`` is a union list: all
+    subtasks of the next run see what all of this one may have to commit."""
 
     _hears_on = True
 
     def __init__(
-        self, schema: KafkaRecordSerializationSchema, settings: Mapping[str, Any], context: OperatorContext, ids: TransactionalIds,
-        unfinished: ListState[Any], *, with_event_time: bool = True,
+        self,
+        schema: KafkaRecordSerializationSchema,
+        settings: Mapping[str, Any],
+        context: OperatorContext,
+        ids: TransactionalIds,
+        unfinished: ListState[Any],
+        *,
+        with_event_time: bool = True,
     ) -> None:
         super().__init__(schema, settings, context, with_event_time=with_event_time)
         self._ids, self._unfinished = ids, unfinished
-        self._transactions = Transactions(settings, ids, context.clock, lambda: context.run_in_task(self._tell_available))
+        self._transactions = Transactions(
+            settings, ids, context.clock, lambda: context.run_in_task(self._tell_available)
+        )
         self._transactions.make_ready()
         self._look_later()
 
     @property
     def available(self) -> bool:
-        return super().available and (self._failure is not None or self._producer is not None or not self._transactions.is_awaited)
+        return super().available and (
+            self._failure is not None
+            or self._producer is not None
+            or not self._transactions.is_awaited
+        )
 
     def _begin(self) -> KafkaProducer:
         return self._transactions.begin()

@@ -24,10 +24,17 @@ class MessageMaker:
     """Serializes whole batches for one subtask: if a record fails, none of its batch is sent."""
 
     def __init__(
-        self, schema: KafkaRecordSerializationSchema, context: OperatorContext, partitions_of: Callable[[str], list[int]], *,
+        self,
+        schema: KafkaRecordSerializationSchema,
+        context: OperatorContext,
+        partitions_of: Callable[[str], list[int]],
+        *,
         with_event_time: bool = True,
     ) -> None:
-        self._schema, self._context, self._partitions_of, self._with_event_time = schema, context, partitions_of, with_event_time
+        self._schema = schema
+        self._context = context
+        self._partitions_of = partitions_of
+        self._with_event_time = with_event_time
         self._make_values = _serializer(schema.value, "value")
         self._make_keys = None if schema.key is None else _serializer(schema.key, "key")
 
@@ -41,11 +48,25 @@ class MessageMaker:
             keys = self._of_columns_or_rows(schema.key, self._make_keys, batch)
         if not schema.asks_for_records:
             assert isinstance(schema.topic, str)
-            return zip(repeat(schema.topic), values, keys, repeat(ANY_PARTITION), repeat(None), repeat(None), self._times(batch), repeat(None))
-        return iter([self._message(*each) for each in zip(rows_of(batch), values, keys, self._times(batch))])
+            return zip(
+                repeat(schema.topic),
+                values,
+                keys,
+                repeat(ANY_PARTITION),
+                repeat(None),
+                repeat(None),
+                self._times(batch),
+                repeat(None),
+            )
+        return iter(
+            [self._message(*each) for each in zip(rows_of(batch), values, keys, self._times(batch))]
+        )
 
     def _of_columns_or_rows(
-        self, schema: Any, make: Callable[[Sequence[Any], MessageMaker], list[bytes | None]], batch: Batch,
+        self,
+        schema: Any,
+        make: Callable[[Sequence[Any], MessageMaker], list[bytes | None]],
+        batch: Batch,
     ) -> list[bytes | None]:
         if isinstance(schema, ColumnarEncoder):
             assert isinstance(batch, ColumnBatch)
@@ -53,8 +74,9 @@ class MessageMaker:
         return make(rows_of(batch), self)
 
     def _times(self, batch: Batch) -> Iterable[int]:
-        """As in Flink, a record without event time, or with one before 1970, has the time of writing. librdkafka takes 0 for that too, so the
-        first moment of 1970 is written as its first millisecond."""
+        """As in Flink, a record without event time, or with one before 1970, has the time of
+        writing. librdkafka takes 0 for that too, so the first moment of 1970 is written as its
+        first millisecond."""
         stamps = batch.timestamps
         if stamps is None or not self._with_event_time:
             return repeat(NOW)
@@ -64,13 +86,26 @@ class MessageMaker:
     def _message(self, record: Any, value: bytes | None, key: bytes | None, time: int) -> Message:
         schema = self._schema
         try:
-            topic = schema.topic if isinstance(schema.topic, str) else _checked(schema.topic(record), str, "the topic selector", "a topic's name")
+            topic = (
+                schema.topic
+                if isinstance(schema.topic, str)
+                else _checked(schema.topic(record), str, "the topic selector", "a topic's name")
+            )
             if schema.timestamp is not None:
-                time = time_of(_checked(schema.timestamp(record), (int, type(None)), "set_timestamp()'s function", "milliseconds or None"))
+                time = time_of(
+                    _checked(
+                        schema.timestamp(record),
+                        (int, type(None)),
+                        "set_timestamp()'s function",
+                        "milliseconds or None",
+                    )
+                )
             headers = None if schema.headers is None else _headers(schema.headers(record))
             partition = ANY_PARTITION
             if schema.partitioner is not None:
-                partition = self._partition(schema.partitioner(record, key, value, topic, self._partitions_of(topic)), topic)
+                partition = self._partition(
+                    schema.partitioner(record, key, value, topic, self._partitions_of(topic)), topic
+                )
         except Exception as error:
             raise user_code_error(error, self._context, record) from error
         return topic, value, key, partition, None, None, time, headers
@@ -79,7 +114,10 @@ class MessageMaker:
         partition: int = _checked(chosen, int, "the partitioner", "a partition's number")
         there = self._partitions_of(topic)
         if partition not in there:
-            raise ValueError(f"the partitioner chose partition {partition} of topic {topic!r}, which has {len(there)} (0 to {max(there)})")
+            raise ValueError(
+                f"the partitioner chose partition {partition} of topic {topic!r}, which has "
+                f"{len(there)} (0 to {max(there)})"
+            )
         return partition
 
     def failed(self, error: Exception, record: Any) -> Exception:
@@ -93,7 +131,9 @@ def time_of(milliseconds: int | None) -> int:
     return milliseconds or 1
 
 
-def _serializer(schema: Any, what: str) -> Callable[[Sequence[Any], MessageMaker], list[bytes | None]]:
+def _serializer(
+    schema: Any, what: str
+) -> Callable[[Sequence[Any], MessageMaker], list[bytes | None]]:
     """A function of records that gives the bytes of each."""
     serialize = getattr(schema, "serialize", None)
     name = f"{type(schema).__name__}.serialize()"
@@ -117,7 +157,10 @@ def _as_bytes(made: Any, record: Any, name: str, what: str, maker: MessageMaker)
         return made
     if isinstance(made, (bytes, bytearray, memoryview)):
         return bytes(made)
-    error = TypeError(f"{name} gives {bounded_repr(made, 60)} as a message's {what}; it must return bytes, or None for none")
+    error = TypeError(
+        f"{name} gives {bounded_repr(made, 60)} as a message's {what}; it must return bytes, "
+        "or None for none"
+    )
     raise maker.failed(error, record)
 
 
@@ -133,6 +176,14 @@ def _headers(given: Any) -> list[tuple[str, bytes | str | None]] | None:
         return None
     pairs = list(given.items()) if hasattr(given, "items") else list(given)
     for pair in pairs:
-        if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], (bytes, str, type(None)))):
-            raise TypeError(f"set_headers()'s function gives {bounded_repr(pair, 60)}; a header is a name and bytes, text or None")
+        if not (
+            isinstance(pair, tuple)
+            and len(pair) == 2
+            and isinstance(pair[0], str)
+            and isinstance(pair[1], (bytes, str, type(None)))
+        ):
+            raise TypeError(
+                f"set_headers()'s function gives {bounded_repr(pair, 60)}; a header is a name "
+                "and bytes, text or None"
+            )
     return pairs

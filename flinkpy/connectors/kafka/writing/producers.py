@@ -1,4 +1,5 @@
-"""librdkafka's producer, as the sink needs it: sends with bounded waits, remembers what could not be delivered, and says it in one sentence."""
+"""librdkafka's producer, as the sink needs it: sends with bounded waits, remembers what could not
+be delivered, and says it in one sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, making_a_client, refusal, refused_settings, require_client
+from flinkpy.connectors.kafka.client_properties import (
+    for_librdkafka,
+    is_refusal,
+    making_a_client,
+    refusal,
+    refused_settings,
+    require_client,
+)
 from flinkpy.connectors.kafka.writing.messages import Message
 from flinkpy.connectors.kafka.writing.wire import ProducerId
 from flinkpy.core.clock import Clock
@@ -28,7 +36,12 @@ PARTITIONS_KNOWN_FOR_MS = 300_000
 _METADATA_S = 10.0
 _UNHEARD = logging.getLogger(f"{__name__}.librdkafka")  # what it says is raised here as an error
 _UNHEARD.disabled = True
-_TRANSACTIONAL = ("transactional.id", "statistics.interval.ms", "stats_cb", "transaction.timeout.ms")
+_TRANSACTIONAL = (
+    "transactional.id",
+    "statistics.interval.ms",
+    "stats_cb",
+    "transaction.timeout.ms",
+)
 
 
 class DeliveryError(FlinkpyError):
@@ -36,11 +49,14 @@ class DeliveryError(FlinkpyError):
 
 
 def settings_of(properties: Mapping[str, str], *, transactional: bool) -> dict[str, Any]:
-    """The producer's settings under librdkafka's names, with defaults that keep what Kafka's Java client promises. Raises ProgramError for a
-    transaction timeout that is no number."""
+    """The producer's settings under librdkafka's names, with defaults that keep what Kafka's Java
+    client promises. Raises ProgramError for a transaction timeout that is no number."""
     settings = {
-        "partitioner": "murmur2_random", "enable.idempotence": "true", "queue.buffering.max.messages": str(QUEUE_MESSAGES),
-        "topic.metadata.propagation.max.ms": "10000", **for_librdkafka(properties),
+        "partitioner": "murmur2_random",
+        "enable.idempotence": "true",
+        "queue.buffering.max.messages": str(QUEUE_MESSAGES),
+        "topic.metadata.propagation.max.ms": "10000",
+        **for_librdkafka(properties),
     }
     if "message.timeout.ms" not in settings:
         settings.setdefault("delivery.timeout.ms", str(DELIVERY_TIMEOUT_MS))
@@ -48,21 +64,27 @@ def settings_of(properties: Mapping[str, str], *, transactional: bool) -> dict[s
         return {name: value for name, value in settings.items() if name not in _TRANSACTIONAL}
     timeout = settings.setdefault("transaction.timeout.ms", str(TRANSACTION_TIMEOUT_MS))
     if not str(timeout).isdigit() or int(timeout) < 1000:
-        raise ProgramError(f"the Kafka property transaction.timeout.ms is a whole number of milliseconds from 1000 on, this is {timeout!r}")
+        raise ProgramError(
+            "the Kafka property transaction.timeout.ms is a whole number of milliseconds "
+            f"from 1000 on, this is {timeout!r}"
+        )
     if not properties.keys() & {"delivery.timeout.ms", "message.timeout.ms"}:
         settings["delivery.timeout.ms"] = str(min(int(timeout), DELIVERY_TIMEOUT_MS))
     return settings
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raises ProgramError if librdkafka is not there, or for a setting that it does not know or take. Connects to nothing."""
+    """Raises ProgramError if librdkafka is not there, or for a setting that it does not know or
+    take. Connects to nothing."""
     require_client()
     from confluent_kafka import KafkaException, Producer
 
     def check(some: Mapping[str, Any]) -> None:
         Producer({**some, "log_level": 0, "logger": _UNHEARD})
 
-    without_servers = {name: value for name, value in settings.items() if name != "bootstrap.servers"}
+    without_servers = {
+        name: value for name, value in settings.items() if name != "bootstrap.servers"
+    }
     try:
         check(without_servers)
     except KafkaException as error:
@@ -70,7 +92,8 @@ def check_settings(settings: Mapping[str, Any]) -> None:
 
 
 class KafkaProducer:
-    """One producer of librdkafka. Its calls come from one thread. It never blocks longer than librdkafka's delivery timeout."""
+    """One producer of librdkafka. Its calls come from one thread. It never blocks longer than
+    librdkafka's delivery timeout."""
 
     def __init__(self, settings: Mapping[str, Any], clock: Clock) -> None:
         from confluent_kafka import KafkaException, Producer
@@ -84,9 +107,16 @@ class KafkaProducer:
         self._partitions: dict[str, tuple[int, list[int]]] = {}
         self._producer: Any = None
         with making_a_client():
-            self._producer = Producer({
-                "log_level": 0, **settings, "delivery.report.only.error": True, "on_delivery": self._undelivered, "error_cb": self._tell,
-                "logger": _UNHEARD})
+            self._producer = Producer(
+                {
+                    "log_level": 0,
+                    **settings,
+                    "delivery.report.only.error": True,
+                    "on_delivery": self._undelivered,
+                    "error_cb": self._tell,
+                    "logger": _UNHEARD,
+                }
+            )
 
     @property
     def queued(self) -> int:
@@ -94,7 +124,8 @@ class KafkaProducer:
         return len(self._producer)
 
     def send(self, messages: Iterable[Message]) -> None:
-        """Sends all of them; waits where librdkafka's queue is full. Raises if something could not be delivered."""
+        """Sends all of them; waits where librdkafka's queue is full. Raises if something could not
+        be delivered."""
         produce = self._producer.produce
         message: Message | None = None
         try:
@@ -109,7 +140,8 @@ class KafkaProducer:
         self.poll()
 
     def _call(self, call: Callable[[], T], topic: str | None = None) -> T:
-        """The result of a call of librdkafka, which may run callbacks. Raises what they heard, or the call's own error."""
+        """The result of a call of librdkafka, which may run callbacks. Raises what they heard, or
+        the call's own error."""
         failure: KafkaError | None = None
         try:
             result = call()
@@ -145,7 +177,9 @@ class KafkaProducer:
         known = self._partitions.get(topic)
         if known is not None and now < known[0]:
             return known[1]
-        found = self._call(lambda: self._producer.list_topics(topic, _METADATA_S).topics[topic], topic)
+        found = self._call(
+            lambda: self._producer.list_topics(topic, _METADATA_S).topics[topic], topic
+        )
         if found.error is not None:
             raise self._explained(found.error, topic)
         partitions = sorted(found.partitions)
@@ -153,17 +187,22 @@ class KafkaProducer:
         return partitions
 
     def release(self) -> None:
-        """Forgets what was not delivered, and frees librdkafka's threads. A transaction stays as it is: close() of the client would abort it."""
+        """Forgets what was not delivered, and frees librdkafka's threads. A transaction stays as it
+        is: close() of the client would abort it."""
         with contextlib.suppress(self._kafka_exception):
             self._producer.purge()
         self._producer = None
 
-    # -- what librdkafka says -----------------------------------------------------------------------------------------------------
+    # -- what librdkafka says ----------------------------------------------------------------------
 
     def _undelivered(self, error: KafkaError, message: Any) -> None:
         from confluent_kafka import KafkaError
 
-        if self._failed is None and error.code() not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):  # those were given up here
+        # those were given up here
+        if self._failed is None and error.code() not in (
+            KafkaError._PURGE_QUEUE,
+            KafkaError._PURGE_INFLIGHT,
+        ):
             self._failed = self._explained(error, message.topic(), len(message))
 
     def _tell(self, error: KafkaError) -> None:
@@ -172,29 +211,59 @@ class KafkaProducer:
         if self._failed is None and (is_refusal(error) or error.fatal()):
             self._failed = self._explained(error, None)
 
-    def _explained(self, error: KafkaError, topic: str | None, size: int | None = None) -> FlinkpyError:
+    def _explained(
+        self, error: KafkaError, topic: str | None, size: int | None = None
+    ) -> FlinkpyError:
         from confluent_kafka import KafkaError
 
         code, place = error.code(), "" if topic is None else f"topic {topic!r}"
-        if code in (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE):
+        if code in (
+            KafkaError._MSG_TIMED_OUT,
+            KafkaError._TIMED_OUT,
+            KafkaError._TRANSPORT,
+            KafkaError._ALL_BROKERS_DOWN,
+            KafkaError._RESOLVE,
+        ):
             reason = "" if self._told is None else f" ({self._told.str().rstrip('.')})"
             return RecipientUnreachableError(
-                f"Kafka at {self._servers} took no messages{f' of {place}' if place else ''} within delivery.timeout.ms={self._timeout_ms}{reason}: "
-                "check bootstrap.servers and security.protocol, and whether the brokers are up")
+                f"Kafka at {self._servers} took no "
+                f"messages{f' of {place}' if place else ''} within "
+                f"delivery.timeout.ms={self._timeout_ms}{reason}: "
+                "check bootstrap.servers and security.protocol, and whether the brokers are up"
+            )
         if code in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE):
-            return ProgramError(f"a message{'' if size is None else f' of {size} bytes'} for {place or 'Kafka'} is too large: raise the producer's "
-                                "message.max.bytes (set_property), and the topic's max.message.bytes, or write smaller records")
-        if code in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_PRODUCER_ID_MAPPING,
-                    KafkaError.INVALID_TXN_STATE):
-            return DeliveryError(f"a Kafka transaction of this sink was taken from it ({error.str().rstrip('.')}): another job writes with the same "
-                                 "transactional id prefix, which must be different for each sink, or the transaction was open for longer than "
-                                 "transaction.timeout.ms")
+            return ProgramError(
+                f"a message{'' if size is None else f' of {size} bytes'} for "
+                f"{place or 'Kafka'} is too large: raise the producer's "
+                "message.max.bytes (set_property), and the topic's "
+                "max.message.bytes, or write smaller records"
+            )
+        if code in (
+            KafkaError._FENCED,
+            KafkaError.PRODUCER_FENCED,
+            KafkaError.INVALID_PRODUCER_EPOCH,
+            KafkaError.INVALID_PRODUCER_ID_MAPPING,
+            KafkaError.INVALID_TXN_STATE,
+        ):
+            return DeliveryError(
+                "a Kafka transaction of this sink was taken from it "
+                f"({error.str().rstrip('.')}): another job writes with the same "
+                "transactional id prefix, which must be different for "
+                "each sink, or the transaction was open for longer than "
+                "transaction.timeout.ms"
+            )
         if is_refusal(error) and code != KafkaError._FATAL:
             return refusal(error, self._servers, place)
         if code == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-            return ProgramError(f"Kafka at {self._servers} does not let this user write in transactions: give it the rights Write and Describe on "
-                                "transactional ids with the sink's prefix")
-        return DeliveryError(f"Kafka at {self._servers} did not take the messages{f' of {place}' if place else ''}: {error.str().rstrip('.')}")
+            return ProgramError(
+                f"Kafka at {self._servers} does not let this user write in transactions: give "
+                "it the rights Write and Describe on "
+                "transactional ids with the sink's prefix"
+            )
+        return DeliveryError(
+            f"Kafka at {self._servers} did not take the "
+            f"messages{f' of {place}' if place else ''}: {error.str().rstrip('.')}"
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} for {self._servers}>"
@@ -207,10 +276,20 @@ class TransactionalProducer(KafkaProducer):
         self.transactional_id = transactional_id
         self._id: ProducerId | None = None
         super().__init__(
-            {**settings, "transactional.id": transactional_id, "statistics.interval.ms": STATISTICS_MS, "stats_cb": self._hear_statistics}, clock)
+            {
+                **settings,
+                "transactional.id": transactional_id,
+                "statistics.interval.ms": STATISTICS_MS,
+                "stats_cb": self._hear_statistics,
+            },
+            clock,
+        )
 
-    def initialize(self, patience_s: float, is_given_up: Callable[[], bool] = lambda: False) -> None:
-        """Aborts what was open under the id, and learns this producer's number. It blocks, until it is given up."""
+    def initialize(
+        self, patience_s: float, is_given_up: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Aborts what was open under the id, and learns this producer's number. It blocks, until it
+        is given up."""
         deadline = self._clock.monotonic() + patience_s
         while not is_given_up():
             try:
@@ -224,7 +303,10 @@ class TransactionalProducer(KafkaProducer):
         while self._id is None and not is_given_up():
             self.poll(WAIT_S)
             if self._clock.monotonic() > deadline:
-                raise DeliveryError(f"librdkafka does not tell the producer id of transaction {self.transactional_id!r}")
+                raise DeliveryError(
+                    "librdkafka does not tell the producer id of transaction "
+                    f"{self.transactional_id!r}"
+                )
 
     @property
     def producer_id(self) -> ProducerId:
@@ -235,19 +317,20 @@ class TransactionalProducer(KafkaProducer):
         self._call(self._producer.begin_transaction)
 
     def commit(self, patience_s: float) -> None:
-        """Raises DeliveryError or the like if it is not certain that the transaction was committed."""
+        """Raises DeliveryError or the like if it is not certain that the transaction was
+        committed."""
         self._call(lambda: self._producer.commit_transaction(patience_s))
 
     def abort(self, patience_s: float) -> None:
         """Drops what was written. Raises if the broker did not hear of it.
 
-        It waits until the broker has answered what is under way: a message that comes behind the abort would stay open for ever, and nobody would
-        read on behind it.
-        """
+        It waits until the broker has answered what is under way: a message that comes behind the
+        abort would stay open for ever, and nobody would read on behind it."""
         self._call(lambda: self._producer.abort_transaction(patience_s))
 
     def hear(self) -> None:
-        """Takes what librdkafka has told while nothing is written: its statistics would pile up. What it raises is left to the next call."""
+        """Takes what librdkafka has told while nothing is written: its statistics would pile up.
+        What it raises is left to the next call."""
         with contextlib.suppress(FlinkpyError):
             self.poll()
 

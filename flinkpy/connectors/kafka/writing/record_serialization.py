@@ -1,7 +1,8 @@
-"""How records become messages of a topic: topic, key, value, headers, time and partition of each, under PyFlink's names.
+"""How records become messages of a topic: topic, key, value, headers, time and partition of each,
+under PyFlink's names.
 
-A schema of values (SerializationSchema) is called with each record. A columnar encoder (``flinkpy.formats``) is called with each batch of columns.
-"""
+A schema of values (SerializationSchema) is called with each record. A columnar encoder
+(``flinkpy.formats``) is called with each batch of columns."""
 
 from __future__ import annotations
 
@@ -59,18 +60,26 @@ class KafkaRecordSerializationSchema:
 
     def check_form(self, is_columnar: bool) -> None:
         """Raises ProgramError for rows, if a columnar encoder makes the messages."""
-        if not is_columnar and (isinstance(self.value, ColumnarEncoder) or isinstance(self.key, ColumnarEncoder)):
-            raise ProgramError("the Kafka sink's encoder makes messages of columns, and this stream has rows: give the sink a schema of rows, or "
-                               "make columns of them with select(), where their type is declared")
+        if not is_columnar and (
+            isinstance(self.value, ColumnarEncoder) or isinstance(self.key, ColumnarEncoder)
+        ):
+            raise ProgramError(
+                "the Kafka sink's encoder makes messages of columns, and this stream has "
+                "rows: give the sink a schema of rows, or "
+                "make columns of them with select(), where their type is declared"
+            )
 
     @property
     def asks_for_records(self) -> bool:
         """Whether something beside key and value is a function of the record."""
-        return callable(self.topic) or any(each is not None for each in (self.headers, self.timestamp, self.partitioner))
+        return callable(self.topic) or any(
+            each is not None for each in (self.headers, self.timestamp, self.partitioner)
+        )
 
 
 class KafkaRecordSerializationSchemaBuilder:
-    """Builds a KafkaRecordSerializationSchema. Headers, timestamps and partitioner are flinkpy's own.
+    """Builds a KafkaRecordSerializationSchema. Headers, timestamps and partitioner are flinkpy's
+    own.
 
     >>> from flinkpy.common import SimpleStringSchema
     >>> builder = KafkaRecordSerializationSchema.builder().set_topic_selector(lambda word: f"words-{len(word)}")
@@ -94,12 +103,20 @@ class KafkaRecordSerializationSchemaBuilder:
         self._set_topic(topic)
         return self
 
-    def set_topic_selector(self, topic_selector: KafkaTopicSelector | Callable[[Any], str]) -> KafkaRecordSerializationSchemaBuilder:
+    def set_topic_selector(
+        self, topic_selector: KafkaTopicSelector | Callable[[Any], str]
+    ) -> KafkaRecordSerializationSchemaBuilder:
         """Each record goes to the topic that the selector, or a function, names."""
         if isinstance(topic_selector, KafkaTopicSelector):
             self._set_topic(topic_selector.apply)
         else:
-            self._set_topic(_function(topic_selector, "set_topic_selector()", "a KafkaTopicSelector or a function of the record"))
+            self._set_topic(
+                _function(
+                    topic_selector,
+                    "set_topic_selector()",
+                    "a KafkaTopicSelector or a function of the record",
+                )
+            )
         return self
 
     def _set_topic(self, topic: str | Callable[[Any], str]) -> None:
@@ -107,47 +124,69 @@ class KafkaRecordSerializationSchemaBuilder:
             raise refuse("the topic was set already: set_topic() or set_topic_selector(), once")
         self._topic = topic
 
-    def set_key_serialization_schema(self, key_serialization_schema: SerializationSchema | ColumnarEncoder) -> KafkaRecordSerializationSchemaBuilder:
+    def set_key_serialization_schema(
+        self, key_serialization_schema: SerializationSchema | ColumnarEncoder
+    ) -> KafkaRecordSerializationSchemaBuilder:
         """Makes the key of a message of its record; without it messages have no key."""
         self._key = _schema(key_serialization_schema, "set_key_serialization_schema()")
         return self
 
     def set_value_serialization_schema(
-        self, value_serialization_schema: SerializationSchema | ColumnarEncoder,
+        self, value_serialization_schema: SerializationSchema | ColumnarEncoder
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Makes the value of a message of its record; with a columnar encoder, the values of a batch of columns."""
+        """Makes the value of a message of its record; with a columnar encoder, the values of a
+        batch of columns."""
         self._value = _schema(value_serialization_schema, "set_value_serialization_schema()")
         return self
 
-    def set_headers(self, headers: Callable[[Any], Headers | None]) -> KafkaRecordSerializationSchemaBuilder:
+    def set_headers(
+        self, headers: Callable[[Any], Headers | None]
+    ) -> KafkaRecordSerializationSchemaBuilder:
         """``headers(record)`` gives a dict, or a list of pairs: names, and bytes, text or None."""
         self._headers = _function(headers, "set_headers()", "a function of the record")
         return self
 
-    def set_timestamp(self, timestamp: Callable[[Any], int | None]) -> KafkaRecordSerializationSchemaBuilder:
-        """``timestamp(record)`` gives the message's time, in milliseconds since 1970; None: the time of writing. Without it, a message has the
-        event time of its record."""
+    def set_timestamp(
+        self, timestamp: Callable[[Any], int | None]
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """``timestamp(record)`` gives the message's time, in milliseconds since 1970; None: the
+        time of writing. Without it, a message has the event time of its record."""
         self._timestamp = _function(timestamp, "set_timestamp()", "a function of the record")
         return self
 
     def set_partitioner(self, partitioner: Partitioner) -> KafkaRecordSerializationSchemaBuilder:
-        """``partitioner(record, key, value, topic, partitions)`` gives one of the partitions. Without it the key's murmur2 hash decides, as in
-        Kafka's Java client; messages without keys are spread in batches."""
-        self._partitioner = _function(partitioner, "set_partitioner()", "a function of record, key, value, topic and partitions", 5)
+        """``partitioner(record, key, value, topic, partitions)`` gives one of the partitions.
+        Without it the key's murmur2 hash decides, as in Kafka's Java client; messages without keys
+        are spread in batches."""
+        self._partitioner = _function(
+            partitioner,
+            "set_partitioner()",
+            "a function of record, key, value, topic and partitions",
+            5,
+        )
         return self
 
     def build(self) -> KafkaRecordSerializationSchema:
         """The schema. Raises ProgramError if the topic or the values' schema is missing."""
         if self._topic is None:
-            raise refuse("the messages have no topic: set_topic(name), or set_topic_selector(function)")
+            raise refuse(
+                "the messages have no topic: set_topic(name), or set_topic_selector(function)"
+            )
         if self._value is None:
             raise refuse("the messages have no values: set_value_serialization_schema(schema)")
-        return KafkaRecordSerializationSchema(self._topic, self._value, self._key, self._headers, self._timestamp, self._partitioner)
+        return KafkaRecordSerializationSchema(
+            self._topic, self._value, self._key, self._headers, self._timestamp, self._partitioner
+        )
 
 
 def _schema(schema: Any, call: str) -> Any:
-    if not isinstance(schema, (SerializationSchema, ColumnarEncoder)) and not callable(getattr(schema, "serialize", None)):
-        raise refuse(f"{call} takes a SerializationSchema, or a ColumnarEncoder for columns, this is {schema!r:.80}")
+    if not isinstance(schema, (SerializationSchema, ColumnarEncoder)) and not callable(
+        getattr(schema, "serialize", None)
+    ):
+        raise refuse(
+            f"{call} takes a SerializationSchema, or a ColumnarEncoder for columns, this is "
+            f"{schema!r:.80}"
+        )
     return schema
 
 

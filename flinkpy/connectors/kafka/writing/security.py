@@ -1,4 +1,5 @@
-"""How a connection of one's own to a broker is secured: TLS, and SASL with PLAIN or SCRAM. The settings are librdkafka's."""
+"""How a connection of one's own to a broker is secured: TLS, and SASL with PLAIN or SCRAM. The
+settings are librdkafka's."""
 
 from __future__ import annotations
 
@@ -33,20 +34,39 @@ class Security:
         """Raises ProgramError for what connections of one's own do not know."""
         protocol = settings.get("security.protocol", "plaintext").lower()
         if protocol not in _PROTOCOLS:
-            raise ProgramError(f"security.protocol is one of {', '.join(_PROTOCOLS)}, not {protocol!r}")
+            raise ProgramError(
+                f"security.protocol is one of {', '.join(_PROTOCOLS)}, not {protocol!r}"
+            )
         mechanism = None
         if protocol.startswith("sasl_"):
-            mechanism = (settings.get("sasl.mechanism") or settings.get("sasl.mechanisms") or "GSSAPI").upper()
+            mechanism = (
+                settings.get("sasl.mechanism") or settings.get("sasl.mechanisms") or "GSSAPI"
+            ).upper()
             if mechanism not in MECHANISMS:
                 raise ProgramError(
-                    f"exactly once cannot be kept with sasl.mechanism={mechanism}: after a crash another process must end the transaction, and that "
-                    f"knows {', '.join(MECHANISMS)} only; choose one of these, or DeliveryGuarantee.AT_LEAST_ONCE")
-        checks_name = settings.get("ssl.endpoint.identification.algorithm", "https").lower() == "https"
+                    f"exactly once cannot be kept with sasl.mechanism={mechanism}: after "
+                    "a crash another process must end the transaction, and that "
+                    f"knows {', '.join(MECHANISMS)} only; choose one of these, or "
+                    "DeliveryGuarantee.AT_LEAST_ONCE"
+                )
+        checks_name = (
+            settings.get("ssl.endpoint.identification.algorithm", "https").lower() == "https"
+        )
         tls = _tls(settings, checks_name) if protocol.endswith("ssl") else None
-        return Security(tls, checks_name, mechanism, settings.get("sasl.username", ""), settings.get("sasl.password", ""))
+        return Security(
+            tls,
+            checks_name,
+            mechanism,
+            settings.get("sasl.username", ""),
+            settings.get("sasl.password", ""),
+        )
 
     def wrapped(self, connection: socket.socket, host: str) -> socket.socket:
-        return connection if self.tls is None else self.tls.wrap_socket(connection, server_hostname=host)
+        return (
+            connection
+            if self.tls is None
+            else self.tls.wrap_socket(connection, server_hostname=host)
+        )
 
     def authenticate(self, exchange: Callable[[bytes], bytes]) -> None:
         """Proves who we are; ``exchange`` sends one message and gives the broker's answer to it."""
@@ -63,15 +83,25 @@ class Security:
 def _tls(settings: Mapping[str, str], checks_name: bool) -> ssl.SSLContext:
     for name in ("ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem", "ssl.keystore.location"):
         if name in settings:
-            raise ProgramError(f"exactly once cannot be kept with {name}: after a crash another process must end the transaction, and that takes "
-                               "ssl.ca.location, ssl.certificate.location and ssl.key.location; or choose DeliveryGuarantee.AT_LEAST_ONCE")
+            raise ProgramError(
+                f"exactly once cannot be kept with {name}: after a crash another process must "
+                "end the transaction, and that takes "
+                "ssl.ca.location, ssl.certificate.location and "
+                "ssl.key.location; or choose "
+                "DeliveryGuarantee.AT_LEAST_ONCE"
+            )
     try:
         context = ssl.create_default_context(cafile=settings.get("ssl.ca.location"))
         certificate = settings.get("ssl.certificate.location")
         if certificate is not None:
-            context.load_cert_chain(certificate, settings.get("ssl.key.location"), settings.get("ssl.key.password"))
+            context.load_cert_chain(
+                certificate, settings.get("ssl.key.location"), settings.get("ssl.key.password")
+            )
     except OSError as error:
-        raise ProgramError(f"the files of ssl.ca.location, ssl.certificate.location and ssl.key.location cannot be used: {error}") from None
+        raise ProgramError(
+            "the files of ssl.ca.location, ssl.certificate.location and ssl.key.location "
+            f"cannot be used: {error}"
+        ) from None
     context.check_hostname = checks_name
     if settings.get("enable.ssl.certificate.verification", "true").lower() == "false":
         context.check_hostname = False
@@ -86,7 +116,9 @@ class Scram:
     b'n,,n=user,r=rOprNGfwEbeRWgbNEkqO'
     """
 
-    def __init__(self, hash_name: str, username: str, password: str, nonce: str | None = None) -> None:
+    def __init__(
+        self, hash_name: str, username: str, password: str, nonce: str | None = None
+    ) -> None:
         self._hash, self._password = hash_name, password.encode()
         self._nonce = secrets.token_hex(16) if nonce is None else nonce
         self._bare = f"n={username.replace('=', '=3D').replace(',', '=2C')},r={self._nonce}"
@@ -101,7 +133,9 @@ class Scram:
             fields = _fields(challenge)
             nonce, salt, rounds = fields["r"], base64.b64decode(fields["s"]), int(fields["i"])
         except (KeyError, ValueError):
-            raise PermissionError(f"the broker's SCRAM message cannot be read: {challenge[:80]!r}") from None
+            raise PermissionError(
+                f"the broker's SCRAM message cannot be read: {challenge[:80]!r}"
+            ) from None
         if not nonce.startswith(self._nonce):
             raise PermissionError("the broker answered another client's SCRAM message")
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, rounds)
@@ -116,11 +150,18 @@ class Scram:
     def check(self, verdict: bytes) -> None:
         """Whether the broker knows the password too. Raises PermissionError if not."""
         if _fields(verdict).get("v") != base64.b64encode(self._signature).decode():
-            raise PermissionError(f"the broker did not prove that it knows the password: {verdict[:80]!r}")
+            raise PermissionError(
+                f"the broker did not prove that it knows the password: {verdict[:80]!r}"
+            )
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:
         return hmac.new(key, message, self._hash).digest()
 
 
 def _fields(message: bytes) -> dict[str, str]:
-    return {name: value for name, _, value in (part.partition("=") for part in message.decode(errors="replace").split(","))}
+    return {
+        name: value
+        for name, _, value in (
+            part.partition("=") for part in message.decode(errors="replace").split(",")
+        )
+    }

@@ -53,25 +53,38 @@ class KafkaSinkBuilder:
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
-        """What happens to records when tasks fail; NONE by default, as in Flink. EXACTLY_ONCE needs a transactional id prefix."""
+        """What happens to records when tasks fail; NONE by default, as in Flink. EXACTLY_ONCE needs
+        a transactional id prefix."""
         if not isinstance(delivery_guarantee, DeliveryGuarantee):
-            raise refuse(f"set_delivery_guarantee() takes a DeliveryGuarantee, this is {delivery_guarantee!r:.80}")
+            raise refuse(
+                "set_delivery_guarantee() takes a DeliveryGuarantee, this is "
+                f"{delivery_guarantee!r:.80}"
+            )
         self._guarantee = delivery_guarantee
         return self
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
-        """What the ids of the sink's transactions begin with: its own, and the same in all runs of the job. A sink aborts what was left open
-        under its prefix, so two sinks with one prefix abort each other's."""
+        """What the ids of the sink's transactions begin with: its own, and the same in all runs of
+        the job. A sink aborts what was left open under its prefix, so two sinks with one prefix
+        abort each other's."""
         if not isinstance(transactional_id_prefix, str) or not transactional_id_prefix:
-            raise refuse(f"set_transactional_id_prefix() takes a text, this is {transactional_id_prefix!r:.80}")
+            raise refuse(
+                "set_transactional_id_prefix() takes a text, this is "
+                f"{transactional_id_prefix!r:.80}"
+            )
         self._prefix = transactional_id_prefix
         return self
 
-    def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
+    def set_record_serializer(
+        self, record_serializer: KafkaRecordSerializationSchema
+    ) -> KafkaSinkBuilder:
         """How records become messages."""
         if not isinstance(record_serializer, KafkaRecordSerializationSchema):
-            raise refuse(f"set_record_serializer() takes a KafkaRecordSerializationSchema, this is {bounded_repr(record_serializer, 80)}"
-                         f"{unbuilt(record_serializer) or '; see KafkaRecordSerializationSchema.builder()'}")
+            raise refuse(
+                "set_record_serializer() takes a KafkaRecordSerializationSchema, this is "
+                f"{bounded_repr(record_serializer, 80)}"
+                f"{unbuilt(record_serializer) or '; see KafkaRecordSerializationSchema.builder()'}"
+            )
         self._schema = record_serializer
         return self
 
@@ -82,8 +95,9 @@ class KafkaSinkBuilder:
         return self
 
     def ignore_lost_transactions(self) -> KafkaSinkBuilder:
-        """If a transaction of the checkpoint that the job starts from cannot be committed any more, its records are lost. Then the job fails;
-        with this it tells that in its log, and goes on without them."""
+        """If a transaction of the checkpoint that the job starts from cannot be committed any more,
+        its records are lost. Then the job fails; with this it tells that in its log, and goes on
+        without them."""
         self._ignores_lost = True
         return self
 
@@ -92,13 +106,26 @@ class KafkaSinkBuilder:
         if not self._properties.get("bootstrap.servers"):
             raise refuse("a Kafka sink needs brokers: set_bootstrap_servers('host:port')")
         if self._schema is None:
-            raise refuse("a Kafka sink needs to know how records become messages: set_record_serializer(schema)")
+            raise refuse(
+                "a Kafka sink needs to know how records become messages: "
+                "set_record_serializer(schema)"
+            )
         if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE and self._prefix is None:
-            raise refuse("EXACTLY_ONCE writes in transactions, whose ids must begin with a prefix of the sink's own: "
-                         "set_transactional_id_prefix(name)")
+            raise refuse(
+                "EXACTLY_ONCE writes in transactions, whose ids must begin with a prefix of "
+                "the sink's own: "
+                "set_transactional_id_prefix(name)"
+            )
         with located():
-            return KafkaSink(KafkaSinkOptions(
-                self._schema, dict(self._properties), self._guarantee, self._prefix, ignores_lost_transactions=self._ignores_lost))
+            return KafkaSink(
+                KafkaSinkOptions(
+                    self._schema,
+                    dict(self._properties),
+                    self._guarantee,
+                    self._prefix,
+                    ignores_lost_transactions=self._ignores_lost,
+                )
+            )
 
 
 class Semantic(Enum):
@@ -110,7 +137,8 @@ class Semantic(Enum):
 
 
 class FlinkKafkaProducer(KafkaSinkBase):
-    """PyFlink's older sink: messages without keys into one topic, for ``add_sink``. The size of its pool has no meaning here.
+    """PyFlink's older sink: messages without keys into one topic, for ``add_sink``. The size of its
+    pool has no meaning here.
 
     >>> from flinkpy.common import SimpleStringSchema
     >>> FlinkKafkaProducer("words", SimpleStringSchema(), {"bootstrap.servers": "localhost:9092"})
@@ -118,22 +146,40 @@ class FlinkKafkaProducer(KafkaSinkBase):
     """
 
     def __init__(
-        self, topic: str, serialization_schema: SerializationSchema, producer_config: Mapping[str, Any], kafka_producer_pool_size: int = 5,
+        self,
+        topic: str,
+        serialization_schema: SerializationSchema,
+        producer_config: Mapping[str, Any],
+        kafka_producer_pool_size: int = 5,
         semantic: Semantic = Semantic.AT_LEAST_ONCE,
     ) -> None:
         if not isinstance(semantic, Semantic):
             raise refuse(f"semantic is a Semantic, this is {semantic!r:.80}")
-        schema = KafkaRecordSerializationSchema.builder().set_topic(topic).set_value_serialization_schema(serialization_schema).build()
+        schema = (
+            KafkaRecordSerializationSchema.builder()
+            .set_topic(topic)
+            .set_value_serialization_schema(serialization_schema)
+            .build()
+        )
         with located():
-            properties = {key: checked_property(key, value) for key, value in producer_config.items()}
+            properties = {
+                key: checked_property(key, value) for key, value in producer_config.items()
+            }
             if not properties.get("bootstrap.servers"):
                 raise refuse("producer_config names no brokers: {'bootstrap.servers': 'host:port'}")
-            super().__init__(KafkaSinkOptions(schema, properties, DeliveryGuarantee[semantic.name], with_event_time=False))
+            super().__init__(
+                KafkaSinkOptions(
+                    schema, properties, DeliveryGuarantee[semantic.name], with_event_time=False
+                )
+            )
 
     def set_log_failures_only(self, log_failures_only: bool) -> FlinkKafkaProducer:
         """Only False: messages that cannot be delivered are never passed over in silence."""
         if log_failures_only:
-            raise refuse("messages that cannot be delivered fail the job; set_log_failures_only(True) is not there")
+            raise refuse(
+                "messages that cannot be delivered fail the job; set_log_failures_only(True) "
+                "is not there"
+            )
         return self
 
     def set_flush_on_checkpoint(self, flush_on_checkpoint: bool) -> FlinkKafkaProducer:
@@ -143,7 +189,8 @@ class FlinkKafkaProducer(KafkaSinkBase):
         return self
 
     def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> FlinkKafkaProducer:
-        """Whether messages have the event time of their records; otherwise, and by default, the time of writing."""
+        """Whether messages have the event time of their records; otherwise, and by default, the
+        time of writing."""
         self._options = replace(self._options, with_event_time=bool(write_timestamp_to_kafka))
         return self
 

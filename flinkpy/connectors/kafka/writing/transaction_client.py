@@ -1,4 +1,5 @@
-"""Ends transactions of other producers, of this process or of one that has died: asks for their coordinator, and commits or aborts."""
+"""Ends transactions of other producers, of this process or of one that has died: asks for their
+coordinator, and commits or aborts."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _LOG = engine_logger(__name__)
 T = TypeVar("T")
 
 PATIENCE_S = 60.0  # for brokers that do not answer, or are busy
-COMMIT_S = PATIENCE_S / 2  # of the transaction's own producer, and then as long in its name: a commit blocks the task
+# of the transaction's own producer, and then as long in its name: a commit blocks the task
+COMMIT_S = PATIENCE_S / 2
 PAUSE_S = 0.02
 CALL_TIMEOUT_S = 10.0
 LARGEST_ANSWER = 1 << 20
@@ -28,7 +30,8 @@ DEFAULT_PORT = 9092
 
 
 class TransactionLostError(ProgramError):
-    """A transaction that should be committed cannot be: its records are lost. Restarting the job does not bring them back."""
+    """A transaction that should be committed cannot be: its records are lost. Restarting the job
+    does not bring them back."""
 
 
 class TakenOverError(FlinkpyError):
@@ -42,10 +45,12 @@ class _TryAgain(Exception):
 class TransactionClient:
     """Asks brokers about transactions, until they answer, for ``patience_s`` at most. It blocks.
 
-    ``settings`` are those of librdkafka: ``bootstrap.servers``, security, and ``transaction.timeout.ms``.
-    """
+    ``settings`` are those of librdkafka: ``bootstrap.servers``, security, and
+    ``transaction.timeout.ms``."""
 
-    def __init__(self, settings: Mapping[str, str], clock: Clock, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, settings: Mapping[str, str], clock: Clock, patience_s: float = PATIENCE_S
+    ) -> None:
         self._servers, self._patience_s = settings["bootstrap.servers"], patience_s
         self._bootstrap = [_address(each) for each in self._servers.split(",") if each.strip()]
         self._timeout_ms = int(settings["transaction.timeout.ms"])
@@ -53,7 +58,8 @@ class TransactionClient:
         self._connections: dict[Coordinator, _Connection] = {}
 
     def abort(self, transactional_id: str) -> TakenOver:
-        """Aborts what is open under the id, and takes it over: whoever has it is fenced. The epoch is 0 if the id is new to the broker.
+        """Aborts what is open under the id, and takes it over: whoever has it is fenced. The epoch
+        is 0 if the id is new to the broker.
 
         Raises ProgramError if the broker refuses, RecipientUnreachableError if there is none.
         """
@@ -64,35 +70,52 @@ class TransactionClient:
             coordinator = self._coordinator_of(transactional_id)
             body = wire.init_producer_id(transactional_id, self._timeout_ms)
             asked += 1
-            error, producer = wire.new_producer_id(self._call(coordinator, Api.INIT_PRODUCER_ID, body))
+            error, producer = wire.new_producer_id(
+                self._call(coordinator, Api.INIT_PRODUCER_ID, body)
+            )
             self._check(error, transactional_id)
             return TakenOver(producer.epoch, asked, producer.producer_id)
 
         return self._until_answered(ask)
 
     def commit(self, transactional_id: str, producer: ProducerId) -> None:
-        """Commits what this producer has written in its last transaction. Doing so twice is as once.
+        """Commits what this producer has written in its last transaction. Doing so twice is as
+        once.
 
         Raises TransactionLostError if the transaction was aborted.
         """
+
         def ask() -> None:
             coordinator = self._coordinator_of(transactional_id)
             body = wire.end_txn(transactional_id, producer, commit=True)
-            self._check(wire.ended_txn(self._call(coordinator, Api.END_TXN, body)), transactional_id)
+            self._check(
+                wire.ended_txn(self._call(coordinator, Api.END_TXN, body)), transactional_id
+            )
 
         self._until_answered(ask)
 
     def check_still_own(self, transactional_id: str, producer: ProducerId) -> None:
-        """Raises TakenOverError if another has taken the id over. It ends a transaction that was never begun, which changes nothing.
+        """Raises TakenOverError if another has taken the id over. It ends a transaction that was
+        never begun, which changes nothing.
 
         A broker that has forgotten the id cannot tell, and neither raises nor harms.
         """
+
         def ask() -> None:
             coordinator = self._coordinator_of(transactional_id)
-            error = wire.ended_txn(self._call(coordinator, Api.END_TXN, wire.end_txn(transactional_id, producer, commit=False)))
+            error = wire.ended_txn(
+                self._call(
+                    coordinator, Api.END_TXN, wire.end_txn(transactional_id, producer, commit=False)
+                )
+            )
             if error in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED):
-                raise TakenOverError(f"the Kafka transactions {transactional_id!r} of this sink were taken over: by its next attempt, if this one "
-                                     "was given up, or by another job with the same transactional id prefix, which must be different for each sink")
+                raise TakenOverError(
+                    f"the Kafka transactions {transactional_id!r} of this sink were taken "
+                    "over: by its next attempt, if this one "
+                    "was given up, or by another job with the same "
+                    "transactional id prefix, which must be different "
+                    "for each sink"
+                )
             if error not in (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_ID_MAPPING):
                 self._check(error, transactional_id)
 
@@ -113,13 +136,18 @@ class TransactionClient:
         reason = "bootstrap.servers is empty"
         for server in self._bootstrap:
             try:
-                answer = self._call(server, Api.FIND_COORDINATOR, wire.find_coordinator(transactional_id))
+                answer = self._call(
+                    server, Api.FIND_COORDINATOR, wire.find_coordinator(transactional_id)
+                )
             except _TryAgain as failure:
                 reason = str(failure)
                 continue
             error, said, coordinator = wire.found_coordinator(answer)
             if error and error not in wire.PASSING and said:
-                raise ProgramError(f"Kafka at {self._servers} gives no coordinator of transaction {transactional_id!r}: {said}")
+                raise ProgramError(
+                    f"Kafka at {self._servers} gives no coordinator of transaction "
+                    f"{transactional_id!r}: {said}"
+                )
             self._check(error, transactional_id)
             return coordinator
         raise _TryAgain(reason)
@@ -135,8 +163,12 @@ class TransactionClient:
             if broken is not None:
                 broken.close()
             if isinstance(error, PermissionError) and error.errno is None:
-                raise ProgramError(f"Kafka at {server.host}:{server.port} refuses the credentials ({error}): check the properties "
-                                   "security.protocol, sasl.mechanism, sasl.username and sasl.password") from None
+                raise ProgramError(
+                    f"Kafka at {server.host}:{server.port} refuses the credentials ({error}): "
+                    "check the properties "
+                    "security.protocol, sasl.mechanism, sasl.username and "
+                    "sasl.password"
+                ) from None
             raise _TryAgain(f"{server.host}:{server.port}: {error}") from error
 
     def _until_answered(self, ask: Callable[[], T]) -> T:
@@ -148,8 +180,10 @@ class TransactionClient:
             except _TryAgain as failure:
                 if self._clock.monotonic() - began > self._patience_s:
                     raise RecipientUnreachableError(
-                        f"Kafka at {self._servers} ends no transactions for {self._patience_s:g} s ({failure}): check bootstrap.servers and "
-                        "security.protocol, and whether the brokers are up") from None
+                        f"Kafka at {self._servers} ends no transactions for "
+                        f"{self._patience_s:g} s ({failure}): check bootstrap.servers and "
+                        "security.protocol, and whether the brokers are up"
+                    ) from None
                 if not warned:
                     warned = True
                     _LOG.info("trying again to end a transaction: %s", failure)
@@ -196,12 +230,16 @@ class _Connection:
         return bytes(parts)
 
     def _shake_hands(self, mechanism: str) -> None:
-        error, offered = wire.shaken_hands(self.call(Api.SASL_HANDSHAKE, wire.sasl_handshake(mechanism)))
+        error, offered = wire.shaken_hands(
+            self.call(Api.SASL_HANDSHAKE, wire.sasl_handshake(mechanism))
+        )
         if error:
             raise PermissionError(f"it knows no {mechanism}, but {', '.join(offered) or 'nothing'}")
 
     def _exchange(self, data: bytes) -> bytes:
-        error, said, answer = wire.authenticated(self.call(Api.SASL_AUTHENTICATE, wire.sasl_authenticate(data)))
+        error, said, answer = wire.authenticated(
+            self.call(Api.SASL_AUTHENTICATE, wire.sasl_authenticate(data))
+        )
         if error:
             raise PermissionError(said or name_of(error))
         return answer
@@ -215,24 +253,42 @@ def explained(error: int, transactional_id: str, timeout_ms: int) -> FlinkpyErro
     transaction = f"Kafka transaction {transactional_id!r}"
     if error in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED):
         return TransactionLostError(
-            f"{transaction} was aborted, and the records of its checkpoint are lost: either it was open for longer than transaction.timeout.ms "
-            f"({timeout_ms} ms), which must be longer than the longest time between two checkpoints and a restart of the job, or another job "
-            "writes with the same transactional id prefix, which must be different for each sink; if a job has gone on behind this checkpoint, it "
-            "has committed them, and ignore_lost_transactions() of the sink's builder lets this one start")
+            f"{transaction} was aborted, and the records of its checkpoint are lost: "
+            "either it was open for longer than transaction.timeout.ms "
+            f"({timeout_ms} ms), which must be longer than the longest time between two "
+            "checkpoints and a restart of the job, or another job "
+            "writes with the same transactional id prefix, which must be different for "
+            "each sink; if a job has gone on behind this checkpoint, it "
+            "has committed them, and ignore_lost_transactions() of the sink's builder "
+            "lets this one start"
+        )
     if error == ErrorCode.INVALID_TXN_STATE:
         return TransactionLostError(
-            f"{transaction} was aborted by the broker, and the records of its checkpoint are lost: let transaction.timeout.ms ({timeout_ms} ms) be "
-            "longer than the longest time between two checkpoints and a restart of the job")
+            f"{transaction} was aborted by the broker, and the records of its checkpoint "
+            f"are lost: let transaction.timeout.ms ({timeout_ms} ms) be "
+            "longer than the longest time between two checkpoints and a restart of the job"
+        )
     if error == ErrorCode.INVALID_PRODUCER_ID_MAPPING:
         return TransactionLostError(
-            f"the broker has forgotten {transaction} (transactional.id.expiration.ms, or another cluster): nobody can tell whether the records of "
-            "its checkpoint were committed; if they were, ignore_lost_transactions() of the sink's builder lets the job start")
+            f"the broker has forgotten {transaction} (transactional.id.expiration.ms, or "
+            "another cluster): nobody can tell whether the records of "
+            "its checkpoint were committed; if they were, ignore_lost_transactions() of "
+            "the sink's builder lets the job start"
+        )
     if error == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
-        return ProgramError(f"the broker does not allow transaction.timeout.ms={timeout_ms}: it is larger than the broker's "
-                            "transaction.max.timeout.ms; set_property('transaction.timeout.ms', …) to a smaller one, or raise the broker's")
+        return ProgramError(
+            f"the broker does not allow transaction.timeout.ms={timeout_ms}: it is larger "
+            "than the broker's "
+            "transaction.max.timeout.ms; "
+            "set_property('transaction.timeout.ms', …) to a smaller one, "
+            "or raise the broker's"
+        )
     if error == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-        return ProgramError(f"the broker does not let this user write in {transaction}: give it the rights Write and Describe on transactional ids "
-                            "with the sink's prefix")
+        return ProgramError(
+            f"the broker does not let this user write in {transaction}: give it the rights "
+            "Write and Describe on transactional ids "
+            "with the sink's prefix"
+        )
     return ProgramError(f"the broker refuses to end {transaction}: {name_of(error)}")
 
 
@@ -248,5 +304,8 @@ def _address(server: str) -> Coordinator:
     if not colon or port.endswith("]"):
         host, port = address, str(DEFAULT_PORT)
     if not port.isdigit():
-        raise ProgramError(f"bootstrap.servers is host:port, or several of them with commas between, this is {server!r}")
+        raise ProgramError(
+            "bootstrap.servers is host:port, or several of them with commas between, this is "
+            f"{server!r}"
+        )
     return Coordinator(host.strip("[]"), int(port))

@@ -1,8 +1,8 @@
-"""The transactions of one subtask: each has a producer of its own, which is made ready in the background while the one before is written.
+"""The transactions of one subtask: each has a producer of its own, which is made ready in the
+background while the one before is written.
 
-A producer is used once. With each one the broker counts up the epoch of its transactional id, so a committable can never end another
-transaction than its own.
-"""
+A producer is used once. With each one the broker counts up the epoch of its transactional id, so a
+committable can never end another transaction than its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flinkpy.connectors.kafka.writing.producers import KafkaProducer, TransactionalProducer
-from flinkpy.connectors.kafka.writing.transaction_client import COMMIT_S, PATIENCE_S, TransactionClient
+from flinkpy.connectors.kafka.writing.transaction_client import (
+    COMMIT_S,
+    PATIENCE_S,
+    TransactionClient,
+)
 from flinkpy.connectors.kafka.writing.transactional_ids import TransactionalIds
 from flinkpy.connectors.kafka.writing.wire import ProducerId
 from flinkpy.core.clock import Clock
@@ -24,8 +28,8 @@ ABORT_S = 5.0
 
 @dataclass(frozen=True)
 class KafkaCommittable:
-    """A prepared transaction: all messages are with the broker, and only their commit is missing. ``live`` is its producer, as long as the
-    committable has not left its process."""
+    """A prepared transaction: all messages are with the broker, and only their commit is missing.
+    ``live`` is its producer, as long as the committable has not left its process."""
 
     transactional_id: str
     producer_id: ProducerId
@@ -69,15 +73,26 @@ class Prepared:
 
 
 class Transactions:
-    """The producers of one subtask. ``ids`` say under which transactional id the next one writes."""
+    """The producers of one subtask. ``ids`` say under which transactional id the next one
+    writes."""
 
-    def __init__(self, settings: Mapping[str, Any], ids: TransactionalIds, clock: Clock, on_ready: Callable[[], None]) -> None:
-        self._settings, self._ids, self._clock, self._on_ready = settings, ids, clock, on_ready
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        ids: TransactionalIds,
+        clock: Clock,
+        on_ready: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._ids = ids
+        self._clock = clock
+        self._on_ready = on_ready
         self._next: _MadeReady | None = None
         self._prepared: list[Prepared] = []
 
     def make_ready(self) -> None:
-        """Begins to make the next producer, if it was not begun and an id is free. When it is ready, its thread calls ``on_ready``."""
+        """Begins to make the next producer, if it was not begun and an id is free. When it is
+        ready, its thread calls ``on_ready``."""
         if self._next is None and self._ids.has_free:
             self._next = self._begin_to_make()
 
@@ -87,7 +102,8 @@ class Transactions:
         return self._next is not None and not self._next.is_ready
 
     def begin(self) -> TransactionalProducer:
-        """The producer of a new transaction; waits until it is ready. Raises TooManyTransactionsError if there is no id for it."""
+        """The producer of a new transaction; waits until it is ready. Raises
+        TooManyTransactionsError if there is no id for it."""
         ready, self._next = self._next or self._begin_to_make(), None
         producer = ready.wait()
         producer.begin()
@@ -95,7 +111,11 @@ class Transactions:
         return producer
 
     def _begin_to_make(self) -> _MadeReady:
-        return _MadeReady(TransactionalProducer(self._settings, self._ids.take(), self._clock), self._check_still_own, self._on_ready)
+        return _MadeReady(
+            TransactionalProducer(self._settings, self._ids.take(), self._clock),
+            self._check_still_own,
+            self._on_ready,
+        )
 
     def _check_still_own(self) -> None:
         """Raises TakenOverError if the next attempt has begun its turn."""
@@ -116,21 +136,25 @@ class Transactions:
         return KafkaCommittable(producer.transactional_id, producer.producer_id, prepared)
 
     def hear(self) -> None:
-        """Takes what librdkafka tells of the producers that wait, for their turn or for their commit."""
+        """Takes what librdkafka tells of the producers that wait, for their turn or for their
+        commit."""
         if self._next is not None:
             self._next.hear()
         for each in self._prepared:
             each.hear()
 
     def abort(self, producer: TransactionalProducer) -> None:
-        """Nobody will ask for it. Nobody waits either: if the broker does not hear of it, the next attempt aborts."""
+        """Nobody will ask for it. Nobody waits either: if the broker does not hear of it, the next
+        attempt aborts."""
 
         def abort() -> None:
             with contextlib.suppress(FlinkpyError):
                 producer.abort(ABORT_S)
             producer.release()
 
-        threading.Thread(target=abort, name=f"kafka abort {producer.transactional_id}", daemon=True).start()
+        threading.Thread(
+            target=abort, name=f"kafka abort {producer.transactional_id}", daemon=True
+        ).start()
 
     def close(self) -> None:
         """Prepared transactions stay as they are: a checkpoint may have them."""
@@ -140,15 +164,25 @@ class Transactions:
 
 
 class _MadeReady:
-    """A producer that is initialized on a thread of its own. ``check`` raises if it must not write."""
+    """A producer that is initialized on a thread of its own. ``check`` raises if it must not
+    write."""
 
-    def __init__(self, producer: TransactionalProducer, check: Callable[[], None], on_ready: Callable[[], None]) -> None:
-        self._producer, self._check, self._on_ready = producer, check, on_ready
+    def __init__(
+        self,
+        producer: TransactionalProducer,
+        check: Callable[[], None],
+        on_ready: Callable[[], None],
+    ) -> None:
+        self._producer = producer
+        self._check = check
+        self._on_ready = on_ready
         self.is_ready = False  # or it has failed, which wait() says
         self._error: BaseException | None = None
         self._is_discarded = False
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name=f"kafka transaction {producer.transactional_id}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"kafka transaction {producer.transactional_id}", daemon=True
+        )
         self._thread.start()
 
     def _run(self) -> None:
@@ -183,5 +217,6 @@ class _MadeReady:
 
 
 def release(producer: KafkaProducer) -> None:
-    """Frees librdkafka's threads and connections, which takes it a moment: on a thread of its own."""
+    """Frees librdkafka's threads and connections, which takes it a moment: on a thread of its
+    own."""
     threading.Thread(target=producer.release, name="kafka release", daemon=True).start()

@@ -1,8 +1,9 @@
-"""The few messages of Kafka's protocol with which a transaction is ended by somebody else than its producer.
+"""The few messages of Kafka's protocol with which a transaction is ended by somebody else than its
+producer.
 
-librdkafka cannot do that: it aborts whatever is open under its transactional id. Here is how requests are written and answers are read, and
-nothing of sockets. All versions are old ones without tagged fields, which brokers of today accept.
-"""
+librdkafka cannot do that: it aborts whatever is open under its transactional id. Here is how
+requests are written and answers are read, and nothing of sockets. All versions are old ones without
+tagged fields, which brokers of today accept."""
 
 from __future__ import annotations
 
@@ -25,7 +26,13 @@ class Api(IntEnum):
     SASL_AUTHENTICATE = 36
 
 
-VERSIONS = {Api.FIND_COORDINATOR: 1, Api.SASL_HANDSHAKE: 1, Api.INIT_PRODUCER_ID: 0, Api.END_TXN: 0, Api.SASL_AUTHENTICATE: 0}
+VERSIONS = {
+    Api.FIND_COORDINATOR: 1,
+    Api.SASL_HANDSHAKE: 1,
+    Api.INIT_PRODUCER_ID: 0,
+    Api.END_TXN: 0,
+    Api.SASL_AUTHENTICATE: 0,
+}
 
 
 class ErrorCode(IntEnum):
@@ -48,14 +55,21 @@ class ErrorCode(IntEnum):
     PRODUCER_FENCED = 90
 
 
-PASSING = frozenset({
-    ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR, ErrorCode.CONCURRENT_TRANSACTIONS,
-})
+PASSING = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+    }
+)
 
 
 class ProducerId(NamedTuple):
-    """Whose records a transaction has: the broker's number for a transactional id, and how often it was taken over."""
+    """Whose records a transaction has: the broker's number for a transactional id, and how often it
+    was taken over."""
 
     producer_id: int
     epoch: int
@@ -69,7 +83,7 @@ class Coordinator:
     port: int
 
 
-# -- requests ----------------------------------------------------------------------------------------------------------------
+# -- requests --------------------------------------------------------------------------------------
 
 
 def request(api: Api, correlation_id: int, body: bytes) -> bytes:
@@ -93,7 +107,9 @@ def init_producer_id(transactional_id: str, timeout_ms: int) -> bytes:
 
 
 def end_txn(transactional_id: str, producer: ProducerId, *, commit: bool) -> bytes:
-    return text(transactional_id) + struct.pack(">qhb", producer.producer_id, producer.epoch, commit)
+    return text(transactional_id) + struct.pack(
+        ">qhb", producer.producer_id, producer.epoch, commit
+    )
 
 
 def sasl_handshake(mechanism: str) -> bytes:
@@ -104,7 +120,7 @@ def sasl_authenticate(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 
 
-# -- answers -----------------------------------------------------------------------------------------------------------------
+# -- answers ---------------------------------------------------------------------------------------
 
 
 class Answer:
@@ -131,7 +147,7 @@ class Answer:
         return self._take(">q")
 
     def _bytes(self, length: int) -> bytes:
-        found = self._data[self._at:self._at + max(length, 0)]
+        found = self._data[self._at : self._at + max(length, 0)]
         if len(found) < length:
             raise EOFError("the broker's answer is too short")
         self._at += len(found)

@@ -9,7 +9,12 @@ from flinkpy.connectors.part_files.avro.avro_types import avro_schema
 from flinkpy.connectors.part_files.columns_part import ColumnsPart
 from flinkpy.connectors.part_files.part_writer import OutputFile
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.avro.avro_schema import AvroSchema, column_schema, record_type, require_fastavro
+from flinkpy.formats.avro.avro_schema import (
+    AvroSchema,
+    column_schema,
+    record_type,
+    require_fastavro,
+)
 
 
 class AvroPart(ColumnsPart):
@@ -30,7 +35,13 @@ class AvroPart(ColumnsPart):
             self._stored = column_schema(record_type(AvroSchema(found), "Avro"), "Avro")
             self._writer = require_fastavro().write.Writer(self._file, found, codec=self._codec)
         try:
-            stored = pa.table([cast_exactly(column.combine_chunks(), field) for column, field in zip(table.columns, self._stored)], self._stored)
+            stored = pa.table(
+                [
+                    cast_exactly(column.combine_chunks(), field)
+                    for column, field in zip(table.columns, self._stored)
+                ],
+                self._stored,
+            )
         except pa.ArrowException as error:
             raise ProgramError(f"Avro cannot hold these values: {error}") from error
         for record in stored.to_pylist(maps_as_pydicts="strict"):

@@ -1,8 +1,8 @@
 """Columns as the lines of text that their rows give, made column by column.
 
-Arrow writes whole numbers as Python does, and text is text already. Every other value is written by the function that
-writes it in a row. So lines of columns cannot differ from lines of rows; a property test holds them together.
-"""
+Arrow writes whole numbers as Python does, and text is text already. Every other value is written by
+the function that writes it in a row. So lines of columns cannot differ from lines of rows; a
+property test holds them together."""
 
 from __future__ import annotations
 
@@ -51,7 +51,13 @@ def bytes_of(texts: Any) -> bytes:
         return b""
     _, offsets, data = texts.buffers()
     places = np.frombuffer(offsets, np.int64)
-    return b"" if data is None else data.slice(places[texts.offset], places[texts.offset + len(texts)] - places[texts.offset]).to_pybytes()
+    return (
+        b""
+        if data is None
+        else data.slice(
+            places[texts.offset], places[texts.offset + len(texts)] - places[texts.offset]
+        ).to_pybytes()
+    )
 
 
 def joined(pieces: Sequence[Any]) -> str:
@@ -60,4 +66,7 @@ def joined(pieces: Sequence[Any]) -> str:
 
 
 def _joined(*pieces: Any) -> Any:
-    return pc.binary_join_element_wise(*(pa.scalar(piece, _TEXT) if isinstance(piece, str) else piece for piece in pieces), pa.scalar("", _TEXT))
+    return pc.binary_join_element_wise(
+        *(pa.scalar(piece, _TEXT) if isinstance(piece, str) else piece for piece in pieces),
+        pa.scalar("", _TEXT),
+    )

@@ -1,1 +1,2 @@
-"""A machine in virtual time: loops that turn when a seed decides, connections that cut, delay and lose bytes, a thread for files that hangs."""
+"""A machine in virtual time: loops that turn when a seed decides, connections that cut, delay and
+lose bytes, a thread for files that hangs."""

@@ -1,8 +1,9 @@
-"""The data connections of a simulated cluster. Bytes of one connection keep their order; those of different connections overtake each other.
+"""The data connections of a simulated cluster. Bytes of one connection keep their order; those of
+different connections overtake each other.
 
-A connection may be lost, with all bytes on their way. When a process dies, the system ends its connections; or, with a machine that lost its power,
-nobody tells the other side, until the keepalive of its system does.
-"""
+A connection may be lost, with all bytes on their way. When a process dies, the system ends its
+connections; or, with a machine that lost its power, nobody tells the other side, until the
+keepalive of its system does."""
 
 from __future__ import annotations
 
@@ -24,10 +25,18 @@ Address = tuple[str, int]
 class SimulatedPort:
     """A data port of one process."""
 
-    def __init__(self, network: DataNetwork, address: Address, process: SimulatedRpcService, reactor: Reactor,
-                 on_accepted: Callable[[ByteStream, str], None]) -> None:
+    def __init__(
+        self,
+        network: DataNetwork,
+        address: Address,
+        process: SimulatedRpcService,
+        reactor: Reactor,
+        on_accepted: Callable[[ByteStream, str], None],
+    ) -> None:
         self.address, self.process = address, process
-        self._network, self._reactor, self._on_accepted = network, reactor, on_accepted
+        self._network = network
+        self._reactor = reactor
+        self._on_accepted = on_accepted
 
     def accept(self, stream: SimulatedStream, name: str) -> None:
         self._reactor.call_soon_threadsafe(partial(self._on_accepted, stream, name))
@@ -49,7 +58,7 @@ class DataNetwork:
     def in_flight(self) -> int:
         return self.faults.in_flight
 
-    # -- processes -------------------------------------------------------------------------------------------------------
+    # -- processes ---------------------------------------------------------------------------------
 
     def transport_of(self, process: SimulatedRpcService) -> SimulatedTransport:
         return SimulatedTransport(self, process)
@@ -64,15 +73,24 @@ class DataNetwork:
             if not stream.is_closed:
                 late_s = 0.0 if is_told else self.faults.keepalive_s
                 reset = not is_told or self.network.random.random() < 0.5
-                self._tell_end(stream, ConnectionResetError(f"{process.process} is gone") if reset else None, late_s)
+                self._tell_end(
+                    stream,
+                    ConnectionResetError(f"{process.process} is gone") if reset else None,
+                    late_s,
+                )
 
     def streams_of(self, process: SimulatedRpcService) -> list[SimulatedStream]:
         """Its ends of connections that it has not closed."""
         return [stream for stream in self._streams if stream.process is process]
 
-    # -- ports and connections -------------------------------------------------------------------------------------------
+    # -- ports and connections ---------------------------------------------------------------------
 
-    def listen(self, process: SimulatedRpcService, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]) -> SimulatedPort:
+    def listen(
+        self,
+        process: SimulatedRpcService,
+        reactor: Reactor,
+        on_accepted: Callable[[ByteStream, str], None],
+    ) -> SimulatedPort:
         address = process.process, next(self._numbers)
         port = self._ports[address] = SimulatedPort(self, address, process, reactor, on_accepted)
         return port
@@ -82,7 +100,11 @@ class DataNetwork:
 
     def connect(self, process: SimulatedRpcService, address: Address) -> SimulatedStream:
         stream = self._make(process)
-        self.network.schedule(self._delay(), partial(self._connected, stream, address), f"{process.process}>{address[0]} connects")
+        self.network.schedule(
+            self._delay(),
+            partial(self._connected, stream, address),
+            f"{process.process}>{address[0]} connects",
+        )
         return stream
 
     def _connected(self, stream: SimulatedStream, address: Address) -> None:
@@ -102,10 +124,14 @@ class DataNetwork:
         self._streams[stream] = None
         return stream
 
-    # -- bytes -----------------------------------------------------------------------------------------------------------
+    # -- bytes -------------------------------------------------------------------------------------
 
     def share_of(self, count: int) -> int:
-        return self.network.random.randint(1, count) if count > 1 and self._strikes(self.faults.cut) else count
+        return (
+            self.network.random.randint(1, count)
+            if count > 1 and self._strikes(self.faults.cut)
+            else count
+        )
 
     def carry(self, source: SimulatedStream, data: bytes) -> None:
         if self._strikes(self.faults.lost):
@@ -120,7 +146,9 @@ class DataNetwork:
         self._streams.pop(source, None)
         self._tell_end(source, error)
 
-    def _tell_end(self, source: SimulatedStream, error: OSError | None, late_s: float = 0.0) -> None:
+    def _tell_end(
+        self, source: SimulatedStream, error: OSError | None, late_s: float = 0.0
+    ) -> None:
         self._schedule(source, lambda peer: peer.end(error), "ends", late_s, in_order=error is None)
 
     def _lose(self, stream: SimulatedStream) -> None:
@@ -128,25 +156,42 @@ class DataNetwork:
         for end in (stream, stream.peer):
             if end is not None:
                 error = ConnectionResetError("the simulated connection is lost")
-                self.network.schedule(self._delay() + self.faults.delay_s * self.network.random.random(), partial(end.end, error),
-                                      f"{end.process.process} loses a connection", end.process)
+                self.network.schedule(
+                    self._delay() + self.faults.delay_s * self.network.random.random(),
+                    partial(end.end, error),
+                    f"{end.process.process} loses a connection",
+                    end.process,
+                )
 
-    def _schedule(self, source: SimulatedStream, action: Callable[[SimulatedStream], None], label: str, late_s: float = 0.0,
-                  in_order: bool = True) -> None:
+    def _schedule(
+        self,
+        source: SimulatedStream,
+        action: Callable[[SimulatedStream], None],
+        label: str,
+        late_s: float = 0.0,
+        in_order: bool = True,
+    ) -> None:
         peer = source.peer
         if peer is None:
             return
         due = self.network.now + self._delay() + late_s
         if in_order:
             due = source.last_arrival = max(due, source.last_arrival)
-        self.network.schedule_at(due, partial(action, peer), f"{source.process.process}>{peer.process.process} {label}", peer.process)
+        self.network.schedule_at(
+            due,
+            partial(action, peer),
+            f"{source.process.process}>{peer.process.process} {label}",
+            peer.process,
+        )
 
     def _delay(self) -> float:
         faults, chance = self.faults, self.network.random.random
         return (faults.late_s if self._strikes(faults.late) else faults.delay_s) * chance()
 
     def _strikes(self, probability: float) -> bool:
-        return probability > 0.0 and self.faults.strike(probability, self.network.random.random(), self.network.now)
+        return probability > 0.0 and self.faults.strike(
+            probability, self.network.random.random(), self.network.now
+        )
 
     def __repr__(self) -> str:
         return f"<DataNetwork: {len(self._ports)} ports, {len(self._streams)} ends>"
@@ -158,7 +203,9 @@ class SimulatedTransport:
     def __init__(self, network: DataNetwork, process: SimulatedRpcService) -> None:
         self._network, self._process = network, process
 
-    def listen(self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]) -> SimulatedPort:
+    def listen(
+        self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]
+    ) -> SimulatedPort:
         return self._network.listen(self._process, reactor, on_accepted)
 
     def connect(self, address: Address) -> tuple[ByteStream, bool]:

@@ -1,4 +1,5 @@
-"""The real runner of a TaskExecutor on a simulated machine: real tasks, chains, operators, state, gates, writers, credits and connections."""
+"""The real runner of a TaskExecutor on a simulated machine: real tasks, chains, operators, state,
+gates, writers, credits and connections."""
 
 from __future__ import annotations
 
@@ -21,13 +22,21 @@ from flinkpy.testing.simulation.machine.simulated_disk import SimulatedDisk
 from flinkpy.testing.simulation.machine.simulated_machine import SimulatedLoops, simulated_machine
 
 SECRET = b"the secret of the simulated cluster"
-OUTSIDE = ("OSError:", "FileNotFoundError:", "FileExistsError:", "StorageCrash:", "ConnectionResetError:")  # causes that are no bug of the engine
+# causes that are no bug of the engine
+OUTSIDE = (
+    "OSError:",
+    "FileNotFoundError:",
+    "FileExistsError:",
+    "StorageCrash:",
+    "ConnectionResetError:",
+)
 
 
 @dataclass
 class RealMachines:
-    """Makes runners for a simulated cluster. ``on_bug`` gets each error of a task that only a bug explains; ``on_submit`` each task that comes;
-    ``store_steps`` says how many steps the cluster's store has made; ``disk_of`` gives a process its disk. ``backups`` are all that were made."""
+    """Makes runners for a simulated cluster. ``on_bug`` gets each error of a task that only a bug
+    explains; ``on_submit`` each task that comes; ``store_steps`` says how many steps the cluster's
+    store has made; ``disk_of`` gives a process its disk. ``backups`` are all that were made."""
 
     data: DataNetwork
     config: NetworkConfig
@@ -37,7 +46,9 @@ class RealMachines:
     disk_of: Callable[[str], SimulatedDisk]
     backups: list[LocalBackup] = field(default_factory=list)
 
-    def runner_of(self, process: SimulatedRpcService, stores: Callable[[str], FileStore]) -> MachineTaskRunner:
+    def runner_of(
+        self, process: SimulatedRpcService, stores: Callable[[str], FileStore]
+    ) -> MachineTaskRunner:
         runner = MachineTaskRunner(self, process, stores)
         runner.start()
         return runner
@@ -46,21 +57,37 @@ class RealMachines:
 class MachineTaskRunner(SlotTaskRunner):
     """Implements ``flinkpy.testing.simulation.watched_runner.WatchedRunner``."""
 
-    def __init__(self, machines: RealMachines, process: SimulatedRpcService, stores: Callable[[str], FileStore]) -> None:
+    def __init__(
+        self,
+        machines: RealMachines,
+        process: SimulatedRpcService,
+        stores: Callable[[str], FileStore],
+    ) -> None:
         self._machines, self._process = machines, process
         self._loops = SimulatedLoops(process, machines.data.faults)
         self._slots: dict[ExecutionAttemptId, int] = {}
         self._disk = machines.disk_of(process.process)
-        super().__init__(machines.config, SECRET, ResourceId(process.process), process.network.clock,
-                         machine=simulated_machine(process, machines.data, self._loops, stores, machines.store_steps, self._disk))
+        super().__init__(
+            machines.config,
+            SECRET,
+            ResourceId(process.process),
+            process.network.clock,
+            machine=simulated_machine(
+                process, machines.data, self._loops, stores, machines.store_steps, self._disk
+            ),
+        )
 
-    def submit(self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> None:
+    def submit(
+        self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter
+    ) -> None:
         attempt_id = descriptor.attempt_id
         if attempt_id in self._slots:
             raise EngineError(f"{attempt_id} was submitted twice")
         self._machines.on_submit(descriptor)
         self._slots[attempt_id] = slot_index
-        super().submit(slot_index, descriptor, _Listener(reporter, self._ended, self._machines.on_bug))
+        super().submit(
+            slot_index, descriptor, _Listener(reporter, self._ended, self._machines.on_bug)
+        )
         backup = self._backups.of_job(attempt_id.job_id, descriptor.configuration)
         if backup is not None and backup not in self._machines.backups:
             self._machines.backups.append(backup)
@@ -68,7 +95,7 @@ class MachineTaskRunner(SlotTaskRunner):
     def _ended(self, attempt_id: ExecutionAttemptId) -> None:
         self._slots.pop(attempt_id, None)
 
-    # -- inspection ------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def check_invariants(self) -> None:
         """Does nothing: what belongs to no task is seen at the end."""
@@ -87,7 +114,11 @@ class MachineTaskRunner(SlotTaskRunner):
             return f"timers in {self._loops.made}"
         if self._disk.files:
             return f"local backups {sorted(self._disk.files)}"
-        lonely = [stream for stream in self._machines.data.streams_of(self._process) if stream.peer is None or stream.peer.is_closed]
+        lonely = [
+            stream
+            for stream in self._machines.data.streams_of(self._process)
+            if stream.peer is None or stream.peer.is_closed
+        ]
         return f"connections that lead nowhere: {lonely}" if lonely else None
 
     def process_gone(self) -> None:
@@ -98,16 +129,27 @@ class _Listener:
     """A reporter that looks at what goes by."""
 
     def __init__(
-        self, reporter: TaskReporter, on_end: Callable[[ExecutionAttemptId], None], on_bug: Callable[[BaseException], None],
+        self,
+        reporter: TaskReporter,
+        on_end: Callable[[ExecutionAttemptId], None],
+        on_bug: Callable[[BaseException], None],
     ) -> None:
-        self._reporter, self._on_end, self._on_bug = reporter, on_end, on_bug
+        self._reporter = reporter
+        self._on_end = on_end
+        self._on_bug = on_bug
 
     def state_changed(self, state: TaskExecutionState) -> None:
         if state.state in TERMINAL:
             self._on_end(state.attempt_id)
-        if isinstance(state.error, EngineError) and not str(state.error).startswith(OUTSIDE) and "was stopped" not in str(state.error):
+        if (
+            isinstance(state.error, EngineError)
+            and not str(state.error).startswith(OUTSIDE)
+            and "was stopped" not in str(state.error)
+        ):
             self._on_bug(state.error)
         self._reporter.state_changed(state)
 
-    def operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
+    def operator_event(
+        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
+    ) -> None:
         self._reporter.operator_event(attempt_id, operator_id, event)

@@ -1,4 +1,5 @@
-"""The disk of one simulated machine, for local backups: it fails, and gives back files that are not what was written."""
+"""The disk of one simulated machine, for local backups: it fails, and gives back files that are not
+what was written."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ DAMAGED = 0.3  # of the files: cut short, altered, or another one's
 
 
 class SimulatedDisk(SimulatedFileStore):
-    """``failing`` is how likely a step fails, and ``DAMAGED`` how likely a file is damaged as it appears. ``seed`` decides, so that nothing else of a
-    simulation changes with it."""
+    """``failing`` is how likely a step fails, and ``DAMAGED`` how likely a file is damaged as it
+    appears. ``seed`` decides, so that nothing else of a simulation changes with it."""
 
     def __init__(self, seed: str, failing: float) -> None:
         self._chance = random.Random(seed)
@@ -27,7 +28,11 @@ class SimulatedDisk(SimulatedFileStore):
         path = f"disk/{next(self._folders)}"
 
         def remove() -> None:
-            self.files = {location: data for location, data in self.files.items() if not location.startswith(f"{path}/")}
+            self.files = {
+                location: data
+                for location, data in self.files.items()
+                if not location.startswith(f"{path}/")
+            }
 
         return BackupFolder(self, path, remove)
 
@@ -36,5 +41,9 @@ class SimulatedDisk(SimulatedFileStore):
 
     def _damaged(self, data: bytes) -> bytes:
         at = self._chance.randrange(len(data) + 1)
-        altered = data[:at] + bytes([data[at] ^ 1 << self._chance.randrange(8)]) + data[at + 1 :] if at < len(data) else data
+        altered = (
+            data[:at] + bytes([data[at] ^ 1 << self._chance.randrange(8)]) + data[at + 1 :]
+            if at < len(data)
+            else data
+        )
         return self._chance.choice((data[:at], altered, *list(self.files.values())[:1]))

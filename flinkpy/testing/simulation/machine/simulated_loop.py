@@ -1,8 +1,9 @@
-"""A slot loop in virtual time. Each turn is an event of the simulation, which comes when the seed decides.
+"""A slot loop in virtual time. Each turn is an event of the simulation, which comes when the seed
+decides.
 
-In one turn it runs the calls, serves the streams that are ready, and gives each ready task one step, in a random order. All loops of a simulated
-process end with it: their events belong to the process, and those of a dead one do not happen.
-"""
+In one turn it runs the calls, serves the streams that are ready, and gives each ready task one
+step, in a random order. All loops of a simulated process end with it: their events belong to the
+process, and those of a dead one do not happen."""
 
 from __future__ import annotations
 
@@ -49,12 +50,15 @@ class SimulatedTimer:
 
 
 class SimulatedLoop:
-    """Implements ``flinkpy.runtime.loop.loop_port.Loop``. What raises in it is a bug, and ends the simulation."""
+    """Implements ``flinkpy.runtime.loop.loop_port.Loop``. What raises in it is a bug, and ends the
+    simulation."""
 
     def __init__(self, name: str, process: SimulatedRpcService, faults: DataFaults) -> None:
         self.name = name
         self.clock: Clock = process.network.clock
-        self._process, self._network, self._faults = process, process.network, faults
+        self._process = process
+        self._network = process.network
+        self._faults = faults
         self._soon: deque[Action] = deque()
         self._ready: list[LoopTask] = []
         self._readers: dict[SimulatedStream, Action] = {}
@@ -65,7 +69,7 @@ class SimulatedLoop:
         self.stepping: LoopTask | None = None
         self.thread_id: int | None = None
 
-    # -- Reactor ---------------------------------------------------------------------------------------------------------
+    # -- Reactor -----------------------------------------------------------------------------------
 
     def add_reader(self, stream: Pollable, callback: Action) -> None:
         known = self._own(stream)
@@ -90,7 +94,9 @@ class SimulatedLoop:
     def call_later(self, delay_s: float, action: Action) -> SimulatedTimer:
         timer = SimulatedTimer(self, action)
         self._timers[timer] = None
-        timer.event = self._network.schedule(max(0.0, delay_s), timer.due, f"{self.name} timer", self._process)
+        timer.event = self._network.schedule(
+            max(0.0, delay_s), timer.due, f"{self.name} timer", self._process
+        )
         return timer
 
     def forget(self, timer: SimulatedTimer) -> None:
@@ -105,7 +111,7 @@ class SimulatedLoop:
     def maybe_yield(self) -> None:
         """Does nothing: the seed decides who runs next."""
 
-    # -- Loop ------------------------------------------------------------------------------------------------------------
+    # -- Loop --------------------------------------------------------------------------------------
 
     def start(self) -> None:
         if self._started:
@@ -133,7 +139,7 @@ class SimulatedLoop:
     def current_task(self) -> LoopTask | None:
         return self.stepping
 
-    # -- readiness -------------------------------------------------------------------------------------------------------
+    # -- readiness ---------------------------------------------------------------------------------
 
     @staticmethod
     def _own(stream: Pollable) -> SimulatedStream:
@@ -157,7 +163,9 @@ class SimulatedLoop:
             self._turn_soon()
 
     def _wants(self, stream: SimulatedStream) -> bool:
-        return (stream in self._readers and stream.is_readable) or (stream in self._writers and stream.is_writable)
+        return (stream in self._readers and stream.is_readable) or (
+            stream in self._writers and stream.is_writable
+        )
 
     def _serve(self, stream: SimulatedStream) -> None:
         reader = self._readers.get(stream)
@@ -169,7 +177,7 @@ class SimulatedLoop:
         if self._wants(stream):
             self._to_serve[stream] = None
 
-    # -- turning ---------------------------------------------------------------------------------------------------------
+    # -- turning -----------------------------------------------------------------------------------
 
     def _turn_soon(self) -> None:
         if self._turns or self._ended or not self._started:
@@ -177,7 +185,12 @@ class SimulatedLoop:
         self._turns = True
         faults, chance = self._faults, self._network.random.random
         is_slow = bool(faults.slow) and faults.strike(faults.slow, chance(), self._network.now)
-        self._network.schedule((faults.slow_s if is_slow else faults.turn_s) * chance(), self._turn, self.name, self._process)
+        self._network.schedule(
+            (faults.slow_s if is_slow else faults.turn_s) * chance(),
+            self._turn,
+            self.name,
+            self._process,
+        )
 
     def _turn(self) -> None:
         self._turns = False
@@ -218,7 +231,7 @@ class SimulatedLoop:
         for timer in list(self._timers):
             timer.cancel()
 
-    # -- inspection ------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     @property
     def timers(self) -> int:
@@ -231,4 +244,7 @@ class SimulatedLoop:
         return len({**self._readers, **self._writers})
 
     def __repr__(self) -> str:
-        return f"<SimulatedLoop {self.name}: {len(self._ready)} ready, {self.timers} timers, {self.streams} streams>"
+        return (
+            f"<SimulatedLoop {self.name}: {len(self._ready)} ready, {self.timers} timers, "
+            f"{self.streams} streams>"
+        )

@@ -1,4 +1,5 @@
-"""The machine of one simulated process, and its thread for files: a single lane, so that a seed decides in what order they are written."""
+"""The machine of one simulated process, and its thread for files: a single lane, so that a seed
+decides in what order they are written."""
 
 from __future__ import annotations
 
@@ -18,11 +19,17 @@ from flinkpy.testing.simulation.machine.simulated_loop import SimulatedLoop
 
 
 class SimulatedFileThread:
-    """Implements ``flinkpy.runtime.checkpointing.state_io.FileThreads`` with one lane for all: each action is an event, which may
-    come late. One that used files keeps the thread busy for a while; ``steps`` says how many steps the store has made."""
+    """Implements ``flinkpy.runtime.checkpointing.state_io.FileThreads`` with one lane for all: each
+    action is an event, which may come late. One that used files keeps the thread busy for a while;
+    ``steps`` says how many steps the store has made."""
 
-    def __init__(self, process: SimulatedRpcService, faults: DataFaults, steps: Callable[[], int]) -> None:
-        self._process, self._network, self._faults, self._steps = process, process.network, faults, steps
+    def __init__(
+        self, process: SimulatedRpcService, faults: DataFaults, steps: Callable[[], int]
+    ) -> None:
+        self._process = process
+        self._network = process.network
+        self._faults = faults
+        self._steps = steps
         self._waiting: deque[Callable[[], None]] = deque()
         self._is_busy = self._stopped = False
 
@@ -37,7 +44,9 @@ class SimulatedFileThread:
     def _go_on(self) -> None:
         if self._waiting and not self._is_busy:
             self._is_busy = True
-            hangs = self._faults.strike(self._faults.hangs, self._network.random.random(), self._network.now)
+            hangs = self._faults.strike(
+                self._faults.hangs, self._network.random.random(), self._network.now
+            )
             self._later(self._faults.hang_s if hangs else self._faults.turn_s, self._act)
 
     def _act(self) -> None:
@@ -52,7 +61,12 @@ class SimulatedFileThread:
         self._go_on()
 
     def _later(self, at_most_s: float, action: Callable[[], None]) -> None:
-        self._network.schedule(at_most_s * self._network.random.random(), action, f"{self._process.process} files", self._process)
+        self._network.schedule(
+            at_most_s * self._network.random.random(),
+            action,
+            f"{self._process.process} files",
+            self._process,
+        )
 
     def stop(self, last: Callable[[], None] = lambda: None) -> None:
         self._stopped = True
@@ -74,10 +88,19 @@ class SimulatedLoops:
 
 
 def simulated_machine(
-    process: SimulatedRpcService, data: DataNetwork, loops: SimulatedLoops, stores: Callable[[str], FileStore], steps: Callable[[], int],
+    process: SimulatedRpcService,
+    data: DataNetwork,
+    loops: SimulatedLoops,
+    stores: Callable[[str], FileStore],
+    steps: Callable[[], int],
     disk: SimulatedDisk,
 ) -> Machine:
     """A machine for the TaskExecutor of that process."""
     return Machine(
-        loops.make, lambda name, slots: SimulatedFileThread(process, data.faults, steps), data.transport_of(process), stores, disk.backup_folder,
-        has_task_threads=False)
+        loops.make,
+        lambda name, slots: SimulatedFileThread(process, data.faults, steps),
+        data.transport_of(process),
+        stores,
+        disk.backup_folder,
+        has_task_threads=False,
+    )

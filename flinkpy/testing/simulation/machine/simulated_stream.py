@@ -1,4 +1,5 @@
-"""One end of a simulated connection: bytes go in, and arrive at the other end in order, in pieces, some time later, or never."""
+"""One end of a simulated connection: bytes go in, and arrive at the other end in order, in pieces,
+some time later, or never."""
 
 from __future__ import annotations
 
@@ -30,10 +31,13 @@ class Cable(Protocol):
 
 
 class SimulatedStream:
-    """Implements ``flinkpy.network.wire.transport.ByteStream``. Made by the network of streams, which links it with its ``peer``."""
+    """Implements ``flinkpy.network.wire.transport.ByteStream``. Made by the network of streams,
+    which links it with its ``peer``."""
 
     def __init__(self, number: int, process: SimulatedRpcService, cable: Cable) -> None:
-        self._number, self.process, self._cable = number, process, cable
+        self._number = number
+        self.process = process
+        self._cable = cable
         self.peer: SimulatedStream | None = None
         self.last_arrival = 0.0  # of what this end has sent
         self._arrived = bytearray()
@@ -56,14 +60,16 @@ class SimulatedStream:
 
     @property
     def is_writable(self) -> bool:
-        return self._error is not None or (self.peer is not None and self._unread < self._cable.in_flight)
+        return self._error is not None or (
+            self.peer is not None and self._unread < self._cable.in_flight
+        )
 
     @property
     def error(self) -> OSError | None:
         """Why the connection is lost, or could not be made."""
         return self._error
 
-    # -- ByteStream ------------------------------------------------------------------------------------------------------
+    # -- ByteStream --------------------------------------------------------------------------------
 
     def send(self, data: bytes, /) -> int:
         if not self.process.alive:  # it died in the middle of what it does
@@ -104,7 +110,11 @@ class SimulatedStream:
         if self.is_closed:
             return
         self.is_closed = True
-        error = ConnectionResetError("the other side closed with bytes unread") if self._arrived else None
+        error = (
+            ConnectionResetError("the other side closed with bytes unread")
+            if self._arrived
+            else None
+        )
         self._arrived.clear()
         self._cable.carry_end(self, error)
 
@@ -114,7 +124,7 @@ class SimulatedStream:
         if self._error is not None:
             raise self._error
 
-    # -- what the network says -------------------------------------------------------------------------------------------
+    # -- what the network says ---------------------------------------------------------------------
 
     def connected_to(self, peer: SimulatedStream) -> None:
         self.peer = peer
@@ -152,4 +162,7 @@ class SimulatedStream:
 
     def __repr__(self) -> str:
         other = self.peer.process.process if self.peer is not None else "nobody"
-        return f"<SimulatedStream {self.process.process} to {other}{', closed' if self.is_closed else ''}>"
+        return (
+            f"<SimulatedStream {self.process.process} to "
+            f"{other}{', closed' if self.is_closed else ''}>"
+        )

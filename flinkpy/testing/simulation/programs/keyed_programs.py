@@ -27,19 +27,30 @@ def key_of(record: Any) -> Any:
 
 def running_counts(env: StreamExecutionEnvironment) -> None:
     """How many records of its key have come, with each of them."""
-    counts = (read(env, "input", keyed_lists(4, 30, 7))
-              .map(Fragile("a map")).uid("map")
-              .map(lambda record: (record[0], 1)).uid("ones")
-              .key_by(key_of).reduce(lambda left, right: (left[0], left[1] + right[1])).uid("counts"))
+    counts = (
+        read(env, "input", keyed_lists(4, 30, 7))
+        .map(Fragile("a map"))
+        .uid("map")
+        .map(lambda record: (record[0], 1))
+        .uid("ones")
+        .key_by(key_of)
+        .reduce(lambda left, right: (left[0], left[1] + right[1]))
+        .uid("counts")
+    )
     write(counts)
 
 
 class Remind(KeyedProcessFunction):
-    """Keeps each record until a timer some time behind it; then gives all that were kept, in order, and how many there were before."""
+    """Keeps each record until a timer some time behind it; then gives all that were kept, in order,
+    and how many there were before."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.kept = runtime_context.get_list_state(ListStateDescriptor("kept", Types.PICKLED_BYTE_ARRAY()))
-        self.times = runtime_context.get_map_state(MapStateDescriptor("times", Types.LONG(), Types.INT()))
+        self.kept = runtime_context.get_list_state(
+            ListStateDescriptor("kept", Types.PICKLED_BYTE_ARRAY())
+        )
+        self.times = runtime_context.get_map_state(
+            MapStateDescriptor("times", Types.LONG(), Types.INT())
+        )
         self.given = runtime_context.get_state(ValueStateDescriptor("given", Types.INT()))
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
@@ -63,7 +74,12 @@ class Remind(KeyedProcessFunction):
 
 def timers(env: StreamExecutionEnvironment) -> None:
     """Records that wait for event-time timers."""
-    write(read(env, "input", keyed_lists(3, 40, 5), timed=True).key_by(key_of).process(Remind()).uid("timers"))
+    write(
+        read(env, "input", keyed_lists(3, 40, 5), timed=True)
+        .key_by(key_of)
+        .process(Remind())
+        .uid("timers")
+    )
 
 
 class ByNumber(Partitioner):
@@ -74,17 +90,22 @@ class ByNumber(Partitioner):
 
 
 class CountsOfSubtask(MapFunction, CheckpointedFunction):
-    """Which of all records of its subtask each one is. Half of the state is a list, the other half a union of which each subtask takes its part."""
+    """Which of all records of its subtask each one is. Half of the state is a list, the other half
+    a union of which each subtask takes its part."""
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
         store = context.get_operator_state_store()
         self.saved = store.get_list_state(ListStateDescriptor("count", Types.INT()))
-        self.all_saved = store.get_union_list_state(ListStateDescriptor("counts", Types.PICKLED_BYTE_ARRAY()))
+        self.all_saved = store.get_union_list_state(
+            ListStateDescriptor("counts", Types.PICKLED_BYTE_ARRAY())
+        )
         self.count = sum(self.saved.get())
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.subtask = runtime_context.get_index_of_this_subtask()
-        self.count_of_union = sum(count for subtask, count in self.all_saved.get() if subtask == self.subtask)
+        self.count_of_union = sum(
+            count for subtask, count in self.all_saved.get() if subtask == self.subtask
+        )
 
     def map(self, value: Any) -> Any:
         Fragile("a count")(value)
@@ -99,8 +120,12 @@ class CountsOfSubtask(MapFunction, CheckpointedFunction):
 
 def operator_counts(env: StreamExecutionEnvironment) -> None:
     """State that belongs to no key: a list, and a union."""
-    write(read(env, "input", keyed_lists(4, 30, 7))
-          .partition_custom(ByNumber(), lambda record: record[1]).map(CountsOfSubtask()).uid("counts"))
+    write(
+        read(env, "input", keyed_lists(4, 30, 7))
+        .partition_custom(ByNumber(), lambda record: record[1])
+        .map(CountsOfSubtask())
+        .uid("counts")
+    )
 
 
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
@@ -113,32 +138,47 @@ class Meet(KeyedBroadcastProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.seen = runtime_context.get_list_state(SEEN)
 
-    def process_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Iterator[Any]:
+    def process_element(
+        self, value: Any, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext
+    ) -> Iterator[Any]:
         Fragile("a rule")(value)
         self.seen.add(value[1])
         for name in sorted(ctx.get_broadcast_state(RULES).keys()):
             yield name, value
 
-    def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.Context) -> Iterator[Any]:
+    def process_broadcast_element(
+        self, value: Any, ctx: KeyedBroadcastProcessFunction.Context
+    ) -> Iterator[Any]:
         rules = ctx.get_broadcast_state(RULES)
         rules.put(value[0], value[1])
         found: list[Any] = []
-        ctx.apply_to_keyed_state(SEEN, lambda key, seen: found.extend((key, number) for number in seen.get()))
+        ctx.apply_to_keyed_state(
+            SEEN, lambda key, seen: found.extend((key, number) for number in seen.get())
+        )
         for record in found:
             yield value[0], record
 
 
 def broadcast_rules(env: StreamExecutionEnvironment) -> None:
     """Keyed records, and rules that all subtasks have."""
-    rules = read(env, "rules", [[((f"rule-{number}", number), 0) for number in range(5)]]).set_parallelism(1)
+    rules = read(
+        env, "rules", [[((f"rule-{number}", number), 0) for number in range(5)]]
+    ).set_parallelism(1)
     records = read(env, "input", keyed_lists(3, 20, 5))
     write(records.key_by(key_of).connect(rules.broadcast(RULES)).process(Meet()).uid("meet"))
 
 
 def unions(env: StreamExecutionEnvironment) -> None:
-    """Two sources in one stream, which is split up and joined again before its records are counted."""
-    left, right = read(env, "left", keyed_lists(2, 25, 5)), read(env, "right", keyed_lists(3, 15, 5, 50_000))
+    """Two sources in one stream, which is split up and joined again before its records are
+    counted."""
+    left = read(env, "left", keyed_lists(2, 25, 5))
+    right = read(env, "right", keyed_lists(3, 15, 5, 50_000))
     both = left.union(right.map(Fragile("the right side")).uid("right map"))
-    even, odd = both.filter(lambda record: record[1] % 2 == 0).uid("even"), both.filter(lambda record: record[1] % 2 == 1).rebalance()
-    ones = even.union(odd.map(lambda record: record).uid("odd map")).map(lambda record: (record[0], 1)).uid("ones")
+    even = both.filter(lambda record: record[1] % 2 == 0).uid("even")
+    odd = both.filter(lambda record: record[1] % 2 == 1).rebalance()
+    ones = (
+        even.union(odd.map(lambda record: record).uid("odd map"))
+        .map(lambda record: (record[0], 1))
+        .uid("ones")
+    )
     write(ones.key_by(key_of).reduce(lambda a, b: (a[0], a[1] + b[1])).uid("counts"))

@@ -16,7 +16,13 @@ from flinkpy.graph.transformations import OneInputTransformation
 from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
 from flinkpy.testing.simulation.programs.keyed_programs import key_of
 from flinkpy.testing.simulation.programs.outside_world import world_named
-from flinkpy.testing.simulation.programs.program_inputs import WORLD, Fragile, keyed_lists, read, write
+from flinkpy.testing.simulation.programs.program_inputs import (
+    WORLD,
+    Fragile,
+    keyed_lists,
+    read,
+    write,
+)
 from flinkpy.testing.simulation.programs.simulated_calls import Pause, simulated_calls
 
 
@@ -40,25 +46,44 @@ def _in_virtual_time(stream: DataStream) -> DataStream:
 def unordered_calls(env: StreamExecutionEnvironment) -> None:
     """Asynchronous calls, whose results come in any order."""
     records = read(env, "input", keyed_lists(3, 30, 5), timed=True)
-    asked = _in_virtual_time(AsyncDataStream.unordered_wait(records, ask, Time.seconds(600), 4)).uid("calls")
+    asked = _in_virtual_time(
+        AsyncDataStream.unordered_wait(records, ask, Time.seconds(600), 4)
+    ).uid("calls")
     write(asked.key_by(key_of).map(lambda record: record).uid("keyed"))
 
 
 def ordered_calls(env: StreamExecutionEnvironment) -> None:
     """Asynchronous calls, whose results keep the order of the records."""
-    write(_in_virtual_time(AsyncDataStream.ordered_wait(read(env, "input", keyed_lists(3, 30, 5)), ask, Time.seconds(600), 3)).uid("calls"))
+    write(
+        _in_virtual_time(
+            AsyncDataStream.ordered_wait(
+                read(env, "input", keyed_lists(3, 30, 5)), ask, Time.seconds(600), 3
+            )
+        ).uid("calls")
+    )
 
 
 def folder() -> Path:
     """Of this process: several may play seeds at once."""
-    return Path("/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir(), f"flinkpy-simulation-{os.getpid()}")
+    return Path(
+        "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir(),
+        f"flinkpy-simulation-{os.getpid()}",
+    )
 
 
 def files(env: StreamExecutionEnvironment) -> None:
     """Part files, which are seen when their checkpoint is complete."""
-    lines = (read(env, "input", keyed_lists(4, 30, 7)).map(Fragile("a map")).uid("map")
-             .key_by(key_of).map(lambda record: f"{record[0]} {record[1]}").uid("lines"))
-    lines.sink_to(FileSink(folder(), rolling=RollingPolicy.default_rolling_policy(200, 1000, 500))).uid("sink")
+    lines = (
+        read(env, "input", keyed_lists(4, 30, 7))
+        .map(Fragile("a map"))
+        .uid("map")
+        .key_by(key_of)
+        .map(lambda record: f"{record[0]} {record[1]}")
+        .uid("lines")
+    )
+    lines.sink_to(
+        FileSink(folder(), rolling=RollingPolicy.default_rolling_policy(200, 1000, 500))
+    ).uid("sink")
 
 
 def clear_folder() -> None:
@@ -68,5 +93,7 @@ def clear_folder() -> None:
 
 def visible_lines() -> list[str]:
     """What the part files have that can be seen."""
-    parts = [file for file in folder().rglob("*") if file.is_file() and not file.name.startswith(".")]
+    parts = [
+        file for file in folder().rglob("*") if file.is_file() and not file.name.startswith(".")
+    ]
     return [line for file in parts for line in file.read_text(encoding="utf-8").splitlines()]

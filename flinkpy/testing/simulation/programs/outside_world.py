@@ -1,4 +1,5 @@
-"""What lies outside of a simulated job and outlives all of its processes: a system with transactions, and the causes of functions' failures.
+"""What lies outside of a simulated job and outlives all of its processes: a system with
+transactions, and the causes of functions' failures.
 
 Sources, functions and sinks travel as bytes, so they know their world by name only.
 """
@@ -23,7 +24,8 @@ def world_named(name: str) -> OutsideWorld:
 
 
 def exchange(name: str, world: OutsideWorld) -> None:
-    """From now on this is the world of that name; what fails in it, and how often, goes on as in the one before."""
+    """From now on this is the world of that name; what fails in it, and how often, goes on as in
+    the one before."""
     before = _worlds[name]
     world.failing, world.failures = before.failing, before.failures
     _worlds[name] = world
@@ -40,18 +42,26 @@ def opened(name: str, world: OutsideWorld) -> Iterator[OutsideWorld]:
 
 
 class OutsideWorld:
-    """``expected`` are the records of the undisturbed run, if they are known: then no other is ever taken.
+    """``expected`` are the records of the undisturbed run, if they are known: then no other is ever
+    taken.
 
     >>> world = OutsideWorld(random.Random(1), expected=["a"])
     >>> world.write("t", ["a"]); world.commit("t"); world.commit("t"); world.committed
     Counter({"'a'": 1})
     """
 
-    def __init__(self, chance: random.Random, expected: Iterable[Any] | None = None, failing: float = 0.0, pace_s: float = 0.0,
-                 later: Callable[[float, Callable[[], None]], object] = lambda delay_s, action: None,
-                 on_problem: Callable[[EngineError], object] = lambda error: None) -> None:
+    def __init__(
+        self,
+        chance: random.Random,
+        expected: Iterable[Any] | None = None,
+        failing: float = 0.0,
+        pace_s: float = 0.0,
+        later: Callable[[float, Callable[[], None]], object] = lambda delay_s, action: None,
+        on_problem: Callable[[EngineError], object] = lambda error: None,
+    ) -> None:
         self.chance, self.failing = chance, failing
-        self._on_problem = on_problem  # told what is raised: who commits may take it for a failure, and try again
+        # told what is raised: who commits may take it for a failure, and try again
+        self._on_problem = on_problem
         self.later = later  # calls an action after so many virtual seconds
         self.pace_s = pace_s  # what a source waits, at most, between two of its batches
         self.failures = 0
@@ -60,7 +70,7 @@ class OutsideWorld:
         self._committed: dict[str, list[Any]] = {}
         self.committed: Counter[str] = Counter()
 
-    # -- transactions ----------------------------------------------------------------------------------------------------
+    # -- transactions ------------------------------------------------------------------------------
 
     def write(self, transaction: str, records: Sequence[Any]) -> None:
         """Adds records to a transaction that nobody sees yet."""
@@ -78,7 +88,10 @@ class OutsideWorld:
         self.committed.update(map(repr, records))
         strange = {} if self._expected is None else self.committed - self._expected
         if strange:
-            raise self._problem(f"{transaction} commits these too often, or they are wrong: {strange}; it has {records}")
+            raise self._problem(
+                f"{transaction} commits these too often, or they are wrong: {strange}; it has "
+                f"{records}"
+            )
 
     def _problem(self, text: str) -> EngineError:
         error = EngineError(text)
@@ -89,8 +102,14 @@ class OutsideWorld:
         """The job has finished. Raises EngineError if something is missing."""
         missing = Counter[str]() if self._expected is None else self._expected - self.committed
         if missing:
-            lost = {name: records for name, records in self._open.items() if any(repr(record) in missing for record in records)}
-            raise EngineError(f"these were never committed: {missing}; they were written, in part, as {lost}")
+            lost = {
+                name: records
+                for name, records in self._open.items()
+                if any(repr(record) in missing for record in records)
+            }
+            raise EngineError(
+                f"these were never committed: {missing}; they were written, in part, as {lost}"
+            )
 
     def see(self, records: Iterable[Any]) -> None:
         """These became visible elsewhere."""
@@ -109,7 +128,7 @@ class OutsideWorld:
         other._committed, other.committed = dict(self._committed), self.committed.copy()
         return other
 
-    # -- failures --------------------------------------------------------------------------------------------------------
+    # -- failures ----------------------------------------------------------------------------------
 
     def maybe_fail(self, where: str) -> None:
         """Raises ValueError now and then, as long as ``failing`` is not 0."""

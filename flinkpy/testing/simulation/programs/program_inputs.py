@@ -28,16 +28,32 @@ class Fragile:
 def keyed_lists(lists: int, records: int, keys: int, first: int = 0) -> list[list[tuple[Any, int]]]:
     """Records (key, number) with event times that go up."""
     return [
-        [((f"key-{(3 * at + number) % keys}", first + 1000 * number + at), STEP_MS * at + number) for at in range(records)]
+        [
+            ((f"key-{(3 * at + number) % keys}", first + 1000 * number + at), STEP_MS * at + number)
+            for at in range(records)
+        ]
         for number in range(lists)
     ]
 
 
-def read(env: StreamExecutionEnvironment, name: str, lists: Sequence[Sequence[tuple[Any, int]]], *, timed: bool = False,
-         columns: Sequence[str] = ()) -> DataStream:
-    """The records of these lists. ``timed``: with watermarks, and no record is ever late. With ``columns`` they are columns of those names."""
-    strategy = WatermarkStrategy.for_monotonous_timestamps() if timed else WatermarkStrategy.no_watermarks()
-    return env.from_source(SimulatedInput(WORLD, lists, timed, tuple(columns)), strategy, name).uid(name)
+def read(
+    env: StreamExecutionEnvironment,
+    name: str,
+    lists: Sequence[Sequence[tuple[Any, int]]],
+    *,
+    timed: bool = False,
+    columns: Sequence[str] = (),
+) -> DataStream:
+    """The records of these lists. ``timed``: with watermarks, and no record is ever late. With
+    ``columns`` they are columns of those names."""
+    strategy = (
+        WatermarkStrategy.for_monotonous_timestamps()
+        if timed
+        else WatermarkStrategy.no_watermarks()
+    )
+    return env.from_source(SimulatedInput(WORLD, lists, timed, tuple(columns)), strategy, name).uid(
+        name
+    )
 
 
 def write(stream: DataStream) -> None:

@@ -1,5 +1,5 @@
-"""One run of a program in the simulated cluster, from beginning to end: what it has committed is what the undisturbed run commits, and nothing is
-left."""
+"""One run of a program in the simulated cluster, from beginning to end: what it has committed is
+what the undisturbed run commits, and nothing is left."""
 
 from __future__ import annotations
 
@@ -27,7 +27,13 @@ from flinkpy.testing.simulation.machine.simulated_disk import SimulatedDisk
 from flinkpy.testing.simulation.programs.outside_world import OutsideWorld, exchange, opened
 from flinkpy.testing.simulation.programs.program_graphs import graph_of
 from flinkpy.testing.simulation.programs.program_inputs import WORLD
-from flinkpy.testing.simulation.programs.program_scenario import FAULTS_END_S, RPC, ProgramScenario, Rescale, SavepointPlan
+from flinkpy.testing.simulation.programs.program_scenario import (
+    FAULTS_END_S,
+    RPC,
+    ProgramScenario,
+    Rescale,
+    SavepointPlan,
+)
 from flinkpy.testing.simulation.programs.programs import PROGRAMS
 from flinkpy.testing.simulation.programs.repeatable_databases import repeatable_databases
 from flinkpy.testing.simulation.scenario import Crash, MastersCrash, Partition
@@ -37,7 +43,10 @@ from flinkpy.testing.simulation.simulated_jobs import SavepointAt, SimulatedJob
 AGAIN_S = 60.0  # how long a job may still fail of what went wrong before
 SLOTS_EVERY = 8  # of slots, simulated jobs see more than programs do
 PATIENCE_S = 600.0  # of virtual time, for the job to end
-IDLE, REQUEST, OFFER = timedelta(seconds=5), timedelta(seconds=40), timedelta(seconds=3)  # timeouts of slots
+# timeouts of slots
+IDLE = timedelta(seconds=5)
+REQUEST = timedelta(seconds=40)
+OFFER = timedelta(seconds=3)
 CALM_S = 15.0  # after it: the last heartbeats, timeouts and keepalives
 
 
@@ -70,29 +79,59 @@ class ProgramRun:
         self._attempts = self._workers = 0
         slots = SlotConfig(scenario.slots, None, IDLE, REQUEST, OFFER)
         self.cluster = cluster = SimulatedCluster(
-            scenario.seed, scenario.network, rpc_config=RPC, slot_config=slots, failing_files=scenario.failing_files, machines=self,
-            masters_come_back=bool(scenario.masters_crashes), workers_ask=scenario.workers_ask)
+            scenario.seed,
+            scenario.network,
+            rpc_config=RPC,
+            slot_config=slots,
+            failing_files=scenario.failing_files,
+            machines=self,
+            masters_come_back=bool(scenario.masters_crashes),
+            workers_ask=scenario.workers_ask,
+        )
         self.network = network = cluster.network
         network.echoes = scenario.echoes
         cluster.files.tears_manifests = not scenario.masters_crashes
         network.after_event = Invariants(cluster, SLOTS_EVERY)
         self._machines = RealMachines(
-            DataNetwork(network, scenario.data), scenario.config, network.bugs.append, self._task_comes, lambda: cluster.files.steps,
-            lambda process: SimulatedDisk(f"{scenario.seed} {process}", scenario.failing_files))
+            DataNetwork(network, scenario.data),
+            scenario.config,
+            network.bugs.append,
+            self._task_comes,
+            lambda: cluster.files.steps,
+            lambda process: SimulatedDisk(f"{scenario.seed} {process}", scenario.failing_files),
+        )
         self.runner_of = self._machines.runner_of
-        cluster.files.process_dies, cluster.files.is_used_by_dead = self._writer_dies, self._is_in_dead_process
-        self.world = OutsideWorld(network.random, expected, scenario.failing, scenario.pace_s, network.schedule, network.bugs.append)
+        cluster.files.process_dies = self._writer_dies
+        cluster.files.is_used_by_dead = self._is_in_dead_process
+        self.world = OutsideWorld(
+            network.random,
+            expected,
+            scenario.failing,
+            scenario.pace_s,
+            network.schedule,
+            network.bugs.append,
+        )
         self._worlds: dict[str, OutsideWorld] = {}  # as it was at each savepoint
-        cluster.files.savepoint_appears = lambda location: self._worlds.update({location: self.world.fork()})
+        cluster.files.savepoint_appears = lambda location: self._worlds.update(
+            {location: self.world.fork()}
+        )
         self._ids = IdFactory(scenario.seed)
         for _ in range(scenario.workers):
             self._start_worker()
         for crash in scenario.crashes:
             network.schedule(crash.at_s, lambda crash=crash: self._crash(crash), "crash")  # type: ignore[misc]
         for masters in scenario.masters_crashes:
-            network.schedule(masters.at_s, lambda masters=masters: self._crash_masters(masters), "crash")  # type: ignore[misc]
+            network.schedule(
+                masters.at_s,
+                lambda masters=masters: self._crash_masters(masters),  # type: ignore[misc]
+                "crash",
+            )
         for partition in scenario.partitions:
-            network.schedule(partition.at_s, lambda partition=partition: self._cut_off(partition), "partition")  # type: ignore[misc]
+            network.schedule(
+                partition.at_s,
+                lambda partition=partition: self._cut_off(partition),  # type: ignore[misc]
+                "partition",
+            )
         network.schedule(FAULTS_END_S, self._faults_end, "the faults end")
 
     def _task_comes(self, descriptor: TaskDeploymentDescriptor) -> None:
@@ -100,7 +139,7 @@ class ProgramRun:
         if read(descriptor.configuration, RECOVERY_PATH) is None:
             self.cluster.oracle.task_comes(descriptor)
 
-    # -- workers ---------------------------------------------------------------------------------------------------------
+    # -- workers -----------------------------------------------------------------------------------
 
     def _start_worker(self) -> None:
         self._workers += 1
@@ -147,7 +186,7 @@ class ProgramRun:
         self.world.failing = self.network.echoes = 0.0
         self.network.heal()
 
-    # -- the run ---------------------------------------------------------------------------------------------------------
+    # -- the run -----------------------------------------------------------------------------------
 
     def run(self) -> ProgramReport:
         """Raises EngineError when something is wrong."""
@@ -165,10 +204,22 @@ class ProgramRun:
         oracle = self.cluster.oracle
         oracle.check_savepoints()
         return ProgramReport(
-            self.scenario.seed, self.scenario.program, self.network.trace_digest(), self.network.events, self.network.now,
-            self.world.committed.total(), oracle.completed, oracle.restored, self.world.failures, self._attempts, self.cluster.terms,
-            len(oracle.savepoints), oracle.shared_files, sum(each.statistics.taken for each in self._machines.backups),
-            sum(each.statistics.refused for each in self._machines.backups))
+            self.scenario.seed,
+            self.scenario.program,
+            self.network.trace_digest(),
+            self.network.events,
+            self.network.now,
+            self.world.committed.total(),
+            oracle.completed,
+            oracle.restored,
+            self.world.failures,
+            self._attempts,
+            self.cluster.terms,
+            len(oracle.savepoints),
+            oracle.shared_files,
+            sum(each.statistics.taken for each in self._machines.backups),
+            sum(each.statistics.refused for each in self._machines.backups),
+        )
 
     def _run_jobs(self) -> None:
         rescale = self.scenario.rescale if self._program.rescales else None
@@ -183,18 +234,26 @@ class ProgramRun:
         first, state = self._run_job(self.scenario.parallelism, cancel_after_s=rescale.after_s)
         another, claimed = rescale.parallelism, None
         claim = {RECOVERY_CLAIM.key: "CLAIM"} if rescale.claims else {}
-        while state is not JobState.FINISHED:  # a job that cannot read where it is to start from is submitted again
+        # a job that cannot read where it is to start from is submitted again
+        while state is not JobState.FINISHED:
             has_one = self.cluster.files.has_checkpoint(first.job_id)
             newest = {RECOVERY_PATH.key: join(DIRECTORY, first.job_id), **claim} if has_one else {}
-            claimed = self.cluster.files.newest_checkpoint(first.job_id) if newest and claim else None
+            claimed = (
+                self.cluster.files.newest_checkpoint(first.job_id) if newest and claim else None
+            )
             refused, state = self._run_job(another, newest)
-            if refused.result is not None and isinstance(refused.result.error, BoundToParallelismError):
+            if refused.result is not None and isinstance(
+                refused.result.error, BoundToParallelismError
+            ):
                 another = self.scenario.parallelism
         if claimed is not None and self.cluster.files.is_left(first.job_id, claimed):
-            raise EngineError(f"checkpoint {claimed} of {first.job_id} was claimed, and is still there")
+            raise EngineError(
+                f"checkpoint {claimed} of {first.job_id} was claimed, and is still there"
+            )
 
     def _run_with_savepoint(self, plan: SavepointPlan) -> None:
-        """Another job starts from the savepoint, if there is one. What it commits belongs to what was committed when the savepoint was taken."""
+        """Another job starts from the savepoint, if there is one. What it commits belongs to what
+        was committed when the savepoint was taken."""
         first, state = self._run_job(self.scenario.parallelism, savepoints=(plan.asked,))
         if not first.savepoints:
             return
@@ -211,20 +270,41 @@ class ProgramRun:
             self.cluster.oracle.savepoint_was_claimed(first.savepoints[0])
 
     def _run_job(
-        self, parallelism: int, options: dict[str, Any] | None = None, cancel_after_s: float | None = None, savepoints: tuple[SavepointAt, ...] = (),
+        self,
+        parallelism: int,
+        options: dict[str, Any] | None = None,
+        cancel_after_s: float | None = None,
+        savepoints: tuple[SavepointAt, ...] = (),
     ) -> tuple[SimulatedClient, JobState]:
         scenario = self.scenario
-        graph = graph_of(scenario.program, parallelism, self._ids.job_id(), {**scenario.configuration, **(options or {})}, scenario.chaining)
+        graph = graph_of(
+            scenario.program,
+            parallelism,
+            self._ids.job_id(),
+            {**scenario.configuration, **(options or {})},
+            scenario.chaining,
+        )
         client = SimulatedClient(self.cluster, SimulatedJob(graph, 0.0, cancel_after_s, savepoints))
         self.network.run_until(lambda: client.result is not None, PATIENCE_S)
         result = client.result
         if result is None:
             master = self.cluster.job_masters.get(client.job_id)
-            raise EngineError(f"the job has no end: {master.scheduler.details() if master is not None else 'it never began'}")
+            raise EngineError(
+                "the job has no end: "
+                f"{master.scheduler.details() if master is not None else 'it never began'}"
+            )
         is_late = self.network.now >= FAULTS_END_S + AGAIN_S
-        may_fail = bool(options) and isinstance(result.error, BoundToParallelismError if is_late else SavepointRestoreError)
-        is_cancelled = cancel_after_s is not None or any(asked.cancels_after_s is not None for asked in savepoints)
-        if not (result.state is JobState.FINISHED or (is_cancelled and result.state is JobState.CANCELED) or may_fail):
+        may_fail = bool(options) and isinstance(
+            result.error, BoundToParallelismError if is_late else SavepointRestoreError
+        )
+        is_cancelled = cancel_after_s is not None or any(
+            asked.cancels_after_s is not None for asked in savepoints
+        )
+        if not (
+            result.state is JobState.FINISHED
+            or (is_cancelled and result.state is JobState.CANCELED)
+            or may_fail
+        ):
             raise EngineError(f"the job is {result.state}: {result.error!r}")
         self.cluster.oracle.check_files(client.job_id)
         return client, result.state
@@ -238,10 +318,21 @@ def expected_of(program: str, parallelism: int) -> tuple[Any, ...]:
     return tuple(run.world.records)
 
 
-def run_program_seed(seed: int, programs: tuple[str, ...] = tuple(PROGRAMS), trace: Callable[[float, str], None] | None = None) -> ProgramReport:
-    """Plays one seed. Raises SimulationFailure when the output is not that of the undisturbed run, the job does not end, an invariant breaks, or
-    something leaks."""
+def run_program_seed(
+    seed: int,
+    programs: tuple[str, ...] = tuple(PROGRAMS),
+    trace: Callable[[float, str], None] | None = None,
+) -> ProgramReport:
+    """Plays one seed. Raises SimulationFailure when the output is not that of the undisturbed run,
+    the job does not end, an invariant breaks, or something leaks."""
     scenario = ProgramScenario.of(seed, programs)
     run = ProgramRun(scenario, expected_of(scenario.program, scenario.parallelism))
-    chosen = "".join(f" {name}" for name in programs) if programs != tuple(PROGRAMS) else ""  # what a seed means depends on their number
-    return played(run.run, run.network, trace, f"seed {seed} ({scenario.program})", f"--programs{chosen} --seed {seed}")
+    # what a seed means depends on their number
+    chosen = "".join(f" {name}" for name in programs) if programs != tuple(PROGRAMS) else ""
+    return played(
+        run.run,
+        run.network,
+        trace,
+        f"seed {seed} ({scenario.program})",
+        f"--programs{chosen} --seed {seed}",
+    )

@@ -1,5 +1,5 @@
-"""The programs that the simulation runs. What each commits does not depend on the order in which records of different splits come, so that every
-run commits the same."""
+"""The programs that the simulation runs. What each commits does not depend on the order in which
+records of different splits come, so that every run commits the same."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from flinkpy.testing.simulation.programs import keyed_programs, outside_programs
 
 @dataclass(frozen=True)
 class Program:
-    """``build`` records it in an environment. ``rescales``: it commits the same with any parallelism. ``drains``: also if its input ends in between,
-    and another job goes on. One whose sink does not write to the world outside says what can be ``seen``, after it has ``cleared`` that."""
+    """``build`` records it in an environment. ``rescales``: it commits the same with any
+    parallelism. ``drains``: also if its input ends in between, and another job goes on. One whose
+    sink does not write to the world outside says what can be ``seen``, after it has ``cleared``
+    that."""
 
     name: str
     build: Callable[[StreamExecutionEnvironment], None]
@@ -24,20 +26,29 @@ class Program:
     clear: Callable[[], None] = lambda: None
 
 
-PROGRAMS = {program.name: program for program in (
-    Program("running-counts", keyed_programs.running_counts, drains=True),
-    Program("timers", keyed_programs.timers),
-    Program("operator-counts", keyed_programs.operator_counts, rescales=False, drains=True),
-    Program("broadcast-rules", keyed_programs.broadcast_rules, drains=True),
-    Program("unions", keyed_programs.unions, drains=True),
-    Program("slices", windowed_programs.slices),
-    Program("sessions", windowed_programs.sessions),
-    Program("count-windows", windowed_programs.count_windows),
-    Program("window-join", windowed_programs.window_join),
-    Program("interval-join", windowed_programs.interval_join),
-    Program("columnar-windows", windowed_programs.columnar_windows),
-    Program("columnar-join", windowed_programs.columnar_join),
-    Program("unordered-calls", outside_programs.unordered_calls, drains=True),
-    Program("ordered-calls", outside_programs.ordered_calls, drains=True),
-    Program("files", outside_programs.files, drains=True, seen=outside_programs.visible_lines, clear=outside_programs.clear_folder),
-)}
+PROGRAMS = {
+    program.name: program
+    for program in (
+        Program("running-counts", keyed_programs.running_counts, drains=True),
+        Program("timers", keyed_programs.timers),
+        Program("operator-counts", keyed_programs.operator_counts, rescales=False, drains=True),
+        Program("broadcast-rules", keyed_programs.broadcast_rules, drains=True),
+        Program("unions", keyed_programs.unions, drains=True),
+        Program("slices", windowed_programs.slices),
+        Program("sessions", windowed_programs.sessions),
+        Program("count-windows", windowed_programs.count_windows),
+        Program("window-join", windowed_programs.window_join),
+        Program("interval-join", windowed_programs.interval_join),
+        Program("columnar-windows", windowed_programs.columnar_windows),
+        Program("columnar-join", windowed_programs.columnar_join),
+        Program("unordered-calls", outside_programs.unordered_calls, drains=True),
+        Program("ordered-calls", outside_programs.ordered_calls, drains=True),
+        Program(
+            "files",
+            outside_programs.files,
+            drains=True,
+            seen=outside_programs.visible_lines,
+            clear=outside_programs.clear_folder,
+        ),
+    )
+}

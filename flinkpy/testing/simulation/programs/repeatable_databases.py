@@ -1,4 +1,5 @@
-"""RocksDB without threads of its own: which files a database has then follows from what was written to it."""
+"""RocksDB without threads of its own: which files a database has then follows from what was written
+to it."""
 
 from __future__ import annotations
 

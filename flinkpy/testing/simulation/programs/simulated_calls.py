@@ -1,4 +1,5 @@
-"""Asynchronous calls in virtual time. A call pauses with ``await Pause(seconds)``, and with nothing else."""
+"""Asynchronous calls in virtual time. A call pauses with ``await Pause(seconds)``, and with nothing
+else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The ends of simulated programs: a source that gives a few records at a time, and a sink that commits in two phases to the world outside."""
+"""The ends of simulated programs: a source that gives a few records at a time, and a sink that
+commits in two phases to the world outside."""
 
 from __future__ import annotations
 
@@ -7,8 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flinkpy.connectors.source_api.enumerators import SplitQueue, SplitShares
-from flinkpy.connectors.source_api.readers import NothingYet, SequentialReader, SideBySideReader, SplitReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.readers import (
+    NothingYet,
+    SequentialReader,
+    SideBySideReader,
+    SplitReader,
+)
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
@@ -25,11 +38,20 @@ class SimulatedInputSplit:
 
 
 class SimulatedInput(Source[SimulatedInputSplit]):
-    """``lists`` of (record, event time), each a split. With ``shares`` every reader has its share of them from the beginning and reads them side by
-    side, so that event time goes up together; otherwise it takes one after the other. With ``columns`` it gives columns of those names."""
+    """``lists`` of (record, event time), each a split. With ``shares`` every reader has its share
+    of them from the beginning and reads them side by side, so that event time goes up together;
+    otherwise it takes one after the other. With ``columns`` it gives columns of those names."""
 
-    def __init__(self, world: str, lists: Sequence[Sequence[tuple[Any, int]]], shares: bool = False, columns: tuple[str, ...] = ()) -> None:
-        self._world, self._shares, self._columns = world, shares, columns
+    def __init__(
+        self,
+        world: str,
+        lists: Sequence[Sequence[tuple[Any, int]]],
+        shares: bool = False,
+        columns: tuple[str, ...] = (),
+    ) -> None:
+        self._world = world
+        self._shares = shares
+        self._columns = columns
         self._lists = [list(each) for each in lists]
 
     @property
@@ -41,23 +63,41 @@ class SimulatedInput(Source[SimulatedInputSplit]):
         return bool(self._columns)
 
     def create_enumerator(
-        self, context: SplitEnumeratorContext[SimulatedInputSplit], checkpoint: Any = None,
+        self, context: SplitEnumeratorContext[SimulatedInputSplit], checkpoint: Any = None
     ) -> SplitEnumerator[SimulatedInputSplit]:
         def splits(parallelism: int) -> list[SimulatedInputSplit]:
-            return [SimulatedInputSplit(f"list {number}", number) for number in range(len(self._lists))]
+            return [
+                SimulatedInputSplit(f"list {number}", number) for number in range(len(self._lists))
+            ]
 
-        return SplitShares(context, splits, checkpoint) if self._shares else SplitQueue(context, splits, checkpoint)
+        return (
+            SplitShares(context, splits, checkpoint)
+            if self._shares
+            else SplitQueue(context, splits, checkpoint)
+        )
 
     def create_reader(self, context: ReaderContext) -> SourceReader[SimulatedInputSplit]:
         def open_split(split: SimulatedInputSplit) -> SplitReader[SimulatedInputSplit]:
             return _ListReader(self._world, split, self._lists[split.number], self._columns)
 
-        return SideBySideReader(context, open_split, awaits_all=True) if self._shares else SequentialReader(context, open_split)
+        return (
+            SideBySideReader(context, open_split, awaits_all=True)
+            if self._shares
+            else SequentialReader(context, open_split)
+        )
 
 
 class _ListReader(SplitReader[SimulatedInputSplit]):
-    def __init__(self, world: str, split: SimulatedInputSplit, records: list[tuple[Any, int]], columns: tuple[str, ...]) -> None:
-        self._world, self._split, self._records = world_named(world), split, records
+    def __init__(
+        self,
+        world: str,
+        split: SimulatedInputSplit,
+        records: list[tuple[Any, int]],
+        columns: tuple[str, ...],
+    ) -> None:
+        self._world = world_named(world)
+        self._split = split
+        self._records = records
         self._columns, self._has_rested = columns, False
 
     def next_batch(self, limit: int) -> Batch | NothingYet | None:
@@ -71,7 +111,11 @@ class _ListReader(SplitReader[SimulatedInputSplit]):
         taken = self._records[self._split.next :][: self._world.chance.randint(1, limit)]
         self._split = replace(self._split, next=self._split.next + len(taken))
         records, times = [record for record, _ in taken], [time for _, time in taken]
-        return _column_batch(self._columns, records, times) if self._columns else RowBatch(records, times)
+        return (
+            _column_batch(self._columns, records, times)
+            if self._columns
+            else RowBatch(records, times)
+        )
 
     def snapshot(self) -> SimulatedInputSplit:
         return self._split
@@ -81,12 +125,15 @@ def _column_batch(names: tuple[str, ...], records: list[Any], times: list[int]) 
     import numpy as np
     import pyarrow as pa
 
-    data = pa.RecordBatch.from_pydict({name: [record[at] for record in records] for at, name in enumerate(names)})
+    data = pa.RecordBatch.from_pydict(
+        {name: [record[at] for record in records] for at, name in enumerate(names)}
+    )
     return ColumnBatch(data, np.array(times, dtype="int64"))
 
 
 class TwoPhaseSink(Sink):
-    """Writes into transactions of the world outside. They are prepared with each checkpoint, and committed when it is complete."""
+    """Writes into transactions of the world outside. They are prepared with each checkpoint, and
+    committed when it is complete."""
 
     def __init__(self, world: str) -> None:
         self._world = world
@@ -110,7 +157,12 @@ class _TransactionWriter(SinkWriter):
     def write_batch(self, batch: Batch) -> None:
         self._world.maybe_fail("the sink")
         self._has_written = True
-        self._world.write(self._transaction, batch.values if isinstance(batch, RowBatch) else [tuple(row.items()) for row in batch.data.to_pylist()])
+        self._world.write(
+            self._transaction,
+            batch.values
+            if isinstance(batch, RowBatch)
+            else [tuple(row.items()) for row in batch.data.to_pylist()],
+        )
 
     def prepare_commit(self) -> Sequence[str]:
         if not self._has_written:

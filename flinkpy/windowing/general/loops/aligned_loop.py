@@ -1,10 +1,11 @@
-"""The loop for aligned windows (tumbling and sliding) with their default trigger: one look-up per record and window.
+"""The loop for aligned windows (tumbling and sliding) with their default trigger: one look-up per
+record and window.
 
-It does what the window operator's general way does, without the cases that cannot occur. If all windows of a record
-end after the watermark (or the clock), the record is not late and no default trigger fires. The loop then adds the
-record, and registers the timers of new windows. It gives all other records to ``hand_back``, which takes the general
-way. The windows of a slice are computed once per slice and batch.
-"""
+It does what the window operator's general way does, without the cases that cannot occur. If all
+windows of a record end after the watermark (or the clock), the record is not late and no default
+trigger fires. The loop then adds the record, and registers the timers of new windows. It gives all
+other records to ``hand_back``, which takes the general way. The windows of a slice are computed
+once per slice and batch."""
 
 from __future__ import annotations
 
@@ -55,11 +56,19 @@ def aligned_loop(values, stamps, select, state, placed, place, hand_back, opened
 """
 
 AlignedLoop = Callable[..., None]
-_ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows, TumblingProcessingTimeWindows, SlidingProcessingTimeWindows)
+_ALIGNED = (
+    TumblingEventTimeWindows,
+    SlidingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    SlidingProcessingTimeWindows,
+)
 
 
-def default_slicing(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any]) -> Slicing | None:
-    """The slicing of the assigner's windows, if they are aligned and have their default trigger; else None."""
+def default_slicing(
+    assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any]
+) -> Slicing | None:
+    """The slicing of the assigner's windows, if they are aligned and have their default trigger;
+    else None."""
     wanted = EventTimeTrigger if assigner.is_event_time() else ProcessingTimeTrigger
     return slicing_of(assigner) if type(assigner) in _ALIGNED and type(trigger) is wanted else None
 
@@ -67,7 +76,12 @@ def default_slicing(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, An
 def aligned_loop(slicing: Slicing, contents: Contents, names: dict[str, Any]) -> AlignedLoop:
     """The loop for these windows and contents; ``names`` are those of the bound contents."""
     source = _LOOP.format(first=contents.first_expression, add=contents.add_expression)
-    more = {"canonical": canonical_key, "missing": MISSING, "offset": slicing.offset, "width": slicing.width}
+    more = {
+        "canonical": canonical_key,
+        "missing": MISSING,
+        "offset": slicing.offset,
+        "width": slicing.width,
+    }
     return compile_function("aligned_loop", source, {**names, **more})
 
 

@@ -1,9 +1,9 @@
-"""Runs a generated loop over the records of a batch, and the general way for records that the loop hands back.
+"""Runs a generated loop over the records of a batch, and the general way for records that the loop
+hands back.
 
 A function called on the general way may yield without end, and then the operator parks
-(``flinkpy.operators.process.parking``). So the loop has to end at that record: the records after it are set aside,
-and the loop starts again with them when the function has finished.
-"""
+(``flinkpy.operators.process.parking``). So the loop has to end at that record: the records after it
+are set aside, and the loop starts again with them when the function has finished."""
 
 from __future__ import annotations
 
@@ -22,15 +22,24 @@ RunLoop: TypeAlias = "Callable[[Iterator[Any], Iterator[int], int, HandBack], No
 
 
 class FastPath:
-    """``loop`` is the generated function, which ``run_loop`` calls; ``general`` does the work for one record."""
+    """``loop`` is the generated function, which ``run_loop`` calls; ``general`` does the work for
+    one record."""
 
     def __init__(
-        self, loop: Callable[..., None], run_loop: RunLoop, general: Callable[[Any, Any, int], Work], context: OperatorContext,
+        self,
+        loop: Callable[..., None],
+        run_loop: RunLoop,
+        general: Callable[[Any, Any, int], Work],
+        context: OperatorContext,
     ) -> None:
-        self._loop, self._run_loop, self._general, self._context = loop, run_loop, general, context
+        self._loop = loop
+        self._run_loop = run_loop
+        self._general = general
+        self._context = context
         self._records: Iterator[Any] = iter(())
         self._timestamps: Iterator[int] = iter(())
-        self._rest: tuple[list[Any], list[int]] = [], []  # the records after the one that parked the operator
+        # the records after the one that parked the operator
+        self._rest: tuple[list[Any], list[int]] = [], []
         self._unfinished: Work | None = None
 
     def run(self, records: Iterable[Any], timestamps: Iterable[int], time: int) -> Work:
@@ -42,21 +51,24 @@ class FastPath:
             self._records, self._timestamps = map(iter, self._rest)
 
     def _run_part(self, time: int) -> Work | None:
-        """Processes records up to the end, or up to one that parks the operator; then returns the work that is left
-        for that record."""
+        """Processes records up to the end, or up to one that parks the operator; then returns the
+        work that is left for that record."""
         self._unfinished = None
         try:
             self._run_loop(self._records, self._timestamps, time, self._hand_back)
         except Exception as error:
             failure = failure_in(self._loop, error.__traceback__)
-            raise user_code_error(error, self._context, failure.variables.get("record") if failure else None) from error
+            raise user_code_error(
+                error, self._context, failure.variables.get("record") if failure else None
+            ) from error
         return self._unfinished
 
     def _hand_back(self, key: Any, record: Any, timestamp: int) -> None:
         work = self._general(key, record, timestamp)
         for _ in work:
             self._unfinished = work
-            rest = list(zip(self._records, self._timestamps))  # so the loop finds no more records, and ends
+            # so the loop finds no more records, and ends
+            rest = list(zip(self._records, self._timestamps))
             self._rest = [record for record, _ in rest], [timestamp for _, timestamp in rest]
             return
 

@@ -1,11 +1,11 @@
-"""The loop for sessions with their default trigger. It handles what nearly all records do: begin a session, fall into
-one, or extend one.
+"""The loop for sessions with their default trigger. It handles what nearly all records do: begin a
+session, fall into one, or extend one.
 
-It does what the window operator's general way does, without the cases that cannot occur. A record whose own window
-ends after the watermark (or the clock) is not late, and no default trigger fires for it. If it meets at most one open
-session, only an interval changes: the contents stay where they are, and the timers move to the new end. The loop
-gives all other records to ``hand_back``, which takes the general way.
-"""
+It does what the window operator's general way does, without the cases that cannot occur. A record
+whose own window ends after the watermark (or the clock) is not late, and no default trigger fires
+for it. If it meets at most one open session, only an interval changes: the contents stay where they
+are, and the timers move to the new end. The loop gives all other records to ``hand_back``, which
+takes the general way."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def session_loop(values, stamps, select, state, sessions, time, hand_back, opene
 """
 
 SessionLoop = Callable[..., None]
-_STATIC, _DYNAMIC = (EventTimeSessionWindows, ProcessingTimeSessionWindows), (DynamicEventTimeSessionWindows, DynamicProcessingTimeSessionWindows)
+_STATIC = (EventTimeSessionWindows, ProcessingTimeSessionWindows)
+_DYNAMIC = (DynamicEventTimeSessionWindows, DynamicProcessingTimeSessionWindows)
 
 
 def are_default_sessions(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any]) -> bool:
@@ -81,6 +82,20 @@ def are_default_sessions(assigner: WindowAssigner[Any, Any], trigger: Trigger[An
 def session_loop(assigner: Any, contents: Contents, names: dict[str, Any]) -> SessionLoop:
     """The loop for these sessions and contents; ``names`` are those of the bound contents."""
     static = type(assigner) in _STATIC
-    source = _LOOP.format(gap=assigner.session_gap if static else "gap_of(record)", first=contents.first_expression, add=contents.add_expression)
+    source = _LOOP.format(
+        gap=assigner.session_gap if static else "gap_of(record)",
+        first=contents.first_expression,
+        add=contents.add_expression,
+    )
     more = {} if static else {"gap_of": assigner.gap}
-    return compile_function("session_loop", source, {**names, **more, "canonical": canonical_key, "missing": MISSING, "time_window": time_window})
+    return compile_function(
+        "session_loop",
+        source,
+        {
+            **names,
+            **more,
+            "canonical": canonical_key,
+            "missing": MISSING,
+            "time_window": time_window,
+        },
+    )

@@ -1,9 +1,8 @@
-"""State by key and namespace, in the keyed state backend. The namespace is a window, as in Flink: each key has a dict
-from window to value.
+"""State by key and namespace, in the keyed state backend. The namespace is a window, as in Flink:
+each key has a dict from window to value.
 
-The heap backend holds these dicts themselves, so changing one is enough. Other backends return copies: a key's dict
-is read once per batch, and ``write_back`` stores the dicts that were read.
-"""
+The heap backend holds these dicts themselves, so changing one is enough. Other backends return
+copies: a key's dict is read once per batch, and ``write_back`` stores the dicts that were read."""
 
 from __future__ import annotations
 
@@ -22,10 +21,11 @@ MISSING = object()  # stands for no value, because None may be a value
 
 
 class _HeldState:
-    """What the heap backend holds: a dict, or after a freeze something that stands for it until all of that is written.
+    """What the heap backend holds: a dict, or after a freeze something that stands for it until all
+    of that is written.
 
-    ``mapping`` is for loops over a batch, or over the windows that are due: it is another one after the next barrier or batch.
-    """
+    ``mapping`` is for loops over a batch, or over the windows that are due: it is another one after
+    the next barrier or batch."""
 
     __slots__ = ("get", "mapping")
     get: Callable[..., Any]
@@ -49,11 +49,13 @@ class _HeldState:
         return key in self.mapping
 
     def __bool__(self) -> bool:
-        return type(self.mapping) is not dict or bool(self.mapping)  # what stands for a dict would have to look for a key that is left
+        # what stands for a dict would have to look for a key that is left
+        return type(self.mapping) is not dict or bool(self.mapping)
 
 
 class _LoadedState(dict[Any, ByWindow]):
-    """The keys read since the last ``write_back``, in canonical form. A key with an empty dict has no state."""
+    """The keys read since the last ``write_back``, in canonical form. A key with an empty dict has
+    no state."""
 
     def __init__(self, values: MutableMapping[Any, ByWindow]) -> None:
         super().__init__()
@@ -88,7 +90,8 @@ class _LoadedState(dict[Any, ByWindow]):
 
 
 def namespaced_state(backend: KeyedStateBackend, name: str) -> NamespacedState:
-    """The engine's state of that name by key and window. The operator calls ``backend.after_records`` for each batch."""
+    """The engine's state of that name by key and window. The operator calls
+    ``backend.after_records`` for each batch."""
     values = backend.engine_values(name)
     if type(values) is not dict:
         return _LoadedState(values)
@@ -109,7 +112,9 @@ def copy_of_windows(by_window: ByWindow) -> ByWindow:
     copied: ByWindow = {}
     for window, value in by_window.items():
         kind = type(value)
-        if (kind is list and not could_be_mutated(value)) or (kind is dict and not could_be_mutated(value.values())):
+        if (kind is list and not could_be_mutated(value)) or (
+            kind is dict and not could_be_mutated(value.values())
+        ):
             copied[window] = value.copy()
         elif is_safe(value):
             copied[window] = value

@@ -1,8 +1,9 @@
-"""Timers of windows, grouped by moment, because all keys of a window have theirs at the same moment.
+"""Timers of windows, grouped by moment, because all keys of a window have theirs at the same
+moment.
 
-A heap has each moment once, and a dict the (key, window) pairs of each moment in the order in which they were
-registered. ``due`` removes the pairs of the earliest moment first, including pairs that are added meanwhile.
-"""
+A heap has each moment once, and a dict the (key, window) pairs of each moment in the order in which
+they were registered. ``due`` removes the pairs of the earliest moment first, including pairs that
+are added meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _AT_ONCE = 1 << 10  # timers, or moments, between two turns
 _SLACK = 64  # the heap may have this many more moments without timers than with timers
 
 Timer: TypeAlias = "tuple[Any, Any]"  # key, window
-Waiting: TypeAlias = "dict[Timer, None]"  # of one moment, in the order in which they were registered
+# of one moment, in the order in which they were registered
+Waiting: TypeAlias = "dict[Timer, None]"
 Frozen: TypeAlias = "Mapping[int, Mapping[Timer, None]]"  # by moment
 SavedTimers: TypeAlias = "dict[Any, dict[Any, list[int]]]"  # key -> window -> moments
 
@@ -40,7 +42,8 @@ class WindowTimers:
         self.fired = 0
         self._waiting: dict[int, Waiting] = {}
         self._layers = Layers("timers", self._waiting, self._rebind, dict.copy, 0)
-        self._crowded: dict[int, Layers] = {}  # of moments that were frozen by themselves, and are not settled yet
+        # of moments that were frozen by themselves, and are not settled yet
+        self._crowded: dict[int, Layers] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
@@ -58,7 +61,8 @@ class WindowTimers:
         if waiting is None:
             return
         waiting.pop((key, window), None)
-        if type(waiting) is dict and not waiting:  # what stands for a frozen one would have to look for a timer that is left
+        # what stands for a frozen one would have to look for a timer that is left
+        if type(waiting) is dict and not waiting:
             del self._waiting[moment]
             if self._layers.is_settled and len(self._moments) > 2 * len(self._waiting) + _SLACK:
                 self._moments[:] = self._waiting
@@ -79,7 +83,8 @@ class WindowTimers:
         return None
 
     def due(self, now: int) -> Iterator[tuple[int, Timer]]:
-        """Removes and yields the timers up to ``now``, earliest first, including those that are added meanwhile."""
+        """Removes and yields the timers up to ``now``, earliest first, including those that are
+        added meanwhile."""
         moments = self._moments
         while True:
             moment = self.next_moment()
@@ -95,20 +100,25 @@ class WindowTimers:
                         break  # an earlier timer was added
 
     def all_there_are(self) -> Iterator[tuple[int, Timer]]:
-        """Removes and yields all timers, earliest first; those that are added meanwhile are dropped."""
+        """Removes and yields all timers, earliest first; those that are added meanwhile are
+        dropped."""
         known = {(moment, timer) for moment, waiting in self._waiting.items() for timer in waiting}
         for each in self.due(MAX_TIMESTAMP):
             if each in known:
                 known.discard(each)
                 yield each
 
-    # -- checkpoints -----------------------------------------------------------------------------------------------------------
+    # -- checkpoints -------------------------------------------------------------------------------
 
     def freeze(self) -> Callable[[Turns], SavedTimers]:
-        """What gives the timers of now as state of their keys. Where there are many moments, the dict of all of them is frozen, and a moment's timers
-        are copied when it is touched; else each moment with many timers is frozen by itself."""
+        """What gives the timers of now as state of their keys. Where there are many moments, the
+        dict of all of them is frozen, and a moment's timers are copied when it is touched; else
+        each moment with many timers is frozen by itself."""
         if self._crowded or (self._layers.is_settled and len(self._waiting) <= self.few_moments):
-            frozen: Frozen = {moment: self._frozen_at(moment, waiting) for moment, waiting in self._waiting.items()}
+            frozen: Frozen = {
+                moment: self._frozen_at(moment, waiting)
+                for moment, waiting in self._waiting.items()
+            }
         else:
             frozen = self._layers.freeze()
         return partial(_by_key, frozen)
@@ -118,7 +128,9 @@ class WindowTimers:
         if layers is None or layers.entries is not waiting:
             if len(waiting) <= self.few_timers:
                 return waiting.copy()
-            layers = self._crowded[moment] = Layers("timers", waiting, partial(self._rebind_at, moment), None, 0)
+            layers = self._crowded[moment] = Layers(
+                "timers", waiting, partial(self._rebind_at, moment), None, 0
+            )
         return layers.freeze()
 
     def _rebind(self, waiting: dict[int, Waiting]) -> None:
@@ -147,14 +159,17 @@ class WindowTimers:
 
 
 class WindowTimerService:
-    """The timers of an operator's windows, its watermark and its clock. ``on_processing_time`` is called with an
-    iterator over the due timers.
+    """The timers of an operator's windows, its watermark and its clock. ``on_processing_time`` is
+    called with an iterator over the due timers.
 
-    As in Flink, a processing-time timer is due when its millisecond is over, because records of that millisecond
-    still belong to a window that ends with it.
-    """
+    As in Flink, a processing-time timer is due when its millisecond is over, because records of
+    that millisecond still belong to a window that ends with it."""
 
-    def __init__(self, processing_time: ProcessingTimeService, on_processing_time: Callable[[Iterator[tuple[int, Timer]]], None]) -> None:
+    def __init__(
+        self,
+        processing_time: ProcessingTimeService,
+        on_processing_time: Callable[[Iterator[tuple[int, Timer]]], None],
+    ) -> None:
         self._time, self._on_processing_time = processing_time, on_processing_time
         self.event, self.processing = WindowTimers(), WindowTimers()
         self.watermark = MIN_TIMESTAMP
