@@ -27,9 +27,9 @@ from flinkpy.core.elements import (
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.graph.two_phases import TwoPhases
-from flinkpy.operators.chain.typed_output import TypedOutput
+from flinkpy.metrics.latency import record_latency
 from flinkpy.operators.context import OperatorContext, Output
-from flinkpy.operators.event_time.latency import record_latency
+from flinkpy.operators.output.typed_output import TypedOutput
 from flinkpy.state.saved_state import FrozenState, SavedState
 
 # what is left of a call: each step does a bounded part of it

@@ -22,7 +22,7 @@ from flinkpy.operators.checkpointed import initialize_function
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.keyed_state_store import KeyedStateStore, S
 from flinkpy.operators.no_key import NoKey
-from flinkpy.operators.sinks.sink_context import SinkContext
+from flinkpy.operators.sink_context import SinkContext
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 

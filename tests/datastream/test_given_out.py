@@ -39,7 +39,7 @@ from flinkpy.datastream.window import (
     PurgingTrigger,
     TumblingEventTimeWindows,
 )
-from flinkpy.operators.chain.output_isolation import copied, private
+from flinkpy.operators.output.output_isolation import copied, private
 from flinkpy.testing import CollectingSink, embedded_environment
 
 ms = Time.milliseconds

@@ -42,7 +42,7 @@ from flinkpy.operators.columnar.distinct_rows import (
     ExpiringDistinctRowsOperator,
 )
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
-from flinkpy.operators.limiting import LimitOperator
+from flinkpy.operators.results.limit import LimitOperator
 from flinkpy.table.expressions import col, concat, lit
 from flinkpy.windowing.slices.operator import SliceOperator
 from tests.operators.harness import ManualTimers

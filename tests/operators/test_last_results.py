@@ -20,7 +20,7 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.operators.guarding.with_policy import with_policy
-from flinkpy.operators.last_results import LastResultsOperator
+from flinkpy.operators.results.last_results import LastResultsOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.table.expressions import col
 from tests.values import KEYS, key_of, shown

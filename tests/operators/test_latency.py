@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from flinkpy.core.elements import LatencyMarker, Watermark
+from flinkpy.metrics.latency import latency_identifier
 from flinkpy.metrics.reported import metrics_of
-from flinkpy.operators.event_time.latency import latency_identifier
 from flinkpy.operators.rows.stateless import FilterOperator, MapOperator
 from tests.operators.harness import ChainHarness, linear
 

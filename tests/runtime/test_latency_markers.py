@@ -9,10 +9,10 @@ import pytest
 
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import LatencyMarker
+from flinkpy.metrics.latency import latency_identifier
 from flinkpy.metrics.reported import metrics_of
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.context import TaskInfo
-from flinkpy.operators.event_time.latency import latency_identifier
 from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 from flinkpy.testing.manual_reactor import ManualReactor

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flinkpy.metrics.reported import without_metrics
-from flinkpy.operators.guarding.letters import DIVERTED
+from flinkpy.operators.guarding.dead_letters import DIVERTED
 
 
 def tell_diverted(job_name: str, accumulators: Mapping[str, Any]) -> None:

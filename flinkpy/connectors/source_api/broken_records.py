@@ -9,7 +9,7 @@ from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.elements import RowBatch
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.functions import RuntimeContext
-from flinkpy.operators.guarding.letters import Letters
+from flinkpy.operators.guarding.dead_letters import Letters
 
 SKIPPED = "numRecordsSkipped"
 

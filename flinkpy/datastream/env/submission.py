@@ -214,7 +214,7 @@ def _batch_form(operator: Any) -> Any:
 
 
 def _last_results(operator: Any) -> Any:
-    from flinkpy.operators.last_results import LastResultsOperator
+    from flinkpy.operators.results.last_results import LastResultsOperator
 
     return LastResultsOperator(operator)
 

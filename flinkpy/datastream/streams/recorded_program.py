@@ -110,7 +110,7 @@ def leading_to(ends: Iterable[Transformation]) -> set[Transformation]:
 def endless_source(end: Transformation) -> Transformation | None:
     """A source that ``end`` reads and that has no end of its own; None if there is none, or a
     ``limit`` lies between."""
-    from flinkpy.operators.limiting import LocalLimitOperator
+    from flinkpy.operators.results.limit import LocalLimitOperator
 
     found: set[Transformation] = set()
     waiting = [end]

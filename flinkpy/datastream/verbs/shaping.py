@@ -147,7 +147,7 @@ def distinct_records(
 
 def limited(stream: RecordedStream, n: Any) -> RecordedStream:
     """Implements ``limit``."""
-    from flinkpy.operators.limiting import LimitOperator
+    from flinkpy.operators.results.limit import LimitOperator
 
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise refuse(f"limit() takes a number of records from 0 on, this is {n!r:.80}")

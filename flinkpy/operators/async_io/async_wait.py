@@ -32,10 +32,10 @@ from flinkpy.operators.async_io.output_queues import (
 )
 from flinkpy.operators.async_io.retry import Retries
 from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator
-from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.context import Output
 from flinkpy.operators.functions import close_function, open_function
-from flinkpy.operators.guarding.letters import Letters
+from flinkpy.operators.guarding.dead_letters import Letters
+from flinkpy.operators.output.output_isolation import private
 from flinkpy.operators.rows.stateless import rows, single_row
 from flinkpy.operators.user_errors import user_code_error
 

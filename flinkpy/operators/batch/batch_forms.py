@@ -34,7 +34,7 @@ from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.wrapping import bare
+from flinkpy.operators.wrapping_operator import bare
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 
 RECORDS_PER_STEP = 4096
@@ -58,7 +58,7 @@ def batch_form(operator: Any) -> Any:
     elif form is BatchForm.BROADCAST_FIRST:
         wrapped = BroadcastFirst(operator, getattr(operator, "key", None))
     elif form is BatchForm.LAST_ROW_OF_KEY:
-        from flinkpy.operators.columnar.last_row import LastRows
+        from flinkpy.operators.batch.last_rows import LastRows
 
         wrapped = LastRows(operator)
     elif form is BatchForm.AT_END_OF_TIME:

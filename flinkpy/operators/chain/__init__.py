@@ -1,1 +1,1 @@
-"""The operator chain of a task: wiring, fusion, outputs, and the isolation of what is handed on."""
+"""The operator chain of a task: wiring, fusion, outputs, and operators that are parked."""

@@ -23,9 +23,9 @@ from flinkpy.operators.chain.outputs import (
     RecordWriterOutput,
     TaggedOutput,
 )
+from flinkpy.operators.chain.parking import ParkingInput
 from flinkpy.operators.chain.stages import StageOperator
 from flinkpy.operators.context import Output
-from flinkpy.operators.process.parking import ParkingInput
 
 
 class ChainWiring:

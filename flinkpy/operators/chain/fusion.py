@@ -30,12 +30,12 @@ Five decisions, the first three measured:
   such stage starts another loop, and so does whatever follows a flat_map.
 - A loop with a flat_map is a generator. If the user's function yields, the loop hands its results
   on after a moment, or when the batch is full, and the run parks
-  (``flinkpy.operators.process.parking``). A list is taken as a whole, which is faster.
+  (``flinkpy.operators.chain.parking``). A list is taken as a whole, which is faster.
 - For batches with timestamps there is a second variant of the function. Only loops with a filter or
   flat_map touch the timestamps.
 
 The result of a called function is copied if it can be changed
-(``flinkpy.operators.chain.output_isolation``); so is the record that a filter lets through. An
+(``flinkpy.operators.output.output_isolation``); so is the record that a filter lets through. An
 inlined expression keeps nothing, so its result needs no copy, except with flat_map, where several
 results may be the same object. For many functions the bytecode shows that they keep no result of a
 text or a number (``flinkpy.core.codegen.escape_analysis``): for these a look at the argument's type
@@ -55,9 +55,9 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.base import Work, run_to_end
-from flinkpy.operators.chain.output_isolation import all_private, private
 from flinkpy.operators.chain.stages import Stage, StageKind, StageOperator
-from flinkpy.operators.process.yielding_loop import FEW, LONGEST_STRIDE, MOMENT_S
+from flinkpy.operators.output.output_isolation import all_private, private
+from flinkpy.operators.output.yielding_loop import FEW, LONGEST_STRIDE, MOMENT_S
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 

@@ -25,11 +25,11 @@ from flinkpy.network.port import RecordWriter
 from flinkpy.operators.base import StreamOperator, TwoInputOperator
 from flinkpy.operators.chain.chain_metrics import ChainMetrics
 from flinkpy.operators.chain.chain_wiring import ChainWiring
-from flinkpy.operators.chain.enough import Enough
+from flinkpy.operators.chain.early_end import Enough
 from flinkpy.operators.chain.own_functions import functions_of_writer
+from flinkpy.operators.chain.parking import ParkedWork, Passing
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function, close_function, open_function
-from flinkpy.operators.process.parking import ParkedWork, Passing
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.saved_state import FrozenState, SavedState
 

@@ -30,10 +30,10 @@ from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator, Work
-from flinkpy.operators.chain.output_isolation import all_private
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.process.yielding import Moment, emit_results
+from flinkpy.operators.output.output_isolation import all_private
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.yielding import Moment, emit_results
 
 IN_PANDAS = 'map_batches(batch_format="pandas")'
 

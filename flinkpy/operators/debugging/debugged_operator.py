@@ -14,7 +14,7 @@ from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.debugging.debugger import Debugger, Wanted, nowhere, untraced
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import each_record, single_row
-from flinkpy.operators.wrapping import Process, WrappingOperator, bare
+from flinkpy.operators.wrapping_operator import Process, WrappingOperator, bare
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.guarding.dead_letters import is_users
 from flinkpy.operators.guarding.guarded_operator import GuardedOperator
-from flinkpy.operators.guarding.letters import is_users
 
 
 class GuardedColumns(GuardedOperator, OneInputOperator):

@@ -19,14 +19,14 @@ from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, TwoInputOperator, Work, run_to_end
-from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.context import OperatorContext, Output
-from flinkpy.operators.guarding.letters import Letters, is_users
+from flinkpy.operators.guarding.dead_letters import Letters, is_users
 from flinkpy.operators.guarding.results_of_record import HeldResults
+from flinkpy.operators.output.output_isolation import private
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import each_record, rows, single_row
 from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.wrapping import Process, WrappingOperator
+from flinkpy.operators.wrapping_operator import Process, WrappingOperator
 
 T = TypeVar("T")
 Select = Callable[[Any], Any]

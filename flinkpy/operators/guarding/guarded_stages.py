@@ -9,9 +9,9 @@ from typing import Any
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.base import Work
-from flinkpy.operators.chain.output_isolation import all_private, private
 from flinkpy.operators.chain.stages import StageKind
 from flinkpy.operators.guarding.guarded_operator import GuardedInput
+from flinkpy.operators.output.output_isolation import all_private, private
 from flinkpy.operators.rows.stateless import rows
 
 

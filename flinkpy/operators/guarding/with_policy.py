@@ -11,7 +11,7 @@ from flinkpy.operators.chain.stages import StageOperator
 from flinkpy.operators.guarding.guarded_columns import GuardedColumns
 from flinkpy.operators.guarding.guarded_operator import GuardedInput, GuardedInputs
 from flinkpy.operators.guarding.guarded_stages import GuardedStage
-from flinkpy.operators.wrapping import bare
+from flinkpy.operators.wrapping_operator import bare
 
 
 def with_policy(operator: Any, policy: ErrorPolicy, name: str) -> Any:

@@ -24,10 +24,10 @@ from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.join_functions import ProcessJoinContext, never_joins
-from flinkpy.operators.process.yielding import emit_results
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.yielding import emit_results
 
 BUFFERS = "_interval join buffers"  # the name of the state
 

@@ -1,7 +1,7 @@
 """Process functions and co-functions: user code with a context, side outputs and, on keyed streams,
 timers.
 
-A function's results are emitted while it still yields (``flinkpy.operators.process.yielding``):
+A function's results are emitted while it still yields (``flinkpy.operators.yielding``):
 plain values to the main output, ``(OutputTag, value)`` pairs to side outputs."""
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from flinkpy.operators.base import (
     TwoInputOperator,
     Work,
 )
-from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.functions import (
     KeyedProcessContext,
     ProcessContext,
@@ -33,12 +32,13 @@ from flinkpy.operators.functions import (
 )
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
+from flinkpy.operators.output.output_isolation import private
 from flinkpy.operators.process.key_timers import KeyedTimerService, UnkeyedTimerService
-from flinkpy.operators.process.yielding import Keyed, emit_results, keyed_by
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.keyed_stages import with_key
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.yielding import Keyed, emit_results, keyed_by
 
 # the names of the timers' state
 EVENT_TIMERS = "_event timers"

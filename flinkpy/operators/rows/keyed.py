@@ -22,9 +22,9 @@ from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, is_safe
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator
-from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
+from flinkpy.operators.output.output_isolation import private
 from flinkpy.operators.rows.keyed_loops import (
     CALLED,
     LENT_UPDATE_LINE,

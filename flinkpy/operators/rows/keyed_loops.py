@@ -13,7 +13,7 @@ from typing import Any
 from flinkpy.core.codegen.expression_trees import parsed
 from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.keys import PLAIN_KEYS, canonical_key
-from flinkpy.operators.chain.output_isolation import private
+from flinkpy.operators.output.output_isolation import private
 from flinkpy.operators.rows.keyed_pairs import PairForm
 from flinkpy.state.heap.batch_view import ABSENT
 

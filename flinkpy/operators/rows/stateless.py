@@ -14,11 +14,11 @@ from typing import Any
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.operators.base import Guarding, Work
-from flinkpy.operators.chain.output_isolation import all_private
 from flinkpy.operators.chain.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.process.yielding import Moment, UntaggedResults, emit_results
+from flinkpy.operators.output.output_isolation import all_private
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.yielding import Moment, UntaggedResults, emit_results
 
 
 def rows(batch: Batch) -> RowBatch:

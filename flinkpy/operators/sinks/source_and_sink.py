@@ -14,7 +14,6 @@ from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark,
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.base import BatchForm, InputStatus, OneInputOperator, SourceOperator
-from flinkpy.operators.chain.output_isolation import copied
 from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_function
 from flinkpy.operators.event_time.valid_times import times_of
 from flinkpy.operators.functions import (
@@ -24,8 +23,9 @@ from flinkpy.operators.functions import (
     close_function,
     open_function,
 )
+from flinkpy.operators.output.output_isolation import copied
+from flinkpy.operators.sink_context import SinkContext, takes_context
 from flinkpy.operators.sinks.commits import SinkCommits
-from flinkpy.operators.sinks.sink_context import SinkContext, takes_context
 from flinkpy.operators.sinks.sink_port import Sink
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.saved_state import FrozenState

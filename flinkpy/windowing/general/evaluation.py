@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.chain.output_isolation import all_private, private
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function, method_of
-from flinkpy.operators.process.yielding import Results, stamp_new
-from flinkpy.operators.process.yielding_loop import LONGEST_STRIDE, MOMENT_S
+from flinkpy.operators.output.output_isolation import all_private, private
+from flinkpy.operators.output.yielding_loop import LONGEST_STRIDE, MOMENT_S
+from flinkpy.operators.yielding import Results, stamp_new
 from flinkpy.windowing.evictors import Evictor
 from flinkpy.windowing.general.contents import ContentsFunctions
 from flinkpy.windowing.general.contexts import EvictorContext, FunctionContext

@@ -1,7 +1,7 @@
 """Evaluates windows when their trigger fires, at a record or a timer, and removes windows that end.
 
 A window's function may yield without end. The results it has yielded are emitted, and the operator
-parks (``flinkpy.operators.process.parking``). What is left to do for the window (evict, purge, end
+parks (``flinkpy.operators.chain.parking``). What is left to do for the window (evict, purge, end
 it) is done when the function has finished."""
 
 from __future__ import annotations

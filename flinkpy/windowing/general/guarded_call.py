@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.common.error_policy import ErrorPolicy, FailedWindow
-from flinkpy.operators.chain.output_isolation import all_private
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.guarding.letters import Letters, is_users
+from flinkpy.operators.guarding.dead_letters import Letters, is_users
+from flinkpy.operators.output.output_isolation import all_private
 from flinkpy.windowing.general.evaluation import Call
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.elements import RowBatch
 from flinkpy.operators.context import Output
-from flinkpy.operators.process.yielding import Results
+from flinkpy.operators.yielding import Results
 
 
 class WindowOutput:

@@ -11,10 +11,10 @@ from flinkpy.core.codegen.inlining import inlined, raised_by
 from flinkpy.core.mutability import isolated
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import Work
-from flinkpy.operators.chain.output_isolation import with_private_results
 from flinkpy.operators.functions import Function, method_of
-from flinkpy.operators.process.yielding import Results
+from flinkpy.operators.output.output_isolation import with_private_results
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.yielding import Results
 from flinkpy.windowing.joins.aligned_join import AlignedJoinOperator
 from flinkpy.windowing.joins.join_loops import (
     JoinLoop,

@@ -10,7 +10,7 @@ from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import RuntimeContext, open_function
 from flinkpy.operators.keyed_state_store import S
-from flinkpy.operators.process.yielding import Moment, emit_results
+from flinkpy.operators.yielding import Moment, emit_results
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.general.contexts import FunctionContext

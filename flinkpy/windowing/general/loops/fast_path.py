@@ -2,7 +2,7 @@
 hands back.
 
 A function called on the general way may yield without end, and then the operator parks
-(``flinkpy.operators.process.parking``). So the loop has to end at that record: the records after it
+(``flinkpy.operators.chain.parking``). So the loop has to end at that record: the records after it
 are set aside, and the loop starts again with them when the function has finished."""
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 that the next operator can use field names.
 
 Only the main output is converted here. A side output has the type of its tag and is converted where
-results are sorted by tag (``flinkpy.operators.process.yielding``)."""
+results are sorted by tag (``flinkpy.operators.yielding``)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Calls a function for each record and emits its results, if need be while it is still yielding.
 
 A function may return a list, or it may yield. The results it has yielded are emitted after a
-moment, or when they fill a batch, and the operator parks (``flinkpy.operators.process.parking``). A
+moment, or when they fill a batch, and the operator parks (``flinkpy.operators.chain.parking``). A
 list or tuple is complete, and its results are emitted with the batch."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.context import Output
-from flinkpy.operators.process.yielding_loop import LoopKind, result_loop
+from flinkpy.operators.output.yielding_loop import LoopKind, result_loop
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.backend import CurrentKey
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from flinkpy.core.codegen.generated import compile_function, forget_source
 from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.core.mutability import ATOMS
-from flinkpy.operators.chain.output_isolation import all_private, private
+from flinkpy.operators.output.output_isolation import all_private, private
 
 MOMENT_S = 0.02  # results wait at most this long for further ones
 FEW = 3  # up to this many results of one call are checked one by one, more of them all at once

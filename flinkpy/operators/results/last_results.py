@@ -14,7 +14,7 @@ from typing import Any
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ControlElement, Watermark
 from flinkpy.operators.base import OneInputOperator, Work
 from flinkpy.operators.context import OperatorContext, Output
-from flinkpy.operators.wrapping import WrappingOperator, bare
+from flinkpy.operators.wrapping_operator import WrappingOperator, bare
 
 
 class LastResultsOperator(WrappingOperator, OneInputOperator):
