@@ -36,7 +36,7 @@ from flinkpy.operators.context import Output
 from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.guarding.dead_letters import Letters
 from flinkpy.operators.output.output_isolation import private
-from flinkpy.operators.rows.stateless import rows, single_row
+from flinkpy.operators.row_batches import rows, single_row
 from flinkpy.operators.user_errors import user_code_error
 
 if TYPE_CHECKING:

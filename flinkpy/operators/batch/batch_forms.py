@@ -31,8 +31,8 @@ from flinkpy.operators.batch.collectors import Collector, LastResultCollector
 from flinkpy.operators.batch.sorting import NO_TIME, KeyGroups
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.keyed_state import EndsKeys
+from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.wrapping_operator import bare
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend

@@ -8,7 +8,7 @@ from typing import Any
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.operators.batch.batch_operator import WithoutWatermarks
 from flinkpy.operators.context import Output
-from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.row_batches import rows
 
 
 class Collector(WithoutWatermarks):

@@ -58,7 +58,7 @@ from flinkpy.operators.base import Work, run_to_end
 from flinkpy.operators.chain.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.output.output_isolation import all_private, private
 from flinkpy.operators.output.yielding_loop import FEW, LONGEST_STRIDE, MOMENT_S
-from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.row_batches import rows
 from flinkpy.operators.user_errors import user_code_error
 
 CURSOR = "cursor"  # the iterator of a comprehension

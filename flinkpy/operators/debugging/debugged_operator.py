@@ -12,8 +12,8 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, TwoInputOperator, Work
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.debugging.debugger import Debugger, Wanted, nowhere, untraced
+from flinkpy.operators.row_batches import each_record, single_row
 from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.rows.stateless import each_record, single_row
 from flinkpy.operators.wrapping_operator import Process, WrappingOperator, bare
 
 

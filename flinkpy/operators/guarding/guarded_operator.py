@@ -23,8 +23,8 @@ from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.guarding.dead_letters import Letters, is_users
 from flinkpy.operators.guarding.results_of_record import HeldResults
 from flinkpy.operators.output.output_isolation import private
+from flinkpy.operators.row_batches import each_record, rows, single_row
 from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.rows.stateless import each_record, rows, single_row
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.wrapping_operator import Process, WrappingOperator
 

@@ -12,7 +12,7 @@ from flinkpy.operators.base import Work
 from flinkpy.operators.chain.stages import StageKind
 from flinkpy.operators.guarding.guarded_operator import GuardedInput
 from flinkpy.operators.output.output_isolation import all_private, private
-from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.row_batches import rows
 
 
 class GuardedStage(GuardedInput):

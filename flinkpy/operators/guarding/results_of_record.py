@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from flinkpy.common.error_policy import DeadLetter
 from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, RowBatch
 from flinkpy.operators.context import Output
-from flinkpy.operators.rows.stateless import single_row
+from flinkpy.operators.row_batches import single_row
 
 # the side output, or None, and whether the records have timestamps
 _Place: TypeAlias = "tuple[str | None, bool]"

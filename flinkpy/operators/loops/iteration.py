@@ -18,7 +18,7 @@ from flinkpy.operators.loops.feedback import (
     channel_key,
     detach,
 )
-from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.row_batches import rows
 
 
 class LoopEnd(OneInputOperator):

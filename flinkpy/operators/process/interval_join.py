@@ -24,8 +24,8 @@ from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.join_functions import ProcessJoinContext, never_joins
+from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.yielding import emit_results
 

@@ -34,9 +34,9 @@ from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.output.output_isolation import private
 from flinkpy.operators.process.key_timers import KeyedTimerService, UnkeyedTimerService
+from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.keyed_stages import with_key
-from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.yielding import Keyed, emit_results, keyed_by
 

@@ -25,6 +25,7 @@ from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.output.output_isolation import private
+from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed_loops import (
     CALLED,
     LENT_UPDATE_LINE,
@@ -36,7 +37,6 @@ from flinkpy.operators.rows.keyed_loops import (
     makes_objects,
 )
 from flinkpy.operators.rows.keyed_pairs import PairForm, pair_form
-from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
 from flinkpy.state.saved_state import SavedState

@@ -6,39 +6,19 @@ is off; a property test compares the two."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
-from flinkpy.core.errors import EngineError, ProgramError
+from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import Guarding, Work
 from flinkpy.operators.chain.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.output.output_isolation import all_private
+from flinkpy.operators.row_batches import rows
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.yielding import Moment, UntaggedResults, emit_results
-
-
-def rows(batch: Batch) -> RowBatch:
-    """The batch, which must be one of rows. The graph inserts a conversion where a columnar stream
-    meets a row function."""
-    if type(batch) is not RowBatch:
-        raise EngineError(
-            f"a row operator got {batch!r}; ColumnsToRowsOperator is missing in front of it"
-        )
-    return batch
-
-
-def each_record(batch: RowBatch) -> Iterator[tuple[Any, int | None]]:
-    """The records of a batch, each with its timestamp, or None."""
-    return zip(batch.values, batch.timestamps or repeat(None))
-
-
-def single_row(record: Any, timestamp: int | None) -> RowBatch:
-    """A batch of this record."""
-    return RowBatch([record], None if timestamp is None else [timestamp])
 
 
 class FunctionStageOperator(StageOperator):

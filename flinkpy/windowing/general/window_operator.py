@@ -29,8 +29,8 @@ from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import RuntimeContext, close_function, open_function
 from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.keyed_state_store import KeyedStateStore
+from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend

@@ -16,8 +16,8 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.yielding import Results, stamp_new
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.frozen_tables import parts_of
