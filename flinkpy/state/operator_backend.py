@@ -21,7 +21,6 @@ from flinkpy.state.descriptors import (
     StateDescriptor,
     StateKind,
 )
-from flinkpy.state.heap.heap_states import refuse_none
 from flinkpy.state.isolation import adopt, protect, release, reveal
 from flinkpy.state.operator_snapshots import (
     OperatorSnapshot,
@@ -30,6 +29,7 @@ from flinkpy.state.operator_snapshots import (
     dump_pieces,
     load_piece,
 )
+from flinkpy.state.states.entry_states import refuse_none
 from flinkpy.state.type_changes import RULE, carried_out, changed_elements, changed_entries
 
 SnapshotHook = Callable[[int, int], None]  # checkpoint id, its timestamp in milliseconds

@@ -39,11 +39,11 @@ from flinkpy.state.keyed_snapshots import (
 )
 from flinkpy.state.layered_values import COPIED_AT_ONCE, LayeredValues
 from flinkpy.state.saved_state import FrozenKeyedState
+from flinkpy.state.states.incremental_cleanup import Cleanup
+from flinkpy.state.states.ttl_states import TtlRules
 from flinkpy.state.stored_forms import Form, form_of, same
 from flinkpy.state.ttl.config import StateTtlConfig, StateVisibility, UpdateType
-from flinkpy.state.ttl.incremental_cleanup import Cleanup
 from flinkpy.state.ttl.stamps import NS_PER_MS
-from flinkpy.state.ttl.ttl_states import TtlRules
 from flinkpy.state.type_changes import RULE, carried_out, changed_values
 
 Pairs: TypeAlias = Iterable[tuple[Any, Any]]  # (key, stored)

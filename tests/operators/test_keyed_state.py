@@ -50,7 +50,7 @@ from flinkpy.state.descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from flinkpy.state.heap.overlay import Overlay
+from flinkpy.state.layers.overlay import Overlay
 from flinkpy.state.saved_state import SavedState
 from flinkpy.state.ttl.config import StateTtlConfig
 from tests.operators.harness import ChainHarness, linear

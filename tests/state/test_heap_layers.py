@@ -23,8 +23,8 @@ from flinkpy.state.descriptors import (
     ValueStateDescriptor,
 )
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
-from flinkpy.state.heap.layers import Layers
 from flinkpy.state.heap.running_values import RUNNING_RESULT
+from flinkpy.state.layers.layers import Layers
 from tests.state.helpers import seconds
 from tests.state.test_freezing import Gather, extended
 

@@ -13,12 +13,13 @@ from flinkpy.common.typeinfo import Types
 from flinkpy.core.clock import ManualClock, Turns
 from flinkpy.core.errors import ProgramError
 from flinkpy.state.descriptors import AggregatingStateDescriptor
-from flinkpy.state.heap import frozen_numbers, layers, overlay
+from flinkpy.state.heap import frozen_numbers
 from flinkpy.state.heap.frozen_numbers import Freezing
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
-from flinkpy.state.heap.layers import Layers
 from flinkpy.state.heap.number_table import NumberTable
-from flinkpy.state.heap.overlay import Overlay, View
+from flinkpy.state.layers import layers, overlay
+from flinkpy.state.layers.layers import Layers
+from flinkpy.state.layers.overlay import Overlay, View
 
 EVER = 100  # batches; more than any of these tests needs until all is settled
 

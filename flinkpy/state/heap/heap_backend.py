@@ -24,7 +24,13 @@ from flinkpy.state.frozen_tables import (
     Pairs,
     refuse_strays,
 )
-from flinkpy.state.heap.heap_states import (
+from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
+from flinkpy.state.isolation import not_saved, settled
+from flinkpy.state.keyed_pieces import FrozenGroups
+from flinkpy.state.layers.layers import Layers
+from flinkpy.state.layers.overlay import View
+from flinkpy.state.saved_state import FrozenKeyedState
+from flinkpy.state.states.entry_states import (
     HeapAggregatingState,
     HeapListState,
     HeapState,
@@ -32,15 +38,8 @@ from flinkpy.state.heap.heap_states import (
     heap_reducing_state,
     heap_value_state,
 )
-from flinkpy.state.heap.layers import Layers
-from flinkpy.state.heap.overlay import View
-from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
-from flinkpy.state.isolation import not_saved, settled
-from flinkpy.state.keyed_pieces import FrozenGroups
-from flinkpy.state.saved_state import FrozenKeyedState
-from flinkpy.state.table_backend import Table, TableBackend
-from flinkpy.state.ttl.incremental_cleanup import Cleanup, IncrementalCleanup
-from flinkpy.state.ttl.ttl_states import (
+from flinkpy.state.states.incremental_cleanup import Cleanup, IncrementalCleanup
+from flinkpy.state.states.ttl_states import (
     TtlAggregatingState,
     TtlListState,
     TtlMapState,
@@ -48,6 +47,7 @@ from flinkpy.state.ttl.ttl_states import (
     TtlRules,
     ttl_value_state,
 )
+from flinkpy.state.table_backend import Table, TableBackend
 
 if TYPE_CHECKING:  # it imports numpy
     from flinkpy.state.heap.frozen_numbers import NumbersByGroup

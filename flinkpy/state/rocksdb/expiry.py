@@ -2,14 +2,14 @@
 
 RocksDB's compaction filter would have to be written in C++. This does the same without waiting for
 a compaction. As on the heap, it knows until when there is nothing to do
-(``flinkpy.state.ttl.incremental_cleanup``)."""
+(``flinkpy.state.states.incremental_cleanup``)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from flinkpy.state.rocksdb.slot_cache import Slots, touched_ns
-from flinkpy.state.ttl.incremental_cleanup import AT_ONCE
+from flinkpy.state.states.incremental_cleanup import AT_ONCE
 
 
 class RangeCleanup:

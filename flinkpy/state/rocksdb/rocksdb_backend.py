@@ -41,14 +41,14 @@ from flinkpy.state.rocksdb.rocksdb_states import (
     RocksDBValueState,
 )
 from flinkpy.state.saved_state import FrozenKeyedState, PreparedPieces
-from flinkpy.state.table_backend import Pairs, Table, TableBackend
-from flinkpy.state.ttl.incremental_cleanup import Cleanup
-from flinkpy.state.ttl.ttl_states import (
+from flinkpy.state.states.incremental_cleanup import Cleanup
+from flinkpy.state.states.ttl_states import (
     TtlAggregatingState,
     TtlReducingState,
     TtlRules,
     ttl_value_state,
 )
+from flinkpy.state.table_backend import Pairs, Table, TableBackend
 
 
 class RocksDBKeyedStateBackend(TableBackend):

@@ -1,7 +1,7 @@
 """The states of the RocksDB backend. What is read is private already, and what is written becomes
 bytes at once, so nothing is copied.
 
-States that expire are those of ``flinkpy.state.ttl.ttl_states``. Only list and map state differ:
+States that expire are those of ``flinkpy.state.states.ttl_states``. Only list and map state differ:
 they read and write single elements."""
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from flinkpy.state.api import (
 )
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
-from flinkpy.state.heap.heap_states import refuse_none
 from flinkpy.state.rocksdb.entries import EntriesOfKey, ListEntries, MapEntries, ValueEntries
+from flinkpy.state.states.entry_states import refuse_none
+from flinkpy.state.states.ttl_states import TtlListState, TtlMapState
 from flinkpy.state.ttl.stamps import Stamped
-from flinkpy.state.ttl.ttl_states import TtlListState, TtlMapState
 
 
 class RocksDBState(State):

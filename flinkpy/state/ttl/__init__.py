@@ -1,1 +1,1 @@
-"""Time to live: how long values live, and how expired values are removed."""
+"""Time to live: what a program configures, and the stored form of a value that expires."""

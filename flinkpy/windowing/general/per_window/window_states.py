@@ -22,14 +22,14 @@ from flinkpy.state.descriptors import (
     StateDescriptor,
     StateKind,
 )
-from flinkpy.state.heap.heap_states import (
+from flinkpy.state.isolation import adopt, reveal
+from flinkpy.state.states.entry_states import (
     HeapAggregatingState,
     HeapListState,
     heap_map_state,
     heap_reducing_state,
     heap_value_state,
 )
-from flinkpy.state.isolation import adopt, reveal
 from flinkpy.windowing.general.per_window.namespaces import (
     NamespacedState,
     namespaces_of,

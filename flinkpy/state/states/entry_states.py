@@ -1,4 +1,4 @@
-"""The states of the heap backend that never expire. Each is a view, at the current key, of one dict
+"""States that never expire. Each is a view, at the current key, of one dict
 from key to stored value.
 
 Value, reducing and map state are called with every record, so they are closures over their table:

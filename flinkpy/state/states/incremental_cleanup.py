@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from flinkpy.state.heap.overlay import at_most
+from flinkpy.state.layers.overlay import at_most
 from flinkpy.state.stored_forms import NEVER, Swept
 
 AT_ONCE = 64

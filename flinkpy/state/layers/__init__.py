@@ -1,0 +1,1 @@
+"""Entries in layers, so that what a snapshot has frozen stays as it is while states go on."""
