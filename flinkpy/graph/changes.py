@@ -3,7 +3,7 @@ its aggregate has changed.
 
 The number of updates depends on how records are grouped into batches, and only a key's last update
 is valid. So updates must not be aggregated, joined, or put into windows. Operators declare whether
-they accept them (``takes_updates``); other programs are refused. In BATCH there is only one row per
+they accept them (``takes_changes``); other programs are refused. In BATCH there is only one row per
 key, so there are no updates.
 
 What is handed over as a table (``takes_last_results``) has the last row of each key. Behind an
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.transformations import (
     PartitionTransformation,
@@ -31,12 +32,16 @@ from flinkpy.graph.transformations import (
 
 def refuse_added_updates(transformation: Transformation) -> None:
     """Raises ProgramError for an operator that would aggregate updates."""
-    maker = next(
-        (each.updates_of for each in transformation.inputs if each.updates_of is not None), None
+    takes = _says(transformation, "takes_changes") or ALL_CHANGES
+    # a table's input gives the last result of each key only, and that is one record
+    if _says(transformation, "takes_last_results"):
+        takes = ALL_CHANGES
+    refused = next(
+        (each for each in transformation.inputs if not takes.contains_all(each.changelog_mode)),
+        None,
     )
-    if maker is not None and not getattr(
-        getattr(transformation, "operator", None), "takes_updates", True
-    ):
+    if refused is not None:
+        maker = _maker_of_updates(refused)
         raise ProgramError(
             f"{transformation.label} cannot take what {maker.label} gives: that is a new "
             "row for a key whenever its aggregate has changed, and each "
@@ -45,6 +50,15 @@ def refuse_added_updates(transformation: Transformation) -> None:
             "where the input ends, call env.set_runtime_mode(RuntimeExecutionMode.BATCH) "
             "first, in which each key gives one row"
         )
+
+
+def _maker_of_updates(transformation: Transformation) -> Transformation:
+    """The operator that makes the records of this stream updates."""
+    while not _says(transformation, "emits_changes"):
+        transformation = next(
+            each for each in transformation.inputs if not each.changelog_mode.is_insert_only
+        )
+    return transformation
 
 
 def makers_of_tables(order: Sequence[Transformation]) -> set[Transformation]:
@@ -117,7 +131,9 @@ def _passes(transformation: Transformation, reader: Transformation) -> bool:
         transformation, "keeps_nothing"
     ):
         return True
-    return reader.updates_of is not None and transformation.updates_of is not None
+    return not (
+        reader.changelog_mode.is_insert_only or transformation.changelog_mode.is_insert_only
+    )
 
 
 def _says(transformation: Transformation, what: str) -> Any:

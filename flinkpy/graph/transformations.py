@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from flinkpy.common.changelog_mode import INSERT_ONLY, ChangelogMode
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.graph.partitioning import KeySpec, Partitioning
 from flinkpy.graph.resources import ANY, ResourceProfile
@@ -29,15 +30,16 @@ class Transformation:
     chaining: ChainingStrategy | None = None  # overrides the operator's own
     output_type: Any = None  # a flinkpy.common.typeinfo.TypeInformation, or None
     where: str | None = None  # file:line of the user's program, for error messages
-    # the operator that makes its records updates (``flinkpy.graph.changes``)
-    updates_of: Transformation | None = field(init=False, repr=False)
+    # which changes its records are (``flinkpy.graph.changes``)
+    changelog_mode: ChangelogMode = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        emits = getattr(getattr(self, "operator", None), "emits_updates", None)
-        inherited = next(
-            (each.updates_of for each in self.inputs if each.updates_of is not None), None
-        )
-        self.updates_of = inherited if emits is None else self if emits else None
+        emits = getattr(getattr(self, "operator", None), "emits_changes", None)
+        if emits is None:
+            emits = INSERT_ONLY
+            for each in self.inputs:
+                emits |= each.changelog_mode
+        self.changelog_mode = emits
 
     @property
     def inputs(self) -> list[Transformation]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator
 from enum import Enum
 from typing import Any, TypeAlias
 
+from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.elements import (
     MAX_TIMESTAMP,
@@ -81,10 +82,10 @@ class StreamOperator(ABC):
     batch_form: BatchForm  # each kind of operator says it
     # of the main output, where what the user's function gives is still to be brought into it
     declared_type: TypeInformation | None = None
-    # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would
-    # count twice
-    takes_updates: bool = True
-    emits_updates: bool | None = None  # None: where its input has some
+    # which changes it takes (``flinkpy.graph.changes``). INSERT_ONLY: each record counts as one
+    # more, so a new version of an earlier one would count twice
+    takes_changes: ChangelogMode = ALL_CHANGES
+    emits_changes: ChangelogMode | None = None  # None: those of its input
     # whether each result takes the place of its key's earlier one; then it has ``last_results``
     replaces_results: bool = False
     keeps_nothing: bool = False  # whether what it makes of a record depends on that record only

@@ -31,8 +31,8 @@ class WrappingOperator(StreamOperator):
     def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped
         self.chaining, self.batch_form = wrapped.chaining, wrapped.batch_form
-        self.takes_updates = wrapped.takes_updates
-        self.emits_updates = wrapped.emits_updates
+        self.takes_changes = wrapped.takes_changes
+        self.emits_changes = wrapped.emits_changes
         self.keeps_timestamps = wrapped.keeps_timestamps
         self.replaces_results, self.keeps_nothing = wrapped.replaces_results, wrapped.keeps_nothing
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
+from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import (
@@ -83,7 +84,7 @@ class CacheWriter(OneInputOperator):
 
     batch_form = BatchForm.AS_IN_STREAM
     takes_last_results = True
-    emits_updates = False
+    emits_changes = INSERT_ONLY
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

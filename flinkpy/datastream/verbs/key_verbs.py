@@ -136,7 +136,7 @@ def aggregate_expressions(
         plan = plan_aggregates(aggregates, keys, "aggregate()")
         refuse_doubles([*dict.fromkeys(keys), *plan.names], "aggregate()")
         operator = KeyedAggregatesOperator(keys, plan.calls, plan.results)
-        operator.takes_last_results = operator.takes_updates = of_table
+        operator.takes_last_results = of_table
     return by_key.stream.as_columns("aggregate()").apply_columns(
         "Aggregate", operator, key=by_key.key
     )

@@ -213,7 +213,7 @@ def aggregate_all(
         plan = plan_aggregates(aggregates, (), "aggregate()")
     columns = stream.as_columns("aggregate()")
     operator = AggregatesOfAllOperator(plan.calls, plan.results, columns.schema)
-    operator.takes_last_results = operator.takes_updates = of_table
+    operator.takes_last_results = of_table
     made = columns.apply_columns("Aggregate", operator)
     made.make_non_parallel()
     return made

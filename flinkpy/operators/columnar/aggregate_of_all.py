@@ -16,6 +16,7 @@ from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.aggregate_plan import AggregateCall
 from flinkpy.columns.compiler import column_index, compile_expression
 from flinkpy.columns.expression import Column, columns_of
+from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.graph.two_phases import TwoPhases
 from flinkpy.operators.columnar.column_operators import ColumnOperator, SelectColumnsOperator
@@ -118,7 +119,7 @@ class LocalAggregatesOperator(ColumnOperator):
     """Before the exchange: makes one row of each batch, with the count and the accumulator of each
     aggregate."""
 
-    takes_updates = False
+    takes_changes = INSERT_ONLY
 
     def __init__(self, calls: Sequence[AggregateCall]) -> None:
         self.calls = tuple(calls)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from flinkpy.columns.compiler import column_index
 from flinkpy.columns.values.conversion import python_values
+from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import EngineError
@@ -60,7 +61,7 @@ class ExpiringDistinctRowsOperator(KeyedStateOperator, ColumnOperator):
     keys."""
 
     batch_form = BatchForm.AS_IN_STREAM
-    takes_updates = False
+    takes_changes = INSERT_ONLY
 
     def __init__(self, keys: Sequence[str], ttl: StateTtlConfig) -> None:
         self.keys, self.ttl = tuple(keys), ttl

@@ -17,6 +17,8 @@ from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.aggregate_plan import AggregateCall
 from flinkpy.columns.compiler import column_index, compile_expression, compile_selection
 from flinkpy.columns.expression import Column, Expression
+from flinkpy.common.changelog_mode import ChangelogMode
+from flinkpy.common.types import RowKind
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.accumulators import KeyedAccumulators
@@ -30,7 +32,8 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
     """Emits for each batch the updated row of every key in it: the key's columns, then the
     aggregates, or the ``results`` that are computed from keys and aggregates."""
 
-    emits_updates = replaces_results = True
+    emits_changes = ChangelogMode.of(RowKind.INSERT, RowKind.UPDATE_AFTER)
+    replaces_results = True
     _types: list[Any]
 
     def __init__(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch
 from flinkpy.core.keys import int64_hashes
@@ -108,7 +109,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
 
     batch_form = BatchForm.LAST_ROW_OF_KEY
     keeps_timestamps = True
-    takes_updates = False
+    takes_changes = INSERT_ONLY
     keys: Sequence[str]
     _index: KeyIndex
     _firsts: FirstRecords

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.functions import RuntimeContext
 
@@ -12,7 +13,7 @@ class DropsLateRecords(StreamOperator):
     """Counts dropped records in ``late_records_dropped`` since it was opened. It groups records by
     their time, so updates are not allowed as input."""
 
-    takes_updates = False
+    takes_changes = INSERT_ONLY
     late_records_dropped = 0
 
     def measures(self, now_ms: int) -> dict[str, float]:

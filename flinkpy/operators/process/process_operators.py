@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
+from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import (
@@ -56,7 +57,7 @@ class FunctionOperator(StreamOperator):
     """Opens, calls and closes one user function."""
 
     keeps_timestamps = True
-    emits_updates = False  # what a function makes of an update is a new record
+    emits_changes = INSERT_ONLY  # what a function makes of an update is a new record
     parks = True
 
     def __init__(self, function: Any) -> None:

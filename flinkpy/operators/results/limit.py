@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.graph.two_phases import TwoPhases
 from flinkpy.operators.base import BatchForm, OneInputOperator
@@ -19,7 +20,7 @@ class LocalLimitOperator(OneInputOperator):
 
     batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = True
-    takes_updates = False
+    takes_changes = INSERT_ONLY
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

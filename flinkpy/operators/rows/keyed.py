@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from flinkpy.aggregates.of_records import FieldAggregate, Shape, shape_of
+from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.codegen.generated import Failure, failure_in, forget_source
 from flinkpy.core.codegen.inlining import call_or_inline, raised_by
 from flinkpy.core.elements import Batch, RowBatch
@@ -296,7 +297,7 @@ class KeyedAggregateOperator(KeyedOperator):
     The loop is specialised for the shape of the first record; at the first record of another shape
     the operator switches to the general loop for good."""
 
-    takes_updates = False
+    takes_changes = INSERT_ONLY
     falls_back = True
 
     def __init__(self, kind: str, position: int | str | None, key: KeySpec) -> None:

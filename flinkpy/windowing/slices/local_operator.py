@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import BatchForm, OneInputOperator, Work, run_to_end
@@ -32,7 +33,7 @@ class LocalSliceOperator(OneInputOperator):
     """What it emits has a timestamp in the slice it belongs to."""
 
     batch_form = BatchForm.AS_IN_STREAM
-    takes_updates = False
+    takes_changes = INSERT_ONLY
     parks = True
 
     def __init__(self, store: LocalSlices, slicing: Slicing, allowed_lateness: int) -> None:
