@@ -1,27 +1,27 @@
-"""Arithmetic of decimals whose exact result has more digits than Arrow's types, with Flink's rules
-for the digits of the result."""
+"""Arithmetic of decimals whose exact result may have more digits than Arrow's types, with Flink's
+rules for the digits of the result.
+
+The values of a batch usually have far fewer digits than their type allows. Where the largest ones
+prove that 38 digits are enough, Arrow computes in 128 bits; otherwise in 256 bits, which hold every
+exact result."""
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkpy.columns.kernels.operand_types import Types, digits_of
 
-_EXACT = decimal.Context(prec=200, rounding=decimal.ROUND_HALF_UP)
-_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": _EXACT.add,
-    "-": _EXACT.subtract,
-    "*": _EXACT.multiply,
-}
 _MOST = 38  # digits, as in Flink
+_MOST_WIDE = 76
 _KEPT_BEHIND = 6  # this many digits after the point are kept even if the result then overflows
+Binary = Callable[[Any, Any], Any]
 
 
-def capped(operation: str, types: Types) -> Callable[[Any, Any], Any] | None:
+def capped(operation: str, types: Types) -> Binary | None:
     """The kernel, if the exact result could have more than 38 digits; None if Arrow's own kernel
     will do. As in Flink the result then has 38 digits: digits after the point are rounded away
     first, but six of them are kept, and a result that does not fit is an error."""
@@ -40,23 +40,98 @@ def capped(operation: str, types: Types) -> Callable[[Any, Any], Any] | None:
             return None
     scale = scale if digits <= _MOST else max(_MOST - (digits - scale), min(scale, _KEPT_BEHIND))
     kind = pa.decimal128(_MOST, scale)
-    unit = decimal.Decimal(1).scaleb(-scale)
-    operate = _OPERATIONS[operation]
-
-    def result(one: Any, other: Any) -> Any:
-        if one is None or other is None:
-            return None
-        return operate(decimal.Decimal(one), decimal.Decimal(other)).quantize(unit, context=_EXACT)
+    exact = _product if operation == "*" else _sum(pc.add if operation == "+" else pc.subtract)
 
     def kernel(left: Any, right: Any) -> Any:
-        length = len(right) if isinstance(left, pa.Scalar) else len(left)
-        return pa.array(map(result, _listed(left, length), _listed(right, length)), kind)
+        return rescaled(exact(_decimals(left), _decimals(right)), kind)
 
     return kernel
 
 
-def _listed(values: Any, length: int) -> list[Any]:
-    return [values.as_py()] * length if isinstance(values, pa.Scalar) else values.to_pylist()
+def rescaled(values: Any, kind: Any) -> Any:
+    """The decimals in another type, with halves rounded away from zero. Raises ArrowInvalid if one
+    does not fit."""
+    fewer = values.type.scale - kind.scale
+    if fewer > 0:
+        if _digits(values) > kind.precision + fewer:
+            raise pa.ArrowInvalid(f"a result has more digits than {kind}")
+        values = with_type(values, _widest(values.type, values.type.scale))
+        values = pc.round(values, ndigits=kind.scale, round_mode="half_towards_infinity")
+    return values.cast(kind)
+
+
+def _product(left: Any, right: Any) -> Any:
+    digits, other_digits = _digits(left), _digits(right)
+    if digits + other_digits < _MOST:
+        return pc.multiply(
+            with_type(left, pa.decimal128(digits, left.type.scale)),
+            with_type(right, pa.decimal128(other_digits, right.type.scale)),
+        )
+    left, right = (
+        each.cast(pa.decimal256(each.type.precision, each.type.scale)) for each in (left, right)
+    )
+    if left.type.precision + right.type.precision == _MOST_WIDE:  # Arrow needs one more
+        left = with_type(left, pa.decimal256(_MOST - 1, left.type.scale))
+    return pc.multiply(left, right)
+
+
+def _sum(operate: Binary) -> Binary:
+    def kernel(left: Any, right: Any) -> Any:
+        scale = max(left.type.scale, right.type.scale)
+        digits = max(_digits(each) + scale - each.type.scale for each in (left, right))
+        if digits < _MOST:
+            narrow = [
+                with_type(each, pa.decimal128(_digits(each), each.type.scale))
+                for each in (left, right)
+            ]
+            return operate(*narrow)
+        # As one more digit than 76 is never needed, the type of the operands has one less
+        wide = [
+            with_type(
+                each.cast(pa.decimal256(_MOST_WIDE, scale)), pa.decimal256(_MOST_WIDE - 1, scale)
+            )
+            for each in (left, right)
+        ]
+        return operate(*wide)
+
+    return kernel
+
+
+def _widest(kind: Any, scale: int) -> Any:
+    """The type of most digits that has the same number of bits."""
+    return (
+        pa.decimal256(_MOST_WIDE, scale)
+        if pa.types.is_decimal256(kind)
+        else pa.decimal128(_MOST, scale)
+    )
+
+
+def _decimals(values: Any) -> Any:
+    """Decimals of 128 bits: as they are, or made of integers or shorter decimals."""
+    kind = values.type
+    if pa.types.is_decimal128(kind):
+        return values
+    before, behind = digits_of(kind)
+    return values.cast(pa.decimal128(before + behind, behind))
+
+
+def _digits(values: Any) -> int:
+    """The number of digits of the longest value, without the point; at least 1."""
+    if isinstance(values, pa.Scalar):
+        values = pa.array([values], values.type)
+    ends = pc.min_max(with_type(values, _widest(values.type, 0))).as_py().values()
+    return max(1 if end is None else len(end.as_tuple().digits) for end in ends)
+
+
+def with_type(values: Any, kind: Any) -> Any:
+    """The same digits under another precision or scale. Nothing is checked or copied."""
+    if isinstance(values, pa.Scalar):
+        return with_type(pa.array([values], values.type), kind)[0]
+    if isinstance(values, pa.ChunkedArray):
+        return pa.chunked_array([with_type(chunk, kind) for chunk in values.chunks], kind)
+    return pa.Array.from_buffers(
+        kind, len(values), values.buffers(), values.null_count, values.offset
+    )
 
 
 def with_room(kernel: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:
