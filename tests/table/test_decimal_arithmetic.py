@@ -118,7 +118,8 @@ def test_arithmetic_of_decimals_is_that_of_pythons_decimals(
                 kernel(one, other)
         else:
             found = kernel(one, other)
-            assert found.type.precision == 38 and found.type.scale == kind.scale
+            assert found.type.precision == 38
+            assert found.type.scale == kind.scale
             assert found.to_pylist() == expected
 
 

@@ -44,7 +44,7 @@ def test_their_sum_says_so_too() -> None:
     with pytest.raises(FlinkpyError, match=ADVICE):
         list(embedded_environment().from_arrow(LARGE).key_by("k").sum("u").execute_and_collect())
     # a table's are added up over several batches
-    with pytest.raises(FlinkpyError, match=ADVICE.replace("column 'u'", "a column")):
+    with pytest.raises(FlinkpyError, match=ADVICE):
         embedded_environment().from_arrow(LARGE).key_by("k").sum("u").to_arrow()
     exact = (
         embedded_environment()

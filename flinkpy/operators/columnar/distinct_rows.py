@@ -48,6 +48,9 @@ class DistinctRowsOperator(KeyedColumnsOperator):
     def values(self, data: Any) -> list[Any]:
         return []
 
+    def value_names(self) -> list[str]:
+        return []
+
     def row_of_each_key(self, results: list[Any]) -> Any:
         raise EngineError("distinct passes records on as they come")
 

@@ -93,6 +93,12 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
     def values(self, data: Any) -> list[Any]:
         return [evaluate(data) for evaluate in self._evaluates]
 
+    def value_names(self) -> list[str]:
+        return [
+            call.expression.name if isinstance(call.expression, Column) else call.name
+            for call in self.calls
+        ]
+
     def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
         np.maximum.at(stamps, ids, new)
 

@@ -78,6 +78,9 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
     def values(self, data: Any) -> list[Any]:
         return [data.column(self._at)]
 
+    def value_names(self) -> list[str]:
+        return [self._result.field(self._at).name]
+
     def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
         stamps[ids] = new  # the last assignment wins
 

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.columns.kernels.operand_types import BeyondSigned
 from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import int64_hashes
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.base import BatchForm
@@ -127,6 +129,10 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         """The columns to aggregate."""
 
     @abstractmethod
+    def value_names(self) -> list[str]:
+        """The names of these columns, for errors."""
+
+    @abstractmethod
     def first_columns(self, data: Any) -> Any:
         """The columns of each key's first record that are kept."""
 
@@ -196,8 +202,11 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
                 ]
                 ids = np.concatenate([ids for _, ids in waiting])
             records = np.bincount(ids, minlength=len(self._index))
-            for accumulators, column in zip(self._accumulators, columns):
-                accumulators.take(column, ids, records)
+            for accumulators, column, name in zip(self._accumulators, columns, self.value_names()):
+                try:
+                    accumulators.take(column, ids, records)
+                except BeyondSigned as error:
+                    raise ProgramError(error.about(f"column {name!r}")) from None
 
     # -- snapshots ---------------------------------------------------------------------------------
 
