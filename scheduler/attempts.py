@@ -16,8 +16,8 @@ from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import Execution, ExecutionVertex
 from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
+from flinkpy.scheduler.planning.strategies import SchedulingStrategy
 from flinkpy.scheduler.protocol import CancelTask, Command, ReleaseResults, ResultsLost
-from flinkpy.scheduler.strategies import SchedulingStrategy
 
 _S = ExecutionState
 

@@ -19,8 +19,8 @@ from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import Execution, ExecutionVertex, Failover, PipelinedRegion
 from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.job_lifecycle import JobLifecycle, is_symptom
+from flinkpy.scheduler.planning.regions import regions_of
 from flinkpy.scheduler.protocol import Command, SetTimer, TimerFired
-from flinkpy.scheduler.regions import regions_of
 from flinkpy.scheduler.restart import RestartStrategy
 
 _S, _J = ExecutionState, JobState

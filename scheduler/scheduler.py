@@ -41,6 +41,8 @@ from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.failover import Failovers, mark_lost_results
 from flinkpy.scheduler.invariants import SchedulerParts, check
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
+from flinkpy.scheduler.planning.regions import compute_regions
+from flinkpy.scheduler.planning.strategies import scheduling_strategy
 from flinkpy.scheduler.protocol import (
     CancelJob,
     CancelTask,
@@ -56,9 +58,7 @@ from flinkpy.scheduler.protocol import (
     TaskStateChanged,
     TimerFired,
 )
-from flinkpy.scheduler.regions import compute_regions
 from flinkpy.scheduler.restart import ATTEMPTS_OF_A_GENERATION, SchedulerConfig
-from flinkpy.scheduler.strategies import scheduling_strategy
 
 __all__ = ["Scheduler", "SchedulerConfig"]
 

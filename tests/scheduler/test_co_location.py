@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.execution_graph import ExecutionGraph
-from flinkpy.scheduler.regions import compute_regions
+from flinkpy.scheduler.planning.regions import compute_regions
 from tests.scheduler.jobs import PIPELINED, POINTWISE, job
 
 

@@ -14,6 +14,7 @@ from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import wiring
+from flinkpy.scheduler.planning.regions import compute_regions
 from flinkpy.scheduler.protocol import (
     DeployTasks,
     RequestSlot,
@@ -21,7 +22,6 @@ from flinkpy.scheduler.protocol import (
     StartScheduling,
     TaskStateChanged,
 )
-from flinkpy.scheduler.regions import compute_regions
 from flinkpy.scheduler.scheduler import Scheduler
 from tests.scheduler.jobs import (
     ALL_TO_ALL,

@@ -12,7 +12,7 @@ from typing import Protocol
 from flinkpy.core.options.engine import SchedulingStrategyKind
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import ExecutionVertex, PartitionGroup, PipelinedRegion
-from flinkpy.scheduler.regions import regions_of
+from flinkpy.scheduler.planning.regions import regions_of
 
 Bulks = list[list[ExecutionVertex]]
 
