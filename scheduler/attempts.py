@@ -9,55 +9,42 @@ from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import ExecutionAttemptId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.deployment import TaskManagerLocation
-from flinkpy.graph.job_graph import JobGraph
-from flinkpy.scheduler.checkpointing.state_assignment import StateAssignment
 from flinkpy.scheduler.deploying import deploy_commands
-from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import Execution, ExecutionVertex
 from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
-from flinkpy.scheduler.planning.strategies import SchedulingStrategy
+from flinkpy.scheduler.planning.execution_plan import CurrentPlan
 from flinkpy.scheduler.protocol import CancelTask, Command, ReleaseResults, ResultsLost
 
 _S = ExecutionState
 
 
 class Attempts:
-    """Moves the attempts of ``graph`` and their slots together. What must be done is written to
+    """Moves the attempts of the plan and their slots together. What must be done is written to
     ``commands``."""
 
     def __init__(
-        self,
-        job_graph: JobGraph,
-        graph: ExecutionGraph,
-        slots: SlotTable,
-        job: JobLifecycle,
-        strategy: SchedulingStrategy,
-        states: StateAssignment,
-        commands: list[Command],
+        self, plan: CurrentPlan, slots: SlotTable, job: JobLifecycle, commands: list[Command]
     ) -> None:
-        self._job_graph = job_graph
-        self._graph = graph
+        self._plan = plan
         self._slots = slots
         self._job = job
-        self._strategy = strategy
-        self._states = states
         self._commands = commands
 
     # -- forward -----------------------------------------------------------------------------------
 
     def schedule_first(self) -> None:
         """The job starts."""
-        self._schedule_bulks(self._strategy.on_start())
+        self._schedule_bulks(self._plan.strategy.on_start())
 
     def schedule_restarted(self, vertices: Iterable[ExecutionVertex]) -> None:
         """These subtasks have new attempts."""
-        self._schedule_bulks(self._strategy.on_restart(vertices))
+        self._schedule_bulks(self._plan.strategy.on_restart(vertices))
 
     def _schedule_bulks(self, bulks: Iterable[list[ExecutionVertex]]) -> None:
         for vertices in bulks:
             for vertex in vertices:
-                self._graph.move(vertex.execution, _S.SCHEDULED)
+                self._plan.graph.move(vertex.execution, _S.SCHEDULED)
             self._slots.place_bulk(vertices)
 
     def deploy_complete(self) -> None:
@@ -71,15 +58,15 @@ class Attempts:
             if execution.slot is None:
                 raise EngineError(f"{execution} is scheduled and has no slot")
             execution.location = execution.slot.location
-            self._graph.move(execution, _S.DEPLOYING)
-        self._commands += deploy_commands(ready, self._job_graph, self._states)
+            self._plan.graph.move(execution, _S.DEPLOYING)
+        self._commands += deploy_commands(ready, self._plan.job_graph, self._plan.states)
 
     def advance(self, execution: Execution, state: ExecutionState) -> None:
         """The attempt reports a state of its way to the end; consumers that become schedulable by
         it are scheduled."""
-        consumable = self._graph.move(execution, state)
+        consumable = self._plan.graph.move(execution, state)
         if consumable and execution.vertex.failover is None and self._job.is_running:
-            self._schedule_bulks(self._strategy.on_consumable(consumable))
+            self._schedule_bulks(self._plan.strategy.on_consumable(consumable))
 
     def finish(self, execution: Execution) -> None:
         if execution.state is _S.INITIALIZING:  # its RUNNING report came late or never
@@ -102,12 +89,12 @@ class Attempts:
         if execution.location is None:  # no task to cancel yet
             self.end(execution, _S.CANCELED)
         else:
-            self._graph.move(execution, _S.CANCELING)
+            self._plan.graph.move(execution, _S.CANCELING)
             self._commands.append(CancelTask(execution.location, execution.attempt_id))
 
     def end(self, execution: Execution, state: ExecutionState) -> None:
         """The attempt is CANCELED or FAILED."""
-        self._graph.move(execution, state)
+        self._plan.graph.move(execution, state)
         self._leave(execution)
 
     def _leave(self, execution: Execution) -> None:
@@ -123,7 +110,7 @@ class Attempts:
 
     def lose_results_on(self, resource_id: ResourceId) -> None:
         """A TaskExecutor is gone, and with it the blocking results of what has finished there."""
-        for result in self._graph.results:
+        for result in self._plan.graph.results:
             if result.is_blocking:
                 for vertex in result.producer.vertices:
                     location = vertex.execution.location

@@ -4,6 +4,7 @@ their state only through this graph, so that its counts hold."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import ExecutionAttemptId, JobVertexId
@@ -18,6 +19,13 @@ from flinkpy.scheduler.execution_model import (
 )
 
 _STARTED = (ExecutionState.RUNNING, ExecutionState.FINISHED)
+
+
+class GraphInUse(Protocol):
+    """Knows by which graph the job runs now: after its plan was replaced, that is another one."""
+
+    @property
+    def graph(self) -> ExecutionGraph: ...
 
 
 class ExecutionGraph:
@@ -99,8 +107,7 @@ class ExecutionGraph:
         """Replaces an ended attempt by a new one, and undoes what its progress meant for its
         consumers."""
         old = vertex.execution
-        if not old.is_terminal:
-            raise EngineError(f"{old} is replaced before it ended")
+        vertex.earlier = self._history(vertex)
         was_finished = old.state is ExecutionState.FINISHED
         for group in vertex.output_groups:
             group.unstarted += old.started
@@ -112,14 +119,45 @@ class ExecutionGraph:
         for counts in (vertex.job_vertex.counts, self.counts):
             counts[old.state] -= 1
             counts[ExecutionState.CREATED] += 1
-        if old.error is not None:
-            old.failure, old.error = f"{type(old.error).__name__}: {old.error}", None
-        vertex.earlier = (old, *vertex.earlier)[: self._attempts_kept]
         vertex.execution = Execution(
             vertex, old.attempt_id._replace(attempt=old.attempt_id.attempt + 1), self.now
         )
         self.touched.add(vertex)
         return vertex.execution
+
+    @property
+    def next_attempt(self) -> int:
+        """A number that no attempt which has begun has."""
+        return max(
+            (
+                vertex.execution.attempt_id.attempt + vertex.execution.has_begun
+                for vertex in self.vertices
+            ),
+            default=0,
+        )
+
+    def succeed(self, earlier: ExecutionGraph, now: float) -> None:
+        """Takes the place of a graph of the same job, of which no attempt is alive: subtasks that
+        both have keep their history."""
+        self.now = now
+        self.begin(now)
+        for vertex_id, job_vertex in self.job_vertices.items():
+            for vertex, before in zip(
+                job_vertex.vertices, earlier.job_vertices[vertex_id].vertices
+            ):
+                vertex.earlier = (
+                    self._history(before) if before.execution.has_begun else before.earlier
+                )
+        self.touched.update(self.vertices)
+
+    def _history(self, vertex: ExecutionVertex) -> tuple[Execution, ...]:
+        """The attempts of the subtask when its current one, which has ended, is an earlier one."""
+        old = vertex.execution
+        if not old.is_terminal:
+            raise EngineError(f"{old} is replaced before it ended")
+        if old.error is not None:
+            old.failure, old.error = f"{type(old.error).__name__}: {old.error}", None
+        return (old, *vertex.earlier)[: self._attempts_kept]
 
     def _count_progress(self, execution: Execution, state: ExecutionState) -> list[PartitionGroup]:
         consumable = []

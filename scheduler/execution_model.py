@@ -63,6 +63,10 @@ class Execution:
         return self.machine.state in TERMINAL
 
     @property
+    def has_begun(self) -> bool:
+        return self.machine.state is not ExecutionState.CREATED
+
+    @property
     def keeps_results(self) -> bool:
         """Whether it has finished and left blocking results behind."""
         return (

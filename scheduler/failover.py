@@ -13,12 +13,11 @@ from dataclasses import replace
 from flinkpy.core.errors import PartitionNotFoundError, ProgramError, TaskExecutorLostError
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.scheduler.attempts import Attempts
-from flinkpy.scheduler.checkpointing.state_assignment import StateAssignment
 from flinkpy.scheduler.details import FailureRecord
-from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import Execution, ExecutionVertex, Failover, PipelinedRegion
 from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.job_lifecycle import JobLifecycle, is_symptom
+from flinkpy.scheduler.planning.execution_plan import CurrentPlan
 from flinkpy.scheduler.planning.regions import regions_of
 from flinkpy.scheduler.protocol import Command, SetTimer, TimerFired
 from flinkpy.scheduler.restart import RestartStrategy
@@ -35,20 +34,18 @@ class Failovers:
 
     def __init__(
         self,
-        graph: ExecutionGraph,
+        plan: CurrentPlan,
         slots: SlotTable,
         job: JobLifecycle,
         attempts: Attempts,
         restart_strategy: RestartStrategy,
-        states: StateAssignment,
         commands: list[Command],
     ) -> None:
-        self._graph = graph
+        self._plan = plan
         self._slots = slots
         self._job = job
         self._attempts = attempts
         self._restart_strategy = restart_strategy
-        self._states = states
         self._commands = commands
         self.pending: dict[str, Failover] = {}
         self.restarts = 0
@@ -113,8 +110,8 @@ class Failovers:
 
     def _on_failure(self, failed: list[Execution], error: BaseException, now: float) -> None:
         vertices = (
-            list(self._graph.vertices)
-            if self._states.takes_all_along
+            list(self._plan.graph.vertices)
+            if self._plan.states.takes_all_along or self._plan.awaits_replacement
             else vertices_to_restart(execution.vertex for execution in failed)
         )
         known = next((each for each in self.pending.values() if each.error is error), None)
@@ -153,7 +150,7 @@ class Failovers:
             error,
             [
                 vertex.execution
-                for vertex in self._graph.vertices
+                for vertex in self._plan.graph.vertices
                 if vertex.execution.state is _S.FAILED
             ],
             now,
@@ -165,7 +162,7 @@ class Failovers:
             return
         if job.state is _J.CREATED:
             job.move(_J.RUNNING)
-        self._begin(list(self._graph.vertices), error, delay_s)
+        self._begin(list(self._plan.graph.vertices), error, delay_s)
 
     def _give_up(self, error: BaseException) -> None:
         self._job.cause.offer(error)
@@ -179,7 +176,7 @@ class Failovers:
                 vertex.failover = None
                 self._slots.stop_retaining_slot(vertex)
         self.pending.clear()
-        for vertex in self._graph.vertices:
+        for vertex in self._plan.graph.vertices:
             self._attempts.cancel(vertex.execution)
 
     # -- restarts ----------------------------------------------------------------------------------
@@ -190,10 +187,10 @@ class Failovers:
         if failover is not None:
             failover.pause_is_over = True
 
-    def restart_ready(self) -> None:
+    def restart_ready(self, now: float) -> None:
         """Restarts the subtasks whose attempts have all ended and whose pause is over."""
         for failover in [each for each in self.pending.values() if each.is_ready]:
-            self._restart(failover)
+            self._restart(failover, now)
 
     def _begin(self, vertices: list[ExecutionVertex], error: BaseException, delay_s: float) -> None:
         self.restarts += 1
@@ -233,24 +230,30 @@ class Failovers:
             failover.running += 1
             self._attempts.cancel(execution)
 
-    def _restart(self, failover: Failover) -> None:
+    def _restart(self, failover: Failover, now: float) -> None:
         del self.pending[failover.timer_id]
-        old = [
-            vertex.execution
-            for vertex in failover.vertices
-            if vertex.execution.state is not _S.CREATED
-        ]
-        self._commands.append(self._states.restart(old, failover.vertices))
+        old = [vertex.execution for vertex in failover.vertices if vertex.execution.has_begun]
+        vertices = self._vertices_of_next_plan(failover, now)
+        self._commands.append(self._plan.states.restart(old, vertices))
         self._attempts.release_results(old)
-        for execution in old:
-            self._graph.reset(execution.vertex)
-        for vertex in failover.vertices:
-            vertex.failover = None
-        self._attempts.schedule_restarted(failover.vertices)
+        if vertices is failover.vertices:
+            for execution in old:
+                self._plan.graph.reset(execution.vertex)
+            for vertex in vertices:
+                vertex.failover = None
+        self._attempts.schedule_restarted(vertices)
         for vertex in failover.vertices:  # not before the new attempts are in their slots
             self._slots.stop_retaining_slot(vertex)
         if not self.pending:
             self._job.move(_J.RUNNING)
+
+    def _vertices_of_next_plan(self, failover: Failover, now: float) -> dict[ExecutionVertex, None]:
+        """The subtasks that start now: those of the plan that takes the present one's place, if one
+        was decided and all of the job restarts."""
+        restarts_all = len(failover.vertices) == self._plan.graph.size
+        if restarts_all and self._plan.replace(now):
+            return dict.fromkeys(self._plan.graph.vertices)
+        return failover.vertices
 
     def __repr__(self) -> str:
         return f"<Failovers {list(self.pending.values())}, {self.restarts} restarts>"

@@ -82,6 +82,8 @@ def _check_slot(parts: SchedulerParts, slot: SharedSlot) -> None:
     users = list(slot.users)
     if len({user.vertex.job_vertex.vertex.id for user in users}) != len(users):
         _broken(parts, f"{slot} is used by two subtasks of one vertex: {users}")
+    if any(parts.graph.current(user.attempt_id) is not user for user in users):
+        _broken(parts, f"{slot} is used by attempts of the past: {users}")
     if not users and not table.retained[slot.key]:
         _broken(parts, f"{slot} is of no use and was not given back")
     if slot.allocation_id is None:

@@ -12,7 +12,14 @@ from typing import TypeAlias
 
 from flinkpy.core.elements import ALIGNED_CHECKPOINT, CheckpointOptions
 from flinkpy.core.errors import SavepointError
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, OperatorId, ResourceId, SlotRequestId
+from flinkpy.core.ids import (
+    AllocationId,
+    ExecutionAttemptId,
+    JobVertexId,
+    OperatorId,
+    ResourceId,
+    SlotRequestId,
+)
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.checkpoint_messages import UNMEASURED, CheckpointMetrics
 from flinkpy.graph.checkpoints import CompletedCheckpoint, StateHandle, SubtaskSnapshot
@@ -28,6 +35,15 @@ class StartScheduling:
     theirs."""
 
     time_ms: int = 0
+
+
+@dataclass(frozen=True)
+class ParallelismDecided:
+    """The job is to have these numbers of subtasks: at once, if it has not started; else when all
+    of it restarts next. Until then each failure restarts all of it. Check the numbers with
+    ``at_parallelism`` first: what cannot be is an error of the engine here."""
+
+    parallelism: Mapping[JobVertexId, int]
 
 
 @dataclass(frozen=True)
@@ -193,6 +209,7 @@ class SnapshotRequested:
 
 Event: TypeAlias = (
     StartScheduling
+    | ParallelismDecided
     | SlotAssigned
     | SlotRequestFailed
     | SlotLost

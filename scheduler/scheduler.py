@@ -5,8 +5,8 @@ there, restarts what waited for its end, gives idle slots back, and ends the job
 left to do. Settling last makes the order of the changes within an event immaterial: a slot freed by
 a cancelled attempt and taken by another one never leaves the job.
 
-The parts own their state: the graph (states and counts), the slot table, the job's lifecycle, the
-failovers and the checkpoints; ``Attempts`` moves graph and slots together. What they want done goes
+The parts own their state: the plan (its graph has states and counts), the slot table, the job's
+lifecycle, the failovers and the checkpoints; ``Attempts`` moves graph and slots together. What they want done goes
 to one list of commands, which ``handle`` gives out.
 
 Only current attempts count; whatever an older one reports is ignored.
@@ -20,15 +20,12 @@ from typing import Any
 from flinkpy.core.errors import EngineError, RpcError, TaskExecutorLostError
 from flinkpy.core.ids import ExecutionAttemptId, IdFactory, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
-from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode, SchedulingStrategyKind
-from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.attempts import Attempts
 from flinkpy.scheduler.checkpointing.checkpoint_coordinator import CheckpointCoordinator
 from flinkpy.scheduler.checkpointing.checkpoint_stats_tracker import CheckpointStatsTracker
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
-from flinkpy.scheduler.checkpointing.state_assignment import StateAssignment
 from flinkpy.scheduler.details import (
     SchedulerDetails,
     SchedulerReport,
@@ -41,8 +38,7 @@ from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.failover import Failovers, mark_lost_results
 from flinkpy.scheduler.invariants import SchedulerParts, check
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
-from flinkpy.scheduler.planning.regions import compute_regions
-from flinkpy.scheduler.planning.strategies import scheduling_strategy
+from flinkpy.scheduler.planning.execution_plan import CurrentPlan
 from flinkpy.scheduler.protocol import (
     CancelJob,
     CancelTask,
@@ -50,6 +46,7 @@ from flinkpy.scheduler.protocol import (
     DeploymentRejected,
     Event,
     FailJob,
+    ParallelismDecided,
     ResultsLost,
     SlotAssigned,
     SlotLost,
@@ -58,7 +55,7 @@ from flinkpy.scheduler.protocol import (
     TaskStateChanged,
     TimerFired,
 )
-from flinkpy.scheduler.restart import ATTEMPTS_OF_A_GENERATION, SchedulerConfig
+from flinkpy.scheduler.restart import SchedulerConfig
 
 __all__ = ["Scheduler", "SchedulerConfig"]
 
@@ -77,49 +74,33 @@ class Scheduler:
     ) -> None:
         config = config or SchedulerConfig()
         self._commands: list[Command] = []
-        self.job_graph = job_graph
-        self.graph = ExecutionGraph(
-            job_graph, config.generation * ATTEMPTS_OF_A_GENERATION, config.attempts_kept
-        )
-        self.regions = compute_regions(
-            self.graph, bind_all=config.strategy is SchedulingStrategyKind.EAGER
-        )
-        self.slots = SlotTable(ids or IdFactory(), self._commands)
-        self.job = JobLifecycle(job_graph.name, self._commands)
-        strategy = scheduling_strategy(config.strategy, self.graph, self.regions)
         completed = CompletedCheckpointStore(config.checkpoints, self._commands)
         self.statistics = CheckpointStatsTracker(job_graph, config.checkpoints.history)
-        self._states = StateAssignment(self.graph, completed, self.statistics)
-        self._attempts = Attempts(
-            job_graph, self.graph, self.slots, self.job, strategy, self._states, self._commands
-        )
+        self._plan = CurrentPlan(job_graph, config, completed, self.statistics)
+        self.slots = SlotTable(ids or IdFactory(), self._commands)
+        self.job = JobLifecycle(job_graph.name, self._commands)
+        self._attempts = Attempts(self._plan, self.slots, self.job, self._commands)
         self.failovers = Failovers(
-            self.graph,
+            self._plan,
             self.slots,
             self.job,
             self._attempts,
             config.restart_strategy(),
-            self._states,
             self._commands,
         )
         self.checkpoints = CheckpointCoordinator(
-            config.checkpoints,
-            self.graph,
+            config,
+            self._plan,
             self.job,
             completed,
             lambda error: self.failovers.fail_job(error, self._now),
             self._commands,
             self.statistics,
-            config.generation,
-        )
-        self._runs_in_parts = (
-            config.strategy is not SchedulingStrategyKind.EAGER
-            and _may_run_in_parts(self.graph)
-            and all(len(region.vertices) == 1 for region in self.regions)
         )
         self._now = 0.0
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             StartScheduling: self._start,
+            ParallelismDecided: self._parallelism_decided,
             SlotAssigned: self.slots.slot_assigned,
             SlotRequestFailed: self._slot_request_failed,
             SlotLost: self._slot_lost,
@@ -139,10 +120,19 @@ class Scheduler:
         return self.job.state
 
     @property
+    def job_graph(self) -> JobGraph:
+        """The job at its present parallelism."""
+        return self._plan.job_graph
+
+    @property
+    def graph(self) -> ExecutionGraph:
+        """The subtasks and their attempts, as the present plan has them."""
+        return self._plan.graph
+
+    @property
     def runs_in_parts(self) -> bool:
-        """Whether the job makes progress with any number of slots: no bulk needs more than one, and
-        all results between bulks are blocking."""
-        return self._runs_in_parts
+        """Whether the job makes progress with any number of slots."""
+        return self._plan.plan.runs_in_parts
 
     def handle(self, event: Event, now: float) -> list[Command]:
         """What follows from the event, in the order in which it must be carried out. ``now`` is the
@@ -222,8 +212,13 @@ class Scheduler:
             self.job.move(_J.CREATED)
             self.job.move(_J.RUNNING)
             self.checkpoints.start(event.time_ms, self._now)
-            self._commands += self._states.start()
+            self._commands += self._plan.states.start()
             self._attempts.schedule_first()
+
+    def _parallelism_decided(self, event: ParallelismDecided) -> None:
+        self._plan.decide(event.parallelism)
+        if self.state is _J.INITIALIZING:
+            self._plan.replace(self._now)
 
     def _slot_request_failed(self, event: SlotRequestFailed) -> None:
         slot = self.slots.drop_request(event.request_id)
@@ -302,7 +297,7 @@ class Scheduler:
         )
         # else there may be a newer checkpoint than the one that tasks would go back to
         if not self.checkpoints.lingering:
-            self.failovers.restart_ready()
+            self.failovers.restart_ready(self._now)
         self.slots.release_idle_slots()
         self._attempts.deploy_complete()
         self._end_job()
@@ -324,11 +319,3 @@ class Scheduler:
     def _end_in(self, state: JobState) -> None:
         self.checkpoints.job_ends(state)
         self.job.move(state)
-
-
-def _may_run_in_parts(graph: ExecutionGraph) -> bool:
-    """A batch job; a single vertex alone does not show it."""
-    return (
-        any(True for _ in graph.results)
-        or read(graph.job_graph.configuration, RUNTIME_MODE) is RuntimeMode.BATCH
-    )

@@ -27,9 +27,12 @@ from flinkpy.core.elements import ALIGNED_CHECKPOINT, CheckpointOptions, Snapsho
 from flinkpy.core.errors import CheckpointError, SavepointRestoreError
 from flinkpy.core.ids import ExecutionAttemptId
 from flinkpy.core.lifecycles import CheckpointState, ExecutionState, JobState
-from flinkpy.core.options.checkpointing import CheckpointMode, CheckpointSettings
+from flinkpy.core.options.checkpointing import CheckpointMode
 from flinkpy.graph.checkpoints import CompletedCheckpoint, shared_files
-from flinkpy.scheduler.checkpointing.checkpoint_numbers import first_number
+from flinkpy.graph.job_graph import JobGraph
+from flinkpy.scheduler.checkpointing.aborted_checkpoints import AbortedCheckpoints
+from flinkpy.scheduler.checkpointing.checkpoint_failure_manager import CheckpointFailureManager
+from flinkpy.scheduler.checkpointing.checkpoint_numbers import CheckpointNumbers
 from flinkpy.scheduler.checkpointing.checkpoint_plan import checkpoint_plan, may_checkpoint
 from flinkpy.scheduler.checkpointing.checkpoint_schedule import CheckpointSchedule
 from flinkpy.scheduler.checkpointing.checkpoint_stats_tracker import CheckpointStatsTracker
@@ -42,7 +45,7 @@ from flinkpy.scheduler.checkpointing.state_assignment import (
     take_over_max_parallelism,
 )
 from flinkpy.scheduler.details import CheckpointSummary
-from flinkpy.scheduler.execution_graph import ExecutionGraph
+from flinkpy.scheduler.execution_graph import GraphInUse
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
 from flinkpy.scheduler.protocol import (
     CheckpointAcknowledged,
@@ -54,7 +57,6 @@ from flinkpy.scheduler.protocol import (
     Command,
     CoordinatorSnapshot,
     DiscardCheckpoint,
-    DiscardOtherCheckpoints,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     RestoreFrom,
@@ -63,18 +65,19 @@ from flinkpy.scheduler.protocol import (
     StoreCheckpoint,
     TriggerCheckpoint,
 )
+from flinkpy.scheduler.restart import SchedulerConfig
 
 _C = CheckpointState
 
 
 class CheckpointCoordinator:
-    """Owns the checkpoints under way (``pending``, by id), and those that were ``requested``. Those
-    in ``lingering`` were aborted while they were stored, and may still be there.
-    ``fail_job(error)`` is told when too many have failed, ``statistics`` of all that happens."""
+    """Owns the checkpoints under way (``pending``, by id), and those that were ``requested``. A
+    failover waits for those in ``lingering``, which were aborted while they were stored, and may
+    still be there. ``fail_job(error)`` is called when too many have failed; ``statistics`` hears of
+    all that happens."""
 
     TIMEOUT = "checkpoint-timeout"  # a timer
     EARLY_S = 0.001  # that a timer may fire before its time
-    ABORTED_KEPT = 16  # of which acknowledgements are still expected, late
     EVENTS = (
         RestoreFrom,
         CoordinatorSnapshot,
@@ -89,38 +92,30 @@ class CheckpointCoordinator:
 
     def __init__(
         self,
-        settings: CheckpointSettings,
-        graph: ExecutionGraph,
+        config: SchedulerConfig,
+        plan: GraphInUse,
         job: JobLifecycle,
         completed: CompletedCheckpointStore,
         fail_job: Callable[[BaseException], None],
         commands: list[Command],
         statistics: CheckpointStatsTracker,
-        generation: int = 0,
     ) -> None:
-        self._settings = settings
-        self._graph = graph
+        self._settings = settings = config.checkpoints
+        self._plan = plan
         self._job = job
         self.completed = completed
-        self._fail_job = fail_job
+        self._failures = CheckpointFailureManager(settings.tolerable_failures, fail_job)
         self._commands = commands
         self._statistics = statistics
-        self._sources = tuple(
-            operator_id for vertex in graph.job_graph.vertices for operator_id, _ in vertex.sources
-        )
         self.pending: dict[int, PendingCheckpoint] = {}
-        self._aborted: dict[int, PendingCheckpoint] = {}
-        self.lingering: set[int] = set()
-        self._generation = generation
-        self._next_id = first_number(None, generation)
-        self._failures_in_a_row = 0
-        # of an earlier JobMaster, or of trying out
-        self._leaves_files = generation > 0 or settings.interval_s is not None
+        self._aborted = AbortedCheckpoints()
+        self._numbers = CheckpointNumbers(config.generation)
+        # an earlier JobMaster, or trying out where to write, may have left files
+        completed.leaves_files = config.generation > 0 or settings.interval_s is not None
         self._schedule = CheckpointSchedule(settings, commands)
         self.requested = RequestedSnapshots(
-            graph.job_graph, settings.interval_s is not None, settings.timeout_s, commands
+            plan.graph.job_graph, settings.interval_s is not None, settings.timeout_s, commands
         )
-        self._must_align = False
         self._now = 0.0
         self._summary = CheckpointSummary()
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
@@ -131,17 +126,21 @@ class CheckpointCoordinator:
             CheckpointAwaited: lambda event: self._schedule.fall_due(),
             CheckpointStored: self._stored,
             CheckpointStoreFailed: self._store_failed,
-            CheckpointDiscarded: lambda event: self.lingering.discard(event.checkpoint_id),
+            CheckpointDiscarded: lambda event: self._aborted.is_gone(event.checkpoint_id),
             SnapshotRequested: lambda event: self.requested.add(event, self._job.state, self._now),
         }
 
     # -- for the scheduler -------------------------------------------------------------------------
 
+    @property
+    def lingering(self) -> set[int]:
+        return self._aborted.lingering
+
     def start(self, time_ms: int, now: float) -> None:
         """The job begins, at this time of day. A job with blocking results takes no checkpoints:
         what was finished is not lost with a failure."""
         self._statistics.start(time_ms, now)
-        if not any(result.is_blocking for result in self._graph.results):
+        if not any(result.is_blocking for result in self._plan.graph.results):
             self._schedule.wait_interval()
 
     def handle(self, event: Any, now: float) -> None:
@@ -174,14 +173,14 @@ class CheckpointCoordinator:
         if self._job.state is not JobState.RUNNING:
             self._abort_all(f"the job is {self._job.state.name}", failure)
             self.completed.job_goes_on()
-        elif self.requested.waiting and not self.pending and may_checkpoint(self._graph):
+        elif self.requested.waiting and not self.pending and may_checkpoint(self._plan.graph):
             request = self.requested.begin()
             self._trigger(request.options, is_requested=True)
         elif (
             self._schedule.is_due
             and not self.requested.blocks_checkpoints
             and len(self.pending) < self._settings.max_concurrent
-            and may_checkpoint(self._graph)
+            and may_checkpoint(self._plan.graph)
         ):
             self._trigger()
 
@@ -189,9 +188,6 @@ class CheckpointCoordinator:
         """In this state, which is terminal: nothing stays behind but what is to be retained."""
         self._abort_all(f"the job is {state.name}", self._job.cause.error, state)
         self.completed.job_ends(state)
-        if self._leaves_files:
-            kept = tuple(checkpoint.checkpoint_id for checkpoint in self.completed.own)
-            self._commands.append(DiscardOtherCheckpoints(kept, self.completed.shared.files))
 
     def summary(self) -> CheckpointSummary:
         summary, request = self._summary, self.requested.under_way
@@ -211,15 +207,20 @@ class CheckpointCoordinator:
     def _trigger(
         self, options: CheckpointOptions = ALIGNED_CHECKPOINT, *, is_requested: bool = False
     ) -> None:
-        plan = checkpoint_plan(self._graph)
-        checkpoint_id = self._next_id
+        plan = checkpoint_plan(self._plan.graph)
+        checkpoint_id = self._numbers.take()
         timestamp_ms = self._statistics.time_ms(self._now)
-        self._next_id += 1
-        self._leaves_files = self._leaves_files or not options.snapshot_type.is_savepoint
+        job_graph = self._plan.graph.job_graph
+        sources = tuple(
+            operator_id for vertex in job_graph.vertices for operator_id, _ in vertex.sources
+        )
         if not self.pending:
             self._commands.append(SetTimer(self.TIMEOUT, self._settings.timeout_s))
         if not options.snapshot_type.is_savepoint:
-            timeout_ms = None if self._must_align else self._settings.alignment_timeout_ms
+            self.completed.leaves_files = True
+            timeout_ms = (
+                None if self._must_align(job_graph) else self._settings.alignment_timeout_ms
+            )
             is_tracked = self._settings.mode is CheckpointMode.AT_LEAST_ONCE
             options = replace(
                 options,
@@ -232,7 +233,7 @@ class CheckpointCoordinator:
             timestamp_ms,
             self._now,
             plan,
-            self._graph.job_graph,
+            job_graph,
             options,
             is_requested=is_requested,
         )
@@ -240,7 +241,7 @@ class CheckpointCoordinator:
         if options.builds_on is not None:
             self.completed.shared.build_on(checkpoint_id, options.builds_on)
         self._commands.append(
-            TriggerCheckpoint(checkpoint_id, timestamp_ms, plan.trigger, self._sources, options)
+            TriggerCheckpoint(checkpoint_id, timestamp_ms, plan.trigger, sources, options)
         )
         if options.snapshot_type is SnapshotType.TERMINATE:
             self.completed.job_drains()
@@ -302,7 +303,7 @@ class CheckpointCoordinator:
             each for each in self.pending.values() if each.checkpoint_id < pending.checkpoint_id
         ]:
             self._abort(earlier, f"checkpoint {pending.checkpoint_id} was complete before")
-        self._failures_in_a_row, self._must_align = 0, False
+        self._failures.checkpoint_succeeded()
         self._summary = replace(self._summary, latest_id=checkpoint.checkpoint_id)
         self.completed.add(checkpoint)
         self._commands.append(
@@ -315,7 +316,7 @@ class CheckpointCoordinator:
     def _declined(self, event: CheckpointDeclined) -> None:
         pending = self.pending.get(event.checkpoint_id)
         if pending is not None and event.attempt_id in pending.awaited:
-            execution = self._graph.current(event.attempt_id)
+            execution = self._plan.graph.current(event.attempt_id)
             who = event.attempt_id if execution is None else execution.vertex
             self._fail(pending, f"{who} declined it: {event.reason}")
 
@@ -344,24 +345,14 @@ class CheckpointCoordinator:
         if pending.is_requested:
             self.requested.fail(why)
         if pending.options.snapshot_type is SnapshotType.TERMINATE:
-            self._fail_job(
+            self._failures.fail_job(
                 CheckpointError(
                     f"the job was being drained to stop with a savepoint, which failed: {why}"
                 )
             )
         if pending.options.snapshot_type.is_savepoint:
             return
-        self._failures_in_a_row += 1
-        if self._failures_in_a_row > self._settings.tolerable_failures:
-            count, tolerated = self._failures_in_a_row, self._settings.tolerable_failures
-            failed = "a checkpoint has" if count == 1 else f"{count} checkpoints in a row have"
-            error = CheckpointError(
-                f"{failed} failed, and the job tolerates {tolerated}; checkpoint "
-                f"{pending.checkpoint_id}: {why}"
-            )
-            error.__cause__ = cause
-            self._failures_in_a_row = 0
-            self._fail_job(error)
+        self._failures.checkpoint_failed(pending.checkpoint_id, why, cause)
 
     def _abort_all(
         self, why: str, cause: BaseException | None, state: JobState | None = None
@@ -375,14 +366,10 @@ class CheckpointCoordinator:
     def _abort(self, pending: PendingCheckpoint, why: str) -> None:
         kind, was_storing = pending.options.snapshot_type, pending.state is _C.STORING
         lingers = was_storing and (kind.stops_job or not kind.is_savepoint)
-        if lingers:
-            self.lingering.add(pending.checkpoint_id)
         pending.move(_C.ABORTED, why)
         del self.pending[pending.checkpoint_id]
         self._statistics.failed(pending.checkpoint_id, why, self._now)
-        self._aborted[pending.checkpoint_id] = pending
-        if len(self._aborted) > self.ABORTED_KEPT:
-            del self._aborted[next(iter(self._aborted))]
+        self._aborted.add(pending, lingers=lingers)
         running = self._running(pending)
         if running:
             self._commands.append(NotifyCheckpointAborted(pending.checkpoint_id, running))
@@ -401,25 +388,28 @@ class CheckpointCoordinator:
 
     def _restore_from(self, event: RestoreFrom) -> None:
         try:
-            check_restorable(event.checkpoint, self._graph.job_graph, event.allow_non_restored)
+            check_restorable(event.checkpoint, self._plan.graph.job_graph, event.allow_non_restored)
         except SavepointRestoreError as error:
-            self._fail_job(error)
+            self._failures.fail_job(error)
             return
-        take_over_max_parallelism(event.checkpoint, self._graph.job_graph)
+        take_over_max_parallelism(event.checkpoint, self._plan.graph.job_graph)
         self.completed.restore(event)
         if event.stops is not None:
             self.completed.add_savepoint(event.checkpoint)
             self.requested.go_on_stopping(event.stops, event.checkpoint)
-        # Its consumers align what was in flight and goes another way now; a barrier that overtakes
-        # would end that early
-        self._must_align = has_rescaled_in_flight(event.checkpoint, self._graph.job_graph)
-        self._next_id = first_number(event.checkpoint.checkpoint_id, self._generation)
-        if self._generation:
+        self._numbers.go_on_after(event.checkpoint.checkpoint_id)
+        if self._numbers.generation:
             self._summary = replace(self._summary, latest_id=event.checkpoint.checkpoint_id)
+
+    def _must_align(self, job_graph: JobGraph) -> bool:
+        """Whether tasks have started from records in flight that go another way now. Their
+        consumers align these; a barrier that overtakes would end that early."""
+        latest = self.completed.latest
+        return latest is not None and has_rescaled_in_flight(latest, job_graph)
 
     def _running(self, pending: PendingCheckpoint) -> tuple[ExecutionAttemptId, ...]:
         """Those of its attempts that still run."""
-        executions = map(self._graph.current, pending.plan.acknowledge)
+        executions = map(self._plan.graph.current, pending.plan.acknowledge)
         return tuple(
             execution.attempt_id
             for execution in executions

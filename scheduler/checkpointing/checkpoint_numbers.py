@@ -5,6 +5,24 @@ from __future__ import annotations
 OF_A_GENERATION = 1000
 
 
+class CheckpointNumbers:
+    """Gives out the numbers of one JobMaster's checkpoints."""
+
+    def __init__(self, generation: int) -> None:
+        self.generation = generation
+        self._next = first_number(None, generation)
+
+    def take(self) -> int:
+        """The number of a checkpoint that begins."""
+        number = self._next
+        self._next += 1
+        return number
+
+    def go_on_after(self, restored: int) -> None:
+        """The job starts from the checkpoint of this number."""
+        self._next = first_number(restored, self.generation)
+
+
 def first_number(restored: int | None, generation: int) -> int:
     """Of the checkpoints of a JobMaster that starts the job from this checkpoint, if from one. One
     of a later ``generation`` does not know how far earlier ones have come since, and leaves room: a

@@ -8,7 +8,12 @@ from flinkpy.core.lifecycles import JobState
 from flinkpy.core.options.checkpointing import CheckpointRetention, CheckpointSettings
 from flinkpy.graph.checkpoints import CompletedCheckpoint
 from flinkpy.scheduler.checkpointing.shared_state_registry import SharedStateRegistry
-from flinkpy.scheduler.protocol import Command, DiscardCheckpoint, RestoreFrom
+from flinkpy.scheduler.protocol import (
+    Command,
+    DiscardCheckpoint,
+    DiscardOtherCheckpoints,
+    RestoreFrom,
+)
 
 
 class CompletedCheckpointStore:
@@ -16,7 +21,8 @@ class CompletedCheckpointStore:
     it. A checkpoint the job started from and did not claim belongs to somebody else, as does a
     savepoint: it is never discarded. One that it claimed goes when it is no longer needed: not with
     a job that fails or is cancelled before it has one of its own. ``shared`` knows which files the
-    checkpoints have in common."""
+    checkpoints have in common. If files of others may be there (``leaves_files``), they go when
+    the job ends."""
 
     def __init__(self, settings: CheckpointSettings, commands: list[Command]) -> None:
         self._settings, self._commands = settings, commands
@@ -26,6 +32,7 @@ class CompletedCheckpointStore:
         # tasks end, or have begun to, which have not read their input to its end
         self.is_stopping = False
         self.must_end = False  # the savepoint to stop with is complete
+        self.leaves_files = False
         self.own: deque[CompletedCheckpoint] = deque()  # oldest first
 
     @property
@@ -88,6 +95,9 @@ class CompletedCheckpointStore:
         if not outlives_job(self._settings.retention, state):
             while self.own:
                 self._discard(self.own.popleft())
+        if self.leaves_files:
+            kept = tuple(checkpoint.checkpoint_id for checkpoint in self.own)
+            self._commands.append(DiscardOtherCheckpoints(kept, self.shared.files))
 
     def _discard(self, checkpoint: CompletedCheckpoint) -> None:
         self._commands += [

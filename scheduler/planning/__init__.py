@@ -1,1 +1,2 @@
-"""How a job graph runs: which subtasks fail together, and which are scheduled when."""
+"""How a job graph runs: which subtasks fail together, which are scheduled when, and all of that as
+one plan, which can be replaced."""

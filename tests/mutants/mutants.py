@@ -583,8 +583,8 @@ MUTANTS = (
     Mutant(
         "the first checkpoint aligns what was in flight another way",
         "flinkpy/scheduler/checkpointing/checkpoint_coordinator.py",
-        ("self._must_align = has_rescaled_in_flight(event.checkpoint, self._graph.job_graph)"),
-        "self._must_align = False",
+        "return latest is not None and has_rescaled_in_flight(latest, job_graph)",
+        "return False",
         ("tests/scheduler/test_checkpoints.py",),
     ),
     Mutant(
@@ -761,7 +761,7 @@ MUTANTS = (
                     "None and pending.acknowledge(event.attempt_id"
                 ),
                 "(next(iter(self.pending.values()), None) if "
-                "self._graph.current(event.attempt_id) is None else None)\n"
+                "self._plan.graph.current(event.attempt_id) is None else None)\n"
                 "        if pending is not None and pending.acknowledge(event.attempt_id",
             ),
             Change(

@@ -84,13 +84,14 @@ class World:
 
     def send(self, event: Event) -> list[Command]:
         """Gives the scheduler an event, carries its commands out, and checks everything."""
+        before = self.scheduler.job_graph
         commands = self.scheduler.handle(event, self.now)
         for command in commands:
             ends = isinstance(
                 command, (ReleaseSlot, DiscardCheckpoint, DiscardSharedFiles, SnapshotEnded)
             )
             assert ends or not self._is_over(), f"{command} after the end"
-            self._carry_out(command)
+            self._carry_out(command, before)
         self.scheduler.check_invariants()
         self.checkpoints.check_retained(self.states[-1] if self._is_over() else None)
         self.commands += commands
@@ -210,7 +211,7 @@ class World:
 
     # -- carrying commands out ---------------------------------------------------------------------
 
-    def _carry_out(self, command: Command) -> None:
+    def _carry_out(self, command: Command, before: JobGraph) -> None:
         if isinstance(command, RequestSlot):
             assert command.request_id not in self.requests
             self.requests[command.request_id] = command
@@ -232,7 +233,7 @@ class World:
             self.timers[command.timer_id] = command.delay_s
         elif isinstance(command, ResetCoordinators):
             assert not set(command.attempts) & set(self.tasks), "reset while running"
-            self.checkpoints.check_reset(command, self.scheduler.job_graph)
+            self.checkpoints.check_reset(command, before)
         elif isinstance(command, CheckpointCommand):
             if isinstance(command, TriggerCheckpoint):
                 assert {task.state for task in self.tasks.values()} == {S.RUNNING}

@@ -95,7 +95,7 @@ def _old_news(world: World, data: st.DataObject) -> Event:
     return TaskStateChanged(attempt_id, world.ended[attempt_id], Boom("again"))
 
 
-def _happen(world: World, data: st.DataObject) -> None:
+def happen(world: World, data: st.DataObject) -> None:
     """One thing that can happen now, good or bad; good ones are more likely."""
     requests = list(world.requests)
     tasks = list(world.tasks)
@@ -144,7 +144,7 @@ def _happen(world: World, data: st.DataObject) -> None:
         world.send(CancelJob() if what == "cancel" else FailJob(Boom("from outside")))
 
 
-def _happen_to_checkpoints(world: World, data: st.DataObject) -> None:
+def happen_to_checkpoints(world: World, data: st.DataObject) -> None:
     """Something about checkpoints arrives, or does not: mostly in order, but also late, twice, or
     never."""
     ledger = world.checkpoints
@@ -209,9 +209,9 @@ def test_checkpoints_end_well_whatever_happens(
         world.run_to(ExecutionState.RUNNING)
     for _ in range(steps):
         if data.draw(st.integers(0, 3)) == 0:
-            _happen(world, data)
+            happen(world, data)
         else:
-            _happen_to_checkpoints(world, data)
+            happen_to_checkpoints(world, data)
     world.run_fairly()
 
     assert world.scheduler.checkpoints.pending == {}
@@ -240,7 +240,7 @@ def test_a_job_always_ends_and_gives_all_its_slots_back(
     world = World.of(job_graph, config)
     world.send(StartScheduling())
     for _ in range(steps):
-        _happen(world, data)
+        happen(world, data)
     world.run_fairly()
 
     assert world.states[-1] in (JobState.FINISHED, JobState.CANCELED, JobState.FAILED)
