@@ -55,6 +55,9 @@ def inputs(node: Any) -> list[str]:
     return [each["ship_strategy"] for each in node["predecessors"]]
 
 
+NAMES = MapStateDescriptor("m", Types.STRING(), Types.LONG())
+
+
 class Add(MapFunction):
     def map(self, value: int) -> int:
         return value + 1
@@ -246,11 +249,7 @@ MISTAKES: list[tuple[Any, str | None]] = [
         r"partition_custom\(\) is not for a keyed stream",
     ),
     (
-        lambda s: (
-            s.select("k", "n")
-            .key_by("k")
-            .broadcast(MapStateDescriptor("m", Types.STRING(), Types.LONG()))
-        ),
+        lambda s: s.select("k", "n").key_by("k").broadcast(NAMES),
         r"broadcast\(\) is not for a keyed",
     ),
     (lambda s: s.rebalance().name("x"), "belongs to an operator"),
@@ -344,10 +343,9 @@ def test_a_wrong_call_on_the_environment_is_refused_at_its_line(
 
 
 def test_a_transformation_knows_the_line_that_made_it(env: StreamExecutionEnvironment) -> None:
+    line = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
     stream = env.from_collection([1]).map(lambda x: x)
-    assert (
-        stream.recorded.transformation.where == f"{__file__}:{inspect.currentframe().f_lineno - 1}"  # type: ignore[union-attr]
-    )
+    assert stream.recorded.transformation.where == f"{__file__}:{line}"
 
 
 def test_streams_of_two_environments_do_not_meet(env: StreamExecutionEnvironment) -> None:

@@ -25,4 +25,4 @@ def test_the_sums_are_those_of_all_sales_of_the_hour(parallelism: int) -> None:
 
 
 def test_the_example_fits_on_a_screen() -> None:
-    assert len(Path(keyed_state.__file__).read_text().splitlines()) < 60
+    assert len(Path(keyed_state.__file__).read_text().splitlines()) < 80

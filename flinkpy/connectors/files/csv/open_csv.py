@@ -95,7 +95,7 @@ def blocks_behind(
                 place += len(block)
         return
     with closing(
-        LineBlocks(replace(part, offset=header.end) if part.start < header.end else part, size)
+        LineBlocks(replace(part, offset=header.end) if part.start <= header.end else part, size)
     ) as lines:
         while (found := lines.next()) is not None:
             yield found
