@@ -7,7 +7,6 @@ from typing import Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.connectors.memory.ranges import NumberSequenceSource
-from flinkpy.connectors.source_api.event_order import Numbering
 from flinkpy.connectors.source_api.source import ReaderContext, SourceReader
 from flinkpy.connectors.source_api.timestamped_source import TimestampedSourceOperator
 from flinkpy.core.clock import ManualClock
@@ -98,7 +97,6 @@ class EventTimeSource:
         self.timers = ManualTimers(self.clock)
         self.output = Recording()
         self.sent: list[Any] = []
-        self.said = Numbering()
         self.wakes = 0
         source = NumberSequenceSource(1, 1)
         source.create_reader = self._create_reader  # type: ignore[method-assign]
@@ -107,10 +105,7 @@ class EventTimeSource:
             source, strategy.with_timestamp_assigner(lambda value: value)
         )
         context = operator_context(
-            send=lambda event: self.sent.append(event.event),
-            clock=self.clock,
-            timers=self.timers,
-            batch_records=batch_records,
+            send=self.sent.append, clock=self.clock, timers=self.timers, batch_records=batch_records
         )
         self.operator.setup(context, self.output)
         self.operator.initialize_state(None)
@@ -131,7 +126,7 @@ class EventTimeSource:
         self.timers.fire()
 
     def tell(self, event: Any) -> None:
-        self.operator.handle_operator_event(self.said.wrap(event))
+        self.operator.handle_operator_event(event)
 
     def read(self, times: int = 100) -> InputStatus:
         """Reads until it does not want to any more."""

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSource, RangeSplit
 from flinkpy.connectors.source_api.coordinator import SourceCoordinator
 from flinkpy.connectors.source_api.enumerators import SplitQueue
-from flinkpy.connectors.source_api.event_order import Numbered, Reordering
 from flinkpy.connectors.source_api.python_source import PythonSource, PythonSplit
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
@@ -187,22 +186,6 @@ def test_restored_readers_hold_the_splits_of_the_readers_before_in_equal_shares(
         reader.close()
 
 
-@given(st.permutations(range(8)), st.lists(st.integers(0, 7), max_size=8))
-def test_numbered_events_come_out_once_and_in_order(order: list[int], doubles: list[int]) -> None:
-    reordering = Reordering()
-    out = [
-        event
-        for number in [*order, *doubles]
-        for event in reordering.accept(Numbered(number, number))
-    ]
-    assert out == list(range(8))
-    assert repr(reordering) == "<Reordering: 8 taken, 0 early>"
-
-
-def test_an_event_without_a_number_passes() -> None:
-    assert Reordering().accept("event") == ["event"]
-
-
 # -- the coordinator by itself ---------------------------------------------------------------------
 
 
@@ -218,7 +201,7 @@ class Recorder:
             OperatorId("op"),
             source,
             parallelism,
-            lambda subtask, event: self.sent.append((subtask, event.event)),
+            lambda subtask, event: self.sent.append((subtask, event)),
             self.run_in_background,
             self.failures.append,
             lambda delay, action: self.scheduled.append((delay, action)),
@@ -253,14 +236,6 @@ def test_a_doubled_registration_counts_once() -> None:
     for _ in range(2):
         recorder.coordinator.handle_event(0, ReaderRegistered("a"))
     assert recorder.coordinator.statistics().registered == 1
-
-
-def test_a_repeated_request_gets_one_split() -> None:
-    recorder = Recorder(NumberSequenceSource(1, 10))
-    recorder.coordinator.handle_event(0, Numbered(0, ReaderRegistered("a")))
-    for _ in range(3):
-        recorder.coordinator.handle_event(0, Numbered(1, SplitRequested("a")))
-    assert len(recorder.splits_of(0)) == 1
 
 
 def test_events_of_an_attempt_that_was_reset_are_ignored() -> None:
@@ -550,7 +525,8 @@ def test_an_operator_that_was_not_opened_has_nothing_to_close_and_no_position() 
 def test_without_splits_a_reader_asks_once_and_waits() -> None:
     world = World(NumberSequenceSource(1, 2))
     subtask = world.subtasks[0]
-    world.mail.clear()
+    while world.mail:
+        world.mail.pop(0)()
     for _ in range(3):
         assert subtask.operator.emit_next() is InputStatus.NOTHING_AVAILABLE
     assert len(world.mail) == 1

@@ -1,8 +1,9 @@
 """The source coordinator: runs a source's enumerator in the JobMaster's thread.
 
 Apart from its callbacks it is pure: it has no thread, clock or network of its own. For each subtask
-it keeps the attempt it talks to, the position in that attempt's events (it takes each once and in
-order), and the splits it assigned. When the attempt fails, they go back to the enumerator."""
+it keeps the attempt it talks to, and the splits it assigned. When the attempt fails, they go back to
+the enumerator. The courier between JobMaster and TaskExecutor brings each event once and in order
+(``flinkpy.actors.rpc.delivery.courier``)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkpy.connectors.source_api.event_order import Numbering, Reordering
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
     NoMoreSplits,
@@ -39,8 +39,6 @@ class _Reader:
 
     attempt: int | None = None
     host: str | None = None  # None: not registered yet
-    received: Reordering = field(default_factory=Reordering)
-    sent: Numbering = field(default_factory=Numbering)
     held_back: list[Any] = field(default_factory=list)  # events that came before its registration
     assigned: list[Any] = field(default_factory=list)  # since the last checkpoint began
     # checkpoint under way -> what was assigned between the one before and this one
@@ -82,7 +80,7 @@ class SourceCoordinator:
         operator_id: OperatorId,
         source: Source[Any] | Callable[[], Any],
         parallelism: int,
-        send_event: Callable[[int, Any], object],
+        send_event: Callable[[int, Any], None],
         run_in_background: RunInBackground,
         fail: Callable[[BaseException], object],
         schedule: Callable[[float, Callable[[], None]], object] | None = None,
@@ -175,8 +173,7 @@ class SourceCoordinator:
                 self._guarded(self._reset_reader, subtask, attempt)
                 reader = self._readers[subtask]
             reader.attempt = attempt
-        for accepted in reader.received.accept(event):
-            self._guarded(self._handle_event, subtask, reader, accepted)
+        self._guarded(self._handle_event, subtask, reader, event)
 
     def _handle_event(self, subtask: int, reader: _Reader, event: Any) -> None:
         if isinstance(event, ReaderRegistered):
@@ -189,9 +186,7 @@ class SourceCoordinator:
             self._require_enumerator().handle_source_event(subtask, loads(event.event))
         elif isinstance(event, WatermarkReported):
             self._alignment.report(
-                (self.operator_id, subtask),
-                event,
-                lambda answer: self._send_to_reader(subtask, reader, answer),
+                (self.operator_id, subtask), event, lambda answer: self._send_event(subtask, answer)
             )
         else:
             raise EngineError(
@@ -266,25 +261,17 @@ class SourceCoordinator:
             )
         if splits:
             reader.assigned.extend(splits)
-            self._send_to_reader(
-                subtask, reader, SplitsAdded(dumps_data(splits, f"a split of {self.name}"))
-            )
+            self._send_event(subtask, SplitsAdded(dumps_data(splits, f"a split of {self.name}")))
 
     def signal_no_more_splits(self, subtask: int) -> None:
         reader = self._registered(subtask, "no more splits signalled")
         if not reader.no_more:
             reader.no_more = True
-            self._send_to_reader(subtask, reader, NoMoreSplits())
+            self._send_event(subtask, NoMoreSplits())
 
     def send_event_to_reader(self, subtask: int, event: Any) -> None:
-        self._send_to_reader(
-            subtask,
-            self._registered(subtask, "an event sent"),
-            CustomSourceEvent(dumps_data(event, f"an event of {self.name}")),
-        )
-
-    def _send_to_reader(self, subtask: int, reader: _Reader, event: Any) -> None:
-        self._send_event(subtask, reader.sent.wrap(event))
+        self._registered(subtask, "an event sent")
+        self._send_event(subtask, CustomSourceEvent(dumps_data(event, f"an event of {self.name}")))
 
     # -- the enumerator's context: slow work -------------------------------------------------------
 

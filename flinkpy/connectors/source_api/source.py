@@ -234,10 +234,7 @@ class Source(ABC, Generic[S]):
         return self
 
 
-# -- what enumerators and readers send each other
-# ----------------------------------------------------------------------- Each event is sent inside
-# a flinkpy.connectors.source_api.event_order.Numbered, so that it is taken once and in order even
-# if the RPC layer repeats or reorders it.
+# -- what enumerators and readers send each other ------------------------------------------------
 
 
 @dataclass(frozen=True)

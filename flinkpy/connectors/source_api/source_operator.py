@@ -13,7 +13,6 @@ from typing import Any
 
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.connectors.source_api.broken_records import BrokenRecords
-from flinkpy.connectors.source_api.event_order import Numbering, Reordering
 from flinkpy.connectors.source_api.reader_timer import ReaderTimer
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
@@ -95,7 +94,6 @@ class SourceReaderOperator(SourceOperator):
         self.context.operator_state.before_snapshot(self._save_splits)
 
     def open(self) -> None:
-        self._received, self._sent = Reordering(), Numbering()
         self._host = socket.gethostname()
         self.batch_size = self.context.batch_records
         try:
@@ -106,7 +104,7 @@ class SourceReaderOperator(SourceOperator):
             reader.start()
         except Exception as error:
             raise self._failed(error) from error
-        self._send_to_coordinator(ReaderRegistered(self._host))
+        self.context.send_operator_event(ReaderRegistered(self._host))
 
     def close(self) -> None:
         reader, self._reader = self._reader, None
@@ -193,11 +191,10 @@ class SourceReaderOperator(SourceOperator):
     # -- the coordinator ---------------------------------------------------------------------------
 
     def handle_operator_event(self, event: Any) -> None:
-        for accepted in self._received.accept(event):
-            try:
-                self._handle_event(self._opened(), accepted)
-            except Exception as error:
-                raise self._failed(error) from error
+        try:
+            self._handle_event(self._opened(), event)
+        except Exception as error:
+            raise self._failed(error) from error
         self.wake_up()
 
     def _handle_event(self, reader: SourceReader[Any], event: Any) -> None:
@@ -210,21 +207,19 @@ class SourceReaderOperator(SourceOperator):
         else:
             raise EngineError(f"source {self.context.name}: its coordinator sent {event!r:.100}")
 
-    def _send_to_coordinator(self, event: Any) -> None:
-        self.context.send_operator_event(self._sent.wrap(event))
-
     # -- the reader's context ----------------------------------------------------------------------
 
     def _reader_context(self) -> ReaderContext:
         task = self.context.task
+        send = self.context.send_operator_event
         timer = self._timer = ReaderTimer(self.context.timers, lambda: self.wake_up())
         return ReaderContext(
             subtask_index=task.subtask_index,
             parallelism=task.parallelism,
             host=self._host,
             clock=self.context.clock,
-            request_split=lambda: self._send_to_coordinator(SplitRequested(self._host)),
-            send_source_event=lambda event: self._send_to_coordinator(
+            request_split=lambda: send(SplitRequested(self._host)),
+            send_source_event=lambda event: send(
                 CustomSourceEvent(dumps_data(event, f"an event of {self.context.name}"))
             ),
             wake_up=lambda: self.wake_up(),  # a lambda, because the task sets ``wake_up`` later

@@ -44,7 +44,7 @@ class TimestampedSourceOperator(SourceReaderOperator):
     def open(self) -> None:
         strategy = self.stamping.strategy
         if strategy.alignment is not None:
-            self._alignment = ReaderAlignment(strategy.alignment, self._send_to_coordinator)
+            self._alignment = ReaderAlignment(strategy.alignment, self.context.send_operator_event)
             self._report_s = strategy.alignment.update_interval.total_seconds()
         super().open()
         reader = self._opened()

@@ -1,5 +1,5 @@
-"""A source's whole conversation without a cluster: its coordinator, its reader operators, and a
-road between them that may reorder and repeat."""
+"""A source's whole conversation without a cluster: its coordinator, its reader operators, and the
+couriers between them, over a road that may reorder and repeat."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from flinkpy.actors.rpc.delivery.courier import EventReceiver, EventSender
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.connectors.rows import rows_of
@@ -129,11 +130,40 @@ def operator_context(
     )
 
 
+class Line:
+    """One direction between the coordinator and an attempt of a subtask: what ``say`` takes comes to
+    ``hear`` once and in order, as ``post`` may bring messages twice and in any order."""
+
+    def __init__(
+        self, post: Callable[[Callable[[], None]], None], hear: Callable[[Any], None]
+    ) -> None:
+        self._post = post
+        self._hear = hear
+        self._receiver = EventReceiver[Any]()
+        self.say = EventSender[Any](_never, 0.0, self._send).send
+
+    def _send(self, first: int, events: tuple[Any, ...]) -> Future[None]:
+        answer: Future[None] = Future()
+
+        def arrive() -> None:
+            for event in self._receiver.fresh(first, events):
+                self._hear(event)
+            answer.complete(None)
+
+        self._post(arrive)
+        return answer
+
+
+def _never(delay_s: float, action: Callable[[], None]) -> Timer:
+    raise AssertionError("nothing is lost here")
+
+
 @dataclass
 class Subtask:
     """One attempt of one subtask."""
 
     operator: SourceReaderOperator
+    from_coordinator: Line
     output: Collected
     attempt: int
     timers: ManualTimers
@@ -205,14 +235,7 @@ class World:
             self.mail.append(action)
 
     def _to_subtask(self, index: int, event: Any) -> None:
-        target = self.subtasks[index]
-        self._post(
-            lambda: (
-                target.operator.handle_operator_event(event)
-                if self.subtasks[index] is target
-                else None
-            )
-        )
+        self.subtasks[index].from_coordinator.say(event)
 
     def _operator(self) -> SourceReaderOperator:
         return (
@@ -226,13 +249,25 @@ class World:
         operator: SourceReaderOperator = travelled(self._operator())
         if self.policy is not None:
             operator.set_error_policy(self.policy, "numbers")
-        subtask = Subtask(operator, Collected(), attempt, timers, woken=self.woken)
 
-        def send(event: Any) -> None:
-            self._post(lambda: self.coordinator.handle_event(index, event, attempt))
+        def hear(event: Any) -> None:
+            if self.subtasks[index] is subtask:
+                operator.handle_operator_event(event)
 
+        subtask = Subtask(
+            operator, Line(self._post, hear), Collected(), attempt, timers, woken=self.woken
+        )
+        to_coordinator = Line(
+            self._post, lambda event: self.coordinator.handle_event(index, event, attempt)
+        )
         context = operator_context(
-            index, self.parallelism, attempt, send, self.clock, timers, self.batch_records
+            index,
+            self.parallelism,
+            attempt,
+            to_coordinator.say,
+            self.clock,
+            timers,
+            self.batch_records,
         )
         operator.setup(context, subtask.output)
         operator.initialize_state(restored)

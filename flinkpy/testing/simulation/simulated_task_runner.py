@@ -13,7 +13,6 @@ from typing import Any
 
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
-from flinkpy.connectors.source_api.event_order import Numbering, Reordering
 from flinkpy.connectors.source_api.source import (
     NoMoreSplits,
     ReaderRegistered,
@@ -49,8 +48,6 @@ class SimulatedTask:
     partitions: list[LocalBufferPool] = field(default_factory=list)
     gates: list[LocalBufferPool] = field(default_factory=list)
     timer: Cancellable | None = None
-    said: Numbering = field(default_factory=Numbering)
-    heard: Reordering = field(default_factory=Reordering)
     splits: list[str] = field(default_factory=list)
     model: StreamTaskModel | None = None  # of a task that takes part in checkpoints, while it runs
 
@@ -107,9 +104,7 @@ class SimulatedTask:
     def send_event(self, event: Any) -> None:
         """To the coordinator of its source."""
         assert self.behaviour.reads_splits is not None
-        self.reporter.operator_event(
-            self.attempt_id, self.behaviour.reads_splits, self.said.wrap(event)
-        )
+        self.reporter.operator_event(self.attempt_id, self.behaviour.reads_splits, event)
 
 
 def _nothing_to_read(then: Callable[[], object]) -> None:
@@ -203,8 +198,7 @@ class SimulatedTaskRunner(WithoutThread):
             if task.model is not None:
                 task.model.handle_message(event)
             return
-        for one in task.heard.accept(event):
-            self._handle_event(task, one)
+        self._handle_event(task, event)
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
         for attempt_id in attempt_ids:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from flinkpy.connectors.source_api.event_order import Numbering
 from flinkpy.connectors.source_api.source import (
     NoMoreSplits,
     ReaderRegistered,
@@ -135,7 +134,6 @@ class StreamTaskModel:
         self._aligner = BarrierAligner(len(self._inputs))
         self._blocked: set[int] = set()
         self._open_inputs, self._unread_outputs = len(self._inputs), sum(map(len, self._outputs))
-        self._said = Numbering()
         self._written: list[Record] = []  # since the last barrier, at a sink
         self._has_ended = self._waits_for_split = self._has_left = self._is_over = False
         # while it stands at the barrier of a savepoint to stop with
@@ -242,7 +240,7 @@ class StreamTaskModel:
     # -- splits ------------------------------------------------------------------------------------
 
     def _say_to_enumerator(self, event: Any) -> None:
-        self._outside.say(self._behaviour.reads_splits, self._said.wrap(event))
+        self._outside.say(self._behaviour.reads_splits, event)
 
     def _read_on(self) -> None:
         if self.state.left:

@@ -35,7 +35,7 @@ def coordinators(sent: list[tuple[int, Any]], failures: list[BaseException]) -> 
     graph: Any = SimpleNamespace(vertices=[vertex])
     made = SourceCoordinators(
         graph,
-        lambda attempt_id, operator_id, event: sent.append((attempt_id.subtask_index, event.event)),
+        lambda attempt_id, operator_id, event: sent.append((attempt_id.subtask_index, event)),
         lambda action: Future(),
         failures.append,
         lambda delay_s, action: None,
