@@ -83,7 +83,7 @@ def checkpoint_taken(folder: Path) -> None:
     eventually(lambda: newest_checkpoint(folder) > taken)
 
 
-@pytest.mark.wide(but=("windows over columns-once",))
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("case", "killed"),
     [

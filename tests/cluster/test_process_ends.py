@@ -95,6 +95,7 @@ def fail_by_a_bug(process: str, endpoint: str) -> None:
     ray.get_actor(process, namespace=NAMESPACE).__ray_call__.remote(spoil)
 
 
+@pytest.mark.wide
 @pytest.mark.finding("faults 1")
 @pytest.mark.finding("faults 12")
 @pytest.mark.finding("newcomers 10")

@@ -158,6 +158,7 @@ def submit_endless(ray: StartedRay, folder: Path, *command: str) -> str:
     return ray_job
 
 
+@pytest.mark.wide
 def test_a_ray_job_from_another_folder_has_its_files_and_its_tasks_output(
     ray: StartedRay, eyes: Eyes, tmp_path: Path
 ) -> None:

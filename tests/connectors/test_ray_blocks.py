@@ -199,6 +199,7 @@ def test_a_stream_without_any_block_is_empty_and_has_its_columns(on_ray: None) -
     assert (result.num_rows, result.schema) == (0, SCHEMA)
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_a_dataset_goes_through_a_stream_and_comes_out_a_dataset(on_ray: None) -> None:
     from ray.data import range as dataset_range

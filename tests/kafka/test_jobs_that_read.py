@@ -339,6 +339,7 @@ producer.flush()
 """
 
 
+@pytest.mark.wide
 def test_a_slow_consumer_is_not_flooded(broker: Broker) -> None:
     """A client's queue of 1 MB is full, and then 64 MB more come: what is not taken stays at the
     broker. (This broker gives all it has at once, so the queue may hold more than it should,

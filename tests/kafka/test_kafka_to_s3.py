@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from examples.kafka_to_s3 import orders_to_lake
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.kafka.broker import Broker, Record
@@ -77,6 +79,7 @@ def test_every_order_is_in_the_bucket_once_in_the_folder_of_its_day(
     assert not [name for name in names if "/." in name]
 
 
+@pytest.mark.wide
 def test_the_program_says_what_is_missing(broker: Broker, tmp_path: Path) -> None:
     program = Path(__file__).parents[2] / "examples" / "kafka_to_s3.py"
     done = subprocess.run(

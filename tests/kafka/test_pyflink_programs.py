@@ -100,6 +100,7 @@ def test_an_example_that_writes_and_reads_prints_what_it_wrote(
     )
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_the_example_of_rows_with_key_and_value_writes_both(
     broker: Broker,

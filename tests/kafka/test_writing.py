@@ -145,6 +145,7 @@ def test_a_crash_at_any_moment_shows_each_record_once(
         assert seen(broker, topic) == list(range(40))
 
 
+@pytest.mark.wide
 def test_crashes_in_a_row_leave_nothing_open(broker: Broker) -> None:
     topic = broker.new_topic()
     with world(into(broker, topic).build(), 2) as job:
@@ -211,6 +212,7 @@ def test_an_attempt_that_was_given_up_begins_no_transaction_behind_the_aborts_of
     assert seen(broker, topic) == [3], "what was left open hides what comes behind it"
 
 
+@pytest.mark.wide
 def test_no_message_comes_behind_the_abort_of_its_transaction(broker: Broker) -> None:
     """It would stay open for ever, and nobody would read on behind it."""
     topic = broker.new_topic(1)

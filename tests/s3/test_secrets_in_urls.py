@@ -77,6 +77,7 @@ def everything(rest: Rest, value: Any, seen: set[str]) -> Iterator[bytes]:
                 yield rest.text(path)[1]
 
 
+@pytest.mark.wide
 @pytest.mark.finding("faults 2")
 def test_credentials_are_in_no_answer_no_archive_no_log_and_not_in_the_terminal(
     bucket: Bucket, tmp_path: Path

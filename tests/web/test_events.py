@@ -120,6 +120,7 @@ def test_a_jobs_states_and_those_of_its_tasks_are_logged_with_the_event(
     assert json.loads(JsonFormatter().format(record))["event"] == events[0]
 
 
+@pytest.mark.wide
 def test_on_request_the_log_is_lines_of_json(tmp_path: Path) -> None:
     program = tmp_path / "job.py"
     program.write_text(
@@ -301,6 +302,7 @@ def logged(tmp_path: Path, *options: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
 
+@pytest.mark.wide
 @pytest.mark.finding("gaps G20")
 def test_levels_are_options_of_all_loggers_and_of_single_ones(tmp_path: Path) -> None:
     assert logged(tmp_path) == ""

@@ -100,6 +100,7 @@ class AnswersAtOnce:
         return SimpleNamespace(future=lambda: done)
 
 
+@pytest.mark.wide
 def test_a_callback_asks_again_while_the_process_is_being_looked_up(
     service: RayRpcService, host: RayHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +134,7 @@ def test_endpoints_of_two_actors_talk_to_each_other(service: RayRpcService, host
     other.stop().result(30)
 
 
+@pytest.mark.wide
 def test_the_users_own_objects_travel(service: RayRpcService, host: RayHost) -> None:
     assert (
         gateway_to(service, f"{host.process}/sample").echo(lambda value: value + 1).result(30)(1)
@@ -140,6 +142,7 @@ def test_the_users_own_objects_travel(service: RayRpcService, host: RayHost) -> 
     )
 
 
+@pytest.mark.wide
 def test_errors_arrive_with_the_remote_traceback(service: RayRpcService, host: RayHost) -> None:
     gateway = gateway_to(service, f"{host.process}/sample")
     with pytest.raises(ResourceUnavailableError, match="no slots") as ours:
@@ -151,6 +154,7 @@ def test_errors_arrive_with_the_remote_traceback(service: RayRpcService, host: R
         gateway.fail("stubborn").result(30)
 
 
+@pytest.mark.wide
 def test_an_ask_times_out(host: RayHost) -> None:
     hasty = RayRpcService("hasty", config=RpcConfig(ask_timeout=timedelta(seconds=1)))
     gateway = gateway_to(hasty, f"{host.process}/sample")
@@ -174,6 +178,7 @@ def test_handshakes_and_tokens_are_checked(service: RayRpcService, host: RayHost
         gateway_to(service, f"{host.process}/fenced", FencingToken("term-one")).echo(1).result(30)
 
 
+@pytest.mark.wide
 def test_what_does_not_pickle_fails_where_it_is_sent(service: RayRpcService, host: RayHost) -> None:
     gateway = gateway_to(service, f"{host.process}/sample")
     with pytest.raises(RpcError, match=r"sample\.note cannot be sent to another process"):
@@ -202,6 +207,7 @@ def test_a_killed_process_is_noticed_at_once_by_those_who_watch_and_those_who_wa
         gateway.echo(1).result(30)
 
 
+@pytest.mark.wide
 def test_a_process_that_stops_answers_what_is_open_and_tells_those_who_watch(
     service: RayRpcService,
 ) -> None:
@@ -221,6 +227,7 @@ def test_a_process_that_stops_answers_what_is_open_and_tells_those_who_watch(
     assert heard.result(30) == f"process {host.process} has stopped"
 
 
+@pytest.mark.wide
 def test_a_process_may_end_itself(service: RayRpcService) -> None:
     class Ending(Sample):
         def release(self) -> None:
@@ -238,6 +245,7 @@ def test_a_process_may_end_itself(service: RayRpcService) -> None:
     assert heard.result(30) == f"process {host.process} has stopped"
 
 
+@pytest.mark.wide
 def test_a_set_up_that_fails_says_why(on_ray: None) -> None:
     def broken(service: RayRpcService) -> None:
         raise ValueError("no such disk")
@@ -247,6 +255,7 @@ def test_a_set_up_that_fails_says_why(on_ray: None) -> None:
         host.ready().result(30)
 
 
+@pytest.mark.wide
 def test_hosts_are_found_by_name(host: RayHost) -> None:
     found = find_host(host.process)
     assert found is not None

@@ -148,6 +148,7 @@ def test_a_wide_graph_can_be_scrolled_to_its_end(cell: Any) -> None:
     assert page.evaluate(POOR) == []
 
 
+@pytest.mark.wide
 def test_a_notebooks_own_theme_counts_before_the_systems(cell: Any) -> None:
     drawn = html_of(program())
     ground = "getComputedStyle(document.querySelector('.flinkpy-graph')).backgroundColor"

@@ -112,6 +112,7 @@ class Picky(MapFunction):
         return value
 
 
+@pytest.mark.wide
 def test_a_job_that_has_started_again_shows_its_attempts_and_why_they_failed(
     browser: Any, options: dict[str, Any]
 ) -> None:
@@ -151,6 +152,7 @@ def see_three_attempts(found: Visit, job: str) -> None:
     assert found.faults == []
 
 
+@pytest.mark.wide
 def test_the_page_is_there_over_https(browser: Any, tmp_path: Path) -> None:
     stop_embedded()  # the cluster of the other tests has no certificate
     signed, port = Authority(tmp_path, "authority").sign("server"), free_port()

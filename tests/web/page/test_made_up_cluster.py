@@ -69,6 +69,7 @@ def test_every_view_is_whole_named_and_readable(
         assert faults_of(found) == []
 
 
+@pytest.mark.wide
 def test_a_vertex_is_opened_and_closed_by_keyboard(browser: Any, cluster: str) -> None:
     with visit(browser, cluster) as found:
         found.go(JOB)
@@ -82,6 +83,7 @@ def test_a_vertex_is_opened_and_closed_by_keyboard(browser: Any, cluster: str) -
         found.page.wait_for_function("() => !location.hash.includes('/v0')")
 
 
+@pytest.mark.wide
 def test_rows_are_sorted_by_the_headings_and_found_by_search(browser: Any) -> None:
     with serving(MadeUp(jobs=20)) as address, visit(browser, address) as found:
         table = found.page.get_by_role("table", name="Running jobs")
@@ -102,6 +104,7 @@ BOTTLENECKS = """async vertices => {
 }"""
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("vertices", "slow"),
     [
@@ -123,6 +126,7 @@ def test_the_bottleneck_is_who_holds_up_the_one_before(
         assert found.page.evaluate(BOTTLENECKS, vertices) == slow
 
 
+@pytest.mark.wide
 def test_a_chosen_theme_is_kept(browser: Any, cluster: str) -> None:
     with visit(browser, cluster) as found:
         found.see_role("button", "Colours: auto").click()
@@ -134,6 +138,7 @@ def test_a_chosen_theme_is_kept(browser: Any, cluster: str) -> None:
         )
 
 
+@pytest.mark.wide
 def test_a_page_that_is_paused_does_not_ask(browser: Any) -> None:
     answers = MadeUp(refresh_ms=10)
     with serving(answers) as address, visit(browser, address) as found:

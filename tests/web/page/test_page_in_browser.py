@@ -80,6 +80,7 @@ def test_a_failed_job_names_the_users_line(found: Visit, options: dict[str, Any]
     assert found.faults == []
 
 
+@pytest.mark.wide
 def test_a_job_that_starts_again_is_shown_as_restarting(
     found: Visit, options: dict[str, Any]
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_finished_job_is_among_the_ended(found: Visit, options: dict[str, Any]
     assert found.faults == []
 
 
+@pytest.mark.wide
 def test_the_token_leaves_the_address_and_is_asked_for_where_it_is_missing(
     browser: Any, address: str
 ) -> None:

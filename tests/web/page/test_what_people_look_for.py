@@ -89,6 +89,7 @@ def test_a_failed_job_opens_with_its_error_and_a_red_vertex(
         assert found.faults == []
 
 
+@pytest.mark.wide
 def test_restarts_and_the_last_failure_are_in_the_head_and_in_the_list(
     browser: Any, options: dict[str, Any], failed: str
 ) -> None:
@@ -109,6 +110,7 @@ def test_restarts_and_the_last_failure_are_in_the_head_and_in_the_list(
         assert found.faults == []
 
 
+@pytest.mark.wide
 def test_equal_failures_are_one_that_leads_to_its_task_executor(
     browser: Any, options: dict[str, Any], failed: str
 ) -> None:
@@ -123,6 +125,7 @@ def test_equal_failures_are_one_that_leads_to_its_task_executor(
         found.page.get_by_role("heading", name=name).wait_for()
 
 
+@pytest.mark.wide
 def test_the_restart_strategy_in_force_is_named(
     browser: Any, options: dict[str, Any], failed: str
 ) -> None:
@@ -225,6 +228,7 @@ def see_charts(found: Visit, job: str) -> None:
     assert "-9223372036854775808" not in found.page.inner_text("main")
 
 
+@pytest.mark.wide
 def test_after_a_savepoint_there_is_the_command_that_goes_on_from_it(
     browser: Any, options: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -250,6 +254,7 @@ def test_after_a_savepoint_there_is_the_command_that_goes_on_from_it(
         assert found.faults == []
 
 
+@pytest.mark.wide
 def test_a_savepoint_that_cannot_be_is_told_without_a_command(
     browser: Any, options: dict[str, Any]
 ) -> None:
@@ -264,6 +269,7 @@ def test_a_savepoint_that_cannot_be_is_told_without_a_command(
         assert found.page.get_by_role("button", name="Copy the command").count() == 0
 
 
+@pytest.mark.wide
 def test_a_wrong_token_is_told_from_none(
     browser: Any, options: dict[str, Any], failed: str
 ) -> None:
@@ -275,6 +281,7 @@ def test_a_wrong_token_is_told_from_none(
         assert found.page.get_by_text(wrong).count() == 0
 
 
+@pytest.mark.wide
 def test_metrics_that_are_not_told_yet_and_executors_without_figures_are_dashes(
     browser: Any,
 ) -> None:
