@@ -23,7 +23,7 @@ from flinkpy.graph.transformations import (
 )
 from flinkpy.operators.rows.keyed import KeyedReduceOperator
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
-from flinkpy.operators.sinks.source_and_sink import SinkOperator
+from flinkpy.operators.sinks.sink_operator import SinkOperator
 
 _IDS = itertools.count(1)
 LINES = ("to be or not to be", "that is the question", "be not afraid")

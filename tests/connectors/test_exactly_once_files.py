@@ -21,7 +21,7 @@ from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactS
 from flinkpy.connectors.part_files.file_sink import FileSink
 from flinkpy.connectors.part_files.rolling import RollingPolicy
 from flinkpy.core.elements import RowBatch
-from flinkpy.operators.sinks.source_and_sink import SinkOperator
+from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.state.saved_state import SavedState
 from tests.connectors.harness import Collected, operator_context
 from tests.connectors.sink_world import WITH_CHECKPOINTS, SinkWorld

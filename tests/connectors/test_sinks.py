@@ -32,8 +32,8 @@ from flinkpy.connectors.print_sink import PrintSink
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.program.code import dumps, loads
+from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.operators.sinks.sink_port import Sink
-from flinkpy.operators.sinks.source_and_sink import SinkOperator
 from flinkpy.testing import embedded_environment
 from tests.connectors.harness import Collected, operator_context, read_all
 

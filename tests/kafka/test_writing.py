@@ -36,7 +36,7 @@ from flinkpy.datastream.connectors.kafka import (
     KafkaSink,
     KafkaSinkBuilder,
 )
-from flinkpy.operators.sinks.source_and_sink import SinkOperator
+from flinkpy.operators.sinks.sink_operator import SinkOperator
 from tests.connectors.sink_world import SinkWorld
 from tests.kafka.broker import Broker
 from tests.waiting import eventually

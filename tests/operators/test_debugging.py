@@ -321,7 +321,7 @@ def test_a_function_written_in_c_is_not_stopped_at(monkeypatch: pytest.MonkeyPat
 
 
 def test_sinks_are_not_debugged() -> None:
-    from flinkpy.operators.sinks.source_and_sink import SinkOperator
+    from flinkpy.operators.sinks.sink_operator import SinkOperator
 
     with pytest.raises(ProgramError, match="'op' cannot be debugged"):
         debugged(SinkOperator(print), Stops(), "'op'")

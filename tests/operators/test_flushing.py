@@ -15,8 +15,8 @@ from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.rows.stateless import MapOperator
+from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
-from flinkpy.operators.sinks.source_and_sink import SinkOperator
 from flinkpy.testing.connectors.sink_world import WITHOUT_CHECKPOINTS, SinkWorld
 from flinkpy.testing.connectors.source_world import operator_context
 from tests.operators.harness import ChainHarness, linear

@@ -12,11 +12,8 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Element, Watermark, WatermarkSt
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.functions import RuntimeContext, SinkFunction, SourceContext, SourceFunction
-from flinkpy.operators.sinks.source_and_sink import (
-    BoundedHandOver,
-    LegacySourceOperator,
-    SinkOperator,
-)
+from flinkpy.operators.sinks.legacy_source import BoundedHandOver, LegacySourceOperator
+from flinkpy.operators.sinks.sink_operator import SinkOperator
 from tests.operators.harness import ChainHarness, linear, run
 
 

@@ -41,7 +41,8 @@ from flinkpy.operators.process.process_operators import (
 from flinkpy.operators.rows.keyed import KeyedReduceOperator
 from flinkpy.operators.rows.keyed_stages import KeyedMapOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
-from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator, SinkOperator
+from flinkpy.operators.sinks.legacy_source import LegacySourceOperator
+from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 from flinkpy.state.saved_state import SavedState
 from tests.operators.harness import ChainHarness, linear

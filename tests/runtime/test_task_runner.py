@@ -14,7 +14,8 @@ from flinkpy.core.ids import OperatorId, ResourceId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.operators.functions import SourceContext, SourceFunction
 from flinkpy.operators.rows.stateless import MapOperator
-from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator, SinkOperator
+from flinkpy.operators.sinks.legacy_source import LegacySourceOperator
+from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.runtime.runner_port import RunnerStatistics
 from flinkpy.runtime.task_runner import SlotTaskRunner
 from tests.runtime.harness import (

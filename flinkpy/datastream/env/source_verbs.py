@@ -404,7 +404,7 @@ class Sources(ABC, Generic[S]):
         given to ``open`` tells each its index."""
         from flinkpy.connectors.source_api.source import Source
         from flinkpy.operators.functions import SourceFunction
-        from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator
+        from flinkpy.operators.sinks.legacy_source import LegacySourceOperator
 
         if isinstance(source_func, Source):
             return self.from_source(source_func, None, source_name, type_info)

@@ -11,8 +11,8 @@ from flinkpy.datastream.streams.recorded import RecordedStream, RowStream
 def add_sink(stream: RecordedStream, sink: Any, name: str, *, as_table: bool = False) -> RowStream:
     """Adds the sink's operator, which has no output. ``as_table``: it takes only the last result of
     each key."""
+    from flinkpy.operators.sinks.sink_operator import SinkOperator
     from flinkpy.operators.sinks.sink_port import Sink
-    from flinkpy.operators.sinks.source_and_sink import SinkOperator
 
     with located():
         if isinstance(sink, Sink):

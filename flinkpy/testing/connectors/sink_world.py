@@ -13,8 +13,8 @@ from typing import Any
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch
 from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.operators.sinks.sink_port import Sink
-from flinkpy.operators.sinks.source_and_sink import SinkOperator
 from flinkpy.state.saved_state import SavedState, redistribute_all
 from flinkpy.testing.connectors.source_world import (
     Collected,
