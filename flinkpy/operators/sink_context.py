@@ -13,21 +13,22 @@ class SinkContext:
     """The context passed to ``invoke(value, context)``. One object serves all values: do not keep
     it."""
 
-    __slots__ = ("_timers", "_timestamp", "_watermark")
+    __slots__ = ("_timers", "event_time", "watermark")
 
     def __init__(self, context: OperatorContext) -> None:
         self._timers = context.timers
-        self._timestamp: int | None = None
-        self._watermark = MIN_TIMESTAMP
+        # set by the writer, before each value and at each watermark
+        self.event_time: int | None = None
+        self.watermark = MIN_TIMESTAMP
 
     def timestamp(self) -> int | None:
         """The value's event time in milliseconds, or None."""
-        return self._timestamp
+        return self.event_time
 
     def current_watermark(self) -> int:
         """The current watermark: how far event time has advanced, in milliseconds since 1970-01-01
         UTC."""
-        return self._watermark
+        return self.watermark
 
     def current_processing_time(self) -> int:
         """The machine's clock, in milliseconds since 1970-01-01 UTC."""

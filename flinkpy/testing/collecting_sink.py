@@ -65,7 +65,7 @@ class CollectingSink(Sink):
         return _CollectingWriter(collected)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in super().__getstate__().items() if key != "_collected"}
+        return {key: value for key, value in self.__dict__.items() if key != "_collected"}
 
     def __repr__(self) -> str:
         return "CollectingSink()"

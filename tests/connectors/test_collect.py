@@ -5,6 +5,7 @@ import os
 import pickle
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -25,14 +26,14 @@ def write(
     sink: CollectSink, batches: list[list[Any]], finish: bool = True, subtask: int = 0
 ) -> None:
     """A sink subtask, on the thread of its slot."""
-    sink.open(operator_context(subtask, 2))
+    writer = sink.create_writer(operator_context(subtask, 2))
     try:
         for batch in batches:
-            sink.write_batch(RowBatch(batch))
+            writer.write_batch(RowBatch(batch))
         if finish:
-            sink.finish()
+            writer.finish()
     finally:
-        sink.close()
+        writer.close()
 
 
 def on_thread(*args: Any) -> threading.Thread:
@@ -83,10 +84,12 @@ def test_columns_arrive_as_columns_or_as_rows() -> None:
     for expected in ("rows", "batches"):
         with CollectServer() as server:
             sink = fresh(server)
-            sink.open(operator_context())  # the server answers on a thread of its own
-            sink.write_batch(ColumnBatch(batch))
-            sink.finish()
-            sink.close()
+            writer = sink.create_writer(
+                operator_context()
+            )  # the server answers on a thread of its own
+            writer.write_batch(ColumnBatch(batch))
+            writer.finish()
+            writer.close()
             server.job_ended()
             if expected == "rows":
                 assert [tuple(row) for row in server] == [(1, "x"), (2, None)]
@@ -115,7 +118,7 @@ def attempt_of(
     before = server.statistics().ended
     sink = fresh(server)
     context = operator_context(subtask, 2)
-    sink.open(
+    writer = sink.create_writer(
         replace(
             context,
             task=replace(
@@ -124,9 +127,9 @@ def attempt_of(
         )
     )
     for batch in batches:
-        sink.write_batch(RowBatch(batch))
-    sink.finish()
-    sink.close()
+        writer.write_batch(RowBatch(batch))
+    writer.finish()
+    writer.close()
     eventually(lambda: server.statistics().ended == before + 1)
 
 
@@ -141,8 +144,7 @@ def test_what_an_earlier_attempt_sent_is_dropped_unless_it_was_given_out() -> No
 
 def test_what_an_earlier_attempt_sends_behind_a_later_ones_beginning_is_dropped() -> None:
     with CollectServer() as server:
-        slow = fresh(server)
-        slow.open(operator_context(0, 2))
+        slow = fresh(server).create_writer(operator_context(0, 2))
         attempt_of(server, 1, [["new"]])
         slow.write_batch(RowBatch(["old"]))
         slow.finish()
@@ -275,11 +277,11 @@ def test_a_client_that_does_not_iterate_holds_the_sink_back_and_nothing_grows() 
     with CollectServer(queue_bytes=100_000) as server:
         sink = fresh(server)
         told: list[bool] = []
-        sink.set_listener(lambda: told.append(sink.available))
-        sink.open(operator_context(clock=clock, timers=timers))
+        writer = sink.create_writer(operator_context(clock=clock, timers=timers))
+        writer.set_listener(lambda: told.append(writer.available))
         written = 0
-        while sink.available:
-            sink.write_batch(RowBatch(["x" * 50_000] * 2))
+        while writer.available:
+            writer.write_batch(RowBatch(["x" * 50_000] * 2))
             written += 2
         assert server.statistics().queued_bytes < 1_000_000
         records = iter(server)
@@ -294,13 +296,13 @@ def test_a_client_that_does_not_iterate_holds_the_sink_back_and_nothing_grows() 
         def is_flushed() -> bool:
             clock.advance(0.02)
             timers.fire()
-            return sink.flushed
+            return writer.flushed
 
         def finish() -> None:
-            sink.finish()
-            assert not sink.flushed
+            writer.finish()
+            assert not writer.flushed
             eventually(is_flushed)
-            sink.close()
+            writer.close()
             server.job_ended()
 
         finisher = threading.Thread(target=finish)
@@ -312,21 +314,19 @@ def test_a_client_that_does_not_iterate_holds_the_sink_back_and_nothing_grows() 
 
 def test_a_client_that_is_gone_fails_the_sink_clearly() -> None:
     server = CollectServer()
-    sink = fresh(server)
-    opened = threading.Thread(target=lambda: sink.open(operator_context()))
-    opened.start()
-    opened.join()
+    with ThreadPoolExecutor(1) as on_a_thread:
+        writer = on_a_thread.submit(fresh(server).create_writer, operator_context()).result()
     server.close()
 
     def write_on() -> None:
         for _ in range(1000):
-            sink.write_batch(RowBatch(["x" * 10_000]))
+            writer.write_batch(RowBatch(["x" * 10_000]))
 
     with pytest.raises(
         RecipientUnreachableError, match=r"the client collecting results at .* is gone"
     ):
         write_on()
-    sink.close()
+    writer.close()
     assert list(server) == []
 
 

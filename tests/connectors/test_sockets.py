@@ -160,11 +160,11 @@ def test_a_wrong_port_is_refused() -> None:
 def test_a_socket_sink_sends_a_line_per_record() -> None:
     server = Server()
     sink = SocketSink("127.0.0.1", server.port)
-    sink.open(operator_context())
+    writer = sink.create_writer(operator_context())
     connection = server.accept()
-    sink.write_batch(RowBatch([1, "two", (3, 4)]))
-    sink.finish()
-    sink.close()
+    writer.write_batch(RowBatch([1, "two", (3, 4)]))
+    writer.finish()
+    writer.close()
     assert connection.makefile("rb").read() == b"1\ntwo\n(3, 4)\n"
     connection.close()
     server.close()
@@ -173,10 +173,10 @@ def test_a_socket_sink_sends_a_line_per_record() -> None:
 def test_records_are_serialised_by_the_users_function() -> None:
     server = Server()
     sink = SocketSink("127.0.0.1", server.port, lambda value: bytes([value]))
-    sink.open(operator_context())
+    writer = sink.create_writer(operator_context())
     connection = server.accept()
-    sink.write_batch(RowBatch([65, 66]))
-    sink.close()
+    writer.write_batch(RowBatch([65, 66]))
+    writer.close()
     assert connection.recv(10) == b"AB"
     connection.close()
     server.close()
@@ -186,13 +186,13 @@ def test_a_slow_server_makes_the_sink_unavailable_until_it_reads() -> None:
     server, clock = Server(), ManualClock()
     timers = ManualTimers(clock)
     sink = SocketSink("127.0.0.1", server.port)
-    sink.open(operator_context(clock=clock, timers=timers))
+    writer = sink.create_writer(operator_context(clock=clock, timers=timers))
     told: list[bool] = []
-    sink.set_listener(lambda: told.append(sink.available))
+    writer.set_listener(lambda: told.append(writer.available))
     connection = server.accept()
     batch, written = RowBatch(["x" * 99_999]), 0
-    while sink.available:
-        sink.write_batch(batch)
+    while writer.available:
+        writer.write_batch(batch)
         written += 1
     assert written < 1000
     received = 0
@@ -203,7 +203,7 @@ def test_a_slow_server_makes_the_sink_unavailable_until_it_reads() -> None:
     assert told == [True]
     assert received == written * 100_000
     assert timers.next_due() is None
-    sink.close()
+    writer.close()
     connection.close()
     server.close()
 
@@ -211,18 +211,18 @@ def test_a_slow_server_makes_the_sink_unavailable_until_it_reads() -> None:
 def test_a_server_that_goes_away_fails_the_sink() -> None:
     server = Server()
     sink = SocketSink("127.0.0.1", server.port)
-    sink.open(operator_context())
+    writer = sink.create_writer(operator_context())
     server.accept().close()
 
     def write_on() -> None:
         for _ in range(1000):
-            sink.write_batch(RowBatch(["x" * 10_000]))
+            writer.write_batch(RowBatch(["x" * 10_000]))
 
     with pytest.raises(
         RecipientUnreachableError, match=f"the server at 127.0.0.1:{server.port} is gone"
     ):
         write_on()
-    sink.close()
+    writer.close()
     server.close()
 
 
@@ -230,7 +230,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
     server = Server()
     server.close()
     with pytest.raises(RecipientUnreachableError, match="cannot be reached"):
-        SocketSink("127.0.0.1", server.port).open(operator_context())
+        SocketSink("127.0.0.1", server.port).create_writer(operator_context())
 
 
 def test_a_port_that_is_none_is_refused() -> None:

@@ -67,7 +67,7 @@ def seen(broker: Broker, topic: str) -> list[int]:
 
 def flush(operator: SinkOperator) -> None:
     """Returns when all is with the broker."""
-    writer = operator.sink.writer
+    writer: Any = operator.writer
     writer.flush()
     while not writer.flushed:
         writer._look()
@@ -244,7 +244,7 @@ def test_what_librdkafka_tells_of_waiting_transactions_does_not_pile_up(broker: 
     with world(into(broker, topic).build()) as job:
         job.feed(3)
         flush(job.operators[0])
-        writer: Any = job.operators[0].sink.writer
+        writer: Any = job.operators[0].writer
         [committable] = writer.prepare_commit()
         eventually(lambda: bool(job.operators[0].available))
         waiting = [committable.live._producer, writer._transactions._next._producer]
@@ -290,11 +290,11 @@ from tests.connectors.sink_world import SinkWorld
 world = SinkWorld(pickle.load(sys.stdin.buffer))
 world.feed(5)
 operator = world.operators[0]
-writer = operator.sink.writer
+writer = operator.writer
 writer.flush()
 while not writer.flushed:
     writer._look()
-[committable] = operator.sink.writer.prepare_commit()
+[committable] = operator.writer.prepare_commit()
 sys.stdout.buffer.write(pickle.dumps(committable) + b"END")
 sys.stdout.buffer.flush()
 sys.stdin.buffer.read()
@@ -543,7 +543,7 @@ def test_a_silent_broker_stops_the_writer_and_nothing_is_lost(broker: Broker) ->
     ) as job:
         [operator] = job.operators
         told: list[bool] = []
-        operator.sink.set_listener(lambda: told.append(operator.available))
+        operator.writer.set_listener(lambda: told.append(operator.available))
         job.feed(3)
         flush(operator)
         with broker.silent():
@@ -565,11 +565,11 @@ def test_the_task_waits_without_blocking_until_the_next_transaction_can_begin(
         [operator] = job.operators
         told: list[bool] = []
         eventually(lambda: operator.available)
-        operator.sink.set_listener(lambda: told.append(operator.available))
+        operator.writer.set_listener(lambda: told.append(operator.available))
         with broker.silent():
             job.feed(3)
             open_before = operator.available
-            operator.sink.writer.prepare_commit()
+            operator.writer.prepare_commit()
             assert (open_before, operator.available) == (True, False)
         eventually(lambda: told == [True])
         job.feed(3)

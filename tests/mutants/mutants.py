@@ -622,11 +622,11 @@ MUTANTS = (
     ),
     Mutant(
         "nothing is committed before its checkpoint is complete",
-        "flinkpy/operators/sinks/commits.py",
-        "                self._pending.append((checkpoint_id, prepared))\n",
+        "flinkpy/operators/sinks/pending_commits.py",
+        "setdefault(checkpoint_id, []).extend(committables)\n",
         (
-            "                self._pending.append((checkpoint_id, prepared))\n             "
-            "   self._commit(prepared)\n"
+            "setdefault(checkpoint_id, []).extend(committables)\n"
+            "            self._try(list(committables), checkpoint_id)\n"
         ),
         PROGRAMS,
     ),

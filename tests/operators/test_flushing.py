@@ -74,9 +74,9 @@ def _nothing_yet() -> None:
 
 
 def chain() -> tuple[ChainHarness, Slow]:
-    sink = SlowSink()
-    harness = ChainHarness(linear(MapOperator(lambda value: value), SinkOperator(sink)))
-    writer = sink.writer
+    operator = SinkOperator(SlowSink())
+    harness = ChainHarness(linear(MapOperator(lambda value: value), operator))
+    writer = operator.writer
     assert isinstance(writer, Slow)
     return harness, writer
 

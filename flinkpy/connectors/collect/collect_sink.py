@@ -37,6 +37,7 @@ class CollectSink(Sink):
         self._host = host
         self._port = port
         self._token = token
+        self._writer: _CollectWriter | None = None  # in the task
         self._early: list[_Mark] = []  # committed before there is a writer
         # the token itself is in no checkpoint
         self._program = hashlib.sha256(token).hexdigest()[:16]
@@ -48,24 +49,22 @@ class CollectSink(Sink):
         writer.begin(
             context.operator_state.restored if takes_checkpoints(context.configuration) else None
         )
+        self._writer = writer
+        self._tell(self._early)
+        self._early = []
         return writer
 
     def create_committer(self, context: OperatorContext) -> Committer | None:
         return _CollectCommitter(self) if takes_checkpoints(context.configuration) else None
 
-    def open(self, context: OperatorContext, states: Sequence[Any] | None = None) -> None:
-        super().open(context, states)
-        self._tell(self._early)
-        self._early = []
-
     def _tell(self, committables: Sequence[_Mark]) -> None:
         """Tells the program which checkpoints are complete; those of the restored state when there
         is a connection."""
-        own, writer = [mark for mark in committables if mark.program == self._program], self._writer
-        if isinstance(writer, _CollectWriter):
-            writer.complete(own)
-        else:
+        own = [mark for mark in committables if mark.program == self._program]
+        if self._writer is None:
             self._early += own
+        else:
+            self._writer.complete(own)
 
     def __repr__(self) -> str:
         return f"CollectSink({self._host}:{self._port})"

@@ -1,159 +1,238 @@
-"""The operator at the end of a stream, for sinks of every kind."""
+"""The operators that write: they drive a sink's writer, and hand on what it prepares.
+
+What a writer prepares is either committed in its own subtask (:class:`SinkOperator`), or sent to
+the global committer behind all writers (:class:`SinkWriterOperator`). Both prepare alike:
+
+- At a checkpoint the writer flushes and prepares.
+- An aborted checkpoint changes nothing: its committables go with the next one that completes.
+- When the input ends, the rest is prepared. It is committed with the last checkpoint; in a job
+  without checkpoints, or in batch mode, at once."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from itertools import repeat
 from typing import Any
 
-from flinkpy.core.elements import Batch, RowBatch, Watermark
+from flinkpy.core.elements import Batch, Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.options.checkpointing import takes_checkpoints
+from flinkpy.core.program.coroutines import refuse_coroutine_methods
+from flinkpy.core.users_values import bounded_repr, several
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.checkpointed import initialize_function
-from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, open_function
-from flinkpy.operators.sink_context import SinkContext, takes_context
-from flinkpy.operators.sinks.commits import SinkCommits
-from flinkpy.operators.sinks.sink_port import Sink
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.functions import RuntimeContext
+from flinkpy.operators.sinks.adapted_sinks import sink_of
+from flinkpy.operators.sinks.pending_commits import PendingCommits
+from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
+from flinkpy.state.api import ListState
+
+COMMITTABLES, WRITER_STATES = "_committables", "_writer-states"
 
 
-class SinkOperator(OneInputOperator):
-    """The end of a stream: a connector's sink (``write_batch``), a SinkFunction, a callable, or any
-    object with ``write``.
-
-    A :class:`Sink` with a committer shows each record exactly once (``sinks.commits``); all others
-    at least once."""
+class WritingOperator(OneInputOperator):
+    """Drives the writer of one subtask. ``sink`` is a :class:`Sink`, or whatever else
+    ``sink_of`` takes for one."""
 
     batch_form = BatchForm.AS_IN_STREAM
     chaining = ChainingStrategy.ALWAYS
     is_sink = True
 
     def __init__(self, sink: Any) -> None:
-        if not (
-            hasattr(sink, "write_batch")
-            or hasattr(sink, "write")
-            or isinstance(sink, SinkFunction)
-            or callable(sink)
-        ):
-            raise ProgramError(
-                f"{sink!r:.80} is no sink: pass a Sink, a SinkFunction, a callable, or an "
-                "object with write(value)"
-            )
-        self.sink = sink
-        self._has_own_batches = hasattr(sink, "write_batch")
-        self._opened = False
+        self.sink: Sink = sink_of(sink)
+        self._writer: SinkWriter | None = None
         self._listener: Callable[[], None] | None = None
-        self._sink_context: SinkContext | None = None
-        self._commits: SinkCommits | None = None
+        self._writer_states: ListState[Any] | None = None  # None: the writer keeps none
+        self._ending = self._finished = False
 
     @property
     def owned(self) -> str | None:
         """What only one sink of a job may write with."""
-        return self.sink.owned if isinstance(self.sink, Sink) else None
-
-    def open(self) -> None:
-        self._opened = True
-        if self._has_own_batches:
-            initialize_function(self.sink, self.context, RuntimeContext(self.context))
-            if isinstance(self.sink, Sink):
-                self._commits = SinkCommits(self.sink, self.context)
-                self._commits.open()
-            else:
-                self.sink.open(self.context)
-            if self._listener is not None and hasattr(self.sink, "set_listener"):
-                self.sink.set_listener(self._listener)
-        else:
-            open_function(self.sink, self.context)
-            if not isinstance(self.sink, Function) and callable(getattr(self.sink, "open", None)):
-                self.sink.open()
-            self._write = (
-                self.sink.invoke
-                if isinstance(self.sink, SinkFunction)
-                else getattr(self.sink, "write", self.sink)
-            )
-            if isinstance(self.sink, SinkFunction) and takes_context(self.sink.invoke):
-                self._sink_context = SinkContext(self.context)
+        return self.sink.owned
 
     @property
-    def may_pause(self) -> bool:
-        return self._has_own_batches and hasattr(self.sink, "available")
+    def writer(self) -> SinkWriter:
+        """The writer; raises RuntimeError before ``open``."""
+        if self._writer is None:
+            raise RuntimeError(f"{self.sink!r:.80} was not opened")
+        return self._writer
+
+    def open(self) -> None:
+        initialize_function(self.sink, self.context, RuntimeContext(self.context))
+        self._open_committer()
+        self._writer = _made_writer(self.sink, self.context)
+        if self._listener is not None:
+            self._writer.set_listener(self._listener)
+        state = self.context.operator_state
+        if type(self._writer).snapshot_state is not SinkWriter.snapshot_state:
+            self._writer_states = state.engine_list(WRITER_STATES)
+        if self._writer_states is not None or self._keeps_committables:
+            state.before_snapshot(self._snapshot)
+
+    def _open_committer(self) -> None:
+        """Before there is a writer: commits what the restored checkpoint has, if it is kept
+        here."""
+
+    @property
+    def _keeps_committables(self) -> bool:
+        return False
 
     @property
     def available(self) -> bool:
-        return bool(self.sink.available) if self.may_pause else True
+        return self._writer is None or self._writer.available
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         self._listener = on_available
+        if self._writer is not None:
+            self._writer.set_listener(on_available)
 
     def process_batch(self, batch: Batch) -> None:
-        if self._has_own_batches:
-            self.sink.write_batch(batch)
-            return
-        value: Any = None
-        write, context = self._write, self._sink_context
-        values = batch.values if isinstance(batch, RowBatch) else batch.data.to_pylist()
-        try:
-            if context is None:
-                for value in values:
-                    write(value)
-            else:
-                for value, context._timestamp in zip(values, batch.timestamps or repeat(None)):
-                    write(value, context)
-        except Exception as error:
-            raise user_code_error(error, self.context, value) from error
+        assert self._writer is not None
+        self._writer.write_batch(batch)
 
     def process_watermark(self, watermark: Watermark) -> None:
-        if self._sink_context is not None:
-            self._sink_context._watermark = watermark.timestamp
+        self.writer.write_watermark(watermark)
         super().process_watermark(watermark)
 
+    # -- checkpoints -------------------------------------------------------------------------------
+
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
-        if self._commits is None or not self._commits.ended():
-            self._flush()
+        if not self._has_finished():
+            self.writer.flush()
 
     @property
     def flushed(self) -> bool:
-        return bool(getattr(self.sink, "flushed", True)) if self._has_own_batches else True
+        return self.writer.flushed
+
+    def _snapshot(self, checkpoint_id: int, timestamp_ms: int) -> None:
+        if self._writer_states is None:
+            return
+        writer, sink = type(self.writer).__name__, type(self.sink).__name__
+        found = self.writer.snapshot_state(checkpoint_id)
+        states = list(several(found, f"{writer}.snapshot_state()", "states"))
+        if states and type(self.sink).restore_writer is Sink.restore_writer:
+            raise ProgramError(
+                f"what snapshot_state() of {writer} gives would be lost after a failure: "
+                f"define restore_writer(self, context, states) in {sink}"
+            )
+        self._writer_states.update(states)
+
+    def _prepared(self) -> list[Any]:
+        """What the writer has written since the last call, as committables."""
+        found = self.writer.prepare_commit()
+        return list(several(found, self._prepared_by, "committables"))
+
+    @property
+    def _prepared_by(self) -> str:
+        return f"{type(self.writer).__name__}.prepare_commit()"
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        self.writer.finish()
+        self._ending = True
+        self._has_finished()
 
     @property
     def drained(self) -> bool:
-        return self.flushed if self._commits is None else self._commits.ended()
+        return self._has_finished()
 
-    def _flush(self) -> None:
-        flush = getattr(self.sink, "flush", None)
-        if callable(flush):
-            flush()
+    def _has_finished(self) -> bool:
+        """Asked behind ``finish``: whether all is out. Then the rest is handed on, once."""
+        if self._ending and not self._finished and self.writer.flushed:
+            self._finished = True
+            self._hand_on_rest()
+        return self._finished
+
+    @abstractmethod
+    def _hand_on_rest(self) -> None:
+        """The input has ended, and everything is written."""
+
+    def close(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+
+class SinkOperator(WritingOperator):
+    """Writes, and commits what its own writer prepared, if the sink has a committer.
+
+    A new attempt commits at once what the restored checkpoint has. It may have been committed
+    before. A committer that raises fails the task: the restarted job commits the same again, from
+    its state. What a committer gives back goes with the next checkpoint that completes."""
+
+    def __init__(self, sink: Any) -> None:
+        super().__init__(sink)
+        self._committer: Committer | None = None
+        self._pending: PendingCommits | None = None  # None: the sink has no committer
+
+    def _open_committer(self) -> None:
+        committer = self._committer = self.sink.create_committer(self.context)
+        if committer is not None:
+            name = type(committer).__name__
+            refuse_coroutine_methods(
+                type(committer), f"{type(self.sink).__name__}.create_committer()"
+            )
+            self._pending = PendingCommits(lambda ready, _: committer.commit(ready), name)
+            self._pending.restore(self.context.operator_state.engine_list(COMMITTABLES).get())
+            self._pending.commit_all()
+
+    @property
+    def _keeps_committables(self) -> bool:
+        return self._pending is not None
+
+    def _snapshot(self, checkpoint_id: int, timestamp_ms: int) -> None:
+        if not self._finished:  # more may have been written since the flush, at a timer
+            self.writer.flush()
+        if self._pending is not None:
+            if not self._finished:
+                self._pending.add(self._prepared(), checkpoint_id)
+            state = self.context.operator_state.engine_list(COMMITTABLES)
+            self._pending.save(state, checkpoint_id, self._prepared_by)
+        super()._snapshot(checkpoint_id, timestamp_ms)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        if self._commits is not None:
-            self._commits.commit_up_to(checkpoint_id)
+        if self._pending is not None:
+            self._pending.commit_up_to(checkpoint_id)
 
-    def finish(self) -> None:
-        if self._commits is not None:
-            self._commits.finish()
-        elif self._has_own_batches and hasattr(self.sink, "finish"):
-            self.sink.finish()
-        else:
-            self._flush()
+    def _hand_on_rest(self) -> None:
+        if self._pending is not None:
+            self._pending.add(self._prepared(), None)
+            if not takes_checkpoints(self.context.configuration):
+                self._pending.commit_at_last()
 
     @property
     def waits_for_final_checkpoint(self) -> bool:
-        return self._commits is not None and self._commits.waiting
+        return self._pending is not None and self._pending.waiting
 
     def commit_pending(self) -> None:
         """Makes visible what was prepared, without waiting for a checkpoint: for a job that takes
         none any more."""
-        if self._commits is not None:
-            self._commits.commit_all()
+        if self._pending is not None:
+            self._pending.commit_all()
 
     def close(self) -> None:
-        if not self._opened:
-            return
+        committer, self._committer = self._committer, None
         try:
-            close = getattr(self.sink, "close", None)
-            if callable(close):
-                close()
+            super().close()
         finally:
-            if self._commits is not None:
-                self._commits.close()
+            if committer is not None:
+                committer.close()
+
+
+def _made_writer(sink: Sink, context: OperatorContext) -> SinkWriter:
+    """A new writer, or one that goes on with the state of earlier ones."""
+    state = context.operator_state
+    if state.restored:
+        call = "restore_writer"
+        made = sink.restore_writer(context, state.engine_list(WRITER_STATES).get())
+    else:
+        call = "create_writer"
+        made = sink.create_writer(context)
+    of_sink = f"{type(sink).__name__}.{call}()"
+    if not isinstance(made, SinkWriter):
+        raise TypeError(f"{of_sink} gives {bounded_repr(made, 60)}; it must return a SinkWriter")
+    refuse_coroutine_methods(type(made), of_sink)
+    return made

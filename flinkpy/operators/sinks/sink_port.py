@@ -1,14 +1,16 @@
 """What a sink is: a recipe that travels, the writer it makes in each subtask, and the committer, if
 it shows its results in two phases.
 
-A :class:`Sink` is built on the client and pickled into the chain; in the task, ``open`` makes its
-writer and the other calls go to that. So whoever runs sinks needs four calls only (``open``,
-``write_batch``, ``flush``, ``close``), and may use the rest where it is there.
+A :class:`Sink` is built on the client and travels pickled. In the task the operator has it make a
+:class:`SinkWriter`, and drives that. What else a program may give as a sink (a function, an object
+with ``write``) is adapted to these in ``adapted_sinks``.
 
 Exactly once, also over failures, is what a sink with a committer gives (Flink's Sink V2). At each
 checkpoint the writer prepares what it has written (``prepare_commit``): small picklable objects,
 the *committables*, say the hidden names of files. They are part of the checkpoint. When the
-checkpoint is complete, the committer makes them visible."""
+checkpoint is complete, the committer makes them visible. A :class:`Committer` does so in the subtask of its
+writer. A :class:`GlobalCommitter` runs once, behind all writers, and commits what all of them
+prepared for a checkpoint together."""
 
 from __future__ import annotations
 
@@ -16,9 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flinkpy.core.elements import Batch
-from flinkpy.core.program.coroutines import refuse_coroutine_methods
-from flinkpy.core.users_values import bounded_repr
+from flinkpy.core.elements import Batch, Watermark
 from flinkpy.operators.context import OperatorContext
 
 
@@ -32,6 +32,9 @@ class SinkWriter(ABC):
     @abstractmethod
     def write_batch(self, batch: Batch) -> None:
         """Writes a batch of rows or columns, which is never empty."""
+
+    def write_watermark(self, watermark: Watermark) -> None:
+        """Event time has come this far: no record before it follows, unless it is late."""
 
     @property
     def available(self) -> bool:
@@ -65,7 +68,7 @@ class SinkWriter(ABC):
         committer can make visible.
 
         Called at each checkpoint after ``flush``, and once after ``finish``. Only for a sink that
-        has a committer."""
+        has a committer, or a global one."""
         return ()
 
     def snapshot_state(self, checkpoint_id: int) -> Sequence[Any]:
@@ -116,16 +119,64 @@ class Committer(ABC):
         """Releases the committer's resources; called in any case."""
 
 
+class GlobalCommitter(ABC):
+    """Makes visible what all writers of a sink prepared for a checkpoint, in one step: for tables
+    whose every version is one entry of a log, as those of Iceberg and Delta Lake.
+
+    It runs in a task of its own behind the writers, in one subtask, and keeps what they prepared in
+    its state until the checkpoint is complete. As with a :class:`Committer`, a commit may come
+    again: after a failure, with the same committables under the same ``checkpoint_id``, and in
+    another process. The second must do nothing.
+
+    >>> import os
+    >>> class Manifests(GlobalCommitter):
+    ...     def __init__(self, folder): self.folder = folder
+    ...     def commit(self, committables, checkpoint_id):
+    ...         manifest = os.path.join(self.folder, f"{min(committables)}.manifest")
+    ...         if not os.path.exists(manifest):
+    ...             with open(manifest + ".part", "w") as file:
+    ...                 file.write("\\n".join(committables))
+    ...             os.replace(manifest + ".part", manifest)
+    """
+
+    @abstractmethod
+    def commit(
+        self, committables: Sequence[Any], checkpoint_id: int | None
+    ) -> Sequence[Any] | None:
+        """Makes these visible, all that the writers prepared for that checkpoint; in the task's
+        thread, one checkpoint after the other. Not called if they prepared nothing.
+
+        ``checkpoint_id`` is None for what was prepared at the end of a job without checkpoints. It
+        belongs to the job: a job that starts from another job's savepoint goes on counting, and two
+        jobs that start from the same one count alike. So a name made of it alone may be taken.
+
+        Returns those that cannot be committed yet, if there are any: they come again, under the
+        same id, when the next checkpoint is complete."""
+
+    def close(self) -> None:
+        """Releases the committer's resources; called in any case."""
+
+
+class SupportsGlobalCommitter(ABC):
+    """A second base class for a sink whose writers' committables go to a global committer. Such a
+    sink has no committer in its subtasks.
+
+    >>> class Table(Sink, SupportsGlobalCommitter):
+    ...     def create_writer(self, context): return UpperWriter(context.task.subtask_index)
+    ...     def create_global_committer(self, context): return Manifests("table")
+    """
+
+    @abstractmethod
+    def create_global_committer(self, context: OperatorContext) -> GlobalCommitter:
+        """Called in the task of the global committer: what commits for all writers."""
+
+
 class Sink(ABC):
-    """A recipe for writers; picklable. Subclasses make a writer, and a committer if they want one;
-    everything else is here.
+    """A recipe for writers; picklable. Subclasses make a writer, and a committer if they want one.
 
     >>> class Upper(Sink):
     ...     def create_writer(self, context): return UpperWriter(context.task.subtask_index)
     """
-
-    _writer: SinkWriter | None = None
-    _listener: Callable[[], None] | None = None
 
     @property
     def owned(self) -> str | None:
@@ -151,63 +202,3 @@ class Sink(ABC):
         """In the task, before the writer: what makes committables visible. None: the sink shows its
         results by itself."""
         return None
-
-    def open(self, context: OperatorContext, states: Sequence[Any] | None = None) -> None:
-        """Makes the writer: anew, or from restored ``states``."""
-        call, made = (
-            ("create_writer", self.create_writer(context))
-            if states is None
-            else ("restore_writer", self.restore_writer(context, states))
-        )
-        if not isinstance(made, SinkWriter):
-            raise TypeError(
-                f"{type(self).__name__}.{call}() gives {bounded_repr(made, 60)}; it must "
-                "return a SinkWriter"
-            )
-        refuse_coroutine_methods(type(made), f"{type(self).__name__}.{call}()")
-        self._writer = made
-        if self._listener is not None:
-            self._writer.set_listener(self._listener)
-
-    @property
-    def writer(self) -> SinkWriter:
-        """The writer; raises RuntimeError before ``open``."""
-        if self._writer is None:
-            raise RuntimeError(f"{type(self).__name__} was not opened")
-        return self._writer
-
-    def write_batch(self, batch: Batch) -> None:
-        self.writer.write_batch(batch)
-
-    @property
-    def available(self) -> bool:
-        return self._writer is None or self._writer.available
-
-    def set_listener(self, on_available: Callable[[], None]) -> None:
-        """Sets the writer's listener; may be called before ``open``."""
-        self._listener = on_available
-        if self._writer is not None:
-            self._writer.set_listener(on_available)
-
-    def flush(self) -> None:
-        self.writer.flush()
-
-    @property
-    def flushed(self) -> bool:
-        return self._writer is None or self._writer.flushed
-
-    def finish(self) -> None:
-        self.writer.finish()
-
-    def close(self) -> None:
-        """Closes the writer if there is one."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.close()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            key: value
-            for key, value in self.__dict__.items()
-            if key not in ("_writer", "_listener")
-        }

@@ -91,7 +91,7 @@ class KeptSink(Sink):
         return _Showing(_here[self._id], context.task.subtask_index)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in super().__getstate__().items() if key != "_kept"}
+        return {key: value for key, value in self.__dict__.items() if key != "_kept"}
 
 
 class _KeepingWriter(SinkWriter):

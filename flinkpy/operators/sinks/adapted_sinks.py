@@ -1,0 +1,230 @@
+"""Whatever a program may give as a sink, as a :class:`Sink`: the operator drives only that.
+
+There are four sorts: a sink, a SinkFunction, an object with ``write_batch`` or ``write``, and a
+plain callable. What an object has beside these is declared by the protocols below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any, Protocol, runtime_checkable
+
+from flinkpy.core.elements import Batch, RowBatch, Watermark
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.checkpointed import initialize_function
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, open_function
+from flinkpy.operators.sink_context import SinkContext, takes_context
+from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
+from flinkpy.operators.user_errors import user_code_error
+
+
+@runtime_checkable
+class WritesBatches(Protocol):
+    """An object that takes whole batches; it is opened with the operator's context."""
+
+    def open(self, context: OperatorContext) -> None: ...
+
+    def write_batch(self, batch: Batch) -> None: ...
+
+
+@runtime_checkable
+class WritesValues(Protocol):
+    """An object that takes one value at a time."""
+
+    def write(self, value: Any) -> Any: ...
+
+
+@runtime_checkable
+class Opens(Protocol):
+    def open(self) -> None: ...
+
+
+@runtime_checkable
+class Pauses(Protocol):
+    """It may have no room, as a :class:`SinkWriter`."""
+
+    @property
+    def available(self) -> bool: ...
+
+
+@runtime_checkable
+class Wakes(Protocol):
+    """It says when it has room again."""
+
+    def set_listener(self, on_available: Callable[[], None]) -> None: ...
+
+
+@runtime_checkable
+class Flushes(Protocol):
+    def flush(self) -> Any: ...
+
+
+@runtime_checkable
+class FlushesLater(Protocol):
+    """Its ``flush`` does not wait."""
+
+    @property
+    def flushed(self) -> bool: ...
+
+
+@runtime_checkable
+class Finishes(Protocol):
+    def finish(self) -> Any: ...
+
+
+@runtime_checkable
+class Closes(Protocol):
+    def close(self) -> Any: ...
+
+
+def sink_of(target: Any) -> Sink:
+    """The sink, or one that writes with what the program gave. Raises ProgramError for anything
+    that cannot write."""
+    if isinstance(target, Sink):
+        return target
+    if isinstance(target, WritesBatches):
+        return _BatchesSink(target)
+    if isinstance(target, SinkFunction):
+        return _FunctionSink(target)
+    if isinstance(target, WritesValues) or callable(target):
+        return _ValuesSink(target)
+    raise ProgramError(
+        f"{target!r:.80} is no sink: pass a Sink, a SinkFunction, a callable, or an object with "
+        "write(value)"
+    )
+
+
+class _AdaptedSink(Sink):
+    """Its writer uses ``target`` itself: the sink was copied for this subtask when it travelled."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def create_writer(self, context: OperatorContext) -> SinkWriter:
+        writer = self._writer()
+        try:
+            writer.open(context)
+        except BaseException:
+            writer.close()
+            raise
+        return writer
+
+    def _writer(self) -> _AdaptedWriter:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return repr(self._target)
+
+
+class _BatchesSink(_AdaptedSink):
+    def _writer(self) -> _AdaptedWriter:
+        return _BatchesWriter(self._target)
+
+
+class _FunctionSink(_AdaptedSink):
+    def _writer(self) -> _AdaptedWriter:
+        invoke = self._target.invoke
+        if takes_context(invoke):
+            return _ContextWriter(self._target, invoke)
+        return _ValuesWriter(self._target, invoke)
+
+
+class _ValuesSink(_AdaptedSink):
+    def _writer(self) -> _AdaptedWriter:
+        target = self._target
+        return _ValuesWriter(target, target.write if isinstance(target, WritesValues) else target)
+
+
+class _AdaptedWriter(SinkWriter):
+    """The calls that every object may have."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def open(self, context: OperatorContext) -> None:
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        if isinstance(self._target, Flushes):
+            self._target.flush()
+
+    def close(self) -> None:
+        if isinstance(self._target, Closes):
+            self._target.close()
+
+
+class _BatchesWriter(_AdaptedWriter):
+    def open(self, context: OperatorContext) -> None:
+        initialize_function(self._target, context, RuntimeContext(context))
+        self._target.open(context)
+
+    def write_batch(self, batch: Batch) -> None:
+        self._target.write_batch(batch)
+
+    @property
+    def available(self) -> bool:
+        return not isinstance(self._target, Pauses) or bool(self._target.available)
+
+    def set_listener(self, on_available: Callable[[], None]) -> None:
+        if isinstance(self._target, Wakes):
+            self._target.set_listener(on_available)
+
+    @property
+    def flushed(self) -> bool:
+        return not isinstance(self._target, FlushesLater) or bool(self._target.flushed)
+
+    def finish(self) -> None:
+        if isinstance(self._target, Finishes):
+            self._target.finish()
+        else:
+            self.flush()
+
+
+class _ValuesWriter(_AdaptedWriter):
+    """Calls ``write`` with each value."""
+
+    def __init__(self, target: Any, write: Callable[..., Any]) -> None:
+        super().__init__(target)
+        self._write = write
+
+    def open(self, context: OperatorContext) -> None:
+        self._context = context
+        open_function(self._target, context)
+        if not isinstance(self._target, Function) and isinstance(self._target, Opens):
+            self._target.open()
+
+    def write_batch(self, batch: Batch) -> None:
+        write = self._write
+        value: Any = None
+        try:
+            for value in _values_of(batch):
+                write(value)
+        except Exception as error:
+            raise user_code_error(error, self._context, value) from error
+
+
+class _ContextWriter(_ValuesWriter):
+    """Calls ``invoke`` with each value and what is known of it."""
+
+    def open(self, context: OperatorContext) -> None:
+        self._sink_context = SinkContext(context)
+        super().open(context)
+
+    def write_batch(self, batch: Batch) -> None:
+        write, context = self._write, self._sink_context
+        timestamps = batch.timestamps if batch.timestamps is not None else repeat(None)
+        value: Any = None
+        try:
+            for value, timestamp in zip(_values_of(batch), timestamps):
+                context.event_time = timestamp
+                write(value, context)
+        except Exception as error:
+            raise user_code_error(error, self._context, value) from error
+
+    def write_watermark(self, watermark: Watermark) -> None:
+        self._sink_context.watermark = watermark.timestamp
+
+
+def _values_of(batch: Batch) -> list[Any]:
+    return batch.values if isinstance(batch, RowBatch) else batch.data.to_pylist()
