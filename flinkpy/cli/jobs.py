@@ -6,17 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from flinkpy.actors.gateways import JobOverview
 from flinkpy.cli.run import gather
+from flinkpy.cli.running_session import reach_session
+from flinkpy.cli.shown.durations import duration
 from flinkpy.cli.tell import tell
-from flinkpy.cluster.client import ClusterClient
-from flinkpy.cluster.launch import connect
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.core.errors import ConfigurationError, FlinkpyError
+from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.lifecycles import JOB, JobState
-from flinkpy.core.options.engine import TARGET, Target
 from flinkpy.core.options.history import ARCHIVE_FOLDER, HISTORY_FOLDERS
 from flinkpy.core.options.schema import read
 
@@ -93,19 +91,6 @@ def job_table(jobs: Sequence[JobOverview], now_ms: int) -> list[str]:
     ]
 
 
-def duration(ms: int) -> str:
-    """Formats a duration in milliseconds for people.
-
-    >>> duration(3_723_000), duration(61_000), duration(1_500)
-    ('1 h 2 min', '1 min 1 s', '1.5 s')
-    """
-    seconds = max(0, ms) / 1000
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
 def cancel_job(
     target: str | None, definitions: Sequence[str], conf: Path | None, job_id: str
 ) -> None:
@@ -117,20 +102,3 @@ def cancel_job(
         return
     session.job(job.job_id, job.name).cancel()
     tell(f"cancelling {job.job_id} {job.name!r}")
-
-
-def reach_session(
-    target: str | None, definitions: Sequence[str], conf: Path | None
-) -> ClusterClient:
-    """The session on Ray that the options name. Raises an error if there is none: these commands
-    start nothing."""
-    settings: dict[str, Any] = gather(conf, definitions, None, target)
-    if settings.setdefault(TARGET.key, Target.RAY.value) in (
-        Target.EMBEDDED,
-        Target.EMBEDDED.value,
-    ):
-        raise ConfigurationError(
-            "embedded jobs live in the process that started them: end that one (Ctrl-C); -t "
-            "ray reaches sessions on Ray"
-        )
-    return connect(settings, start=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flinkpy.actors.gateways import SavepointStatus
-from flinkpy.cli.jobs import reach_session
+from flinkpy.cli.running_session import reach_session
 from flinkpy.cli.tell import tell
 from flinkpy.core.elements import SnapshotType
 from flinkpy.core.errors import ConfigurationError, SavepointError

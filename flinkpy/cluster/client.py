@@ -23,6 +23,7 @@ from flinkpy.actors.gateways import (
     JobResult,
 )
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
+from flinkpy.cluster.display.watcher import Watcher
 from flinkpy.cluster.requested_savepoint import RequestedSavepoint, savepoint_request
 from flinkpy.cluster.uninterrupted import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
@@ -67,16 +68,6 @@ _LEADER_LOST = (
     ProcessEndedError,
     RpcTimeoutError,
 )
-
-
-class Watcher(Protocol):
-    """Gets the job's state while a program waits for it (the progress display)."""
-
-    interval_s: float
-
-    def update(self, details: JobDetails) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class Output(Protocol):

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from flinkpy.actors.gateways import ClusterOverview, JobOverview
-from flinkpy.cli.jobs import duration, job_table
+from flinkpy.cli.jobs import job_table
 from flinkpy.cli.session_commands import session_table
+from flinkpy.cli.shown.durations import duration
 from flinkpy.cluster.ray.ray_sessions import RunningCluster
 from flinkpy.cluster.session import SessionInfo
 from flinkpy.core.ids import JobId

@@ -6,7 +6,8 @@ from typing import cast
 import pytest
 
 from flinkpy.actors.gateways import DispatcherGateway, JobDetails, JobOverview, JobResult
-from flinkpy.cluster.client import ClientConfig, ClusterClient, Watcher
+from flinkpy.cluster.client import ClientConfig, ClusterClient
+from flinkpy.cluster.display.watcher import Watcher
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import (
     FencingError,

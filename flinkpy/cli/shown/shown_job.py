@@ -8,7 +8,8 @@ from pathlib import Path
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
 from flinkpy.actors.gateways import JobMetrics
-from flinkpy.cli.jobs import duration, reach_session
+from flinkpy.cli.running_session import reach_session
+from flinkpy.cli.shown.durations import duration
 from flinkpy.cli.tell import tell
 from flinkpy.core.ids import JobVertexId
 from flinkpy.core.lifecycles import EXECUTION, CheckpointState, ExecutionState

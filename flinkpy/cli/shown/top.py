@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from flinkpy.actors.gateways import ClusterOverview, VertexDetails
-from flinkpy.cli.jobs import reach_session
+from flinkpy.cli.running_session import reach_session
 from flinkpy.cli.tell import tell
 from flinkpy.cluster.client import ClusterClient
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 from flinkpy.actors.gateways import JobDetails
-from flinkpy.cluster.client import Watcher
+from flinkpy.cluster.display.watcher import Watcher
 
 INTERVAL_S = 1.0
 
