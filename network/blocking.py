@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 
 from flinkpy.core.elements import CheckpointBarrier, Element, EndOfPartition
 from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, ProgramError
+from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.core.ids import ResultPartitionId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor
-from flinkpy.core.spill_file import SpillFile
 from flinkpy.network.partition import SubpartitionReader
 from flinkpy.network.partitioning.partitioners import ChannelSelector
 from flinkpy.network.wire.frames import Frame, encode_header, stored_frame

@@ -20,7 +20,7 @@ from flinkpy.core.errors import (
     SavepointError,
     SavepointRestoreError,
 )
-from flinkpy.core.file_systems import is_lasting
+from flinkpy.core.files.file_systems import is_lasting
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId
 from flinkpy.core.options import checkpointing as options
 from flinkpy.core.secrets.engine_logs import engine_logger

@@ -49,7 +49,7 @@ from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import JOB, ExecutionState, JobState
 from flinkpy.core.program.code import loads
 from flinkpy.core.program.exit_codes import READER_GONE
-from flinkpy.core.program.places import shorten
+from flinkpy.core.source_places import shorten
 from flinkpy.graph.job_graph import JobGraph
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from flinkpy.core.errors import FlinkpyError, JobCancelledError
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.program.exit_codes import INTERRUPTED, READER_GONE
 from flinkpy.core.program.launch_context import has_failed
-from flinkpy.core.program.places import running_ipython
+from flinkpy.core.source_places import running_ipython
 
 _background_jobs: list[ClusterJob] = []
 _is_registered = False

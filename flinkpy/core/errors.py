@@ -10,8 +10,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from flinkpy.core.program.places import frame_text, short_traceback
 from flinkpy.core.secrets.hidden_secrets import without_secrets
+from flinkpy.core.source_places import frame_text, short_traceback
 
 
 class FlinkpyError(Exception):

@@ -22,7 +22,7 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import EngineError
-from flinkpy.core.parts import Parts
+from flinkpy.core.remaining_rows import RemainingRows
 from flinkpy.network.port import InputGate
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.chain.operator_chain import OperatorChain
@@ -53,7 +53,7 @@ class StreamInputs:
     ) -> None:
         self._batch_size = batch_size
         # the rest of a batch, which is processed before anything else
-        self._parts: Parts | None = None
+        self._parts: RemainingRows | None = None
         self._parts_input = self._parts_channel = 0
         self._gates = list(gates)
         self._input_indices = list(input_indices)
@@ -118,7 +118,7 @@ class StreamInputs:
                 if type(element) is RowBatch:
                     index, count = self._input_indices[number], len(element.values)
                     if count > limit:
-                        self._parts = Parts(element)
+                        self._parts = RemainingRows(element)
                         self._parts_input = index
                         self._parts_channel = self._offsets[number] + channel
                         self._process_part(limit)

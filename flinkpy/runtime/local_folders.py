@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
-from flinkpy.core.file_systems import is_lasting
+from flinkpy.core.files.file_systems import is_lasting
 from flinkpy.core.options.checkpointing import LOCAL_BACKUP_DIRECTORIES, keeps_local_backups
 from flinkpy.core.options.engine import TMP_DIRS
 from flinkpy.core.options.schema import Option, read

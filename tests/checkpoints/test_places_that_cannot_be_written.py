@@ -17,7 +17,7 @@ from flinkpy.core.errors import (
     JobExecutionError,
     ResourceUnavailableError,
 )
-from flinkpy.core.file_systems import is_lasting
+from flinkpy.core.files.file_systems import is_lasting
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.core.options.high_availability import HighAvailability

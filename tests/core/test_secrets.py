@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, ResourceUnavailableError
-from flinkpy.core.file_systems import split_url
+from flinkpy.core.files.file_systems import split_url
+from flinkpy.core.files.users_files import locked, users_folder
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.core.secrets.hidden_secrets import without_secrets
-from flinkpy.core.secrets.users_files import locked, users_folder
 from flinkpy.state.checkpoints.own_folder import remove_abandoned
 from tests.house_files import FILES
 

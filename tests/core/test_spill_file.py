@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from flinkpy.core import spill_file
 from flinkpy.core.errors import ResourceUnavailableError
+from flinkpy.core.files import spill_file
+from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.core.options.engine import spill_folders
-from flinkpy.core.spill_file import SpillFile
 
 
 def test_what_is_appended_is_read_anywhere_and_the_file_has_no_name(tmp_path: Path) -> None:

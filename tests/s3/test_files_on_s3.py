@@ -19,7 +19,7 @@ from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactS
 from flinkpy.connectors.part_files.file_sink import FileSink
 from flinkpy.connectors.part_files.part_storage import split_location, storage_of
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import StoreError, file_system, split_url
+from flinkpy.core.files.file_systems import StoreError, file_system, split_url
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.checkpoints.paced import PacedSource, failing_at, failures
 from tests.connectors.harness import read_all

@@ -13,7 +13,7 @@ from flinkpy.cluster.display.restart_notice import RestartNotice
 from flinkpy.cluster.display.slot_notice import SlotNotice
 from flinkpy.core.options.engine import SHOW_PROGRESS
 from flinkpy.core.options.schema import read
-from flinkpy.core.program.places import in_notebook
+from flinkpy.core.source_places import in_notebook
 
 
 def progress_wanted(configuration: Mapping[str, Any], terminal: TextIO) -> bool:

@@ -17,9 +17,9 @@ from typing import Any
 import ray
 
 from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
+from flinkpy.core.files.users_files import locked
 from flinkpy.core.options.engine import RAY_ADDRESS
 from flinkpy.core.options.schema import read
-from flinkpy.core.secrets.users_files import locked
 
 AUTO = "auto"
 REACHABLE_TIMEOUT_S = 3.0

@@ -30,7 +30,7 @@ from flinkpy.connectors.source_api.source import (
 )
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import StoreError, is_without_answer, told
+from flinkpy.core.files.file_systems import StoreError, is_without_answer, told
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, fixed_part
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import shown, split_url
+from flinkpy.core.files.file_systems import shown, split_url
 
 if TYPE_CHECKING:
     import pyarrow as pa

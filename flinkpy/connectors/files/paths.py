@@ -23,7 +23,7 @@ from typing import IO, Any, cast
 from urllib.parse import unquote
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import file_system, shown, split_url, told
+from flinkpy.core.files.file_systems import file_system, shown, split_url, told
 from flinkpy.core.secrets.engine_logs import engine_logger
 
 PathArgument = str | Path | Sequence[str | Path]

@@ -28,7 +28,7 @@ from flinkpy.connectors.part_files.part_names import PartNames
 from flinkpy.connectors.part_files.part_storage import PartStorage, split_location, storage_of
 from flinkpy.connectors.part_files.rolling import NEVER_BEFORE_THE_END, RollingPolicy
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import is_lasting, shown
+from flinkpy.core.files.file_systems import is_lasting, shown
 from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter

@@ -16,7 +16,7 @@ from functools import lru_cache
 from flinkpy.connectors.files.paths import local_path
 from flinkpy.connectors.part_files.part_writer import OutputFile
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import (
+from flinkpy.core.files.file_systems import (
     StoreError,
     file_system,
     is_object_store,

@@ -27,8 +27,8 @@ from flinkpy.connectors.source_api.source import (
 from flinkpy.connectors.source_api.source_failures import as_user_error
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
-from flinkpy.core.parts import Parts
 from flinkpy.core.program.code import dumps_data, loads
+from flinkpy.core.remaining_rows import RemainingRows
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.functions import RuntimeContext
@@ -56,7 +56,9 @@ class SourceReaderOperator(SourceOperator):
     def __init__(self, source: Source[Any]) -> None:
         self.source, self.is_columnar = source, source.is_columnar
         self._reader: SourceReader[Any] | None = None
-        self._rest: Parts | None = None  # the rest of a batch that is larger than ``batch_size``
+        self._rest: RemainingRows | None = (
+            None  # the rest of a batch that is larger than ``batch_size``
+        )
         self._timer: ReaderTimer | None = None
         # whether the reader did; with the next that it gives it is active, as in Flink
         self._said_idle = False
@@ -160,7 +162,7 @@ class SourceReaderOperator(SourceOperator):
                 polled.timestamps[-1]
             )
         if type(polled) is RowBatch and len(polled.values) > self.batch_size:
-            self._rest = Parts(polled)
+            self._rest = RemainingRows(polled)
             polled = self._rest.take(self.batch_size)
         self._emit(polled)
         return _MORE

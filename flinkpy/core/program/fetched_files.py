@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.file_systems import file_system, shown, split_url, told
+from flinkpy.core.files.file_systems import file_system, shown, split_url, told
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 

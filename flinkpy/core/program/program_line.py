@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.program.places import place
+from flinkpy.core.source_places import place
 
 # the last two: the outermost frames of threads
 _OWN_MODULES = ("flinkpy.", "contextlib", "threading", "concurrent.futures")

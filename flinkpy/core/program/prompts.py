@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import CodeType, TracebackType
 from typing import Any
 
-from flinkpy.core.program.places import is_tools, running_ipython
+from flinkpy.core.source_places import is_tools, running_ipython
 
 Listener = Callable[[BaseException, "set[CodeType]"], None]
 

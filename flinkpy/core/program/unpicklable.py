@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flinkpy.core.program.places import place
+from flinkpy.core.source_places import place
 
 _PLAIN = (list, tuple, set, frozenset, dict)
 _OF_PROGRAM = (

@@ -10,8 +10,8 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import FlinkpyError
-from flinkpy.core.program.places import shorten
 from flinkpy.core.program.prompts import on_interrupt, user_code
+from flinkpy.core.source_places import shorten
 from flinkpy.datastream.env.submission import own_host, submit
 from flinkpy.datastream.results.sink_operators import add_sink
 from flinkpy.datastream.streams.recorded import RecordedStream

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 from flinkpy.core.elements import MIN_TIMESTAMP, RowBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.core.keys import canonical_key, stable_hash
 from flinkpy.core.memory import SizeEstimator
 from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.program.program_pickler import dumps_any
-from flinkpy.core.spill_file import SpillFile
 
 NO_TIME = MIN_TIMESTAMP - 1  # stands for the timestamp of a record that has none
 CHUNK = 4096  # records

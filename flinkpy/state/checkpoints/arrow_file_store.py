@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from flinkpy.core.file_systems import is_object_store
+from flinkpy.core.files.file_systems import is_object_store
 from flinkpy.core.ids import IdFactory
 from flinkpy.state.checkpoints.file_store import Chunk, FileStore, NewFile
 from flinkpy.state.checkpoints.locations import scheme_of

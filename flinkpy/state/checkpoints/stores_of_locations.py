@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.file_systems import file_system, shown, split_url
+from flinkpy.core.files.file_systems import file_system, shown, split_url
 from flinkpy.state.checkpoints.arrow_file_store import ArrowFileStore
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.local_file_store import LocalFileStore

@@ -5,11 +5,11 @@ from __future__ import annotations
 from flinkpy.core.elements import RowBatch
 
 
-class Parts:
+class RemainingRows:
     """The part of a batch that is left to take; false when nothing is left.
 
-    >>> parts = Parts(RowBatch([1, 2, 3]))
-    >>> parts.take(2).values, bool(parts), parts.take(2).values, bool(parts)
+    >>> left = RemainingRows(RowBatch([1, 2, 3]))
+    >>> left.take(2).values, bool(left), left.take(2).values, bool(left)
     ([1, 2], True, [3], False)
     """
 

@@ -1,0 +1,1 @@
+"""Files and file systems: those of URLs, ones that only the user may read, and spilled data."""
