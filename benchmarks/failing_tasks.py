@@ -21,7 +21,7 @@ from typing import Any
 
 from flinkpy.cluster.launch import submitted_jobs
 from flinkpy.common import Time, WatermarkStrategy
-from flinkpy.connectors.part_files.file_sink import FileSink
+from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.datastream import (
     CheckpointedFunction,
     MapFunction,

@@ -63,7 +63,7 @@ def through_files(frame: Any, folder: Path) -> DataStream:
 
 
 def to_files(stream: DataStream, spark: Any, folder: Path) -> Any:
-    from flinkpy.connectors.part_files.file_sink import FileSink
+    from flinkpy.connectors.files.writing.file_sink import FileSink
 
     shutil.rmtree(folder, ignore_errors=True)
     stream.sink_to(FileSink(str(folder), "parquet"))

@@ -131,10 +131,10 @@ class Encoder(ABC):
 
 
 class BulkWriterFactory(ABC):
-    """Writes whole part files; ``flinkpy.connectors.part_files.file_formats`` has Parquet, CSV,
+    """Writes whole part files; ``flinkpy.connectors.files.writing.file_formats`` has Parquet, CSV,
     JSON lines and text.
 
-    >>> from flinkpy.connectors.part_files.file_formats import CsvFormat
+    >>> from flinkpy.connectors.files.writing.file_formats import CsvFormat
     >>> isinstance(CsvFormat(columns=["word", "count"]), BulkWriterFactory)
     True
     """

@@ -14,8 +14,8 @@ methods; this module loads neither numpy nor Arrow.
 'Source: Source'
 """
 
-from flinkpy.connectors.files.text_files import TextFileSource
-from flinkpy.connectors.files.watched_files import WatchedTextFileSource
+from flinkpy.connectors.files.reading.text_files import TextFileSource
+from flinkpy.connectors.files.reading.watched_files import WatchedTextFileSource
 from flinkpy.connectors.memory.datagen import DataGeneratorSource
 from flinkpy.connectors.memory.nexmark import NexmarkGenerator
 from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSource

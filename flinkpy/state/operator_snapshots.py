@@ -178,4 +178,4 @@ def dump_pieces(name: str, values: Iterable[Any]) -> list[bytes]:
 
 
 def load_piece(data: bytes) -> Any:
-    return pickle.loads(data)
+    return code.loads(data)

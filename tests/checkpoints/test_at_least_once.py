@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flinkpy.connectors.part_files.file_sink import FileSink
+from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.checkpoints.paced import PacedSource, failing_at, failures, visible_lines
 

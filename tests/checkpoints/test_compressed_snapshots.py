@@ -68,7 +68,7 @@ def counting(
     folder: Path, *, compresses: bool, backend: str, rate: float, path: str | None = None
 ) -> StreamExecutionEnvironment:
     """Each key's records and their texts are kept; their number goes to a file."""
-    from flinkpy.connectors.part_files.file_sink import FileSink
+    from flinkpy.connectors.files.writing.file_sink import FileSink
 
     env = StreamExecutionEnvironment.get_execution_environment()
     env.configure(

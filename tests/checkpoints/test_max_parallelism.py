@@ -32,7 +32,7 @@ def counting(
     env: StreamExecutionEnvironment, folder: Path, rate: float, max_parallelism: int | None = None
 ) -> None:
     """Each key's records are counted, and each count goes to a file."""
-    from flinkpy.connectors.part_files.file_sink import FileSink
+    from flinkpy.connectors.files.writing.file_sink import FileSink
 
     numbers = (
         env.generate(lambda index: index, count=COUNT, rate=rate).uid("numbers").set_parallelism(1)

@@ -10,7 +10,7 @@ import pytest
 
 from flinkpy.cluster.session import SessionConfig
 from flinkpy.cluster.session_folders import check_session_folders
-from flinkpy.connectors.part_files.file_sink import FileSink
+from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.core.errors import (
     ConfigurationError,
     FlinkpyError,

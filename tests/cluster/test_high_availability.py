@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from flinkpy.cluster.launch import connect, submitted_jobs
-from flinkpy.connectors.part_files.file_sink import FileSink
+from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.core.errors import JobCancelledError, JobExecutionError
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.cluster.recovery_programs import KILLED, Recovering

@@ -19,7 +19,7 @@ SLOWLY, FAST = "100", "100000"  # records a second: the first run must not end b
 COUNTING = f"""
 import sys
 from pathlib import Path
-from flinkpy.connectors.part_files.file_sink import FileSink
+from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.datastream import StreamExecutionEnvironment
 
 folder, mark, rate = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])

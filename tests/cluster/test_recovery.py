@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flinkpy.cluster.launch import submitted_jobs
-from flinkpy.connectors.part_files.file_sink import FileSink
+from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.checkpoints import test_local_recovery as local_recovery
 from tests.cluster.recovery_programs import FAILING, KILLED, Record, Recovering

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from flinkpy.common import Duration, Time, Types, WatermarkStrategy
 from flinkpy.common.job_client import JobClient
-from flinkpy.connectors.part_files.file_sink import FileSink
+from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, SavepointError
 from flinkpy.datastream import (
     AsyncDataStream,

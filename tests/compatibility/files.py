@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flinkpy.common import Duration, Encoder, WatermarkStrategy
-from flinkpy.connectors.part_files.file_formats import ParquetFormat
+from flinkpy.connectors.files.writing.file_formats import ParquetFormat
 from flinkpy.connectors.source_api.source import Boundedness
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.datastream.connectors import Sink, Source

@@ -12,17 +12,21 @@ import pyarrow as pa
 import pytest
 
 from flinkpy.common import WatermarkStrategy
-from flinkpy.connectors.files.column_files import (
+from flinkpy.connectors.files.reading.column_files import (
     AvroSource,
     CsvSource,
     JsonLinesSource,
     ParquetSource,
 )
-from flinkpy.connectors.files.text_files import FileSplit
-from flinkpy.connectors.files.watched_files import FileWatcher, WatchedFiles, WatchedTextFileSource
+from flinkpy.connectors.files.reading.text_files import FileSplit
+from flinkpy.connectors.files.reading.watched_files import (
+    FileWatcher,
+    WatchedFiles,
+    WatchedTextFileSource,
+)
+from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.connectors.memory.datagen import DataGeneratorSource
 from flinkpy.connectors.memory.ranges import NumberSequenceSource
-from flinkpy.connectors.part_files.file_sink import FileSink
 from flinkpy.connectors.source_api.hybrid import HybridSource
 from flinkpy.connectors.source_api.python_source import PythonSource
 from flinkpy.connectors.source_api.source import Boundedness

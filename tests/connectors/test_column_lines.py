@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.values.conversion import rows_of_batch
-from flinkpy.connectors.part_files.file_formats import CsvFormat, FileFormat, JsonLinesFormat
-from flinkpy.connectors.part_files.lines import json_objects
+from flinkpy.connectors.files.writing.file_formats import CsvFormat, FileFormat, JsonLinesFormat
+from flinkpy.connectors.files.writing.lines import json_objects
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from tests.connectors.test_round_trips import MAPS, NESTED, PLAIN, UNSIGNED

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from flinkpy.connectors.files import text_files
-from flinkpy.connectors.files.column_files import CsvSource
-from flinkpy.connectors.files.csv import open_csv
+from flinkpy.connectors.files.reading import text_files
+from flinkpy.connectors.files.reading.column_files import CsvSource
+from flinkpy.connectors.files.reading.csv import open_csv
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import ErrorPolicy, StreamExecutionEnvironment
 from tests.connectors.harness import World, read_all

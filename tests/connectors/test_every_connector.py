@@ -21,17 +21,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import flinkpy.connectors
-from flinkpy.connectors.files.column_files import (
+from flinkpy.connectors.files.reading.column_files import (
     AvroSource,
     CsvSource,
     JsonLinesSource,
     ParquetSource,
 )
-from flinkpy.connectors.files.text_files import TextFileSource
+from flinkpy.connectors.files.reading.text_files import TextFileSource
+from flinkpy.connectors.files.writing.file_formats import AvroFormat
 from flinkpy.connectors.memory.arrow_tables import ArrowSource
 from flinkpy.connectors.memory.datagen import DataGeneratorSource
 from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSource
-from flinkpy.connectors.part_files.file_formats import AvroFormat
 from flinkpy.connectors.source_api.hybrid import HybridSource
 from flinkpy.connectors.source_api.source import Source
 from flinkpy.core.elements import ColumnBatch

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.connectors.part_files.buckets import BucketAssigner
-from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
-from flinkpy.connectors.part_files.file_sink import FileSink
-from flinkpy.connectors.part_files.rolling import RollingPolicy
+from flinkpy.connectors.files.writing.buckets import BucketAssigner
+from flinkpy.connectors.files.writing.compaction import FileCompactor, FileCompactStrategy
+from flinkpy.connectors.files.writing.file_sink import FileSink
+from flinkpy.connectors.files.writing.rolling import RollingPolicy
 from flinkpy.core.elements import RowBatch
 from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.state.saved_state import SavedState

@@ -15,9 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common import Row
-from flinkpy.connectors.files.column_files import CsvSource, JsonLinesSource, ParquetSource
 from flinkpy.connectors.files.paths import FileInfo, find_files
-from flinkpy.connectors.files.text_files import FileSplit, LineReader, TextFileSource, cut_file
+from flinkpy.connectors.files.reading.column_files import CsvSource, JsonLinesSource, ParquetSource
+from flinkpy.connectors.files.reading.text_files import (
+    FileSplit,
+    LineReader,
+    TextFileSource,
+    cut_file,
+)
 from flinkpy.connectors.source_api.source import Source
 from flinkpy.core.errors import ProgramError
 from tests.connectors.harness import World, read_all

@@ -15,16 +15,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, reject, settings
 from hypothesis import strategies as st
 
-from flinkpy.connectors.files import json_source
-from flinkpy.connectors.files.column_files import (
+from flinkpy.connectors.files.reading import inferred_source, json_source
+from flinkpy.connectors.files.reading.column_files import (
     AvroSource,
     CsvSource,
     JsonLinesSource,
     ParquetSource,
 )
-from flinkpy.connectors.files.csv import csv_source, open_csv
-from flinkpy.connectors.files.schemas import inferred_source
-from flinkpy.connectors.part_files.file_formats import (
+from flinkpy.connectors.files.reading.csv import csv_source, open_csv
+from flinkpy.connectors.files.writing.file_formats import (
     AvroFormat,
     CsvFormat,
     JsonLinesFormat,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.connectors.files.column_files import ParquetSource
+from flinkpy.connectors.files.reading.column_files import ParquetSource
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.table.expressions import col

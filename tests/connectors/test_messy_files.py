@@ -16,14 +16,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common import OutputTag, Row
-from flinkpy.connectors.files import json_source
-from flinkpy.connectors.files.avro_source import AvroSource
-from flinkpy.connectors.files.broken_lines import BrokenLine
-from flinkpy.connectors.files.column_files import CsvSource, JsonLinesSource, ParquetSource
-from flinkpy.connectors.files.csv import csv_source, open_csv
-from flinkpy.connectors.files.csv.csv_records import RecordEnds
-from flinkpy.connectors.part_files.file_formats import AvroFormat, ParquetFormat
-from flinkpy.connectors.part_files.file_sink import FileSink
+from flinkpy.connectors.files.reading import json_source
+from flinkpy.connectors.files.reading.avro_source import AvroSource
+from flinkpy.connectors.files.reading.broken_lines import BrokenLine
+from flinkpy.connectors.files.reading.column_files import CsvSource, JsonLinesSource, ParquetSource
+from flinkpy.connectors.files.reading.csv import csv_source, open_csv
+from flinkpy.connectors.files.reading.record_ends import RecordEnds
+from flinkpy.connectors.files.writing.file_formats import AvroFormat, ParquetFormat
+from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.connectors.source_api.source import Source
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import ErrorPolicy, StreamExecutionEnvironment

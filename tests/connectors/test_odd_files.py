@@ -21,16 +21,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common import OutputTag
-from flinkpy.connectors.files.broken_lines import BrokenLine
-from flinkpy.connectors.files.column_files import (
+from flinkpy.connectors.files.paths import find_files
+from flinkpy.connectors.files.reading.broken_lines import BrokenLine
+from flinkpy.connectors.files.reading.column_files import (
     AvroSource,
     CsvSource,
     JsonLinesSource,
     ParquetSource,
 )
-from flinkpy.connectors.files.csv.csv_records import RecordEnds
-from flinkpy.connectors.files.paths import find_files
-from flinkpy.connectors.files.text_files import TextFileSource
+from flinkpy.connectors.files.reading.record_ends import RecordEnds
+from flinkpy.connectors.files.reading.text_files import TextFileSource
 from flinkpy.connectors.source_api.source import Source
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import ErrorPolicy, StreamExecutionEnvironment
@@ -246,7 +246,7 @@ def test_every_text_with_escapes_comes_back_from_blocks_of_any_size(
     text = "s,n\n" + "".join(f'"{escaped(value)}",{at}\n' for at, value in enumerate(values))
     path = file(tmp_path_factory.mktemp("escapes"), "a.csv", text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("flinkpy.connectors.files.csv.open_csv.BLOCK_BYTES", block)
+        patch.setattr("flinkpy.connectors.files.reading.csv.open_csv.BLOCK_BYTES", block)
         types = pa.schema([("s", pa.string()), ("n", pa.int64())])
         assert rows(CsvSource(path, schema=types, escape="\\")) == [
             (value, at) for at, value in enumerate(values)

@@ -21,16 +21,16 @@ from flinkpy.connectors.files.builders import (
     OutputFileConfig,
     RollingPolicy,
 )
-from flinkpy.connectors.files.column_files import CsvSource
-from flinkpy.connectors.part_files import buckets, compaction, rolling
-from flinkpy.connectors.part_files.file_formats import (
+from flinkpy.connectors.files.reading.column_files import CsvSource
+from flinkpy.connectors.files.writing import buckets, compaction, rolling
+from flinkpy.connectors.files.writing.file_formats import (
     CsvFormat,
     FileFormat,
     JsonLinesFormat,
     ParquetFormat,
     TextFormat,
 )
-from flinkpy.connectors.part_files.file_sink import FileSink as PlainSink
+from flinkpy.connectors.files.writing.file_sink import FileSink as PlainSink
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.expression import Expression
-from flinkpy.connectors.files.column_files import CsvSource, ParquetSource
-from flinkpy.connectors.files.value_ranges import ValueRange, can_be_pushed, may_be_true
+from flinkpy.connectors.files.reading.column_files import CsvSource, ParquetSource
+from flinkpy.connectors.files.reading.value_ranges import ValueRange, can_be_pushed, may_be_true
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.operators.columnar.column_operators import FilterColumnsOperator

@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.values.conversion import rows_of_batch
-from flinkpy.connectors.files.column_files import (
+from flinkpy.connectors.files.reading.column_files import (
     AvroSource,
     CsvSource,
     JsonLinesSource,
     ParquetSource,
 )
-from flinkpy.connectors.part_files.file_formats import (
+from flinkpy.connectors.files.writing.file_formats import (
     AvroFormat,
     CsvFormat,
     FileFormat,

@@ -23,11 +23,11 @@ from flinkpy.connectors.files.builders import (
     StreamFormat,
 )
 from flinkpy.connectors.files.builders import FileSink as FileSystemSink
-from flinkpy.connectors.files.text_files import TextFileSource
+from flinkpy.connectors.files.reading.text_files import TextFileSource
+from flinkpy.connectors.files.writing import columns_part
+from flinkpy.connectors.files.writing.file_formats import CsvFormat, ParquetFormat, TextFormat
+from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.connectors.object_sink import ObjectSink
-from flinkpy.connectors.part_files import columns_part
-from flinkpy.connectors.part_files.file_formats import CsvFormat, ParquetFormat, TextFormat
-from flinkpy.connectors.part_files.file_sink import FileSink
 from flinkpy.connectors.print_sink import PrintSink
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError

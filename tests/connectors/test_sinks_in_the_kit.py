@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flinkpy.connectors.collect.collect_server import CollectServer
+from flinkpy.connectors.files.writing.compaction import FileCompactor, FileCompactStrategy
+from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.connectors.object_sink import ObjectSink
-from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
-from flinkpy.connectors.part_files.file_sink import FileSink
 from flinkpy.connectors.print_sink import PrintSink
 from flinkpy.connectors.sinks import (
     Committer,

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flinkpy.connectors.files.avro_source import AvroSource
-from flinkpy.connectors.files.column_files import CsvSource, JsonLinesSource, ParquetSource
-from flinkpy.connectors.files.text_files import TextFileSource
-from flinkpy.connectors.files.watched_files import WatchedTextFileSource
+from flinkpy.connectors.files.reading.avro_source import AvroSource
+from flinkpy.connectors.files.reading.column_files import CsvSource, JsonLinesSource, ParquetSource
+from flinkpy.connectors.files.reading.text_files import TextFileSource
+from flinkpy.connectors.files.reading.watched_files import WatchedTextFileSource
 from flinkpy.connectors.memory.arrow_tables import ArrowSource
 from flinkpy.connectors.memory.datagen import DataGeneratorSource
 from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSource

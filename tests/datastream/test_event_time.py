@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from flinkpy.common import Duration, Row, TimestampAssigner, Types, WatermarkStrategy
-from flinkpy.connectors.files.text_files import TextFileSource
+from flinkpy.connectors.files.reading.text_files import TextFileSource
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment
 from flinkpy.table.expressions import col

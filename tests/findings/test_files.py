@@ -25,14 +25,14 @@ from flinkpy.columns.values.conversion import batch_of_rows, rows_of_batch
 from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.common import Row, Types
 from flinkpy.connectors.files.builders import BucketAssigner
-from flinkpy.connectors.files.column_files import CsvSource, ParquetSource
 from flinkpy.connectors.files.partition_folders import folder_of
+from flinkpy.connectors.files.reading.column_files import CsvSource, ParquetSource
+from flinkpy.connectors.files.writing import columns_part
+from flinkpy.connectors.files.writing.file_formats import CsvFormat, ParquetFormat
+from flinkpy.connectors.files.writing.file_sink import FileSink
+from flinkpy.connectors.files.writing.lines.csv_lines import CsvLines
+from flinkpy.connectors.files.writing.parquet_part import ParquetPart
 from flinkpy.connectors.memory.arrow_tables import ArrowSource
-from flinkpy.connectors.part_files import columns_part
-from flinkpy.connectors.part_files.file_formats import CsvFormat, ParquetFormat
-from flinkpy.connectors.part_files.file_sink import FileSink
-from flinkpy.connectors.part_files.lines.csv_lines import CsvLines
-from flinkpy.connectors.part_files.parquet_part import ParquetPart
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment

@@ -717,7 +717,7 @@ MUTANTS = (
     ),
     Mutant(
         "a restored attempt gives its part files names of their own",
-        "flinkpy/connectors/part_files/part_names.py",
+        "flinkpy/connectors/files/writing/part_names.py",
         'f"-r{secrets.token_hex(4)}" if restored else ""',
         '"" if secrets else ""',
         PROGRAMS,

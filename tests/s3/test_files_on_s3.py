@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from flinkpy.common import WatermarkStrategy
-from flinkpy.connectors.files.column_files import ParquetSource
 from flinkpy.connectors.files.paths import find_files
-from flinkpy.connectors.files.text_files import TextFileSource
-from flinkpy.connectors.part_files.buckets import BucketAssigner
-from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
-from flinkpy.connectors.part_files.file_sink import FileSink
-from flinkpy.connectors.part_files.part_storage import split_location, storage_of
+from flinkpy.connectors.files.reading.column_files import ParquetSource
+from flinkpy.connectors.files.reading.text_files import TextFileSource
+from flinkpy.connectors.files.writing.buckets import BucketAssigner
+from flinkpy.connectors.files.writing.compaction import FileCompactor, FileCompactStrategy
+from flinkpy.connectors.files.writing.file_sink import FileSink
+from flinkpy.connectors.files.writing.part_storage import split_location, storage_of
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.files.file_systems import StoreError, file_system, split_url
 from flinkpy.datastream import StreamExecutionEnvironment

@@ -1,1 +1,1 @@
-"""Reading files: text, CSV, JSON lines, Parquet, and streams kept in files."""
+"""Files: what reading and writing share, what is built of both, and streams kept in files."""

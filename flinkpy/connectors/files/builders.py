@@ -1,5 +1,5 @@
 """PyFlink's names for reading and writing files: builders over the text and column sources and
-:class:`~flinkpy.connectors.part_files.file_sink.FileSink`."""
+:class:`~flinkpy.connectors.files.writing.file_sink.FileSink`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 from flinkpy.common.serialization import BulkWriterFactory, Encoder
 from flinkpy.common.time import Duration, to_milliseconds
-from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, TextFileSource
-from flinkpy.connectors.files.watched_files import WatchedTextFileSource
-from flinkpy.connectors.part_files import file_sink
-from flinkpy.connectors.part_files.buckets import BucketAssigner
-from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
-from flinkpy.connectors.part_files.file_formats import EncodedFormat, FileFormat, ParquetFormat
-from flinkpy.connectors.part_files.rolling import (
+from flinkpy.connectors.files.reading.text_files import DEFAULT_SPLIT_BYTES, TextFileSource
+from flinkpy.connectors.files.reading.watched_files import WatchedTextFileSource
+from flinkpy.connectors.files.writing import file_sink
+from flinkpy.connectors.files.writing.buckets import BucketAssigner
+from flinkpy.connectors.files.writing.compaction import FileCompactor, FileCompactStrategy
+from flinkpy.connectors.files.writing.file_formats import EncodedFormat, FileFormat, ParquetFormat
+from flinkpy.connectors.files.writing.rolling import (
     DefaultRollingPolicy,
     OnCheckpointRollingPolicy,
     RollingPolicy,
@@ -76,7 +76,7 @@ class BulkFormat:
     @staticmethod
     def parquet(columns: list[str] | None = None) -> BulkFormat:
         """Parquet files; with ``columns`` only those are read."""
-        from flinkpy.connectors.files.column_files import ParquetSource
+        from flinkpy.connectors.files.reading.column_files import ParquetSource
 
         return BulkFormat(
             lambda paths, interval: ParquetSource(paths, columns, watch_interval_ms=interval)

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program.moved_modules import module_now
 from flinkpy.core.program.program_pickler import program_pickler
 
 
@@ -128,9 +129,12 @@ def _in_general(error: Exception) -> str:
 
 
 def loads(data: bytes, out_of_band: Sequence[OutOfBand] = ()) -> Any:
-    """Unpickles the output of :func:`dumps`."""
+    """Unpickles the output of :func:`dumps`, and what earlier versions have saved."""
     if not out_of_band:
-        return pickle.loads(data)
+        try:
+            return pickle.loads(data)
+        except ModuleNotFoundError:
+            pass  # perhaps saved by a version that had the module at another place
     unpickler = _Unpickler(io.BytesIO(data))
     unpickler.out_of_band = out_of_band
     return unpickler.load()
@@ -138,6 +142,9 @@ def loads(data: bytes, out_of_band: Sequence[OutOfBand] = ()) -> Any:
 
 class _Unpickler(pickle.Unpickler):
     out_of_band: Sequence[OutOfBand]
+
+    def find_class(self, module: str, name: str) -> Any:
+        return super().find_class(module_now(module), name)
 
     def persistent_load(self, number: int) -> OutOfBand:
         return self.out_of_band[number]

@@ -28,7 +28,7 @@ from flinkpy.connectors.files.builders import (
     StreamingFileSink,
 )
 from flinkpy.connectors.files.partition_folders import folder_of
-from flinkpy.connectors.part_files.file_formats import (
+from flinkpy.connectors.files.writing.file_formats import (
     AvroFormat,
     CsvFormat,
     FileFormat,

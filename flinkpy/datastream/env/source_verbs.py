@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from flinkpy.connectors.files.broken_lines import OnBroken, OnError
     from flinkpy.connectors.files.paths import PathArgument
-    from flinkpy.connectors.files.text_files import OnBrokenText
+    from flinkpy.connectors.files.reading.broken_lines import OnBroken, OnError
+    from flinkpy.connectors.files.reading.text_files import OnBrokenText
     from flinkpy.connectors.source_api.source import Source
     from flinkpy.operators.functions import SourceFunction
 
@@ -139,7 +139,7 @@ class Sources(ABC, Generic[S]):
         left out, with ``"replace"`` it has U+FFFD in their place, as in Flink, and with
         ``ErrorPolicy.divert(tag)`` it goes to a side output as the dead letter of a
         ``BrokenLine``."""
-        from flinkpy.connectors.files.text_files import TextFileSource
+        from flinkpy.connectors.files.reading.text_files import TextFileSource
 
         with located():
             source = TextFileSource(
@@ -186,7 +186,7 @@ class Sources(ABC, Generic[S]):
         >>> from flinkpy.table.expressions import col
         >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
         """
-        from flinkpy.connectors.files.column_files import ParquetSource
+        from flinkpy.connectors.files.reading.column_files import ParquetSource
         from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():
@@ -243,8 +243,8 @@ class Sources(ABC, Generic[S]):
 
         >>> env.from_csv("cities.csv", null_values=["", "NA"], encoding="latin-1", on_error="null")  # doctest: +SKIP
         """
-        from flinkpy.connectors.files.column_files import CsvSource
-        from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES
+        from flinkpy.connectors.files.reading.column_files import CsvSource
+        from flinkpy.connectors.files.reading.text_files import DEFAULT_SPLIT_BYTES
         from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():
@@ -289,8 +289,8 @@ class Sources(ABC, Generic[S]):
         files. Fields that are not among them are an error, unless ``ignore_extra_fields``.
         ``on_error`` is for lines that are no such object, as in ``from_csv``. Raises ProgramError
         if there is no such file or column."""
-        from flinkpy.connectors.files.column_files import JsonLinesSource
-        from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES
+        from flinkpy.connectors.files.reading.column_files import JsonLinesSource
+        from flinkpy.connectors.files.reading.text_files import DEFAULT_SPLIT_BYTES
         from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():
@@ -321,7 +321,7 @@ class Sources(ABC, Generic[S]):
 
         >>> env.from_avro("events/*.avro")  # doctest: +SKIP
         """
-        from flinkpy.connectors.files.avro_source import AvroSource
+        from flinkpy.connectors.files.reading.avro_source import AvroSource
         from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():

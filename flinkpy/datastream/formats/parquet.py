@@ -6,7 +6,7 @@ from typing import Any
 
 from flinkpy.columns.values.arrow_types import arrow_schema
 from flinkpy.common.typeinfo import RowTypeInfo
-from flinkpy.connectors.part_files.file_formats import ParquetFormat
+from flinkpy.connectors.files.writing.file_formats import ParquetFormat
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.formats.absent import absent
 

@@ -14,9 +14,9 @@ from flinkpy.datastream.streams.operator_settings import OperatorSettings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flinkpy.connectors.part_files.buckets import BucketAssigner
-    from flinkpy.connectors.part_files.file_formats import Compression, FileFormat
-    from flinkpy.connectors.part_files.rolling import RollingPolicy
+    from flinkpy.connectors.files.writing.buckets import BucketAssigner
+    from flinkpy.connectors.files.writing.file_formats import Compression, FileFormat
+    from flinkpy.connectors.files.writing.rolling import RollingPolicy
 
 
 class WriteVerbs(OperatorSettings):
@@ -38,7 +38,7 @@ class WriteVerbs(OperatorSettings):
 
         >>> flights.filter(col("dep_delay") > 60).write_parquet("late", partition_by=["carrier"])  # doctest: +SKIP
         """
-        from flinkpy.connectors.part_files.file_formats import ParquetFormat
+        from flinkpy.connectors.files.writing.file_formats import ParquetFormat
 
         return self._write(
             path, lambda: ParquetFormat(schema, compression), partition_by, buckets, rolling
@@ -63,7 +63,7 @@ class WriteVerbs(OperatorSettings):
 
         >>> flights.write_csv("out", null_value="NA", compression="gzip")  # doctest: +SKIP
         """
-        from flinkpy.connectors.part_files.file_formats import CsvFormat
+        from flinkpy.connectors.files.writing.file_formats import CsvFormat
 
         def format() -> CsvFormat:
             return CsvFormat(
@@ -92,7 +92,7 @@ class WriteVerbs(OperatorSettings):
 
         >>> flights.write_json("out")  # doctest: +SKIP
         """
-        from flinkpy.connectors.part_files.file_formats import JsonLinesFormat
+        from flinkpy.connectors.files.writing.file_formats import JsonLinesFormat
 
         return self._write(
             path, lambda: JsonLinesFormat(compression=compression), partition_by, buckets, rolling
@@ -113,7 +113,7 @@ class WriteVerbs(OperatorSettings):
 
         >>> flights.write_avro("out")  # doctest: +SKIP
         """
-        from flinkpy.connectors.part_files.file_formats import AvroFormat
+        from flinkpy.connectors.files.writing.file_formats import AvroFormat
 
         return self._write(path, lambda: AvroFormat(schema, codec), partition_by, buckets, rolling)
 
@@ -133,7 +133,7 @@ class WriteVerbs(OperatorSettings):
 
         >>> words.write_text("out")  # doctest: +SKIP
         """
-        from flinkpy.connectors.part_files.file_formats import TextFormat
+        from flinkpy.connectors.files.writing.file_formats import TextFormat
 
         return self._write(
             path,
@@ -151,8 +151,8 @@ class WriteVerbs(OperatorSettings):
         buckets: BucketAssigner | None,
         rolling: RollingPolicy | None,
     ) -> DataStreamSink:
-        from flinkpy.connectors.part_files.file_sink import FileSink
-        from flinkpy.connectors.part_files.rolling import NEVER_BEFORE_THE_END
+        from flinkpy.connectors.files.writing.file_sink import FileSink
+        from flinkpy.connectors.files.writing.rolling import NEVER_BEFORE_THE_END
 
         with located():
             sink = FileSink(

@@ -3,7 +3,6 @@ piece as in any other checkpoint."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flinkpy.core.errors import CheckpointDamagedError
+from flinkpy.core.program import code
 from flinkpy.graph.checkpoints import StateHandle, StateTable
 from flinkpy.state.canonical.exact_column import Loads
 from flinkpy.state.canonical.state_columns import Entries, StateColumns
@@ -41,9 +41,7 @@ def read_canonical(
     )
 
 
-def entries_of(
-    table: StateTable, read: ReadBytes, loads: Loads = pickle.loads
-) -> Iterator[Entries]:
+def entries_of(table: StateTable, read: ReadBytes, loads: Loads = code.loads) -> Iterator[Entries]:
     """The entries of one state, a bounded part at a time; ``loads`` unpickles what has no type."""
     if table.handle is None:
         return

@@ -82,7 +82,7 @@ class ExactColumn:
         except _PICKLE_TROUBLE:
             return code.dumps_state(value, self._what)
 
-    def values(self, arrays: Sequence[Any], loads: Loads = pickle.loads) -> list[Any]:
+    def values(self, arrays: Sequence[Any], loads: Loads = code.loads) -> list[Any]:
         """The values of what ``arrays`` gave; ``loads`` unpickles."""
         pickles = arrays[-1]
         if self.type_info is None:

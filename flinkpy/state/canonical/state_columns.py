@@ -13,7 +13,6 @@ touched, in milliseconds since 1970."""
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,7 @@ import pyarrow as pa
 from flinkpy.common.type_texts import type_of_text
 from flinkpy.common.typeinfo import ListTypeInfo, MapTypeInfo, TypeInformation, Types
 from flinkpy.core.errors import CheckpointDamagedError, ProgramError
+from flinkpy.core.program import code
 from flinkpy.graph.checkpoints import StateTable
 from flinkpy.state.canonical.exact_column import ExactColumn, Loads
 from flinkpy.state.canonical.seen_types import completed_type, seen_type
@@ -158,7 +158,7 @@ class StateColumns:
             [*arrays, *self._value.arrays(entries.values)], schema=self.schema
         )
 
-    def entries(self, batch: Any, loads: Loads = pickle.loads) -> Entries:
+    def entries(self, batch: Any, loads: Loads = code.loads) -> Entries:
         """The entries of a record batch, exactly as they were; ``loads`` unpickles."""
         columns, groups, keys = list(batch.columns), None, None
         if self._group_fields:

@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from flinkpy.core.program.moved_modules import module_now
+
 _MODULES = {
     "datetime",
     "decimal",
@@ -134,7 +136,7 @@ class _Unpickler(pickle.Unpickler):
         )
         if known:
             try:
-                return super().find_class(module, name)
+                return super().find_class(module_now(module), name)
             except (ImportError, AttributeError):
                 pass
         return _class_of(module, name)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from flinkpy.common import Time
-from flinkpy.connectors.part_files.file_sink import FileSink
-from flinkpy.connectors.part_files.rolling import RollingPolicy
+from flinkpy.connectors.files.writing.file_sink import FileSink
+from flinkpy.connectors.files.writing.rolling import RollingPolicy
 from flinkpy.datastream import AsyncDataStream, DataStream, StreamExecutionEnvironment
 from flinkpy.graph.transformations import OneInputTransformation
 from flinkpy.operators.async_io.async_wait import AsyncWaitOperator

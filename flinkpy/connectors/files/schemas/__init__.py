@@ -1,1 +1,0 @@
-"""Schemas of files: of several together, and inferred ones."""
