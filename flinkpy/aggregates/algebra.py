@@ -84,6 +84,15 @@ class Aggregate(ABC):
         """Whether the values are wanted as Python objects, with None for null."""
         return False
 
+    def adds_decimals(self, computed_in: Any) -> bool:
+        """Whether it adds up decimals of this type by their digits, which are integers: of 64 bits
+        as values, of 192 bits as accumulators (``flinkpy.aggregates.wide_integers``)."""
+        return False
+
+    def results_of_decimals(self, counts: Any, values: Any, computed_in: Any) -> Any:
+        """``results`` of accumulators that are decimals' digits."""
+        raise NotImplementedError
+
     def lifted(self, values: Any, present: Any) -> Any:
         """What stands for single values among the accumulators. ``present`` says where there is a
         value (None: everywhere)."""

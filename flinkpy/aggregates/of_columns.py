@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.aggregates import wide_integers
 from flinkpy.aggregates.algebra import Aggregate, Runs
 from flinkpy.aggregates.builtin import BUILT_IN
 from flinkpy.columns.kernels.operand_types import as_computed, counted_in, is_dictionary
@@ -24,8 +25,8 @@ class ColumnAggregate:
     """One aggregate over columns. With ``keeps_type`` a selected value keeps the column's own type.
 
     An accumulator is a count and a value. Values are numpy arrays: of 64-bit numbers (temporal
-    types as integers), of Python's integers for sums in ``avg`` that exceed 64 bits, and of Python
-    values for all other types.
+    types as integers), of Python's integers for sums in ``avg`` that exceed 64 bits, of decimals'
+    digits for their sums (int64, or wide integers), and of Python values for all other types.
 
     >>> highest = ColumnAggregate("max", pa.int8())
     >>> counts, values = highest.values_of(pa.array([3, None, 5]))
@@ -47,6 +48,7 @@ class ColumnAggregate:
             input_type if keeps_type and self.of.selects else self.of.result_type(self.computed_in)
         )
         self._counted_in = counted_in(self.computed_in)
+        self._adds_decimals = self.of.adds_decimals(self.computed_in)
         is_number = (
             self._counted_in is not None
             or self.computed_in == pa.float64()
@@ -57,6 +59,8 @@ class ColumnAggregate:
             if self._counted_in is not None
             else self.computed_in.to_pandas_dtype()
             if is_number
+            else wide_integers.WIDE
+            if self._adds_decimals
             else object
         )
         self._of_objects = numbers.kind == "O" or self.of.needs_objects()
@@ -79,9 +83,11 @@ class ColumnAggregate:
         )
         if self.only_counts:
             return counts, None
-        column = as_computed(
-            column.dictionary_decode() if is_dictionary(column.type) else column, self.computed_in
-        )
+        if is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if self._adds_decimals:
+            return counts, self._digits(column, counts)
+        column = as_computed(column, self.computed_in)
         if self._counted_in is not None:
             column = column.view(self._counted_in).cast(pa.int64())
         if self._of_objects:
@@ -93,10 +99,19 @@ class ColumnAggregate:
             )
         return counts, self.of.lifted(values, None if counts is None else counts > 0)
 
+    def _digits(self, column: Any, counts: Any) -> Any:
+        """The digits of decimals. Their scale is that of the type in which they are added, and
+        their precision does not matter."""
+        if not pa.types.is_decimal128(column.type):
+            column = as_computed(column, self.computed_in)
+        return wide_integers.of_decimals(column, None if counts is None else counts > 0)
+
     def accumulators_of(self, saved: Any) -> Any:
         """The values that ``accumulators`` has written."""
         if self.only_counts:
             return None
+        if self._adds_decimals:
+            return wide_integers.widened(self.values_of(saved)[1])
         loaded = self.of.loaded(saved)
         if loaded is not None:
             return loaded
@@ -115,11 +130,12 @@ class ColumnAggregate:
         return self.of.is_exact_over(self.computed_in)
 
     def few(self, column: Any, codes: Any) -> tuple[Any, Any]:
-        """A column and its groups with fewer values and the same aggregates: Arrow compares texts,
-        and makes no Python value of each."""
-        if self.computed_in != pa.string() or not self.of.selects:
+        """A column and its groups with fewer values and the same aggregates: Arrow compares texts
+        and decimals, and makes no Python value of each."""
+        is_compared = self.computed_in == pa.string() or pa.types.is_decimal128(self.computed_in)
+        if not is_compared or not self.of.selects:
             return column, codes
-        table = pa.table([pa.array(codes), column.cast(pa.string())], names=["code", "value"])
+        table = pa.table([pa.array(codes), column.cast(self.computed_in)], names=["code", "value"])
         left = table.group_by("code", use_threads=False).aggregate([("value", self.of.name)])
         return left.column(f"value_{self.of.name}").combine_chunks(), left.column("code").to_numpy()
 
@@ -137,6 +153,8 @@ class ColumnAggregate:
 
     def grouped(self, values: Any, codes: Any, groups: int) -> Any:
         """The accumulator of each group, of values or of accumulators."""
+        if self._adds_decimals:
+            return wide_integers.grouped(values, codes, groups)
         if self.dtype != object or self.of.needs_objects():
             return self.of.grouped(values, codes, groups)
         add, found = self.of.adding(self.computed_in), np.full(groups, None, dtype=object)
@@ -148,9 +166,15 @@ class ColumnAggregate:
                 found[code] = value if current is None else add(current, value)
         return found
 
+    def joined(self, parts: Sequence[Any]) -> Any:
+        """The values, or accumulators, of several parts as one array."""
+        return wide_integers.joined(parts) if self._adds_decimals else np.concatenate(parts)
+
     def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
         """The accumulator of each group, with these values behind what it has; ``accumulators`` may
         be changed."""
+        if self._adds_decimals:
+            return wide_integers.grouped(values, codes, len(accumulators), accumulators)
         if self.dtype != object or self.of.needs_objects():
             return self.of.added_to(accumulators, values, codes)
         groups = len(accumulators)
@@ -162,6 +186,8 @@ class ColumnAggregate:
 
     def running(self, runs: Runs) -> Any:
         """The accumulator after each value."""
+        if self._adds_decimals:
+            return wide_integers.running(runs)
         if self.dtype != object and self.of.is_exact_in_any_order(runs):
             return self.of.running(runs)
         add, found = self.of.adding(self.computed_in), np.empty(len(runs.numbers), dtype=object)
@@ -181,11 +207,16 @@ class ColumnAggregate:
     def results(self, counts: Any, values: Any) -> Any:
         """The aggregate of each group as an Arrow array, null where there was no value. Without
         counts every group has one."""
+        if self._adds_decimals:
+            return self.of.results_of_decimals(counts, values, self.computed_in)
         array = self.of.results(counts, values, lambda: self.accumulators(counts, values))
         return array if array.type == self.result_type else array.cast(self.result_type)
 
     def accumulators(self, counts: Any, values: Any) -> Any:
         """The values as an Arrow array, which ``accumulators_of`` can read."""
+        if self._adds_decimals:
+            mask = None if counts is None else counts == 0
+            return wide_integers.to_decimals(values, self.computed_in, mask)
         saved = self.of.saved(values, self.computed_in)
         if saved is not None:
             return saved

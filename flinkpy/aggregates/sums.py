@@ -53,7 +53,16 @@ class Sum(Aggregate):
 
         return _EXACT.add if pa.types.is_decimal(computed_in) else operator.add
 
+    def adds_decimals(self, computed_in: Any) -> bool:
+        import pyarrow as pa
+
+        return bool(pa.types.is_decimal128(computed_in))
+
     def identity(self, dtype: Any) -> Any:
+        import numpy as np
+
+        if dtype.names is not None:
+            return np.zeros((), dtype)[()]
         return 0 if _is_whole(dtype) else -0.0
 
     def grouped(self, values: Any, codes: Any, groups: int) -> Any:
@@ -108,6 +117,11 @@ class Sum(Aggregate):
             self.check(values)
         return accumulators()
 
+    def results_of_decimals(self, counts: Any, values: Any, computed_in: Any) -> Any:
+        from flinkpy.aggregates.wide_integers import to_decimals
+
+        return to_decimals(values, computed_in, None if counts is None else counts == 0)
+
     def check(self, accumulators: Any) -> None:
         if any(isinstance(value, int) and not -_LIMIT <= value < _LIMIT for value in accumulators):
             raise OverflowError("a sum leaves 64 bits; cast the column to DataTypes.DOUBLE()")
@@ -148,6 +162,15 @@ class Average(Sum):
         else:
             means = values / divisors
         return pa.array(means.astype(np.float64, copy=False), mask=counts == 0)
+
+    def results_of_decimals(self, counts: Any, values: Any, computed_in: Any) -> Any:
+        import numpy as np
+        import pyarrow as pa
+
+        from flinkpy.aggregates.wide_integers import nearest_floats
+
+        means = nearest_floats(values, np.maximum(counts, 1), 10**computed_in.scale)
+        return pa.array(means, mask=counts == 0)
 
 
 def _is_whole(dtype: Any) -> bool:

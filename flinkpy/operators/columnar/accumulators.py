@@ -67,7 +67,7 @@ class KeyedAccumulators:
     def _values_with(self, values: Any, codes: Any, ids: Any, keys: int) -> Any:
         """The new aggregates of these keys. Earlier values go first, so that sums of floats are
         rounded as if values were added one by one."""
-        return self.of.added_to(self._values.reach(keys)[ids], values, codes)
+        return self.of.added_to(self._values.reach(keys).take(ids), values, codes)
 
     def run(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
         """Accumulates a batch's values; returns for each record its key's aggregate so far."""

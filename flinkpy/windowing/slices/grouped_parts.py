@@ -126,7 +126,7 @@ def together(parts: Sequence[Part], aggregates: Sequence[ColumnAggregate], known
             )
         )
         joined = (
-            None if aggregate.only_counts else np.concatenate([part.values[at] for part in parts])
+            None if aggregate.only_counts else aggregate.joined([part.values[at] for part in parts])
         )
         values.append(
             None if joined is None else aggregate.grouped(joined, groups.codes, len(groups))
