@@ -100,8 +100,19 @@ def summary_of(error_class: str, message: str) -> str:
 
 
 @dataclass(frozen=True)
+class SchedulerEventInfo:
+    """One event that the job's scheduler handled, and the kinds of the commands that it answered
+    with."""
+
+    at_ms: int
+    kind: str
+    details: str
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ExecutionGraphInfo:
-    """A whole job. ``failures`` holds the latest few, oldest first."""
+    """A whole job. ``failures`` and ``scheduler_events`` hold the latest, oldest first."""
 
     job_id: JobId
     name: str
@@ -116,3 +127,4 @@ class ExecutionGraphInfo:
     restarts: int = 0
     checkpoints: CheckpointSummary = field(default_factory=CheckpointSummary)
     checkpoint_history: CheckpointsReport = field(default_factory=CheckpointsReport)
+    scheduler_events: tuple[SchedulerEventInfo, ...] = ()

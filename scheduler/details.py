@@ -76,13 +76,26 @@ class SchedulerDetails:
 
 
 @dataclass(frozen=True)
+class EventSummary:
+    """One event that the scheduler handled, in words, and the kinds of the commands that it
+    answered with. ``details`` may name secrets."""
+
+    at: float  # monotonic seconds
+    kind: str
+    details: str
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class SchedulerReport:
     """All there is to tell of the job. ``attempts``: of every subtask, by vertex in topological
-    order, the current attempt and behind it the latest that ended before, the newest first."""
+    order, the current attempt and behind it the latest that ended before, the newest first.
+    ``events``: the latest that the scheduler was given, oldest first."""
 
     details: SchedulerDetails
     attempts: tuple[tuple[ExecutionSummary, ...], ...]
     checkpoints: CheckpointsReport = field(default_factory=CheckpointsReport)
+    events: tuple[EventSummary, ...] = ()
 
 
 def vertex_summaries(graph: ExecutionGraph) -> tuple[VertexSummary, ...]:

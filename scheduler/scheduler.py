@@ -32,6 +32,7 @@ from flinkpy.scheduler.details import (
     execution_summary,
     vertex_summaries,
 )
+from flinkpy.scheduler.event_log import EventLog
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import TERMINAL, Execution
 from flinkpy.scheduler.execution_slots import SlotTable
@@ -98,6 +99,7 @@ class Scheduler:
             self.statistics,
         )
         self._now = 0.0
+        self.events = EventLog()
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             StartScheduling: self._start,
             ParallelismDecided: self._parallelism_decided,
@@ -137,6 +139,7 @@ class Scheduler:
     def handle(self, event: Event, now: float) -> list[Command]:
         """What follows from the event, in the order in which it must be carried out. ``now`` is the
         monotonic time in seconds."""
+        logged = self.events.record(event, now)
         self._now = self.graph.now = now
         self.graph.touched.clear()
         self.slots.changed.clear()
@@ -144,6 +147,7 @@ class Scheduler:
         self._settle()
         commands = self._commands[:]
         self._commands.clear()
+        logged.commands = tuple(type(command).__name__ for command in commands)
         return commands
 
     def check_invariants(self, everything: bool = True) -> None:
@@ -175,7 +179,9 @@ class Scheduler:
             tuple(map(execution_summary, (vertex.execution, *vertex.earlier)))
             for vertex in self.graph.vertices
         )
-        return SchedulerReport(self.details(), attempts, self.statistics.report(kept))
+        return SchedulerReport(
+            self.details(), attempts, self.statistics.report(kept), self.events.summaries()
+        )
 
     def location_of(self, attempt_id: ExecutionAttemptId) -> TaskManagerLocation | None:
         """Where the attempt runs; None when it is not current, or not deployed, or ended."""

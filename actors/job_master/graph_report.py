@@ -11,6 +11,7 @@ from flinkpy.actors.execution_graph_info import (
     ExecutionGraphInfo,
     FailureInfo,
     InputInfo,
+    SchedulerEventInfo,
     SubtaskInfo,
     TimeShares,
     VertexInfo,
@@ -63,6 +64,12 @@ class GraphReport:
             details.restarts,
             details.checkpoints,
             scheduler.checkpoints,
+            tuple(
+                SchedulerEventInfo(
+                    told_ms(each.at), each.kind, without_secrets(each.details), each.commands
+                )
+                for each in scheduler.events
+            ),
         )
 
 

@@ -39,6 +39,7 @@ OURS = frozenset(
 OWN_FIELDS: dict[str, tuple[str, ...]] = {
     "/jobs/overview": ("restarts", "last-failure"),
     "/jobs/:jobid": ("restarts", "last-failure"),
+    "/jobs/:jobid/exceptions": ("scheduler-events",),
     "/jobs/:jobid/checkpoints/details/:checkpointid": ("missing",),
     "/taskmanagers": ("host", "pid", "registered", "jobs"),
     "/taskmanagers/:taskmanagerid": ("host", "pid", "registered", "jobs", "python"),

@@ -369,6 +369,28 @@ def test_a_job_that_has_failed_tells_why(rest: Rest, options: dict[str, Any]) ->
         assert (answer.status, "FAILED" in answer.json["errors"][0]) == (409, True)
 
 
+def test_what_the_scheduler_did_last_is_told_without_secrets(
+    rest: Rest, options: dict[str, Any], job: str
+) -> None:
+    def fails(number: int) -> int:
+        raise ValueError("no access to s3://key:hidden@bucket/folder")
+
+    GO.set()  # the job that is held lets this one have its thread
+    env = embedded_environment({**options, "restart-strategy.type": "none"})
+    env.from_collection([1]).map(fails).sink_to(DiscardingSink())
+    job_id = env.execute_async("no access").get_job_id()
+    eventually(lambda: rest.get(f"/jobs/{job_id}/status") == {"status": "FAILED"})
+    events = rest.get(f"/jobs/{job_id}/exceptions")["scheduler-events"]
+
+    assert events[0]["event"] == "StartScheduling"
+    assert {"JobStateChanged", "RequestSlot"} <= set(events[0]["commands"])
+    assert events[0]["timestamp"] <= events[-1]["timestamp"]
+    [failed] = [each for each in events if "FAILED" in each["details"]]
+    assert (failed["event"], failed["commands"][-1]) == ("TaskStateChanged", "JobStateChanged")
+    assert "no access to s3://" in failed["details"]
+    assert "hidden" not in str(events)
+
+
 def test_a_name_that_utf_8_cannot_hold_hides_no_other_job(
     rest: Rest, options: dict[str, Any], job: str
 ) -> None:

@@ -170,13 +170,25 @@ def config(job: ExecutionGraphInfo, shown: Mapping[str, str]) -> dict[str, Any]:
 
 
 def exceptions(job: ExecutionGraphInfo, most: int = EXCEPTIONS) -> dict[str, Any]:
-    """The newest first."""
+    """The newest first; and, which Flink does not tell, what the job's scheduler was given last and
+    what it decided, oldest first."""
     failures = list(reversed(job.failures))
     entries = [
         {**_failure(each), "concurrentExceptions": [_failure(other) for other in each.concurrent]}
         for each in failures[:most]
     ]
-    return {"exceptionHistory": {"entries": entries, "truncated": len(failures) > most}}
+    return {
+        "exceptionHistory": {"entries": entries, "truncated": len(failures) > most},
+        "scheduler-events": [
+            {
+                "timestamp": each.at_ms,
+                "event": each.kind,
+                "details": each.details,
+                "commands": list(each.commands),
+            }
+            for each in job.scheduler_events
+        ],
+    }
 
 
 def _failure(failure: FailureInfo) -> dict[str, Any]:

@@ -76,6 +76,8 @@ def test_a_failed_job_names_the_users_line(found: Visit, options: dict[str, Any]
     found.go(f"/jobs/{job}/exceptions")
     found.see("ZeroDivisionError")
     found.see("test_page_in_browser.py")
+    found.page.locator("summary", has_text="The scheduler's last").click()
+    found.page.get_by_role("table").get_by_text("StartScheduling").wait_for()
     found.page.locator(".head").get_by_text("FAILED").wait_for()
     assert found.faults == []
 
