@@ -282,8 +282,8 @@ class Dispatcher(LeadingEndpoint):
         await self._tell(job_id, lambda ended: None, lambda master: master.cancel())
 
     async def _cancel_until_it_ends(self, job_id: JobId, is_kept: bool = False) -> None:
-        """For a job that nobody else cancels again. ``is_kept``: the store knows already that the
-        job is cancelled."""
+        """Repeats the cancellation until it succeeds or the job has ended, as no client will repeat
+        it. ``is_kept``: the store has already recorded that the job is cancelled."""
         try:
             if not is_kept:
                 await self._keeper.cancel(job_id)

@@ -119,12 +119,12 @@ class TimerFired:
 
 @dataclass(frozen=True)
 class RestoreFrom:
-    """Told before StartScheduling: the job begins with the state of that checkpoint. ``is_own``:
-    the job has taken it, under another JobManager; ``older`` are such, too, oldest first. ``claim``
-    makes that of another job this one's own, which releases it like those that it takes itself.
-    State of operators that the job does not have is refused, unless ``allow_non_restored``.
-    ``stops``: the checkpoint is a savepoint that was requested so, and the job was stopping with
-    it."""
+    """Comes before StartScheduling: the job begins with the state of that checkpoint. ``is_own``:
+    this job took it, under another JobManager; ``older`` are earlier checkpoints of that kind,
+    oldest first. With ``claim`` this job becomes the owner of another job's checkpoint and deletes
+    it when it is no longer needed, like a checkpoint it took itself. State of operators that the
+    job does not have is refused, unless ``allow_non_restored``. ``stops``: the request of the
+    savepoint with which the job was stopping; the checkpoint is that savepoint."""
 
     checkpoint: CompletedCheckpoint
     allow_non_restored: bool = False
@@ -358,9 +358,9 @@ class DiscardSharedFiles:
 
 @dataclass(frozen=True)
 class DiscardOtherCheckpoints:
-    """The job ends, and of its own checkpoints only these outlive it, with the shared files that
-    they use: delete all others, with what a task has written that nobody heard of, because it died
-    before it could say so."""
+    """The job ends. Keep only these of its own checkpoints, with the shared files that they use.
+    Delete all other checkpoints, and files that a task wrote but never reported because it died
+    first."""
 
     kept: tuple[int, ...] = ()
     shared: frozenset[str] = frozenset()

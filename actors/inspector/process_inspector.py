@@ -34,8 +34,9 @@ log = engine_logger("flinkpy.inspector")
 
 
 class ProcessInspector(RpcEndpoint):
-    """Flink's MetricQueryService is its likeness. ``runner`` runs the tasks of this process's
-    TaskExecutor; None in a JobManager's process."""
+    """Answers for the metrics, threads and logs of its process, as Flink's MetricQueryService does
+    for metrics. ``runner`` runs the tasks of this process's TaskExecutor; None in a JobManager's
+    process."""
 
     gateway = ProcessInspectorGateway
 

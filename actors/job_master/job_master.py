@@ -100,7 +100,7 @@ class JobMaster(FencedRpcEndpoint):
 
     gateway = JobMasterGateway
 
-    COUNTERS_FRESH_S = 1.0  # what was asked for longer ago is not told to people any more
+    COUNTERS_FRESH_S = 1.0  # counters older than this are fetched anew before people see them
 
     def __init__(
         self,

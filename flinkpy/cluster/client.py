@@ -240,7 +240,7 @@ class ClusterClient:
         ) from error
 
     def _say_that_it_waits(self, error: BaseException) -> None:
-        """Once for each death; not if the next JobManager leads already."""
+        """Prints once for each JobManager that died, unless the next one leads already."""
         if not self._has_said_so and not isinstance(error, FencingError) and sys.stderr is not None:
             self._has_said_so = True
             print(

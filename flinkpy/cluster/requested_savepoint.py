@@ -83,7 +83,8 @@ class RequestedSavepoint:
 def savepoint_request(
     snapshot_type: SnapshotType, directory: str | PathLike[str] | None, format_type: str | None
 ) -> SavepointRequest:
-    """A request under a new id. A folder without a scheme is one of this process."""
+    """A request under a new id. A folder without a scheme is a path on this machine, and relative
+    ones start from this process's working directory."""
     if directory is not None and (not isinstance(directory, (str, PathLike)) or not str(directory)):
         raise ConfigurationError(
             f"a savepoint's folder is a path or a URL, this is {directory!r:.80}"

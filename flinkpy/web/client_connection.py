@@ -13,8 +13,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-# for a request to come whole, and for some of the answer to be read; at most twice that, as it is
-# looked at so often
+# how long a request may take to arrive whole, and how long a client may read nothing of its answer.
+# Connections are looked at once in this time, so it may take twice as long until one is closed
 PATIENCE_S = 10.0
 
 
@@ -22,8 +22,9 @@ _numbers = count()
 
 
 class Connection(H11Protocol):
-    """uvicorn waits for ever for the first request, for the rest of a request, and for who does not
-    read: some hundred such clients would shut out all others, and use up the process's files.
+    """uvicorn waits for ever for the first request, for the rest of a request, and for a client
+    that does not read: some hundred such clients would shut out all others, and use up the
+    process's file descriptors.
 
     Where there are too many, of one client's address or of all, the oldest that waits for a request
     makes room for the new one: of the address that has the most. So half-open connections shut

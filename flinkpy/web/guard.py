@@ -22,10 +22,10 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Guard:
-    """An ASGI application in front of another one. ``hosts`` are the names under which this
-    endpoint may be asked, all of them if there are none: a page of another site, whose name was
-    made to lead here, asks under that name. Without a ``token`` everybody may ask; ``is_open``
-    tells the paths for which nobody needs it."""
+    """An ASGI application in front of another one. ``hosts`` are the host names that a request may
+    name, any name if there are none. This stops DNS rebinding: a page of another site, whose host
+    name was made to resolve to this machine, sends requests under that name. Without a ``token``
+    everybody may ask; ``is_open`` says for which paths no token is needed."""
 
     def __init__(
         self,

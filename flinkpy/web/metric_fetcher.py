@@ -40,8 +40,8 @@ class LatestReading:
 
 
 class MetricFetcher:
-    """Flink's class of this name is its likeness. All calls come from the server's event loop.
-    ``inspectors`` None: no process can be asked."""
+    """Fetches the metrics of all processes, as Flink's class of this name does. All calls come from
+    the server's event loop. ``inspectors`` None: no process can be asked."""
 
     def __init__(
         self,

@@ -39,8 +39,9 @@ IDLE_S = 30  # how long a connection may stay open without a request
 
 
 class RestServer:
-    """It has its port from the beginning, and answers when it serves: who asks before waits.
-    ``token`` is None if nobody needs one. The page is there beside the ``routes``.
+    """The server of the REST endpoint. It binds its port when it is made and answers once it
+    serves; requests that come earlier wait until then. ``token`` is None if requests need none. The
+    server also serves the page, beside the ``routes``.
 
     Raises ConfigurationError if the address or the port cannot be had, or the certificate cannot be
     used."""
@@ -59,7 +60,7 @@ class RestServer:
         self.port: int = self._socket.getsockname()[1]
         self._host, self._clock = config.address, clock
         self._app = Starlette(routes=[*routes, *page_routes.ROUTES], exception_handlers=HANDLERS)
-        self._app.router.redirect_slashes = False  # what is not there is told as Flink tells it
+        self._app.router.redirect_slashes = False  # an unknown path is a 404, as in Flink
         guarded = Guard(
             self._app,
             self.token,

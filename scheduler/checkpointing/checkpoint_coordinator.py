@@ -72,9 +72,9 @@ _C = CheckpointState
 
 class CheckpointCoordinator:
     """Owns the checkpoints under way (``pending``, by id), and those that were ``requested``. A
-    failover waits for those in ``lingering``, which were aborted while they were stored, and may
-    still be there. ``fail_job(error)`` is called when too many have failed; ``statistics`` hears of
-    all that happens."""
+    failover waits for those in ``lingering``, which were aborted while they were stored, and whose
+    files may still exist. ``fail_job(error)`` is called when too many have failed; ``statistics``
+    records all that happens."""
 
     TIMEOUT = "checkpoint-timeout"  # a timer
     EARLY_S = 0.001  # that a timer may fire before its time
@@ -110,7 +110,7 @@ class CheckpointCoordinator:
         self.pending: dict[int, PendingCheckpoint] = {}
         self._aborted = AbortedCheckpoints()
         self._numbers = CheckpointNumbers(config.generation)
-        # an earlier JobMaster, or trying out where to write, may have left files
+        # an earlier JobMaster, or the test write when the job started, may have left files
         completed.leaves_files = config.generation > 0 or settings.interval_s is not None
         self._schedule = CheckpointSchedule(settings, commands)
         self.requested = RequestedSnapshots(
@@ -149,7 +149,7 @@ class CheckpointCoordinator:
         self._handlers[type(event)](event)
 
     def timer_fired(self, timer_id: str, now: float) -> None:
-        """Timers of others are not heard."""
+        """Ignores timers that belong to other parts of the scheduler."""
         self._now = now
         self._schedule.timer_fired(timer_id)
         self.requested.timer_fired(timer_id, now)
@@ -157,8 +157,8 @@ class CheckpointCoordinator:
             self._expire()
 
     def attempt_finished(self, attempt_id: ExecutionAttemptId) -> None:
-        """It will not acknowledge what it has not acknowledged. The next checkpoint, without it, is
-        due at once."""
+        """Aborts the checkpoints that this attempt has not acknowledged, as it never will now. The
+        next checkpoint, without this attempt, is due at once."""
         for pending in [each for each in self.pending.values() if attempt_id in each.awaited]:
             self._abort(pending, f"{attempt_id} has finished")
             if pending.is_requested:

@@ -24,9 +24,10 @@ class CheckpointNumbers:
 
 
 def first_number(restored: int | None, generation: int) -> int:
-    """Of the checkpoints of a JobMaster that starts the job from this checkpoint, if from one. One
-    of a later ``generation`` does not know how far earlier ones have come since, and leaves room: a
-    whole block of numbers, and the rest of the last one.
+    """The number of the first checkpoint that a JobMaster takes. ``restored`` is the number of the
+    checkpoint it starts the job from, if there is one. A JobMaster of a later ``generation`` does
+    not know how many checkpoints earlier ones have taken since then, so it skips the rest of that
+    block of numbers and ``generation`` further blocks.
 
     >>> first_number(None, 0), first_number(7, 0), first_number(None, 1), first_number(7, 1), first_number(1003, 2)
     (1, 8, 2001, 2001, 4001)

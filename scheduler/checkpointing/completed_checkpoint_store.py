@@ -17,12 +17,12 @@ from flinkpy.scheduler.protocol import (
 
 
 class CompletedCheckpointStore:
-    """Discards those beyond the number to keep, and at the job's end those that are not to outlive
-    it. A checkpoint the job started from and did not claim belongs to somebody else, as does a
-    savepoint: it is never discarded. One that it claimed goes when it is no longer needed: not with
-    a job that fails or is cancelled before it has one of its own. ``shared`` knows which files the
-    checkpoints have in common. If files of others may be there (``leaves_files``), they go when
-    the job ends."""
+    """Discards checkpoints beyond the number to keep, and at the job's end those that are not to
+    outlive it. A checkpoint the job started from and did not claim belongs to somebody else, as
+    does a savepoint: it is never discarded. A checkpoint that the job claimed is discarded when the
+    job no longer needs it; if the job fails or is cancelled before it has completed one of its own,
+    the claimed one stays. ``shared`` knows which files the checkpoints have in common. If there may
+    be files of no known checkpoint (``leaves_files``), they are deleted when the job ends."""
 
     def __init__(self, settings: CheckpointSettings, commands: list[Command]) -> None:
         self._settings, self._commands = settings, commands

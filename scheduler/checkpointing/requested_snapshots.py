@@ -140,7 +140,8 @@ class RequestedSnapshots:
         )
 
     def timer_fired(self, timer_id: str, now: float) -> None:
-        """Those that have waited too long give up. Timers of others are not heard."""
+        """Gives up requests that have waited too long. Ignores timers that belong to other parts of
+        the scheduler."""
         if timer_id != self.TIMEOUT:
             return
         for request in [request for request, end in self.waiting if end <= now + self.EARLY_S]:

@@ -5,8 +5,8 @@ Only when there is nothing, a thread waits for the next message, and wakes the r
 messages flow, no Python thread stands between librdkafka and the task; and when the task does not
 take, librdkafka's queue fills and it stops fetching.
 
-Only one thread uses the consumer at a time: committing while another one waits for messages blocks
-for good (confluent-kafka 2.16). What the task asks for meanwhile is done by the waiting thread."""
+Only one thread uses the consumer at a time: a commit blocks for good while another thread waits for
+messages (confluent-kafka 2.16). So while a thread waits, it carries out what the task asks for."""
 
 from __future__ import annotations
 
@@ -151,9 +151,10 @@ class MessageIntake:
         return messages
 
     def pending(self, offsets: Offsets) -> int | None:
-        """The records from these offsets on, as far as the brokers' last answers tell; None before
-        those. Where the thread has the consumer, it looks a moment later, and what was seen before
-        counts: a second call at a time would wait for it, with the interpreter's lock."""
+        """How many records follow these offsets, as far as the brokers' last answers say; None
+        before the first answers. While the waiting thread has the consumer, this returns the count
+        of the last look and has that thread look again: a call from here would wait for that
+        thread, and hold the interpreter's lock meanwhile."""
         partitions = list(offsets)
         self._do(lambda: self._look_at_ends(partitions))
         ends = self._ends

@@ -1,4 +1,4 @@
-"""Who is told of events."""
+"""Options of the webhook, to which a cluster posts what happens to its jobs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class WebhookConfig:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> WebhookConfig | None:
-        """None if nobody is to be told. Raises ConfigurationError for what is no URL of HTTP."""
+        """None if no webhook is configured. Raises ConfigurationError for what is no URL of
+        HTTP."""
         url = read(values, WEBHOOK_URL)
         if url is None:
             return None

@@ -1,10 +1,10 @@
 """Barriers at the inputs of a task: carries out what the aligner decides, and gathers what is in
 flight there when a barrier overtakes it.
 
-A record belongs to a checkpoint where it rests when the barrier passes it: elements that this end
-of a channel holds are taken down here, those that the producer still holds by the producer
-(``output_barriers``). A channel within a process has one queue, the producer's: there the producer
-puts the barrier in front and takes down what it passes, unless this end's time was up first."""
+A record in flight is recorded by the end of the channel that holds it when the barrier overtakes
+it: by this end, or by the producer (``output_barriers``). A channel within a process has only the
+producer's queue. There the producer puts the barrier in front and records the elements that it
+overtakes, unless the alignment timeout of this end has expired first."""
 
 from __future__ import annotations
 

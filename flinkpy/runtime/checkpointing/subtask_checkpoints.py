@@ -176,10 +176,11 @@ class SubtaskCheckpoints:
         in_flight: ChannelRecording | None = None,
         came_ms: int | None = None,
     ) -> None:
-        """The barrier has come from all inputs, the first time at ``came_ms``, or begins here, or
+        """The barrier has come from all inputs, from the first at ``came_ms``, or begins here, or
         has overtaken what is in flight there. Work that is parked in the chain is done before, as
-        no barrier can overtake what an operator has begun. The barrier of the checkpoint that the
-        task has started from only says that all has come that was in flight there."""
+        no barrier can overtake what an operator has begun. A barrier of the checkpoint that the
+        task was restored from takes no snapshot: it marks the end of the in-flight data of that
+        checkpoint."""
         if barrier.checkpoint_id == self._restored_id:
             return
         now_ms = self._clock.time_ms()

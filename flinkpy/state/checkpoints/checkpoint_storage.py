@@ -192,9 +192,10 @@ class CheckpointStorage(ABC):
 
     @abstractmethod
     def discard_others(self, kept: Collection[int], shared: Collection[str] = ()) -> None:
-        """The job ends: removes all of it but these checkpoints and the shared files that they use,
-        and so what a subtask has left that nobody heard of. With none kept the job's folder goes
-        too, unless somebody else has put something there. What fails to be removed stays alone."""
+        """The job ends: removes all its files but these checkpoints and the shared files that they
+        use; so also files that a subtask wrote but never reported. With none kept the job's folder
+        is removed too, unless somebody else has put something there. If a file cannot be removed,
+        the others still are."""
 
 
 class MemoryCheckpointStorage(CheckpointStorage):
@@ -315,7 +316,8 @@ class FileCheckpointStorage(CheckpointStorage):
         return replace(checkpoint, location=folder)
 
     def try_out(self) -> None:
-        """What a failing store leaves of it goes with the job's other checkpoints."""
+        """Writes a test file and deletes it. If the store fails to delete it, it is deleted with
+        the job's other checkpoints."""
         folder = checkpoint_folder(self.job_dir, 0)
         try_out(self._store, folder)
         remove_if_empty(self._store, folder)

@@ -22,9 +22,9 @@ LOG = engine_logger(__name__)
 
 
 class Archives:
-    """Of some folders, looked at anew when the last look was ``refresh_s`` ago. ``retained``: only
-    so many jobs are kept in each folder, the latest. All calls block, and may come from any
-    thread."""
+    """The archived jobs of some folders. A folder is listed again when the last listing is older
+    than ``refresh_s``. ``retained``: how many jobs, the latest ones, each folder keeps. All calls
+    block, and may come from any thread."""
 
     READ_KEPT = 16  # archives in memory, besides the overviews of all
 

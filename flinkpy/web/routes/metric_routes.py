@@ -61,8 +61,8 @@ def _chosen(request: Request, parameter: str) -> set[str] | None:
 
 
 async def _of_subtasks(request: Request) -> list[tuple[SubtaskInfo, dict[str, Value]]]:
-    """Of each subtask what its TaskExecutor tells, and of those that have ended what they told
-    last."""
+    """Each subtask of the vertex with its metrics: as its TaskExecutor reports them now, or, for a
+    subtask that has ended, as it reported them last."""
     job, vertex = await vertex_of(request)
     tasks = (await fetcher_of(request).reading()).tasks
     found: dict[ExecutionVertexId, TaskReading] = {}

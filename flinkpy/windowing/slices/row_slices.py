@@ -226,8 +226,8 @@ class RowSlices(SliceStore):
         return dict(states) if is_first else states
 
     def _could_be_mutated(self, start: int, states: States) -> bool:
-        """Looked at again when keys have come: what is made of values that cannot change is of
-        their kind."""
+        """Whether somebody could change an accumulator of this slice in place. Looked at again when
+        the slice has new keys: an accumulator that was immutable stays immutable."""
         if self.kind == "count" or (self._context.object_reuse and self.kind != "reduce"):
             return False
         keys, mutable = self._mutable.get(start, (0, False))

@@ -119,7 +119,8 @@ class KafkaWriter(SinkWriter):
             self._tell_available()
 
     def _hear(self) -> int:
-        """How many messages wait for the broker, now that librdkafka was heard."""
+        """Takes librdkafka's delivery reports, and returns how many messages still wait for the
+        broker."""
         if self._producer is None:
             return 0
         self._producer.poll()
