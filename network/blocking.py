@@ -18,10 +18,10 @@ from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.core.ids import ResultPartitionId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor
+from flinkpy.network.encoding.frames import Frame, encode_header, stored_frame
+from flinkpy.network.encoding.payloads import ElementDecoder, ElementEncoder
 from flinkpy.network.partition import SubpartitionReader
 from flinkpy.network.partitioning.partitioners import ChannelSelector
-from flinkpy.network.wire.frames import Frame, encode_header, stored_frame
-from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder
 from flinkpy.network.writer import PartitionWriter
 
 StoredFrame = bytes | tuple[int, int]  # in memory, or (offset, length) in the file

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from flinkpy.core.elements import ColumnBatch, Element, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import FlinkpyError, NetworkProtocolError
-from flinkpy.network.wire.frames import HEADER_SIZE, encode_header, payload_length, stored_frame
-from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder
+from flinkpy.network.encoding.frames import HEADER_SIZE, encode_header, payload_length, stored_frame
+from flinkpy.network.encoding.payloads import ElementDecoder, ElementEncoder
 
 Chunk: TypeAlias = "bytes | memoryview"
 _STORED = frozenset({RowBatch, ColumnBatch, Watermark, WatermarkStatus})

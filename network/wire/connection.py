@@ -18,7 +18,7 @@ from flinkpy.core.errors import EngineError, NetworkProtocolError, TaskExecutorL
 from flinkpy.core.lifecycles import CONNECTION, ConnectionState, StateMachine
 from flinkpy.core.reactor import Reactor
 from flinkpy.core.secrets.engine_logs import engine_logger
-from flinkpy.network.wire.frames import LAST_ELEMENT_KIND, Frame, FrameDecoder, FrameKind
+from flinkpy.network.encoding.frames import LAST_ELEMENT_KIND, Frame, FrameDecoder, FrameKind
 from flinkpy.network.wire.remote_channel import (
     OutboundChannel,
     PartitionRequest,

@@ -23,12 +23,7 @@ from flinkpy.core.ids import (
     ResultPartitionId,
 )
 from flinkpy.graph.checkpoints import ChannelKey
-from flinkpy.network.flow.batch_pieces import cut
-from flinkpy.network.flow.credits import ReceiverCredits, SenderCredits
-from flinkpy.network.gate import InputChannel, SingleInputGate
-from flinkpy.network.partition import ReadableSubpartition
-from flinkpy.network.port import Traffic
-from flinkpy.network.wire.frames import (
+from flinkpy.network.encoding.frames import (
     HEADER_SIZE,
     LAST_ELEMENT_KIND,
     Frame,
@@ -36,7 +31,12 @@ from flinkpy.network.wire.frames import (
     control_frame,
     encode_header,
 )
-from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder, Encoded
+from flinkpy.network.encoding.payloads import ElementDecoder, ElementEncoder, Encoded
+from flinkpy.network.flow.batch_pieces import cut
+from flinkpy.network.flow.credits import ReceiverCredits, SenderCredits
+from flinkpy.network.gate import InputChannel, SingleInputGate
+from flinkpy.network.partition import ReadableSubpartition
+from flinkpy.network.port import Traffic
 
 
 class PartitionRequest(NamedTuple):

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.program.by_value import StreamPickler
-from flinkpy.network.wire.frames import Frame
-from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder
+from flinkpy.network.encoding.frames import Frame
+from flinkpy.network.encoding.payloads import ElementDecoder, ElementEncoder
 
 
 def made_here() -> list[type]:

@@ -28,8 +28,14 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import NetworkProtocolError, ProgramError
-from flinkpy.network.wire.frames import HEADER_SIZE, Frame, FrameDecoder, FrameKind, encode_header
-from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder
+from flinkpy.network.encoding.frames import (
+    HEADER_SIZE,
+    Frame,
+    FrameDecoder,
+    FrameKind,
+    encode_header,
+)
+from flinkpy.network.encoding.payloads import ElementDecoder, ElementEncoder
 
 MAX = 1 << 20
 int64 = st.integers(-(2**63), 2**63 - 1)

@@ -36,10 +36,10 @@ from flinkpy.core.errors import (
 )
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.partitioning import REBALANCE
+from flinkpy.network.encoding.frames import FrameKind, encode_header
 from flinkpy.network.port import InputGate
 from flinkpy.network.wire import data_port
 from flinkpy.network.wire.data_port import reach
-from flinkpy.network.wire.frames import FrameKind, encode_header
 from flinkpy.network.wire.handshake import Handshake
 from flinkpy.network.wire.remote_channel import PartitionRequest
 from tests.network.helpers import (

@@ -41,7 +41,7 @@ from flinkpy.core.elements import (
 from flinkpy.core.errors import NetworkProtocolError, ProgramError
 from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.program.program_pickler import dumps_any
-from flinkpy.network.wire.frames import (
+from flinkpy.network.encoding.frames import (
     FLAG_OWN_BUFFER,
     FLAG_STREAM,
     FLAG_TIMESTAMPS,
