@@ -13,7 +13,7 @@ from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
-from flinkpy.scheduler.details import CheckpointSummary
+from flinkpy.scheduler.scheduler_report import CheckpointSummary
 
 
 class TimeShares(NamedTuple):

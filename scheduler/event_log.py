@@ -16,7 +16,6 @@ from typing import Any
 from flinkpy.core.ids import ExecutionAttemptId
 from flinkpy.graph.checkpoints import StateHandle
 from flinkpy.graph.deployment import TaskManagerLocation
-from flinkpy.scheduler.details import EventSummary
 from flinkpy.scheduler.protocol import (
     CheckpointAcknowledged,
     CheckpointStoreFailed,
@@ -29,6 +28,7 @@ from flinkpy.scheduler.protocol import (
     SlotRequestFailed,
     TaskStateChanged,
 )
+from flinkpy.scheduler.scheduler_report import EventSummary
 
 _WITH_ERROR = (
     SlotRequestFailed,

@@ -13,7 +13,6 @@ from dataclasses import replace
 from flinkpy.core.errors import PartitionNotFoundError, ProgramError, TaskExecutorLostError
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.scheduler.attempts import Attempts
-from flinkpy.scheduler.details import FailureRecord
 from flinkpy.scheduler.execution_model import Execution, ExecutionVertex, Failover, PipelinedRegion
 from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.job_lifecycle import JobLifecycle, is_symptom
@@ -21,6 +20,7 @@ from flinkpy.scheduler.planning.execution_plan import CurrentPlan
 from flinkpy.scheduler.planning.regions import regions_of
 from flinkpy.scheduler.protocol import Command, SetTimer, TimerFired
 from flinkpy.scheduler.restart import RestartStrategy
+from flinkpy.scheduler.scheduler_report import FailureRecord
 
 _S, _J = ExecutionState, JobState
 

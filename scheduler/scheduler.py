@@ -26,12 +26,6 @@ from flinkpy.scheduler.attempts import Attempts
 from flinkpy.scheduler.checkpointing.checkpoint_coordinator import CheckpointCoordinator
 from flinkpy.scheduler.checkpointing.checkpoint_stats_tracker import CheckpointStatsTracker
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
-from flinkpy.scheduler.details import (
-    SchedulerDetails,
-    SchedulerReport,
-    execution_summary,
-    vertex_summaries,
-)
 from flinkpy.scheduler.event_log import EventLog
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import TERMINAL, Execution
@@ -57,6 +51,12 @@ from flinkpy.scheduler.protocol import (
     TimerFired,
 )
 from flinkpy.scheduler.restart import SchedulerConfig
+from flinkpy.scheduler.scheduler_report import (
+    SchedulerDetails,
+    SchedulerReport,
+    execution_summary,
+    vertex_summaries,
+)
 
 __all__ = ["Scheduler", "SchedulerConfig"]
 

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from flinkpy.actors.job_master.file_work import FileWork, RunInBackground, Schedule
-from flinkpy.actors.job_master.going_on import where_to_go_on
+from flinkpy.actors.job_master.ordered_file_work import OrderedFileWork, RunInBackground, Schedule
+from flinkpy.actors.job_master.recovery_point import where_to_go_on
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
 from flinkpy.actors.job_store import ArchivedJob, JobStore
 from flinkpy.core.errors import (
@@ -98,7 +98,7 @@ class CheckpointActions:
         self._send = send
         self._coordinators = coordinators
         self._feed = feed
-        self._files = FileWork(run_in_background, self._feed_result, schedule)
+        self._files = OrderedFileWork(run_in_background, self._feed_result, schedule)
         self._schedule = schedule
         self._store = store
         self._until_begun: list[Callable[[], None]] | None = []  # None: the job has begun

@@ -23,7 +23,7 @@ from flinkpy.core.lifecycles import JobState
 from flinkpy.core.secrets.hidden_secrets import without_secrets
 from flinkpy.graph.deployment import TaskMetrics
 from flinkpy.graph.job_graph import JobGraph, JobVertex
-from flinkpy.scheduler.details import ExecutionSummary, FailureRecord, SchedulerReport
+from flinkpy.scheduler.scheduler_report import ExecutionSummary, FailureRecord, SchedulerReport
 
 
 class GraphReport:

@@ -35,8 +35,8 @@ from flinkpy.core.secrets.hidden_secrets import without_secrets
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import JobGraph, JobVertex
 from flinkpy.metrics.shown_accumulators import Shown, shown
-from flinkpy.scheduler.details import SchedulerDetails, SchedulerReport, VertexSummary
 from flinkpy.scheduler.scheduler import Scheduler
+from flinkpy.scheduler.scheduler_report import SchedulerDetails, SchedulerReport, VertexSummary
 
 
 def merge_accumulators(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from typing import Any
 from flinkpy.cli.failures import describe
 from flinkpy.cli.script import exit_code, exit_message, find_module, find_script, run_program
 from flinkpy.cli.tell import tell
+from flinkpy.cluster.deployment_mode import Mode, choose_mode
 from flinkpy.cluster.end_of_program import (
     await_background_jobs,
     forget_background_jobs,
     report_abandoned_jobs,
 )
 from flinkpy.cluster.launch import choose_target, submitted_jobs
-from flinkpy.cluster.modes import Mode, choose_mode
 from flinkpy.cluster.option_sources import load_settings, parse_definitions
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.checkpointing import RECOVERY_IGNORE_UNCLAIMED, RECOVERY_PATH

@@ -52,7 +52,7 @@ def fill(namespace: dict[str, Any]) -> None:
     import flinkpy.common
     import flinkpy.datastream
     import flinkpy.datastream.window
-    from flinkpy.columns import expressions
+    from flinkpy.columns import expression_functions as expressions
 
     for module in (flinkpy.datastream.window, flinkpy.datastream, flinkpy.common):
         namespace.update({name: getattr(module, name) for name in module.__all__})

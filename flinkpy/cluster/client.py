@@ -25,7 +25,7 @@ from flinkpy.actors.gateways import (
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
 from flinkpy.cluster.display.watcher import Watcher
 from flinkpy.cluster.requested_savepoint import RequestedSavepoint, savepoint_request
-from flinkpy.cluster.uninterrupted import uninterrupted
+from flinkpy.cluster.uninterrupted_calls import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.elements import SnapshotType
 from flinkpy.core.errors import (

@@ -31,7 +31,7 @@ from flinkpy.actors.rpc.process_end import ended_by
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.actors.task_executor_info import ProcessDescription
 from flinkpy.cluster.client import ClientConfig, ClusterClient
-from flinkpy.cluster.display.choice import make_progress
+from flinkpy.cluster.display.display_choice import make_progress
 from flinkpy.cluster.files.job_files import snapshot, with_cached_files
 from flinkpy.cluster.job_manager import JobManager
 from flinkpy.cluster.session import SessionConfig, session_options

@@ -17,8 +17,8 @@ from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.service import RpcService
+from flinkpy.cluster.leader_takeover import with_checkpoint_folder
 from flinkpy.cluster.session import RestPlace, SessionConfig
-from flinkpy.cluster.take_over import with_checkpoint_folder
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.ids import ResourceId

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from flinkpy.cluster.client import ClusterClient, ClusterJob
-from flinkpy.cluster.modes import RAY_JOB
+from flinkpy.cluster.deployment_mode import RAY_JOB
 from flinkpy.core.options.engine import TARGET, Target
 from flinkpy.core.options.schema import read
 from flinkpy.graph.job_graph import JobGraph

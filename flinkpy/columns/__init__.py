@@ -6,6 +6,6 @@ of whole columns."""
 
 from flinkpy.columns.data_types import DataTypes
 from flinkpy.columns.expression import Expression
-from flinkpy.columns.expressions import col, lit
+from flinkpy.columns.expression_functions import col, lit
 
 __all__ = ["DataTypes", "Expression", "col", "lit"]

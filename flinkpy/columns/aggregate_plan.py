@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.columns.expression import Aggregate, Alias, Call, Column, Expression, columns_of
-from flinkpy.columns.expressions import refuse_doubles
+from flinkpy.columns.expression_functions import refuse_doubles
 from flinkpy.core.errors import ProgramError
 
 

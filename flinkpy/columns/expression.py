@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.columns.methods.aggregate_methods import AggregateMethods
-from flinkpy.columns.methods.making import name as checked_name
+from flinkpy.columns.methods.expression_base import name as checked_name
 from flinkpy.columns.methods.moment_methods import IntervalMethods, MomentMethods
 from flinkpy.columns.methods.nested_methods import NestedMethods
 from flinkpy.columns.methods.number_methods import NumberMethods

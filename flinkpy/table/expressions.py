@@ -1,6 +1,6 @@
 """``col``, ``lit`` and the functions of expressions, at PyFlink's module path."""
 
-from flinkpy.columns.expressions import (
+from flinkpy.columns.expression_functions import (
     and_,
     coalesce,
     col,

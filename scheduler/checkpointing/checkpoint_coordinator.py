@@ -44,7 +44,6 @@ from flinkpy.scheduler.checkpointing.state_assignment import (
     has_rescaled_in_flight,
     take_over_max_parallelism,
 )
-from flinkpy.scheduler.details import CheckpointSummary
 from flinkpy.scheduler.execution_graph import GraphInUse
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
 from flinkpy.scheduler.protocol import (
@@ -66,6 +65,7 @@ from flinkpy.scheduler.protocol import (
     TriggerCheckpoint,
 )
 from flinkpy.scheduler.restart import SchedulerConfig
+from flinkpy.scheduler.scheduler_report import CheckpointSummary
 
 _C = CheckpointState
 

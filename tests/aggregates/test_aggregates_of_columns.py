@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.aggregate_plan import aggregate_calls
 from flinkpy.columns.expression import Expression
-from flinkpy.columns.expressions import col
+from flinkpy.columns.expression_functions import col
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.batch.batch_forms import batch_form

@@ -17,7 +17,7 @@ from flinkpy.aggregates import wide_integers
 from flinkpy.aggregates.algebra import Runs
 from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.aggregate_plan import aggregate_calls
-from flinkpy.columns.expressions import col
+from flinkpy.columns.expression_functions import col
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import UserCodeError
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator

@@ -13,7 +13,7 @@ import pytest
 from flinkpy.actors.execution_graph_info import InputInfo
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
 from flinkpy.cluster.display import graph_drawing, job_picture
-from flinkpy.cluster.display.choice import make_progress
+from flinkpy.cluster.display.display_choice import make_progress
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
 from flinkpy.cluster.display.notebook_progress import NotebookProgress
 from flinkpy.core.clock import ManualClock
@@ -267,7 +267,7 @@ def test_a_job_that_ends_before_the_first_look_draws_nothing() -> None:
 
 
 def test_progress_in_a_notebook_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flinkpy.cluster.display.choice.in_notebook", lambda: True)
+    monkeypatch.setattr("flinkpy.cluster.display.display_choice.in_notebook", lambda: True)
     assert isinstance(make_progress({}, "").display, NotebookProgress)
     assert make_progress({"client.progress": False}, "").display is None
     assert make_progress({"client.progress": "false"}, "").display is None

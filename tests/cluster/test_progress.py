@@ -8,11 +8,12 @@ import unicodedata
 import pytest
 
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
-from flinkpy.cluster.display import progress, rates
-from flinkpy.cluster.display.choice import make_progress, progress_wanted
+from flinkpy.cluster.display import progress
+from flinkpy.cluster.display import vertex_rates as rates
+from flinkpy.cluster.display.display_choice import make_progress, progress_wanted
 from flinkpy.cluster.display.progress import ProgressDisplay, progress_lines
-from flinkpy.cluster.display.rates import Rates, human
 from flinkpy.cluster.display.slot_notice import SlotNotice
+from flinkpy.cluster.display.vertex_rates import Rates, human
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState

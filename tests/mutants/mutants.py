@@ -342,17 +342,17 @@ MUTANTS = (
     ),
     Mutant(
         "who takes over a job that was stopping ends it",
-        "actors/job_master/going_on.py",
+        "actors/job_master/recovery_point.py",
         "    found = _being_stopped(job_id, storage, store, complete)\n",
         "    found = None\n",
-        ("tests/actors/test_going_on.py",),
+        ("tests/actors/test_recovery_point.py",),
     ),
     Mutant(
         "a checkpoint that appears when another JobManager has taken over counts for nobody",
-        "actors/job_master/going_on.py",
+        "actors/job_master/recovery_point.py",
         "    complete = store.counting(job_id, storage.complete())\n",
         "    complete = tuple(storage.complete())\n",
-        ("tests/actors/test_going_on.py",),
+        ("tests/actors/test_recovery_point.py",),
     ),
     Mutant(
         "a failover waits until a checkpoint that was being stored is gone",

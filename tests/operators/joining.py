@@ -22,7 +22,7 @@ from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
 from flinkpy.state.saved_state import SavedState
 from tests.operators.harness import ManualTimers, do_all
-from tests.saving import keyed_share
+from tests.state_bytes import keyed_share
 
 BARRIER = CheckpointBarrier(1, 0)
 MAX_PARALLELISM = 8

@@ -27,7 +27,7 @@ from flinkpy.operators.process.process_operators import KeyedCoProcessOperator, 
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.state.saved_state import SavedState
 from tests.operators.harness import TASK, ChainHarness, linear
-from tests.saving import keyed_share
+from tests.state_bytes import keyed_share
 
 FIRST = KeySpec(lambda command: command[0])
 BARRIER = CheckpointBarrier(1, 0)

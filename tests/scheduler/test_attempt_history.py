@@ -6,9 +6,9 @@ from flinkpy.core.errors import TaskExecutorLostError
 from flinkpy.core.lifecycles import ExecutionState as S
 from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.scheduler.details import FailureRecord
 from flinkpy.scheduler.protocol import StartScheduling
 from flinkpy.scheduler.scheduler import SchedulerConfig
+from flinkpy.scheduler.scheduler_report import FailureRecord
 from tests.scheduler.environment import Boom, World
 from tests.scheduler.jobs import pipeline, strands
 from tests.scheduler.test_checkpoints import restart

@@ -22,8 +22,8 @@ from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.state.rocksdb import slot_cache as rocksdb_slots
 from flinkpy.state.rocksdb.key_bytes import decode_key, encode_key, is_plain
 from flinkpy.state.rocksdb.value_bytes import decode_value, encode_value
-from tests.saving import keyed_bytes
 from tests.state.helpers import backend, close_all, contents, seconds, states
+from tests.state_bytes import keyed_bytes
 
 pytest.importorskip("rocksdict")
 

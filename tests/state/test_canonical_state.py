@@ -29,9 +29,9 @@ from flinkpy.state.keyed_snapshots import KeyedSnapshot, load_group
 from flinkpy.state.operator_backend import OperatorStateBackend
 from flinkpy.state.saved_state import FrozenState, SavedState, share_of
 from tests.checkpoints.made import keyed_states, operator_states
-from tests.saving import keyed_bytes
 from tests.state.helpers import MAX_PARALLELISM, backend, contents, seconds, states
 from tests.state.test_exact_columns import told
+from tests.state_bytes import keyed_bytes
 from tests.values import COMPARABLE_KEYS, key_of
 
 pytestmark = pytest.mark.usefixtures("each_backend")

@@ -23,7 +23,7 @@ from flinkpy.state.operator_backend import OperatorStateBackend
 from flinkpy.state.operator_snapshots import OperatorSnapshot, redistribute_operator_state
 from flinkpy.state.saved_state import SavedState, redistribute_all
 from flinkpy.state.ttl.config import StateTtlConfig
-from tests.saving import keyed_bytes
+from tests.state_bytes import keyed_bytes
 
 PARTS = ListStateDescriptor("parts", Types.INT())
 MORE = ListStateDescriptor("more", Types.INT())

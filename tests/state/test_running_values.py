@@ -19,8 +19,8 @@ from flinkpy.state.heap.batch_view import ABSENT
 from flinkpy.state.heap.number_table import NumberTable
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
 from flinkpy.state.keyed_snapshots import redistribute
-from tests.saving import keyed_bytes
 from tests.state.helpers import backend
+from tests.state_bytes import keyed_bytes
 
 
 class Whole(int):

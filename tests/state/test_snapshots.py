@@ -15,8 +15,8 @@ from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 from flinkpy.state.keyed_snapshots import KeyedSnapshot, redistribute
-from tests.saving import keyed_bytes
 from tests.state.helpers import MAX_PARALLELISM, backend, contents, seconds, states
+from tests.state_bytes import keyed_bytes
 
 pytestmark = pytest.mark.usefixtures("each_backend")
 

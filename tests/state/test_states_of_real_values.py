@@ -26,8 +26,8 @@ from flinkpy.state.descriptors import (
     ValueStateDescriptor,
 )
 from flinkpy.state.rocksdb import slot_cache as rocksdb_slots
-from tests.saving import keyed_bytes
 from tests.state.helpers import KINDS, backend, close_all, seconds
+from tests.state_bytes import keyed_bytes
 from tests.values import ATOMS, COMPARABLE_KEYS, TWINS, Decimal, key_of, may_meet, shown
 
 pytest.importorskip("rocksdict")

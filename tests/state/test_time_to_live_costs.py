@@ -11,8 +11,8 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.datastream import KeyedProcessFunction
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.testing import KeyedOneInputHarness
-from tests.saving import keyed_bytes
 from tests.state.helpers import backend, seconds
+from tests.state_bytes import keyed_bytes
 
 pytestmark = pytest.mark.usefixtures("each_backend")
 

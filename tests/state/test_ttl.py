@@ -11,8 +11,8 @@ import pytest
 from flinkpy.common.time import Duration, Time
 from flinkpy.core.clock import ManualClock
 from flinkpy.state.ttl.config import StateTtlConfig
-from tests.saving import keyed_bytes
 from tests.state.helpers import backend, contents, seconds, states
+from tests.state_bytes import keyed_bytes
 
 pytestmark = pytest.mark.usefixtures("each_backend")
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.clock import ManualClock
-from tests.saving import keyed_bytes
 from tests.state.helpers import backend, seconds, states
+from tests.state_bytes import keyed_bytes
 
 pytestmark = pytest.mark.usefixtures("each_backend")
 

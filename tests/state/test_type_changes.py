@@ -20,8 +20,8 @@ from flinkpy.state.descriptors import (
     ValueStateDescriptor,
 )
 from flinkpy.state.operator_backend import OperatorStateBackend
-from tests.saving import keyed_bytes
 from tests.state.helpers import Mean, backend, seconds
+from tests.state_bytes import keyed_bytes
 
 pytestmark = pytest.mark.usefixtures("each_backend")
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.aggregate_plan import aggregate_calls
-from flinkpy.columns.expressions import col, named
+from flinkpy.columns.expression_functions import col, named
 from flinkpy.columns.values.conversion import rows_of_batch
 from flinkpy.common import Row, Types
 from flinkpy.connectors.memory.arrow_tables import ArrowSource

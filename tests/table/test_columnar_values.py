@@ -19,7 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.aggregate_plan import AggregateCall
-from flinkpy.columns.expressions import col
+from flinkpy.columns.expression_functions import col
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.core.keys import channel_of_key_group
 from flinkpy.network.partitioning.column_hashes import key_hashes

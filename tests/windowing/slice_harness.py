@@ -33,7 +33,7 @@ from flinkpy.windowing.slices.row_slices import RowSlices
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 from tests.operators.harness import ManualTimers, do_all
-from tests.saving import keyed_share
+from tests.state_bytes import keyed_share
 
 LATE = OutputTag("late")
 BARRIER = CheckpointBarrier(1, 0)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.aggregate_plan import aggregate_calls
-from flinkpy.columns.expressions import col
+from flinkpy.columns.expression_functions import col
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import channel_of_key_group, key_group

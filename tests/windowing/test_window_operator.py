@@ -59,7 +59,7 @@ from flinkpy.windowing.window_functions import (
 )
 from flinkpy.windowing.windows import GlobalWindow, TimeWindow
 from tests.operators.harness import do_all
-from tests.saving import keyed_share
+from tests.state_bytes import keyed_share
 from tests.windowing.harness import (
     FIRST,
     MAX_PARALLELISM,

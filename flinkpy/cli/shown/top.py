@@ -17,7 +17,7 @@ from flinkpy.cli.running_session import reach_session
 from flinkpy.cli.tell import tell
 from flinkpy.cluster.client import ClusterClient
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
-from flinkpy.cluster.display.rates import human
+from flinkpy.cluster.display.vertex_rates import human
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import JOB, ExecutionState

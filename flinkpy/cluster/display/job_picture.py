@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from flinkpy.actors.gateways import JobDetails, VertexDetails
 from flinkpy.cluster.display.graph_drawing import Card, Load, draw, operators_of
-from flinkpy.cluster.display.rates import Rates, human
+from flinkpy.cluster.display.vertex_rates import Rates, human
 from flinkpy.core.lifecycles import JOB, ExecutionState
 
 NAME_WIDTH = 60

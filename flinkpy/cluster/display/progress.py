@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from flinkpy.actors.gateways import JobDetails
-from flinkpy.cluster.display.rates import Rates, human
 from flinkpy.cluster.display.slot_notice import waiting_for_slots
+from flinkpy.cluster.display.vertex_rates import Rates, human
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.lifecycles import ExecutionState
 

@@ -38,11 +38,11 @@ from flinkpy.actors.rpc.ray_service import (
     start_process_ahead,
 )
 from flinkpy.cluster.client import ClientConfig, ClusterClient, Leaders
-from flinkpy.cluster.display.choice import make_progress
+from flinkpy.cluster.deployment_mode import Mode, choose_mode
+from flinkpy.cluster.display.display_choice import make_progress
 from flinkpy.cluster.display.output_listener import make_printer, output_wanted
 from flinkpy.cluster.files.job_files import with_cached_files
 from flinkpy.cluster.installation import fingerprint
-from flinkpy.cluster.modes import Mode, choose_mode
 from flinkpy.cluster.ray.head_node import RayHead
 from flinkpy.cluster.ray.ray_connection import connect_ray
 from flinkpy.cluster.ray.registered_files import content_for_workers

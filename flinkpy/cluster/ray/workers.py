@@ -320,7 +320,7 @@ class JobManagerSetup:
         previous = () if is_first else _workers_of(session)
 
         from flinkpy.cluster.job_manager import JobManager, place_of, rest_server
-        from flinkpy.cluster.take_over import TakeOver
+        from flinkpy.cluster.leader_takeover import TakeOver
 
         # now, as Ray asks for its address when the set-up is done
         rest = rest_server(config, service.clock)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from flinkpy.columns.methods.making import E, Making
+from flinkpy.columns.methods.expression_base import E, ExpressionBase
 from flinkpy.core.errors import ProgramError
 
 
-class AggregateMethods(Making[E]):
+class AggregateMethods(ExpressionBase[E]):
     """Aggregates, which belong into ``aggregate(...)``. All of them skip nulls."""
 
     __slots__ = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zoneinfo
 from typing import Any
 
-from flinkpy.columns.methods.making import E, Making
+from flinkpy.columns.methods.expression_base import E, ExpressionBase
 from flinkpy.columns.units import (
     PARTS_OF_DAYS,
     PARTS_OF_TIMES,
@@ -16,7 +16,7 @@ from flinkpy.columns.units import (
 from flinkpy.core.errors import ProgramError
 
 
-class MomentMethods(Making[E]):
+class MomentMethods(ExpressionBase[E]):
     """Methods of dates and times. A timestamp with a zone is read in its local time."""
 
     __slots__ = ()
@@ -64,7 +64,7 @@ class MomentMethods(Making[E]):
         )
 
 
-class IntervalMethods(Making[E]):
+class IntervalMethods(ExpressionBase[E]):
     """An interval of so many units, to be added to or subtracted from a date or timestamp. Months,
     quarters and years keep the day of the month, or take the last day of a month that is
     shorter."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkpy.columns.methods.making import E, Making
+from flinkpy.columns.methods.expression_base import E, ExpressionBase
 from flinkpy.core.errors import ProgramError
 
 
-class NestedMethods(Making[E]):
+class NestedMethods(ExpressionBase[E]):
     """Methods of structs, lists and maps."""
 
     __slots__ = ()

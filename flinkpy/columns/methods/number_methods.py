@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from flinkpy.columns.methods.making import E, Making
+from flinkpy.columns.methods.expression_base import E, ExpressionBase
 from flinkpy.core.errors import ProgramError
 
 
-class NumberMethods(Making[E]):
+class NumberMethods(ExpressionBase[E]):
     """Methods of numbers."""
 
     __slots__ = ()

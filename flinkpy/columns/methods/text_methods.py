@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkpy.columns.methods.making import E, Making, text, whole
+from flinkpy.columns.methods.expression_base import E, ExpressionBase, text, whole
 from flinkpy.core.errors import ProgramError
 
 
-class TextMethods(Making[E]):
+class TextMethods(ExpressionBase[E]):
     """Methods of text. Positions are counted from 1, in characters."""
 
     __slots__ = ()
@@ -122,7 +122,7 @@ class TextMethods(Making[E]):
         )
 
 
-class RegularMethods(Making[E]):
+class RegularMethods(ExpressionBase[E]):
     """Methods with regular expressions, in the syntax of RE2: without look-around and
     back-references."""
 

@@ -138,7 +138,7 @@ def _with_timestamps(
 ) -> WatermarkStrategy | None:
     if column is None:
         return strategy
-    from flinkpy.columns.expressions import col
+    from flinkpy.columns.expression_functions import col
 
     return (strategy or WatermarkStrategy.no_watermarks()).with_timestamp_assigner(col(column))
 

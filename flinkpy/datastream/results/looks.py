@@ -112,7 +112,7 @@ def _short(kind: Any) -> str:
 
 def count(stream: RecordedStream, job_name: str | None) -> int:
     """Implements ``count``."""
-    from flinkpy.columns.expressions import lit
+    from flinkpy.columns.expression_functions import lit
 
     def counted(records: RecordedStream) -> RecordedStream:
         ones = (
@@ -129,7 +129,7 @@ def count(stream: RecordedStream, job_name: str | None) -> int:
 
 def mean(stream: RecordedStream, column: Any, job_name: str | None) -> Any:
     """Implements ``mean``."""
-    from flinkpy.columns.expressions import col
+    from flinkpy.columns.expression_functions import col
 
     expression = col(column) if isinstance(column, str) else column
     found = arrow_table(
@@ -145,7 +145,7 @@ def mean(stream: RecordedStream, column: Any, job_name: str | None) -> Any:
 
 def value_counts(stream: RecordedStream, column: str, job_name: str | None) -> dict[Any, int]:
     """Implements ``value_counts``."""
-    from flinkpy.columns.expressions import lit
+    from flinkpy.columns.expression_functions import lit
     from flinkpy.columns.values.conversion import python_values
 
     def counted(records: RecordedStream) -> RecordedStream:
@@ -196,7 +196,7 @@ def describe(stream: RecordedStream, columns: Sequence[str], job_name: str | Non
 def _figures(at: int, field: Any) -> list[Expression]:
     import pyarrow as pa
 
-    from flinkpy.columns.expressions import col
+    from flinkpy.columns.expression_functions import col
 
     column, kind = col(field.name), field.type
     figures = {"count": column.count}

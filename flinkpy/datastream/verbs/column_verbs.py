@@ -26,7 +26,7 @@ def select_columns(
     stream: RecordedStream, expressions: tuple[str | Expression, ...]
 ) -> ColumnStream:
     """Implements ``select``."""
-    from flinkpy.columns.expressions import named
+    from flinkpy.columns.expression_functions import named
     from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
 
     if not expressions:
@@ -40,7 +40,7 @@ def select_named(
     stream: ColumnStream, columns: Iterable[str], computed: Iterable[tuple[str, Expression]]
 ) -> ColumnStream:
     """Some of the columns, and others computed of them."""
-    from flinkpy.columns.expressions import col
+    from flinkpy.columns.expression_functions import col
     from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
 
     chosen = [*((name, col(name)) for name in columns), *computed]

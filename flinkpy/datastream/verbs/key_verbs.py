@@ -127,7 +127,7 @@ def aggregate_expressions(
 ) -> ColumnStream:
     """Implements ``aggregate``. ``of_table``: it aggregates only the last result of each key."""
     from flinkpy.columns.aggregate_plan import plan_aggregates
-    from flinkpy.columns.expressions import refuse_doubles
+    from flinkpy.columns.expression_functions import refuse_doubles
     from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 
     refuse_no_aggregates(aggregates)

@@ -20,7 +20,7 @@ def with_columns(
 ) -> ColumnStream:
     """Implements ``with_column`` and ``with_columns``."""
     from flinkpy.columns.expression import as_expression
-    from flinkpy.columns.expressions import named
+    from flinkpy.columns.expression_functions import named
     from flinkpy.operators.columnar.reshaping import WithColumnsOperator
 
     if not expressions and not named_ones:

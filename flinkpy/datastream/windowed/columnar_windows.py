@@ -68,7 +68,7 @@ class ColumnarWindow:
         that has to run on rows."""
         if self._columns() is None:
             return None
-        from flinkpy.columns.expressions import lit
+        from flinkpy.columns.expression_functions import lit
 
         return self.aggregate((lit(1).count.alias("count"),))
 

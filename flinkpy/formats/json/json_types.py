@@ -31,6 +31,7 @@ from flinkpy.formats.exact_values import (
     in_field,
     is_bytes_type,
 )
+from flinkpy.formats.generated_functions import Field, of_dict, plain_test, to_dict
 from flinkpy.formats.parsed_texts import (
     NAMED_FLOATS,
     bounds,
@@ -40,7 +41,6 @@ from flinkpy.formats.parsed_texts import (
     parser_of,
     short_float,
 )
-from flinkpy.formats.row_functions import Field, of_dict, plain_test, to_dict
 from flinkpy.formats.text_values import single_text
 
 Convert: TypeAlias = Callable[[Any], Any]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from flinkpy.columns.compiler import column_index
 from flinkpy.columns.expression import Column, Expression
-from flinkpy.columns.expressions import refuse_doubles
+from flinkpy.columns.expression_functions import refuse_doubles
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
 

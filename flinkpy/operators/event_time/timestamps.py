@@ -138,7 +138,7 @@ def zone_of(assigner: Any, schema: Any) -> str | None:
     import pyarrow as pa
 
     from flinkpy.columns.compiler import compile_expression
-    from flinkpy.columns.expressions import col
+    from flinkpy.columns.expression_functions import col
 
     kind = compile_expression(col(assigner) if isinstance(assigner, str) else assigner, schema).type
     return kind.tz if pa.types.is_timestamp(kind) else None
@@ -170,7 +170,7 @@ def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[n
     """The function from a record batch of the schema to event times. Raises ProgramError for
     unknown columns and for types that are no times."""
     from flinkpy.columns.compiler import compile_expression
-    from flinkpy.columns.expressions import col
+    from flinkpy.columns.expression_functions import col
 
     expression: Any = col(assigner) if isinstance(assigner, str) else assigner
     compiled = compile_expression(expression, schema)

@@ -25,8 +25,8 @@ from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost, Simula
 from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.cluster.leader_finder import LeaderFinder
+from flinkpy.cluster.leader_takeover import TakeOver, with_checkpoint_folder
 from flinkpy.cluster.session import RestPlace, SessionEndpoint
-from flinkpy.cluster.take_over import TakeOver, with_checkpoint_folder
 from flinkpy.core.errors import EngineError, RemoteError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, FencingToken, IdFactory, JobId, ResourceId

@@ -20,7 +20,7 @@ from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.metrics.reported import ACCUMULATOR
-from flinkpy.scheduler.details import SchedulerDetails, VertexSummary
+from flinkpy.scheduler.scheduler_report import SchedulerDetails, VertexSummary
 from flinkpy.testing.simulation.simulated_jobs import JobBuilder
 
 JOB = JobId("job")

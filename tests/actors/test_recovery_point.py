@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from flinkpy.actors.job_master.going_on import where_to_go_on
+from flinkpy.actors.job_master.recovery_point import where_to_go_on
 from flinkpy.actors.job_store import JobStore
 from flinkpy.core.elements import CheckpointOptions, SnapshotType
 from flinkpy.core.errors import CheckpointDamagedError, FencingError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.cluster.uninterrupted import uninterrupted
+from flinkpy.cluster.uninterrupted_calls import uninterrupted
 from flinkpy.core.errors import RecipientUnreachableError, RpcTimeoutError
 from flinkpy.core.futures import Future
 

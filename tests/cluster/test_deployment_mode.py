@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from flinkpy.cluster.modes import RAY_JOB, Mode, choose_mode
+from flinkpy.cluster.deployment_mode import RAY_JOB, Mode, choose_mode
 
 IN_A_RAY_JOB = {RAY_JOB: "{}"}
 

@@ -18,7 +18,7 @@ Schedule = Callable[[float, Callable[[], None]], object]
 Work = Callable[[], "tuple[Event, ...] | None"]  # gives the events that follow from it
 
 
-class FileWork:
+class OrderedFileWork:
     """Work with files, off the main thread and in order. The events that a piece of work names are
     fed in the main thread when it is done."""
 

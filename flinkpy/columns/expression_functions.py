@@ -14,7 +14,7 @@ from flinkpy.columns.expression import (
     as_expression,
     refuse_aggregates,
 )
-from flinkpy.columns.methods.making import text
+from flinkpy.columns.methods.expression_base import text
 from flinkpy.columns.time_formats import check_readable, pieces_of
 from flinkpy.columns.units import BETWEEN, TimePointUnit, unit_name
 from flinkpy.common.typeinfo import TypeInformation, Types

@@ -10,7 +10,7 @@ from flinkpy.core.errors import ProgramError
 E = TypeVar("E")
 
 
-class Making(Generic[E]):
+class ExpressionBase(Generic[E]):
     """Makes expressions of type ``E`` out of this one."""
 
     __slots__ = ()
