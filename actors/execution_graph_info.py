@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskManagerLocation
-from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
-from flinkpy.scheduler.scheduler_report import CheckpointSummary
+from flinkpy.scheduler.checkpointing.checkpoint_statistics import (
+    CheckpointsReport,
+    CheckpointSummary,
+)
 
 
 class TimeShares(NamedTuple):

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from flinkpy.core.ids import ExecutionAttemptId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskManagerLocation
-from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
+from flinkpy.scheduler.checkpointing.checkpoint_statistics import (
+    CheckpointsReport,
+    CheckpointSummary,
+)
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import Execution
 
@@ -49,16 +52,6 @@ class FailureRecord:
     attempt_id: ExecutionAttemptId | None = None
     location: TaskManagerLocation | None = None  # where the attempt ran
     concurrent: tuple[FailureRecord, ...] = ()
-
-
-@dataclass(frozen=True)
-class CheckpointSummary:
-    """How the job's checkpoints stand. How many there were is in the CheckpointsReport."""
-
-    latest_id: int | None = None  # of the newest that the job could go back to
-    requested_id: str | None = None  # of the request whose snapshot is under way
-    requested_subtasks: int = 0  # that take part in it
-    requested_acknowledged: int = 0  # of these
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from flinkpy.core.ids import IdFactory, JobId
 from flinkpy.core.options.checkpointing import SAVEPOINT_DIRECTORY
 from flinkpy.core.options.schema import read
 from flinkpy.graph.job_graph import JobGraph
+from flinkpy.scheduler.checkpointing.checkpoint_statistics import CheckpointSummary
 from flinkpy.scheduler.protocol import SnapshotEnded, SnapshotRequested
-from flinkpy.scheduler.scheduler_report import CheckpointSummary
 from flinkpy.state.checkpoints.locations import join
 
 

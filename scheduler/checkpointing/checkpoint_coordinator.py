@@ -35,6 +35,7 @@ from flinkpy.scheduler.checkpointing.checkpoint_failure_manager import Checkpoin
 from flinkpy.scheduler.checkpointing.checkpoint_numbers import CheckpointNumbers
 from flinkpy.scheduler.checkpointing.checkpoint_plan import checkpoint_plan, may_checkpoint
 from flinkpy.scheduler.checkpointing.checkpoint_schedule import CheckpointSchedule
+from flinkpy.scheduler.checkpointing.checkpoint_statistics import CheckpointSummary
 from flinkpy.scheduler.checkpointing.checkpoint_stats_tracker import CheckpointStatsTracker
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
 from flinkpy.scheduler.checkpointing.pending_checkpoint import PendingCheckpoint
@@ -65,7 +66,6 @@ from flinkpy.scheduler.protocol import (
     TriggerCheckpoint,
 )
 from flinkpy.scheduler.restart import SchedulerConfig
-from flinkpy.scheduler.scheduler_report import CheckpointSummary
 
 _C = CheckpointState
 

@@ -13,7 +13,7 @@ from flinkpy.graph.checkpoint_messages import CheckpointMetrics
 from flinkpy.graph.checkpoints import CompletedCheckpoint, StateHandle, SubtaskSnapshot
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.metrics.stats_summary import RunningStats
-from flinkpy.scheduler.checkpoint_statistics import (
+from flinkpy.scheduler.checkpointing.checkpoint_statistics import (
     CheckpointsReport,
     CheckpointStatistics,
     RestoredCheckpoint,

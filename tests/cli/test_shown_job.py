@@ -12,7 +12,7 @@ from flinkpy.cli.shown.shown_job import job_report
 from flinkpy.core.ids import JobId, JobVertexId
 from flinkpy.core.lifecycles import CheckpointState, JobState
 from flinkpy.graph.checkpoint_messages import CheckpointMetrics
-from flinkpy.scheduler.checkpoint_statistics import (
+from flinkpy.scheduler.checkpointing.checkpoint_statistics import (
     CheckpointsReport,
     CheckpointStatistics,
     SubtaskStatistics,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from flinkpy.core.lifecycles import CheckpointState
 from flinkpy.graph.checkpoint_messages import CheckpointMetrics
 from flinkpy.metrics.stats_summary import RunningStats, StatsSummary
-from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
+from flinkpy.scheduler.checkpointing.checkpoint_statistics import CheckpointsReport
 from flinkpy.scheduler.protocol import CheckpointAcknowledged, CheckpointDeclined
 from tests.scheduler.environment import World
 from tests.scheduler.jobs import pipeline

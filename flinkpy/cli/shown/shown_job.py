@@ -13,7 +13,7 @@ from flinkpy.cli.shown.durations import duration
 from flinkpy.cli.tell import tell
 from flinkpy.core.ids import JobVertexId
 from flinkpy.core.lifecycles import EXECUTION, CheckpointState, ExecutionState
-from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
+from flinkpy.scheduler.checkpointing.checkpoint_statistics import CheckpointsReport
 
 LONGEST = 200  # characters of an accumulator
 SHOWN = 10  # attempts of one vertex, and failures

@@ -18,7 +18,7 @@ from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.checkpoint_messages import CheckpointMetrics
 from flinkpy.metrics.stats_summary import StatsSummary
-from flinkpy.scheduler.checkpoint_statistics import (
+from flinkpy.scheduler.checkpointing.checkpoint_statistics import (
     CheckpointsReport,
     CheckpointStatistics,
     RestoredCheckpoint,

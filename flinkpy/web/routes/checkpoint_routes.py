@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.routing import Route
 
-from flinkpy.scheduler.checkpoint_statistics import CheckpointStatistics
+from flinkpy.scheduler.checkpointing.checkpoint_statistics import CheckpointStatistics
 from flinkpy.web.answers import checkpoint_answers
 from flinkpy.web.failed_requests import bad_request, not_found
 from flinkpy.web.json_response import JSONResponse

@@ -142,3 +142,13 @@ class CheckpointsReport:
         return list(
             {each.checkpoint_id: each for each in reversed(known) if each is not None}.values()
         )
+
+
+@dataclass(frozen=True)
+class CheckpointSummary:
+    """How the job's checkpoints stand. How many there were is in the CheckpointsReport."""
+
+    latest_id: int | None = None  # of the newest that the job could go back to
+    requested_id: str | None = None  # of the request whose snapshot is under way
+    requested_subtasks: int = 0  # that take part in it
+    requested_acknowledged: int = 0  # of these
