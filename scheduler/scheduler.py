@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core.errors import EngineError, RpcError, TaskExecutorLostError
-from flinkpy.core.ids import ExecutionAttemptId, IdFactory, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, IdFactory
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
@@ -192,17 +192,6 @@ class Scheduler:
         """Whether the blocking results of the attempt have to be kept."""
         execution = self.graph.current(attempt_id)
         return execution is not None and (execution.keeps_results or not execution.is_terminal)
-
-    def attempts_on(self, resource_id: ResourceId) -> frozenset[ExecutionAttemptId]:
-        """The attempts that must be running on that TaskExecutor (deployed and not ended), to
-        compare with what it reports."""
-        slots = self.slots.by_resource.get(resource_id, {})
-        return frozenset(
-            user.attempt_id
-            for slot in slots.values()
-            for user in slot.users
-            if user.location is not None
-        )
 
     def __repr__(self) -> str:
         return (

@@ -104,10 +104,6 @@ class SlotPool:
         for allocation_id, request in self._pending.items():
             self._pending[allocation_id] = replace(request, since=now)
 
-    @property
-    def next_expiry(self) -> float | None:
-        return next(iter(self._pending.values())).since + self._timeout_s if self._pending else None
-
     def get_pending(self, allocation_id: AllocationId) -> PendingRequest | None:
         return self._pending.get(allocation_id)
 
@@ -177,9 +173,6 @@ class SlotPool:
 
     def slots(self) -> Iterable[PooledSlot]:
         return self._slots.values()
-
-    def has_slots_of(self, resource_id: ResourceId) -> bool:
-        return resource_id in self._of_executor
 
     def statistics(self) -> SlotPoolStatistics:
         return SlotPoolStatistics(len(self._pending), len(self._slots), len(self._of_executor))

@@ -13,13 +13,7 @@ from typing import Any, TypeAlias
 from flinkpy.columns.values.exact_arrays import is_missing, named_fields
 from flinkpy.columns.values.literals import python_value
 from flinkpy.common.time import Instant
-from flinkpy.common.typeinfo import (
-    BasicTypeInfo,
-    PrimitiveArrayTypeInfo,
-    RowTypeInfo,
-    TypeInformation,
-    Types,
-)
+from flinkpy.common.typeinfo import BasicTypeInfo, RowTypeInfo, TypeInformation, Types
 from flinkpy.common.types import Row
 from flinkpy.core.errors import ProgramError
 from flinkpy.formats.parsed_texts import bounds, in_range, short_float
@@ -267,11 +261,6 @@ def entries(value: Any) -> list[tuple[Any, Any]]:
     if not isinstance(value, Mapping):
         raise ValueError(f"{value!r:.80} ({type(value).__name__}) is no dict")
     return list(value.items())
-
-
-def is_list_type(type_info: TypeInformation) -> bool:
-    """Whether its values are lists."""
-    return isinstance(type_info, PrimitiveArrayTypeInfo) and not is_bytes_type(type_info)
 
 
 def each_converted(

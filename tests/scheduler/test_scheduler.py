@@ -643,12 +643,8 @@ def test_details_count_the_states_per_vertex() -> None:
     ]
 
 
-def test_it_knows_which_attempts_a_task_executor_must_be_running() -> None:
+def test_it_knows_on_which_task_executor_an_attempt_runs() -> None:
     world = started(strands(2))
-    assert shorts(list(world.scheduler.attempts_on(ResourceId("tm1")))) == {"A0#0", "B0#0"}
-    world.run_to(S.FINISHED, "A")
-    assert shorts(list(world.scheduler.attempts_on(ResourceId("tm1")))) == {"B0#0"}
-    assert world.scheduler.attempts_on(ResourceId("elsewhere")) == frozenset()
     b0 = world.attempt("B", 0)
     location = world.scheduler.location_of(b0)
     assert location is not None

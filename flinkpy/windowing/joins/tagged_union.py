@@ -35,9 +35,6 @@ class TaggedUnion(NamedTuple):
         """Whether it is a record of the first stream."""
         return self.number == 1
 
-    def is_two(self) -> bool:
-        return self.number == 2
-
     def get_one(self) -> Any:
         """The record if it is of the first stream, else None."""
         return self.value if self.number == 1 else None
