@@ -36,6 +36,35 @@ class DeployedTask:
         self.said: EventSender[OperatorEvent] | None = None
 
 
+class _Cancellations:
+    """The attempts to cancel, until the TaskExecutor has answered. ``on_unknown(attempt_id)`` is
+    called for one that it does not have."""
+
+    def __init__(
+        self, gateway: TaskExecutorGateway, on_unknown: Callable[[ExecutionAttemptId], None]
+    ) -> None:
+        self._gateway = gateway
+        self._on_unknown = on_unknown
+        self.attempts: dict[ExecutionAttemptId, None] = {}
+
+    def due(self) -> tuple[ExecutionAttemptId, ...] | None:
+        return tuple(self.attempts) or None
+
+    def send(self, batch: tuple[ExecutionAttemptId, ...]) -> Future[tuple[ExecutionAttemptId, ...]]:
+        return self._gateway.cancel_tasks(batch)
+
+    def answered(
+        self, batch: tuple[ExecutionAttemptId, ...], answer: tuple[ExecutionAttemptId, ...]
+    ) -> None:
+        for attempt_id in batch:
+            self.attempts.pop(attempt_id, None)
+        for attempt_id in answer:
+            self._on_unknown(attempt_id)
+
+    def failed(self, error: BaseException) -> None:
+        """It is repeated."""
+
+
 class ExecutorConnection:
     """One registered TaskExecutor.
 
@@ -60,15 +89,9 @@ class ExecutorConnection:
         self._on_rejected, self._on_unknown = on_rejected, on_unknown
         self.watch: Cancellable | None = None
         self.tasks: dict[ExecutionAttemptId, DeployedTask] = {}
-        self._to_cancel: dict[ExecutionAttemptId, None] = {}
+        self._cancellations = _Cancellations(gateway, self._cancel_again_later)
         self._cancels: Courier[tuple[ExecutionAttemptId, ...], tuple[ExecutionAttemptId, ...]] = (
-            Courier(
-                endpoint.schedule_run_async,
-                retry_s,
-                lambda: tuple(self._to_cancel) or None,
-                gateway.cancel_tasks,
-                self._cancels_answered,
-            )
+            Courier(endpoint.main_thread, retry_s, self._cancellations)
         )
 
     @property
@@ -130,27 +153,20 @@ class ExecutorConnection:
     def cancel_attempt(self, attempt_id: ExecutionAttemptId) -> None:
         """Sends the cancellation, and repeats it until answered. The TaskExecutor ignores attempts
         that it does not know."""
-        self._to_cancel[attempt_id] = None
+        self._cancellations.attempts[attempt_id] = None
         # Not at once: cancellations often come together, and share a message
         self._endpoint.run_async(self._cancels.kick)
 
-    def _cancels_answered(
-        self, asked: tuple[ExecutionAttemptId, ...], unknown: tuple[ExecutionAttemptId, ...]
-    ) -> None:
-        for attempt_id in asked:
-            self._to_cancel.pop(attempt_id, None)
-        for attempt_id in unknown:
-            task = self.tasks.get(attempt_id)
-            if task is not None and task.confirmed is None:
-                self._cancel_again_later(task)
-
-    def _cancel_again_later(self, task: DeployedTask) -> None:
-        """Sends the cancellation again, since it has overtaken the submission; unless the task is
+    def _cancel_again_later(self, attempt_id: ExecutionAttemptId) -> None:
+        """Sends the cancellation again, if it has overtaken the submission; unless the task is
         rejected meanwhile."""
+        task = self.tasks.get(attempt_id)
+        if task is None or task.confirmed is not None:
+            return
 
         def again() -> None:
-            if self.tasks.get(task.attempt_id) is task and task.cancelling:
-                self.cancel_attempt(task.attempt_id)
+            if self.tasks.get(attempt_id) is task and task.cancelling:
+                self.cancel_attempt(attempt_id)
 
         self._endpoint.schedule_run_async(self._retry_s, again)
 
@@ -170,7 +186,7 @@ class ExecutorConnection:
         if task.said is None:
             attempt_id = task.attempt_id
             task.said = EventSender(
-                self._endpoint.schedule_run_async,
+                self._endpoint.main_thread,
                 self._retry_s,
                 lambda first, events: self.gateway.send_operator_events(attempt_id, first, events),
             )
@@ -200,5 +216,5 @@ class ExecutorConnection:
     def __repr__(self) -> str:
         return (
             f"<ExecutorConnection to {self.resource_id}: {len(self.tasks)} tasks, "
-            f"{len(self._to_cancel)} to cancel>"
+            f"{len(self._cancellations.attempts)} to cancel>"
         )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 
-from flinkpy.actors.gateways import JobMasterHeartbeat, SlotRequest
+from flinkpy.actors.gateways import JobMasterHeartbeat, ResourceManagerGateway, SlotRequest
 from flinkpy.actors.job_master.slot_pool import SlotPool
 from flinkpy.actors.resource_manager.leader_connection import ResourceManagerConnection
 from flinkpy.actors.rpc.delivery.courier import Courier
@@ -68,26 +68,9 @@ class SlotBook:
         # Slots given back, of which their TaskExecutors do not know yet
         self._released: dict[ResourceId, list[AllocationId]] = {}
         self._closed = False
-        self.manager = ResourceManagerConnection(
-            endpoint,
-            resource_manager,
-            rpc_config,
-            lambda manager: manager.register_job_master(job_master),
-            lambda manager: manager.heartbeat_from_job_master(
-                job_master.resource_id, JobMasterHeartbeat(self.pool.pending_ids())
-            ),
-            lambda manager: self.request_all_again(),
-            self._on_registration_refused,
-        )
+        self.manager = ResourceManagerConnection(endpoint, resource_manager, rpc_config, self)
         self._courier: Courier[tuple[SlotRequest, ...], dict[AllocationId, BaseException]] = (
-            Courier(
-                endpoint.schedule_run_async,
-                rpc_config.registration_initial.total_seconds(),
-                self._due_requests,
-                self._send_requests,
-                self._on_answer,
-                self._on_failure,
-            )
+            Courier(endpoint.main_thread, rpc_config.registration_initial.total_seconds(), self)
         )
 
     # -- the ResourceManager -----------------------------------------------------------------------
@@ -106,7 +89,18 @@ class SlotBook:
             self.manager.gateway.disconnect_job_master(self._job_master.job_id, reason)
         self.manager.close()
 
-    def _on_registration_refused(self, response: RegistrationResponse) -> None:
+    def register_at(self, manager: ResourceManagerGateway) -> Future[RegistrationResponse]:
+        return manager.register_job_master(self._job_master)
+
+    def registered_at(self, manager: ResourceManagerGateway) -> None:
+        self.request_all_again()
+
+    def beat(self, manager: ResourceManagerGateway) -> None:
+        manager.heartbeat_from_job_master(
+            self._job_master.resource_id, JobMasterHeartbeat(self.pool.pending_ids())
+        )
+
+    def registration_refused(self, response: RegistrationResponse) -> None:
         """Registers again later. If the refusal is final, the requests time out."""
         self._endpoint.schedule_run_async(
             self._rpc_config.registration_max.total_seconds(), self.manager.register_again
@@ -160,7 +154,9 @@ class SlotBook:
         if self._due:
             self._courier.kick()
 
-    def _due_requests(self) -> tuple[SlotRequest, ...] | None:
+    # the delivery of the requests that are due
+
+    def due(self) -> tuple[SlotRequest, ...] | None:
         if self.manager.gateway is None:
             return None
         job = self._job_master
@@ -182,20 +178,18 @@ class SlotBook:
             or None
         )
 
-    def _send_requests(
-        self, requests: tuple[SlotRequest, ...]
-    ) -> Future[dict[AllocationId, BaseException]]:
+    def send(self, batch: tuple[SlotRequest, ...]) -> Future[dict[AllocationId, BaseException]]:
         assert self.manager.gateway is not None
-        return self.manager.gateway.request_slots(requests)
+        return self.manager.gateway.request_slots(batch)
 
-    def _on_answer(
-        self, requests: tuple[SlotRequest, ...], refused: dict[AllocationId, BaseException]
+    def answered(
+        self, batch: tuple[SlotRequest, ...], answer: dict[AllocationId, BaseException]
     ) -> None:
-        for request in requests:
+        for request in batch:
             self._due.pop(request.allocation_id, None)
-        self.refuse_requests(refused)
+        self.refuse_requests(answer)
 
-    def _on_failure(self, error: BaseException) -> None:
+    def failed(self, error: BaseException) -> None:
         if isinstance(error, (NotRegisteredError, FencingError, RecipientUnreachableError)):
             self.manager.lose_leader(str(error))
 

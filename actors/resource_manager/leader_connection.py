@@ -3,7 +3,7 @@ the ResourceManager, and connects again when that is lost or another one leads."
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from flinkpy.actors.gateways import ResourceManagerGateway
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
@@ -16,28 +16,40 @@ from flinkpy.core.ids import FencingToken, ResourceId
 from flinkpy.core.options.engine import RpcConfig
 
 
+class ResourceManagerClient(Protocol):
+    """What an endpoint tells the ResourceManager at which it registers."""
+
+    def register_at(self, manager: ResourceManagerGateway) -> Future[RegistrationResponse]:
+        """Sends the registration."""
+        ...
+
+    def registered_at(self, manager: ResourceManagerGateway) -> None:
+        """There is a new connection."""
+        ...
+
+    def registration_refused(self, response: RegistrationResponse) -> None:
+        """The connection does not try again until ``register_again``."""
+        ...
+
+    def beat(self, manager: ResourceManagerGateway) -> None:
+        """Answers a heartbeat."""
+        ...
+
+
 class ResourceManagerConnection:
-    """All calls come from the endpoint's main thread, and its callbacks run there. ``register``
-    sends the registration, ``beat`` answers a heartbeat, ``on_registered`` gets each new
-    connection. After a refusal it does not try again until ``register_again``."""
+    """All calls come from the endpoint's main thread, and ``client`` is called there."""
 
     def __init__(
         self,
         endpoint: RpcEndpoint,
         retrieval: LeaderRetrievalService,
         config: RpcConfig,
-        register: Callable[[ResourceManagerGateway], Future[RegistrationResponse]],
-        beat: Callable[[ResourceManagerGateway], None],
-        on_registered: Callable[[ResourceManagerGateway], None],
-        on_refused: Callable[[RegistrationResponse], None],
+        client: ResourceManagerClient,
     ) -> None:
         self._endpoint = endpoint
         self._retrieval = retrieval
         self._config = config
-        self._register = register
-        self._beat = beat
-        self._on_registered = on_registered
-        self._on_refused = on_refused
+        self._client = client
         self._leader = NO_LEADER
         self._registration: RetryingRegistration[ResourceManagerGateway] | None = None
         self._peer: ResourceId | None = None
@@ -73,25 +85,24 @@ class ResourceManagerConnection:
         if self._closed or address is None:
             return
         self._registration = RetryingRegistration(
-            self._endpoint,
-            address,
-            ResourceManagerGateway,
-            token,
-            self._register,
-            self._registered,
-            self._on_refused,
-            self._config,
+            self._endpoint, address, ResourceManagerGateway, token, self, self._config
         )
         self._registration.start()
 
-    def _registered(self, gateway: ResourceManagerGateway, response: RegistrationResponse) -> None:
+    def register(self, gateway: ResourceManagerGateway) -> Future[RegistrationResponse]:
+        return self._client.register_at(gateway)
+
+    def refused(self, response: RegistrationResponse) -> None:
+        self._client.registration_refused(response)
+
+    def registered(self, gateway: ResourceManagerGateway, response: RegistrationResponse) -> None:
         assert self._leader.address is not None
         self.gateway, self._peer = gateway, response.resource_id
         self._watch = self._endpoint.service.watch(
             self._endpoint, self._leader.address, self.lose_leader
         )
-        self._heartbeats.monitor(response.resource_id, lambda: self._beat(gateway))
-        self._on_registered(gateway)
+        self._heartbeats.monitor(response.resource_id, lambda: self._client.beat(gateway))
+        self._client.registered_at(gateway)
 
     def heartbeat_received(self, resource_id: ResourceId) -> None:
         self._heartbeats.request_received(resource_id)

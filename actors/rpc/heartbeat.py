@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.service import Cancellable, Timers
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import RpcConfig
@@ -35,22 +35,22 @@ class HeartbeatStatistics:
 
 
 class HeartbeatManager(Generic[P]):
-    """Watches any number of targets. It belongs to the main thread of one endpoint; ``schedule``
-    runs actions there.
+    """Watches any number of targets. It belongs to the main thread of one endpoint, of which
+    ``timers`` are.
 
     With an ``interval_s`` it is the requesting side. ``on_timeout(target)`` reports a silent
     target, ``on_payload(target, payload)`` passes on the payload of an answer."""
 
     def __init__(
         self,
-        schedule: Callable[[float, Callable[[], object]], Cancellable],
+        timers: Timers,
         clock: Clock,
         timeout_s: float,
         on_timeout: Callable[[ResourceId], None],
         on_payload: Callable[[ResourceId, P], None] | None = None,
         interval_s: float | None = None,
     ) -> None:
-        self._schedule = schedule
+        self._timers = timers
         self._clock = clock
         self._timeout_s = timeout_s
         self._interval_s = interval_s
@@ -70,9 +70,9 @@ class HeartbeatManager(Generic[P]):
         self._beats[target] = beat
         self._touch(target)
         if self._check is None:
-            self._check = self._schedule(self._timeout_s, self._check_silence)
+            self._check = self._timers.schedule(self._timeout_s, self._check_silence)
         if self._interval_s is not None and self._tick is None:
-            self._tick = self._schedule(0.0, self._request_all)
+            self._tick = self._timers.schedule(0.0, self._request_all)
 
     def unmonitor(self, target: ResourceId) -> None:
         """Stops watching the target; an unknown one is ignored."""
@@ -122,7 +122,7 @@ class HeartbeatManager(Generic[P]):
 
     def _request_all(self) -> None:
         assert self._interval_s is not None
-        self._tick = self._schedule(self._interval_s, self._request_all)
+        self._tick = self._timers.schedule(self._interval_s, self._request_all)
         for beat in list(self._beats.values()):
             self._requests += 1
             beat()
@@ -135,7 +135,9 @@ class HeartbeatManager(Generic[P]):
         silent = []
         for target, heard in self._heard.items():
             if heard + self._timeout_s > now:
-                self._check = self._schedule(heard + self._timeout_s - now, self._check_silence)
+                self._check = self._timers.schedule(
+                    heard + self._timeout_s - now, self._check_silence
+                )
                 break
             silent.append(target)
         for target in silent:
@@ -159,7 +161,7 @@ def heartbeat_requester(
 ) -> HeartbeatManager[Any]:
     """Returns the requesting side, for an endpoint."""
     return HeartbeatManager(
-        endpoint.schedule_run_async,
+        endpoint.main_thread,
         endpoint.service.clock,
         config.heartbeat_timeout.total_seconds(),
         on_timeout,
@@ -173,7 +175,7 @@ def heartbeat_responder(
 ) -> HeartbeatManager[Any]:
     """Returns the answering side, for an endpoint."""
     return HeartbeatManager(
-        endpoint.schedule_run_async,
+        endpoint.main_thread,
         endpoint.service.clock,
         config.heartbeat_timeout.total_seconds(),
         on_timeout,

@@ -3,9 +3,8 @@ refuses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.service import Cancellable
@@ -16,6 +15,7 @@ from flinkpy.core.options.engine import RpcConfig
 from flinkpy.core.secrets.engine_logs import engine_logger
 
 G = TypeVar("G")
+G_contra = TypeVar("G_contra", contravariant=True)
 
 log = engine_logger("flinkpy.rpc")
 
@@ -31,17 +31,29 @@ class RegistrationResponse:
     reason: str = ""
 
 
+class Registrant(Protocol[G_contra]):
+    """An endpoint's part that registers somewhere; called in the endpoint's main thread."""
+
+    def register(self, gateway: G_contra) -> Future[RegistrationResponse]:
+        """Sends the registration."""
+        ...
+
+    def registered(self, gateway: G_contra, response: RegistrationResponse) -> None:
+        """The leader has accepted."""
+        ...
+
+    def refused(self, response: RegistrationResponse) -> None:
+        """The leader has refused: the registration does not try again."""
+        ...
+
+
 class RetryingRegistration(Generic[G]):
     """One registration of an endpoint with one leader (an address and its token). Everything runs
     in the endpoint's main thread.
 
     Any RpcError (nobody there, no answer, stale token) is retried after a pause that doubles from
     ``registration_initial`` to ``registration_max``; a refusal is final. Any other error is a bug
-    of the caller's functions, and escapes.
-
-        RetryingRegistration(self, address, ResourceManagerGateway, token, lambda gateway: gateway.register_task_executor(me),
-                             on_success=self._registered, on_refused=self._refused, config=config).start()
-    """
+    of the registrant, and escapes."""
 
     def __init__(
         self,
@@ -49,18 +61,14 @@ class RetryingRegistration(Generic[G]):
         address: str,
         gateway: type[G],
         token: FencingToken | None,
-        register: Callable[[G], Future[RegistrationResponse]],
-        on_success: Callable[[G, RegistrationResponse], None],
-        on_refused: Callable[[RegistrationResponse], None],
+        registrant: Registrant[G],
         config: RpcConfig,
     ) -> None:
         self._endpoint = endpoint
         self.address = address
         self._gateway = gateway
         self._token = token
-        self._register = register
-        self._on_success = on_success
-        self._on_refused = on_refused
+        self._registrant = registrant
         self._pause_s = config.registration_initial.total_seconds()
         self._max_pause_s = config.registration_max.total_seconds()
         self._timer: Cancellable | None = None
@@ -92,7 +100,9 @@ class RetryingRegistration(Generic[G]):
             self._retry(connection.error)
             return
         gateway = connection.result()
-        self._register(gateway).add_done_callback(lambda answer: self._answered(gateway, answer))
+        self._registrant.register(gateway).add_done_callback(
+            lambda answer: self._answered(gateway, answer)
+        )
 
     def _answered(self, gateway: G, answer: Future[RegistrationResponse]) -> None:
         if self.closed:
@@ -103,9 +113,9 @@ class RetryingRegistration(Generic[G]):
         self.closed = True
         response = answer.result()
         if response.accepted:
-            self._on_success(gateway, response)
+            self._registrant.registered(gateway, response)
         else:
-            self._on_refused(response)
+            self._registrant.refused(response)
 
     def _retry(self, error: BaseException) -> None:
         if not isinstance(error, RpcError):

@@ -26,7 +26,15 @@ class Cancellable(Protocol):
     def cancel(self) -> None: ...
 
 
-class MainThread(Protocol):
+class Timers(Protocol):
+    """Runs actions later, in the thread of whoever asks."""
+
+    def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
+        """Runs the action in ``delay_s`` seconds."""
+        ...
+
+
+class MainThread(Timers, Protocol):
     """The single thread of one endpoint, as its service provides it."""
 
     def execute(
@@ -38,10 +46,6 @@ class MainThread(Protocol):
         """Runs the action in the main thread, after what is queued. Before START the action waits.
         An action that is left at TERMINATE, or comes later, is dropped, and ``on_refused`` is
         called with the reason."""
-        ...
-
-    def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
-        """Runs the action in the main thread, in ``delay_s`` seconds."""
         ...
 
     def is_here(self) -> bool:

@@ -10,7 +10,8 @@ from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_responder
 from flinkpy.actors.task_executor.cancellations import Cancellations
 from flinkpy.actors.task_executor.holdings import Holdings
-from flinkpy.actors.task_executor.job_connection import JobConnection
+from flinkpy.actors.task_executor.job_connection import JobConnection, JobLeader
+from flinkpy.actors.task_executor.worker_process import WorkerProcess
 from flinkpy.core.errors import TaskExecutorLostError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId
 from flinkpy.core.options.engine import RpcConfig
@@ -21,8 +22,8 @@ from flinkpy.runtime.runner_port import TaskRunner
 class ConnectedJobs:
     """All calls come from the TaskExecutor's main thread. It is the listener of its connections.
 
-    It calls ``on_slots_freed()`` when slots or the last results became free, ``on_idle()`` when the
-    last connection is closed."""
+    It calls ``on_slots_freed()`` when slots or the last results became free, and tells its process
+    when the last connection is closed."""
 
     def __init__(
         self,
@@ -32,7 +33,7 @@ class ConnectedJobs:
         runner: TaskRunner,
         cancellations: Cancellations,
         on_slots_freed: Callable[[], None],
-        on_idle: Callable[[], None],
+        process: WorkerProcess,
     ) -> None:
         self._endpoint = endpoint
         self._config = config
@@ -40,7 +41,7 @@ class ConnectedJobs:
         self._runner = runner
         self._cancellations = cancellations
         self._on_slots_freed = on_slots_freed
-        self.on_idle = on_idle
+        self._process = process
         self._jobs: dict[JobId, JobConnection] = {}
         self._job_of: dict[ResourceId, JobId] = {}
         self._heartbeats = heartbeat_responder(endpoint, config, self._on_silence)
@@ -64,7 +65,12 @@ class ConnectedJobs:
             known = None
         if known is None:
             self._jobs[job_id] = JobConnection(
-                self._endpoint, location, self._config, self._holdings, self, job_id, address, token
+                self._endpoint,
+                location,
+                self._config,
+                self._holdings,
+                self,
+                JobLeader(job_id, address, token),
             )
 
     def job_registered(self, job: JobConnection) -> None:
@@ -133,7 +139,7 @@ class ConnectedJobs:
             self._job_of.pop(job.resource_id, None)
             self._heartbeats.unmonitor(job.resource_id)
         if not self._jobs:
-            self.on_idle()
+            self._process.idle()
 
     def close(self, reason: str) -> None:
         """The TaskExecutor stops: disconnects every JobMaster."""

@@ -7,7 +7,7 @@ it ends with its JobMaster."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from flinkpy.actors.gateways import JobHeartbeat, JobMasterGateway
 from flinkpy.actors.rpc.delivery.courier import Courier, EventReceiver, EventSender
@@ -16,6 +16,7 @@ from flinkpy.actors.rpc.registration import RegistrationResponse, RetryingRegist
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.actors.task_executor.holdings import Holdings
 from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError
+from flinkpy.core.futures import Future
 from flinkpy.core.ids import (
     AllocationId,
     ExecutionAttemptId,
@@ -55,6 +56,14 @@ class JobConnectionListener(Protocol):
         ...
 
 
+class JobLeader(NamedTuple):
+    """The JobMaster of a job: where it is, and its term."""
+
+    job_id: JobId
+    address: str
+    token: FencingToken
+
+
 class JobConnection:
     """One job's JobMaster, as one TaskExecutor sees it. All calls come from the TaskExecutor's main
     thread."""
@@ -66,75 +75,63 @@ class JobConnection:
         config: RpcConfig,
         holdings: Holdings,
         listener: JobConnectionListener,
-        job_id: JobId,
-        address: str,
-        token: FencingToken,
+        leader: JobLeader,
     ) -> None:
         self._endpoint = endpoint
-        self._executor_id = location.resource_id
-        self._holdings = holdings
-        self._listener = listener
-        self.job_id = job_id
-        self.address = address
-        self.token = token
+        self._location = location
+        self.holdings = holdings
+        self.listener = listener
+        self.leader = leader
         self.resource_id: ResourceId | None = None  # the JobMaster's, once registered
         self._gateway: JobMasterGateway | None = None
         self._watch: Cancellable | None = None
-        self._reports: dict[ExecutionAttemptId, TaskExecutionState] = {}
         self._senders: dict[ExecutionAttemptId, EventSender[OperatorEvent]] = {}
         self._receivers: dict[ExecutionAttemptId, EventReceiver[OperatorEvent]] = {}
         self._retry_s = config.registration_initial.total_seconds()
-        self._offers: Courier[tuple[SlotOffer, ...], tuple[AllocationId, ...]] = Courier(
-            endpoint.schedule_run_async,
-            self._retry_s,
-            self._due_offers,
-            self._send_offers,
-            self._offers_answered,
-            self._on_failure,
-        )
-        self._states: Courier[tuple[TaskExecutionState, ...], tuple[ExecutionAttemptId, ...]] = (
-            Courier(
-                endpoint.schedule_run_async,
-                self._retry_s,
-                self._due_reports,
-                self._send_reports,
-                self._reports_answered,
-                self._on_failure,
-            )
-        )
+        self._offers = Courier(endpoint.main_thread, self._retry_s, _SlotOffers(self))
+        self._reports = _StateReports(self)
+        self._states = Courier(endpoint.main_thread, self._retry_s, self._reports)
         self._registration = RetryingRegistration(
-            endpoint,
-            address,
-            JobMasterGateway,
-            token,
-            lambda master: master.register_task_executor(location),
-            on_success=self._registered,
-            on_refused=self._on_refused,
-            config=config,
+            endpoint, leader.address, JobMasterGateway, leader.token, self, config
         )
         self._registration.start()
 
     # -- the connection ----------------------------------------------------------------------------
 
-    def _registered(self, gateway: JobMasterGateway, response: RegistrationResponse) -> None:
+    @property
+    def job_id(self) -> JobId:
+        return self.leader.job_id
+
+    @property
+    def token(self) -> FencingToken:
+        return self.leader.token
+
+    @property
+    def executor_id(self) -> ResourceId:
+        return self._location.resource_id
+
+    def register(self, gateway: JobMasterGateway) -> Future[RegistrationResponse]:
+        return gateway.register_task_executor(self._location)
+
+    def registered(self, gateway: JobMasterGateway, response: RegistrationResponse) -> None:
         self._gateway, self.resource_id = gateway, response.resource_id
         self._watch = self._endpoint.service.watch(
-            self._endpoint, self.address, self._lose_job_master
+            self._endpoint, self.leader.address, self._lose_job_master
         )
-        self._listener.job_registered(self)
+        self.listener.job_registered(self)
         self.send_due()
 
-    def _on_refused(self, response: RegistrationResponse) -> None:
+    def refused(self, response: RegistrationResponse) -> None:
         self._lose_job_master(f"it refuses this TaskExecutor: {response.reason}")
 
-    def _on_failure(self, error: BaseException) -> None:
+    def call_failed(self, error: BaseException) -> None:
         """Handles a failed call. Some errors mean that the JobMaster is gone; after the others the
         call is repeated."""
         if isinstance(error, (NotRegisteredError, FencingError, RecipientUnreachableError)):
             self._lose_job_master(str(error))
 
     def _lose_job_master(self, reason: str) -> None:
-        self._listener.lose_job(
+        self.listener.lose_job(
             self.job_id, self.token, f"the JobMaster of job {self.job_id} is lost: {reason}"
         )
 
@@ -151,15 +148,21 @@ class JobConnection:
 
     def send_disconnect(self, reason: str) -> None:
         if self._gateway is not None:
-            self._gateway.disconnect_task_executor(self._executor_id, reason)
+            self._gateway.disconnect_task_executor(self.executor_id, reason)
 
     @property
     def is_registered(self) -> bool:
         return self._gateway is not None
 
     @property
+    def gateway(self) -> JobMasterGateway:
+        """To the JobMaster that has registered this TaskExecutor."""
+        assert self._gateway is not None
+        return self._gateway
+
+    @property
     def is_needed(self) -> bool:
-        return bool(self._reports) or self._holdings.holds_anything_for(self.job_id)
+        return bool(self._reports.latest) or self.holdings.holds_anything_for(self.job_id)
 
     def send_due(self) -> None:
         """Sends what is due: slots to offer, states to report."""
@@ -168,32 +171,10 @@ class JobConnection:
 
     # -- slots -------------------------------------------------------------------------------------
 
-    def _due_offers(self) -> tuple[SlotOffer, ...] | None:
-        return (
-            (self._holdings.slots.offers(self.job_id) or None)
-            if self._gateway is not None
-            else None
-        )
-
-    def _send_offers(self, offers: tuple[SlotOffer, ...]) -> Any:
-        assert self._gateway is not None
-        return self._gateway.offer_slots(self._executor_id, self._holdings.sequence, offers)
-
-    def _offers_answered(
-        self, offers: tuple[SlotOffer, ...], accepted: tuple[AllocationId, ...]
-    ) -> None:
-        taken = set(accepted)
-        rejected = tuple(
-            offer.allocation_id for offer in offers if offer.allocation_id not in taken
-        )
-        for allocation_id in accepted:
-            self._holdings.slots.activate(allocation_id)
-        self._listener.free_slots(rejected, "its JobMaster does not want it")
-
     def fail_slot(self, allocation_id: AllocationId, reason: str) -> None:
         """Tells the JobMaster that the TaskExecutor takes the slot back."""
         if self._gateway is not None:
-            self._gateway.fail_slot(self._executor_id, allocation_id, reason)
+            self._gateway.fail_slot(self.executor_id, allocation_id, reason)
 
     # -- tasks -------------------------------------------------------------------------------------
 
@@ -202,33 +183,15 @@ class JobConnection:
         that still waits. A JobMaster that has not registered this TaskExecutor has no task here:
         then it is one of its predecessor's, and nobody waits for its state."""
         if self._gateway is None:
-            self._listener.close_if_done(self.job_id)
+            self.listener.close_if_done(self.job_id)
             return
-        self._reports[state.attempt_id] = state
+        self._reports.latest[state.attempt_id] = state
         if state.state in TERMINAL:
             self._receivers.pop(state.attempt_id, None)
             sender = self._senders.pop(state.attempt_id, None)
             if sender is not None:
                 sender.close()
         self._states.kick()
-
-    def _due_reports(self) -> tuple[TaskExecutionState, ...] | None:
-        return (tuple(self._reports.values()) or None) if self._gateway is not None else None
-
-    def _send_reports(self, states: tuple[TaskExecutionState, ...]) -> Any:
-        assert self._gateway is not None
-        return self._gateway.update_task_execution_states(
-            self._executor_id, self._holdings.sequence, states
-        )
-
-    def _reports_answered(
-        self, states: tuple[TaskExecutionState, ...], unknown: tuple[ExecutionAttemptId, ...]
-    ) -> None:
-        for state in states:
-            if self._reports.get(state.attempt_id) is state:
-                del self._reports[state.attempt_id]
-        self._listener.cancel_unknown_tasks(unknown)
-        self._listener.close_if_done(self.job_id)
 
     # -- operator events ---------------------------------------------------------------------------
 
@@ -238,7 +201,7 @@ class JobConnection:
         sender = self._senders.get(attempt_id)
         if sender is None:
             sender = self._senders[attempt_id] = EventSender(
-                self._endpoint.schedule_run_async, self._retry_s, self._make_send(attempt_id)
+                self._endpoint.main_thread, self._retry_s, self._make_send(attempt_id)
             )
         sender.send(event)
 
@@ -247,8 +210,7 @@ class JobConnection:
     ) -> Callable[[int, tuple[OperatorEvent, ...]], Any]:
         def send(first: int, events: tuple[OperatorEvent, ...]) -> Any:
             # tasks are accepted only from a JobMaster that has registered this TaskExecutor
-            assert self._gateway is not None
-            return self._gateway.send_operator_events(attempt_id, first, events)
+            return self.gateway.send_operator_events(attempt_id, first, events)
 
         return send
 
@@ -264,22 +226,76 @@ class JobConnection:
         """Answers the JobMaster's heartbeat with what this TaskExecutor holds for it."""
         if self._gateway is None:
             return
-        holdings = self._holdings
-        running = dict.fromkeys([*holdings.slots.tasks_of_job(self.job_id), *self._reports])
+        holdings = self.holdings
+        running = dict.fromkeys([*holdings.slots.tasks_of_job(self.job_id), *self._reports.latest])
         slots = tuple(slot.allocation_id for slot in holdings.slots.of_job(self.job_id))
         mine = tuple(metric for metric in metrics if metric.attempt_id.job_id == self.job_id)
         results = tuple(
             attempt_id
             for attempt_id in holdings.results_of(self.job_id)
-            if attempt_id not in self._reports
+            if attempt_id not in self._reports.latest
         )
         self._gateway.heartbeat_from_task_executor(
-            self._executor_id, JobHeartbeat(holdings.sequence, mine, tuple(running), slots, results)
+            self.executor_id, JobHeartbeat(holdings.sequence, mine, tuple(running), slots, results)
         )
 
     def __repr__(self) -> str:
         state = "connected" if self._gateway is not None else "connecting"
         return (
-            f"<JobConnection of {self._executor_id} to {self.address}: {state}, "
-            f"{len(self._reports)} reports due>"
+            f"<JobConnection of {self.executor_id} to {self.leader.address}: {state}, "
+            f"{len(self._reports.latest)} reports due>"
         )
+
+
+class _SlotOffers:
+    """The slots of the job that its JobMaster has not accepted yet."""
+
+    def __init__(self, job: JobConnection) -> None:
+        self._job = job
+
+    def due(self) -> tuple[SlotOffer, ...] | None:
+        job = self._job
+        return (job.holdings.slots.offers(job.job_id) or None) if job.is_registered else None
+
+    def send(self, batch: tuple[SlotOffer, ...]) -> Future[tuple[AllocationId, ...]]:
+        job = self._job
+        return job.gateway.offer_slots(job.executor_id, job.holdings.sequence, batch)
+
+    def answered(self, batch: tuple[SlotOffer, ...], answer: tuple[AllocationId, ...]) -> None:
+        taken = set(answer)
+        rejected = tuple(offer.allocation_id for offer in batch if offer.allocation_id not in taken)
+        for allocation_id in answer:
+            self._job.holdings.slots.activate(allocation_id)
+        self._job.listener.free_slots(rejected, "its JobMaster does not want it")
+
+    def failed(self, error: BaseException) -> None:
+        self._job.call_failed(error)
+
+
+class _StateReports:
+    """The states of tasks that the JobMaster has not heard of yet; of each task the latest."""
+
+    def __init__(self, job: JobConnection) -> None:
+        self._job = job
+        self.latest: dict[ExecutionAttemptId, TaskExecutionState] = {}
+
+    def due(self) -> tuple[TaskExecutionState, ...] | None:
+        return (tuple(self.latest.values()) or None) if self._job.is_registered else None
+
+    def send(self, batch: tuple[TaskExecutionState, ...]) -> Future[tuple[ExecutionAttemptId, ...]]:
+        job = self._job
+        return job.gateway.update_task_execution_states(
+            job.executor_id, job.holdings.sequence, batch
+        )
+
+    def answered(
+        self, batch: tuple[TaskExecutionState, ...], answer: tuple[ExecutionAttemptId, ...]
+    ) -> None:
+        for state in batch:
+            if self.latest.get(state.attempt_id) is state:
+                del self.latest[state.attempt_id]
+        self._job.listener.cancel_unknown_tasks(answer)
+        self._job.listener.close_if_done(self._job.job_id)
+
+    def failed(self, error: BaseException) -> None:
+        self._job.call_failed(error)

@@ -7,12 +7,13 @@ slots are freed; the loss of the ResourceManager changes nothing for running tas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from flinkpy.actors.gateways import (
+    ResourceManagerGateway,
     SlotAllocation,
     SlotReport,
     SubmitAnswer,
@@ -22,6 +23,7 @@ from flinkpy.actors.gateways import (
 from flinkpy.actors.resource_manager.leader_connection import ResourceManagerConnection
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
+from flinkpy.actors.rpc.registration import RegistrationResponse
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.actors.task_executor.cancellations import Cancellations
 from flinkpy.actors.task_executor.connected_jobs import ConnectedJobs
@@ -31,7 +33,7 @@ from flinkpy.actors.task_executor.slot_table import (
     SlotTableStatistics,
     TaskSlotTable,
 )
-from flinkpy.actors.task_executor_info import ProcessDescription
+from flinkpy.actors.task_executor.worker_process import WorkerProcess
 from flinkpy.core.errors import FencingError, NotRegisteredError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import (
@@ -63,11 +65,7 @@ class TaskExecutorStatistics:
 
 
 class TaskExecutor(RpcEndpoint):
-    """``slots`` has the profile of each slot; ``runner`` must be started already. Calls
-    ``on_refused(reason)`` when the ResourceManager does not accept this worker, and
-    ``on_stuck(reason)`` when a cancelled task does not end (Flink's watchdog: otherwise its slot
-    would be lost); after both the process should end. Calls ``on_idle()`` when nothing of any job
-    is left here."""
+    """``slots`` has the profile of each slot; ``runner`` must be started already."""
 
     gateway = TaskExecutorGateway
 
@@ -81,40 +79,23 @@ class TaskExecutor(RpcEndpoint):
         *,
         slot_config: SlotConfig | None = None,
         rpc_config: RpcConfig | None = None,
-        # frozen
         name: str = "taskexecutor",
-        process: ProcessDescription = ProcessDescription(),  # noqa: B008
-        on_refused: Callable[[str], None] = lambda reason: None,
-        on_stuck: Callable[[str], None] = lambda reason: None,
-        on_idle: Callable[[], None] = lambda: None,
+        process: WorkerProcess | None = None,
     ) -> None:
         super().__init__(service, name)
+        self.process = process = process or WorkerProcess()
         self.resource_id, self.runner = resource_id, runner
         self.location = TaskManagerLocation(resource_id, self.address)
         self.holdings = holdings = Holdings(TaskSlotTable(slots))
         rpc_config, self._slot_config = rpc_config or RpcConfig(), slot_config or SlotConfig()
-        self.cancellations = Cancellations(self, runner, on_stuck)
-        self.manager = ResourceManagerConnection(
-            self,
-            resource_manager,
-            rpc_config,
-            lambda manager: manager.register_task_executor(
-                TaskExecutorRegistration(self.location, holdings.slot_report(), process)
-            ),
-            lambda manager: manager.heartbeat_from_task_executor(
-                resource_id, holdings.slot_report()
-            ),
-            lambda manager: manager.report_slots(resource_id, holdings.slot_report()),
-            lambda response: on_refused(response.reason),
-        )
+        self.cancellations = Cancellations(self, runner, process)
+        self.manager = ResourceManagerConnection(self, resource_manager, rpc_config, self)
         self.jobs = ConnectedJobs(
-            self, rpc_config, holdings, runner, self.cancellations, self._on_slots_freed, on_idle
+            self, rpc_config, holdings, runner, self.cancellations, self._on_slots_freed, process
         )
         self._report_due = False
         self._why_it_stops = "the TaskExecutor stops"
-        self._reporter = _MainThreadReporter(
-            self.run_async, self._task_state_changed, self._send_operator_event
-        )
+        self._reporter = _MainThreadReporter(self)
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -138,6 +119,22 @@ class TaskExecutor(RpcEndpoint):
         return self.stop()
 
     # -- the ResourceManager -----------------------------------------------------------------------
+
+    def register_at(self, manager: ResourceManagerGateway) -> Future[RegistrationResponse]:
+        return manager.register_task_executor(
+            TaskExecutorRegistration(
+                self.location, self.holdings.slot_report(), self.process.description
+            )
+        )
+
+    def registered_at(self, manager: ResourceManagerGateway) -> None:
+        manager.report_slots(self.resource_id, self.holdings.slot_report())
+
+    def registration_refused(self, response: RegistrationResponse) -> None:
+        self.process.refused(response.reason)
+
+    def beat(self, manager: ResourceManagerGateway) -> None:
+        manager.heartbeat_from_task_executor(self.resource_id, self.holdings.slot_report())
 
     def heartbeat_from_resource_manager(self, resource_id: ResourceId) -> None:
         self.manager.heartbeat_received(resource_id)
@@ -246,7 +243,7 @@ class TaskExecutor(RpcEndpoint):
             attempt_id for attempt_id in attempt_ids if not self.holdings.slots.runs(attempt_id)
         )
 
-    def _task_state_changed(self, state: TaskExecutionState) -> None:
+    def task_state_changed(self, state: TaskExecutionState) -> None:
         """Handles the new state of a task that runs here."""
         attempt_id = state.attempt_id
         job = self.jobs.get_job(attempt_id.job_id)
@@ -277,7 +274,7 @@ class TaskExecutor(RpcEndpoint):
         for operator_id, event in job.fresh_events(attempt_id, first, events):
             self.runner.deliver_operator_event(attempt_id, operator_id, event)
 
-    def _send_operator_event(
+    def send_operator_event(
         self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
     ) -> None:
         """A task here has an event for its coordinator."""
@@ -303,20 +300,15 @@ class TaskExecutor(RpcEndpoint):
 class _MainThreadReporter:
     """Takes reports of tasks, in any thread, into the TaskExecutor's main thread."""
 
-    def __init__(
-        self,
-        run_async: Callable[[Callable[[], object]], None],
-        on_state: Callable[[TaskExecutionState], None],
-        on_event: Callable[[ExecutionAttemptId, OperatorId | None, Any], None],
-    ) -> None:
-        self._run_async = run_async
-        self._on_state = on_state
-        self._on_event = on_event
+    def __init__(self, executor: TaskExecutor) -> None:
+        self._executor = executor
 
     def state_changed(self, state: TaskExecutionState) -> None:
-        self._run_async(partial(self._on_state, state))
+        self._executor.run_async(partial(self._executor.task_state_changed, state))
 
     def operator_event(
         self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
     ) -> None:
-        self._run_async(partial(self._on_event, attempt_id, operator_id, event))
+        self._executor.run_async(
+            partial(self._executor.send_operator_event, attempt_id, operator_id, event)
+        )

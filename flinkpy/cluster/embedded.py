@@ -29,6 +29,7 @@ from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leade
 from flinkpy.actors.rpc.local_service import LocalRpcService
 from flinkpy.actors.rpc.process_end import ended_by
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
+from flinkpy.actors.task_executor.worker_process import WorkerProcess
 from flinkpy.actors.task_executor_info import ProcessDescription
 from flinkpy.cluster.client import ClientConfig, ClusterClient
 from flinkpy.cluster.display.display_choice import make_progress
@@ -65,6 +66,19 @@ _has_told = False
 # the options that a session began with, and what tells it from others that began with the same
 _Key = frozenset[tuple[str, str]]
 _sessions: dict[_Key, EmbeddedCluster] = {}
+
+
+class _EmbeddedWorker(WorkerProcess):
+    """A worker of the program's own process, which cannot end: the worker is left behind."""
+
+    def __init__(
+        self, description: ProcessDescription, leave_behind: Callable[[str], None]
+    ) -> None:
+        super().__init__(description)
+        self._leave_behind = leave_behind
+
+    def stuck(self, reason: str) -> None:
+        self._leave_behind(reason)
 
 
 class LocalWorkerDriver:
@@ -111,10 +125,12 @@ class LocalWorkerDriver:
             runner,
             [profile] * slots,
             self._leadership.retrieval(),
-            process=ProcessDescription.of_this_process(inspector.address),
+            process=_EmbeddedWorker(
+                ProcessDescription.of_this_process(inspector.address),
+                partial(self._leave_behind, resource_id, on_failure),
+            ),
             slot_config=self._config.slots,
             rpc_config=self._config.rpc,
-            on_stuck=partial(self._leave_behind, resource_id, on_failure),
         )
         self._workers[resource_id], self._runners[resource_id] = service, runner
         executor.start()

@@ -9,36 +9,42 @@ the receiver must accept a message twice."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.service import Timers
 from flinkpy.core.futures import Future
 
 B = TypeVar("B")
 A = TypeVar("A")
 
-Schedule = Callable[[float, Callable[[], None]], Cancellable]
-"""Runs an action after the given seconds, in the thread that the courier belongs to."""
+
+class Delivery(Protocol[B, A]):
+    """What a courier carries, and to whom."""
+
+    def due(self) -> B | None:
+        """What is due now, if anything is."""
+        ...
+
+    def send(self, batch: B) -> Future[A]:
+        """Asks the receiver to take it."""
+        ...
+
+    def answered(self, batch: B, answer: A) -> None:
+        """The receiver has it."""
+        ...
+
+    def failed(self, error: BaseException) -> None:
+        """The call failed, and will be repeated unless this closes the courier."""
+        ...
 
 
 class Courier(Generic[B, A]):
-    """``collect()`` returns what is due now, or None; ``send(batch)`` asks; ``on_answer(batch,
-    answer)`` or ``on_failure(error)`` is called when the call is answered or has failed."""
+    """Sends what is due of one delivery. ``timers`` are those of the thread that both belong to."""
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        retry_s: float,
-        collect: Callable[[], B | None],
-        send: Callable[[B], Future[A]],
-        on_answer: Callable[[B, A], None],
-        on_failure: Callable[[BaseException], None] = lambda error: None,
-    ) -> None:
-        self._schedule, self._retry_s = schedule, retry_s
-        self._collect = collect
-        self._send = send
-        self._on_answer = on_answer
-        self._on_failure = on_failure
+    def __init__(self, timers: Timers, retry_s: float, delivery: Delivery[B, A]) -> None:
+        self._timers = timers
+        self._retry_s = retry_s
+        self._delivery = delivery
         self._under_way = False
         self._closed = False
 
@@ -46,11 +52,11 @@ class Courier(Generic[B, A]):
         """Something may be due: sends it now, or after the batch that is under way."""
         if self._under_way or self._closed:
             return
-        batch = self._collect()
+        batch = self._delivery.due()
         if batch is None:
             return
         self._under_way = True
-        self._send(batch).add_done_callback(lambda done: self._answered(batch, done))
+        self._delivery.send(batch).add_done_callback(lambda done: self._answered(batch, done))
 
     def close(self) -> None:
         """Sends nothing more and ignores late answers."""
@@ -61,12 +67,12 @@ class Courier(Generic[B, A]):
             return
         if done.error is None:
             self._under_way = False
-            self._on_answer(batch, done.result(timeout=0))
+            self._delivery.answered(batch, done.result(timeout=0))
             self.kick()
             return
-        self._on_failure(done.error)
+        self._delivery.failed(done.error)
         if not self._closed:
-            self._schedule(self._retry_s, self._again)
+            self._timers.schedule(self._retry_s, self._again)
 
     def _again(self) -> None:
         self._under_way = False
@@ -81,28 +87,39 @@ class EventSender(Generic[T]):
     does (see :class:`EventReceiver`)."""
 
     def __init__(
-        self, schedule: Schedule, retry_s: float, send: Callable[[int, tuple[T, ...]], Future[None]]
+        self, timers: Timers, retry_s: float, send: Callable[[int, tuple[T, ...]], Future[None]]
     ) -> None:
-        self._first = 0
-        self._waiting: list[T] = []
-        self._courier: Courier[tuple[T, ...], None] = Courier(
-            schedule,
-            retry_s,
-            lambda: tuple(self._waiting) or None,
-            lambda events: send(self._first, events),
-            self._arrived,
-        )
+        self._waiting = _WaitingEvents(send)
+        self._courier: Courier[tuple[T, ...], None] = Courier(timers, retry_s, self._waiting)
 
     def send(self, event: T) -> None:
-        self._waiting.append(event)
+        self._waiting.events.append(event)
         self._courier.kick()
 
     def close(self) -> None:
         self._courier.close()
 
-    def _arrived(self, events: tuple[T, ...], answer: None) -> None:
-        self._first += len(events)
-        del self._waiting[: len(events)]
+
+class _WaitingEvents(Generic[T]):
+    """Those that have not arrived, of which the first has the number ``first``."""
+
+    def __init__(self, send: Callable[[int, tuple[T, ...]], Future[None]]) -> None:
+        self._send = send
+        self._first = 0
+        self.events: list[T] = []
+
+    def due(self) -> tuple[T, ...] | None:
+        return tuple(self.events) or None
+
+    def send(self, batch: tuple[T, ...]) -> Future[None]:
+        return self._send(self._first, batch)
+
+    def answered(self, batch: tuple[T, ...], answer: None) -> None:
+        self._first += len(batch)
+        del self.events[: len(batch)]
+
+    def failed(self, error: BaseException) -> None:
+        """It is repeated."""
 
 
 class EventReceiver(Generic[T]):

@@ -40,6 +40,7 @@ from flinkpy.actors.rpc.ray_service import (
     living_hosts,
     start_host,
 )
+from flinkpy.actors.task_executor.worker_process import WorkerProcess
 from flinkpy.cluster.leader_finder import LeaderFinder
 from flinkpy.cluster.ray.runtime_environment import PIN_S, keep_packages, options_of, packages_of
 from flinkpy.cluster.ray.slot_limits import (
@@ -67,6 +68,7 @@ from flinkpy.graph.resources import ResourceProfile
 if TYPE_CHECKING:
     from flinkpy.actors.job_store import Inheritance
     from flinkpy.actors.task_executor.task_executor import TaskExecutor
+    from flinkpy.actors.task_executor_info import ProcessDescription
     from flinkpy.cluster.job_manager import JobManager
 
 LOG = engine_logger(__name__)
@@ -431,12 +433,9 @@ def _set_up_task_executor(
         runner,
         slots,
         resource_manager,
-        process=ProcessDescription.of_this_process(inspector.address),
+        process=_RayWorker(service, ProcessDescription.of_this_process(inspector.address)),
         slot_config=config.slots,
         rpc_config=config.rpc,
-        on_refused=lambda reason: service.exit_process(),
-        on_stuck=_end_at_once,
-        on_idle=_collect,
     )
     service.end.wind_up = lambda reason: executor.leave(str(reason))
     executor.start()
@@ -446,18 +445,27 @@ def _set_up_task_executor(
     return executor
 
 
-def _collect() -> None:
-    """Collects the garbage of the last job, which has many cycles; with these thresholds it would
-    otherwise stay for minutes."""
-    gc.collect()
+class _RayWorker(WorkerProcess):
+    """A process of one worker."""
 
+    def __init__(self, service: RayRpcService, description: ProcessDescription) -> None:
+        super().__init__(description)
+        self._service = service
 
-def _end_at_once(reason: str) -> None:
-    """Ends the process: there is no other way to end a thread. Its watchers are notified at
-    once."""
-    LOG.critical("%s: this worker ends (task.cancellation.timeout)", reason)
-    logging.shutdown()
-    os._exit(1)
+    def refused(self, reason: str) -> None:
+        self._service.exit_process()
+
+    def stuck(self, reason: str) -> None:
+        """Ends the process: there is no other way to end a thread. Its watchers are notified at
+        once."""
+        LOG.critical("%s: this worker ends (task.cancellation.timeout)", reason)
+        logging.shutdown()
+        os._exit(1)
+
+    def idle(self) -> None:
+        """Collects the garbage of the last job, which has many cycles; with these thresholds it
+        would otherwise stay for minutes."""
+        gc.collect()
 
 
 def _close_input() -> None:

@@ -140,7 +140,7 @@ class Line:
         self._post = post
         self._hear = hear
         self._receiver = EventReceiver[Any]()
-        self.say = EventSender[Any](_never, 0.0, self._send).send
+        self.say = EventSender[Any](_NoTimers(), 0.0, self._send).send
 
     def _send(self, first: int, events: tuple[Any, ...]) -> Future[None]:
         answer: Future[None] = Future()
@@ -154,8 +154,9 @@ class Line:
         return answer
 
 
-def _never(delay_s: float, action: Callable[[], None]) -> Timer:
-    raise AssertionError("nothing is lost here")
+class _NoTimers:
+    def schedule(self, delay_s: float, action: Callable[[], object]) -> Timer:
+        raise AssertionError("nothing is lost here")
 
 
 @dataclass

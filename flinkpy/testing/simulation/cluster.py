@@ -24,6 +24,7 @@ from flinkpy.actors.rpc.simulated.network_port import SimulatedProcess
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost, SimulatedRpcService
 from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
+from flinkpy.actors.task_executor.worker_process import WorkerProcess
 from flinkpy.cluster.leader_finder import LeaderFinder
 from flinkpy.cluster.leader_takeover import TakeOver, with_checkpoint_folder
 from flinkpy.cluster.session import RestPlace, SessionEndpoint
@@ -199,6 +200,22 @@ class SimulatedDriver:
         network.schedule(
             0.01, lambda: self._cluster.end_worker(resource_id), f"driver stops {resource_id}"
         )
+
+
+class SimulatedWorkerProcess(WorkerProcess):
+    """Counts how often its worker was idle."""
+
+    def __init__(self, cluster: SimulatedCluster, resource_id: ResourceId) -> None:
+        super().__init__()
+        self._cluster = cluster
+        self._resource_id = resource_id
+        self.times_idle = 0
+
+    def idle(self) -> None:
+        self.times_idle += 1
+
+    def refused(self, reason: str) -> None:
+        self._cluster.refuse(self._resource_id)
 
 
 class SimulatedCluster:
@@ -392,7 +409,7 @@ class SimulatedCluster:
             leader,
             slot_config=self._slot_config,
             rpc_config=self._rpc_config,
-            on_refused=lambda reason: self._refused(resource_id),
+            process=SimulatedWorkerProcess(self, resource_id),
         )
         worker = self.workers[resource_id] = SimulatedWorker(
             service, executor, runner, slots, on_failure
@@ -411,7 +428,8 @@ class SimulatedCluster:
             for each in worker.runner.tasks_in_slots()
         )
 
-    def _refused(self, resource_id: ResourceId) -> None:
+    def refuse(self, resource_id: ResourceId) -> None:
+        """The worker's process ends, as it is not wanted."""
         self.network.schedule(
             0.0, lambda: self.end_worker(resource_id), f"{resource_id} is not wanted"
         )

@@ -30,7 +30,10 @@ class Bench:
             clock=self.simulation.clock, watch=lambda *_: SimpleNamespace(cancel=lambda: None)
         )
         endpoint = SimpleNamespace(
-            service=service, schedule_run_async=self.simulation.schedule, address="job-master"
+            service=service,
+            schedule_run_async=self.simulation.schedule,
+            main_thread=self.simulation,
+            address="job-master",
         )
         job_master = cast(
             JobMasterRegistration,

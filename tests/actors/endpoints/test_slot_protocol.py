@@ -43,6 +43,7 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ANY
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
+from flinkpy.testing.simulation.cluster import SimulatedWorkerProcess
 from flinkpy.testing.simulation.cluster_invariants import Invariants, check_calm, check_end
 from flinkpy.testing.simulation.simulated_jobs import JobBuilder, SimulatedSource
 
@@ -372,16 +373,16 @@ def test_tasks_for_a_slot_that_is_not_held_are_refused_by_name() -> None:
 
 def test_an_executor_is_idle_when_the_last_of_its_jobs_has_left_it() -> None:
     cluster = make_cluster(slots=4)
-    idle: list[bool] = []
+    process = cluster.workers[ONE].executor.process
+    assert isinstance(process, SimulatedWorkerProcess)
     long = replace(job(run_s=5.0), job_id=JobId("long"))
     client = dispatcher(cluster)
-    cluster.workers[ONE].executor.jobs.on_idle = lambda: idle.append(True)
     cluster.result(client.submit_job(long))
     assert play(cluster, job(run_s=1.0)).state is JobState.FINISHED
     cluster.network.run_for(2)
-    assert idle == []
+    assert process.times_idle == 0
     rest(cluster)
-    assert idle == [True]
+    assert process.times_idle == 1
 
 
 def test_what_can_never_be_had_fails_at_once_with_the_numbers() -> None:

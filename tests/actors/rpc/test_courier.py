@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from flinkpy.actors.rpc.delivery.courier import EventReceiver, EventSender
 from flinkpy.core.futures import Future
 
-Action = Callable[[], None]
+Action = Callable[[], object]
 
 
 class Timer:
@@ -37,9 +37,9 @@ class Road:
         self.heard: list[int] = []
         self.under_way: list[Message] = []
         self._receiver = EventReceiver[int]()
-        self.sender = EventSender[int](self._schedule, 1.0, self._send)
+        self.sender = EventSender[int](self, 1.0, self._send)
 
-    def _schedule(self, delay_s: float, action: Action) -> Timer:
+    def schedule(self, delay_s: float, action: Callable[[], object]) -> Timer:
         self.under_way.append(Message(action))
         return Timer()
 

@@ -30,7 +30,7 @@ class Bench:
         self.beats: list[tuple[float, ResourceId]] = []
         self.payloads: list[tuple[ResourceId, str]] = []
         self.manager: HeartbeatManager[str] = HeartbeatManager(
-            self.simulation.schedule,
+            self.simulation,
             self.simulation.clock,
             50.0,
             lambda target: self.timeouts.append((self.simulation.now, target)),
@@ -96,9 +96,7 @@ def test_a_report_may_have_others_forgotten() -> None:
         bench.timeouts.append((bench.simulation.now, target))
         bench.manager.stop()
 
-    bench.manager = HeartbeatManager(
-        bench.simulation.schedule, bench.simulation.clock, 50.0, report
-    )
+    bench.manager = HeartbeatManager(bench.simulation, bench.simulation.clock, 50.0, report)
     bench.monitor(A)
     bench.monitor(B)
     bench.simulation.run_for(200)

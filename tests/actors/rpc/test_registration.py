@@ -58,30 +58,26 @@ class Client(RpcEndpoint):
     gateway = RegistryGateway
 
     def __init__(self, service: RpcService) -> None:
-        self.registered: list[str] = []
-        self.refused: list[str] = []
+        self.places: list[str] = []
+        self.refusals: list[str] = []
         self.times: list[float] = []
         super().__init__(service, "client")
         self.registration = RetryingRegistration(
-            self,
-            "leader/registry",
-            RegistryGateway,
-            TERM,
-            self._register,
-            self._success,
-            lambda response: self.refused.append(response.reason),
-            CONFIG,
+            self, "leader/registry", RegistryGateway, TERM, self, CONFIG
         )
 
     def on_start(self) -> None:
         self.registration.start()
 
-    def _register(self, gateway: RegistryGateway) -> Future[RegistrationResponse]:
+    def register(self, gateway: RegistryGateway) -> Future[RegistrationResponse]:
         self.times.append(self.service.clock.monotonic())
         return gateway.register("client")
 
-    def _success(self, gateway: RegistryGateway, response: RegistrationResponse) -> None:
-        self.registered.append(address_of(gateway))
+    def registered(self, gateway: RegistryGateway, response: RegistrationResponse) -> None:
+        self.places.append(address_of(gateway))
+
+    def refused(self, response: RegistrationResponse) -> None:
+        self.refusals.append(response.reason)
 
 
 @pytest.fixture
@@ -101,7 +97,7 @@ def test_a_registration_succeeds_at_once_when_the_leader_is_there(
     Registry(network.service("leader")).start()
     client = start_client(network)
     network.run_for(1)
-    assert (client.registered, client.registration.attempts) == (["leader/registry"], 1)
+    assert (client.places, client.registration.attempts) == (["leader/registry"], 1)
 
 
 def test_a_registration_waits_for_a_leader_with_growing_pauses(network: SimulatedNetwork) -> None:
@@ -111,7 +107,7 @@ def test_a_registration_waits_for_a_leader_with_growing_pauses(network: Simulate
     network.run_for(60)
     assert 5 + 28 <= client.registration.attempts <= 5 + 31  # the pause grew to 2 s and no further
     Registry(network.service("leader")).start()
-    assert network.run_until(lambda: client.registered == ["leader/registry"], max_time_s=3)
+    assert network.run_until(lambda: client.places == ["leader/registry"], max_time_s=3)
 
 
 def test_a_registration_survives_a_lost_answer(network: SimulatedNetwork) -> None:
@@ -123,7 +119,7 @@ def test_a_registration_survives_a_lost_answer(network: SimulatedNetwork) -> Non
     network.run_for(0.5)
     network.heal()
     network.run_for(5)
-    assert (client.registered, registry.calls) == (["leader/registry"], 2)
+    assert (client.places, registry.calls) == (["leader/registry"], 2)
 
 
 def test_a_refused_registration_is_not_tried_again(network: SimulatedNetwork) -> None:
@@ -131,7 +127,7 @@ def test_a_refused_registration_is_not_tried_again(network: SimulatedNetwork) ->
     registry.start()
     client = start_client(network)
     network.run_for(60)
-    assert (client.registered, client.refused, registry.calls) == ([], ["unknown job"], 1)
+    assert (client.places, client.refusals, registry.calls) == ([], ["unknown job"], 1)
 
 
 def test_an_rpc_error_is_tried_again(network: SimulatedNetwork) -> None:
@@ -139,7 +135,7 @@ def test_an_rpc_error_is_tried_again(network: SimulatedNetwork) -> None:
     registry.start()
     client = start_client(network)
     network.run_for(2)
-    assert (client.registered, registry.calls) == ([], 5)
+    assert (client.places, registry.calls) == ([], 5)
 
 
 def test_a_bug_is_not_tried_again_but_fatal(network: SimulatedNetwork) -> None:
@@ -156,7 +152,7 @@ def test_a_closed_registration_reports_nothing(network: SimulatedNetwork) -> Non
     attempts = client.registration.attempts
     Registry(network.service("leader")).start()
     network.run_for(60)
-    assert (client.registered, client.registration.attempts) == ([], attempts)
+    assert (client.places, client.registration.attempts) == ([], attempts)
 
 
 # -- leadership ------------------------------------------------------------------------------------
