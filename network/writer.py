@@ -81,19 +81,7 @@ class _Gather:
     def take(self) -> Batch:
         values, stamps, columns = self.values, self.stamps, self.columns
         self.clear()
-        return RowBatch(values, stamps) if values is not None else _joined(columns or [])
-
-
-def _joined(parts: list[ColumnBatch]) -> ColumnBatch:
-    """One batch with the records of all parts."""
-    if len(parts) == 1:
-        return parts[0]
-    import numpy as np
-    import pyarrow as pa
-
-    data = pa.Table.from_batches([part.data for part in parts]).combine_chunks().to_batches()[0]
-    stamps = [part.timestamps for part in parts if part.timestamps is not None]
-    return ColumnBatch(data, np.concatenate(stamps) if stamps else None)
+        return RowBatch(values, stamps) if values is not None else ColumnBatch.concat(columns or [])
 
 
 def _written_to(partition: WritablePartition) -> Traffic:

@@ -64,8 +64,11 @@ def _format_of(type_info: TypeInformation | None) -> Format:
 def _python_row(value: Any) -> str:
     if value is None:
         return "null"
-    kind = str(value.get_row_kind()) if isinstance(value, Row) else "+I"
-    return f"{kind}[{','.join([str(each) for each in value])}]"
+    return f"{_kind_of(value)}[{','.join([str(each) for each in value])}]"
+
+
+def _kind_of(value: Any) -> str:
+    return str(value.get_row_kind()) if isinstance(value, Row) else "+I"
 
 
 def _java_format_of(type_info: TypeInformation | None) -> Format:
@@ -105,8 +108,8 @@ def _row(fields: list[Format]) -> Format:
     def write(value: Any) -> str:
         if value is None:
             return "null"
-        kind = str(value.get_row_kind()) if isinstance(value, Row) else "+I"
-        return f"{kind}[{', '.join(write_field(each) for write_field, each in zip(fields, value))}]"
+        fields_of_it = [write_field(each) for write_field, each in zip(fields, value)]
+        return f"{_kind_of(value)}[{', '.join(fields_of_it)}]"
 
     return write
 
@@ -212,7 +215,7 @@ class row_formatter(formatter):
         self._format = None
 
     def __call__(self, value: Any) -> str:
-        return f"+I[{', '.join([_by_value(each) for each in value])}]"
+        return f"{_kind_of(value)}[{', '.join([_by_value(each) for each in value])}]"
 
 
 def _by_value(value: Any) -> str:

@@ -31,6 +31,13 @@ class RowKind(Enum):
 
 
 _SHORT_KINDS = ("+I", "-U", "+U", "-D")
+_has_kinds = False  # whether a row of this process was ever given a kind
+
+
+def has_kinds() -> bool:
+    """Whether rows need be asked for their kind: False as long as none in this process was given
+    one. To ask a row that has none takes longer than to make it."""
+    return _has_kinds
 
 
 class Row:
@@ -152,6 +159,8 @@ class Row:
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
+        global _has_kinds
+        _has_kinds = True
         object.__setattr__(self, "_row_kind", row_kind)
 
     # -- as a value --------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ class ObjectSink(Sink):
     >>> stream.sink_to(ObjectSink(Lines()))  # doctest: +SKIP
     """
 
+    takes_kinds = True  # a Row has its kind
+
     def __init__(self, target: Any) -> None:
         if not callable(getattr(target, "write", None)) and not callable(target):
             raise ProgramError(

@@ -33,6 +33,11 @@ class PrintSink(Sink):
         self._to_stderr = to_stderr
         self._formatter = formatter
 
+    @property
+    def takes_kinds(self) -> bool:  # type: ignore[override]
+        """Whether lines show a row's kind, which its ``str`` does not."""
+        return self._formatter is not str
+
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         task = context.task
         parts = [self._identifier] if self._identifier else []

@@ -14,4 +14,4 @@ def rows_of(batch: Batch) -> list[Any]:
     # only programs with columns load Arrow
     from flinkpy.columns.values.conversion import rows_of_batch
 
-    return list(rows_of_batch(batch.data))
+    return list(rows_of_batch(batch.data, batch.kinds))

@@ -6,6 +6,7 @@ are immutable by convention: a receiver may keep one, but nobody changes it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -52,15 +53,93 @@ class RowBatch:
 
 
 class ColumnBatch:
-    """A ``pyarrow.RecordBatch``, and an int64 array of event times in milliseconds or None."""
+    """A ``pyarrow.RecordBatch``; an int64 array of event times in milliseconds, or None; and
+    ``kinds``, an int8 array of what each row means (the values of ``RowKind``), or None where all
+    rows are inserts.
 
-    __slots__ = ("data", "timestamps")
+    What is made of a batch is made by its methods, which carry event times and kinds along. A batch
+    that is constructed begins: without ``kinds`` its rows are inserts, whatever they were made of
+    (``tests/operators/test_row_kinds.py`` knows the places that may say so)."""
+
+    __slots__ = ("data", "kinds", "timestamps")
 
     def __init__(
-        self, data: pa.RecordBatch, timestamps: npt.NDArray[np.int64] | None = None
+        self,
+        data: pa.RecordBatch,
+        timestamps: npt.NDArray[np.int64] | None = None,
+        kinds: npt.NDArray[np.int8] | None = None,
     ) -> None:
         self.data = data
         self.timestamps = timestamps
+        if kinds is not None:
+            if kinds.dtype != "int8" or kinds.shape != (data.num_rows,):
+                raise ValueError(
+                    f"kinds are an int8 array with one of RowKind's values for each of "
+                    f"{data.num_rows} rows; this is one of {kinds.dtype} and shape {kinds.shape}"
+                )
+            if not kinds.any():  # one form for the same: operators ask for None only
+                kinds = None
+        self.kinds = kinds
+
+    def slice(self, start: int, length: int | None = None) -> ColumnBatch:
+        """The rows from ``start`` on, at most ``length``; nothing is copied."""
+        end = len(self) if length is None else start + length
+        stamps, kinds = self.timestamps, self.kinds
+        return ColumnBatch(
+            self.data.slice(start, length),
+            None if stamps is None else stamps[start:end],
+            None if kinds is None else kinds[start:end],
+        )
+
+    def take(self, positions: npt.NDArray[np.integer[Any]]) -> ColumnBatch:
+        """The rows at these positions, in their order."""
+        import pyarrow as pa
+
+        data, stamps, kinds = self.data, self.timestamps, self.kinds
+        return ColumnBatch(
+            # Arrow takes no rows of a batch without columns
+            data.take(pa.array(positions)) if data.num_columns else data.slice(0, len(positions)),
+            None if stamps is None else stamps[positions],
+            None if kinds is None else kinds[positions],
+        )
+
+    def filter(self, mask: pa.BooleanArray) -> ColumnBatch:
+        """The rows for which the mask is true; null drops a row, as false does."""
+        stamps, kinds = self.timestamps, self.kinds
+        if stamps is not None or kinds is not None:
+            kept = mask.fill_null(False).to_numpy(zero_copy_only=False)
+            stamps = None if stamps is None else stamps[kept]
+            kinds = None if kinds is None else kinds[kept]
+        return ColumnBatch(self.data.filter(mask), stamps, kinds)
+
+    def with_columns(self, data: pa.RecordBatch) -> ColumnBatch:
+        """The same rows with other columns."""
+        return ColumnBatch(data, self.timestamps, self.kinds)
+
+    def with_timestamps(self, timestamps: npt.NDArray[np.int64]) -> ColumnBatch:
+        """The same rows with other event times."""
+        return ColumnBatch(self.data, timestamps, self.kinds)
+
+    @staticmethod
+    def concat(parts: Sequence[ColumnBatch]) -> ColumnBatch:
+        """One batch with the rows of all parts, of which there is at least one. They have the same
+        schema, and all have event times or none has."""
+        if len(parts) == 1:
+            return parts[0]
+        import numpy as np
+        import pyarrow as pa
+
+        data = pa.Table.from_batches([part.data for part in parts]).combine_chunks().to_batches()[0]
+        stamps = [part.timestamps for part in parts if part.timestamps is not None]
+        kinds = None
+        if any(part.kinds is not None for part in parts):
+            kinds = np.concatenate(
+                [
+                    np.zeros(len(part), np.int8) if part.kinds is None else part.kinds
+                    for part in parts
+                ]
+            )
+        return ColumnBatch(data, np.concatenate(stamps) if stamps else None, kinds)
 
     def __len__(self) -> int:
         return int(self.data.num_rows)
@@ -69,18 +148,22 @@ class ColumnBatch:
         return (
             isinstance(other, ColumnBatch)
             and bool(self.data.equals(other.data))
-            and (self.timestamps is None) == (other.timestamps is None)
-            and (
-                self.timestamps is None
-                or other.timestamps is None
-                or self.timestamps.tolist() == other.timestamps.tolist()
-            )
+            and _equal_arrays(self.timestamps, other.timestamps)
+            and _equal_arrays(self.kinds, other.kinds)
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"ColumnBatch({self.data.num_rows} rows of {', '.join(self.data.schema.names)})"
+        changes = "" if self.kinds is None else ", with kinds"
+        names = ", ".join(self.data.schema.names)
+        return f"ColumnBatch({self.data.num_rows} rows of {names}{changes})"
+
+
+def _equal_arrays(one: npt.NDArray[Any] | None, other: npt.NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(one.tolist() == other.tolist())
 
 
 Batch: TypeAlias = RowBatch | ColumnBatch

@@ -34,9 +34,10 @@ class SizeEstimator:
             size = size_of(values[0]) if len(values) == 1 else int(self.bytes_of_rows(values))
             return size if stamps is None else size + 32 * len(stamps)
         assert isinstance(batch, ColumnBatch)
-        return self._bytes_of_columns(batch) + (
-            0 if batch.timestamps is None else batch.timestamps.nbytes
-        )
+        size = self._bytes_of_columns(batch)
+        if batch.timestamps is not None:
+            size += batch.timestamps.nbytes
+        return size if batch.kinds is None else size + batch.kinds.nbytes
 
     def bytes_of_rows(self, values: list[Any]) -> float:
         count = len(values)

@@ -55,6 +55,7 @@ _KINDS = frozenset(int(kind) for kind in FrameKind)
 FLAG_TIMESTAMPS = 1  # the payload's last part holds int64 timestamps
 FLAG_OWN_BUFFER = 2  # decoded values refer to the payload, which must not be overwritten
 FLAG_STREAM = 4  # the payload is a whole Arrow stream with its own schema
+FLAG_KINDS = 8  # the payload's last part, behind timestamps, holds the rows' kinds as int8
 
 
 class Frame(NamedTuple):

@@ -3,8 +3,10 @@ which remember the last schema.
 
 A payload has parts, each aligned to 64 bytes, after a table of their lengths. Rows: a pickle
 (protocol 5), its out-of-band buffers, timestamps. Columns: an Arrow record-batch message, whose
-schema was sent before in its own frame, then timestamps; batches with dictionaries travel as a
-whole Arrow stream. Timestamps are int64, control elements a few bytes.
+schema was sent before in its own frame, then timestamps, then the rows' kinds; batches with
+dictionaries travel as a whole Arrow stream. Timestamps are int64, kinds int8, control elements a
+few bytes. Channel state has the same frames: what a flag stands for was not there when it is not
+set.
 
 Rows are always pickled: pickle keeps every type exactly, tuples included, and its C reader makes 14
 million small tuples a second, msgpack's 10.7. Scalars and tuples of them are pickled without the
@@ -42,6 +44,7 @@ from flinkpy.core.errors import NetworkProtocolError, ProgramError
 from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.program.program_pickler import dumps_any
 from flinkpy.network.encoding.frames import (
+    FLAG_KINDS,
     FLAG_OWN_BUFFER,
     FLAG_STREAM,
     FLAG_TIMESTAMPS,
@@ -50,6 +53,7 @@ from flinkpy.network.encoding.frames import (
 )
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
 ALIGNMENT = 64
@@ -59,6 +63,7 @@ PLAIN_CHECK_EVERY = 64
 FEW = 32  # records; for so few the memo costs less than a separate pickler
 _SCALARS = frozenset({int, str, float, bool, bytes, type(None)})
 _PADDING = bytes(ALIGNMENT)
+_NO_BYTES = memoryview(b"")
 _ROWS = int(FrameKind.ROWS)
 _LATENCY = struct.Struct("<qI")
 _BARRIER = struct.Struct("<qqBqqB?")  # and the target's UTF-8 behind it
@@ -171,20 +176,24 @@ class ElementEncoder:
         first, flags, message = self._columns.encode(batch.data)
         flags |= FLAG_OWN_BUFFER
         encoded = [first] if first is not None else []
-        if batch.timestamps is None:
+        parts = [message]
+        if batch.timestamps is not None:
+            flags |= FLAG_TIMESTAMPS
+            parts.append([_bytes_of(batch.timestamps, "<i8")])
+        if batch.kinds is not None:
+            flags |= FLAG_KINDS
+            parts.append([_bytes_of(batch.kinds, "i1")])
+        if len(parts) == 1:
             encoded.append(Encoded(FrameKind.COLUMNS, flags, 1, message, _length(message)))
         else:
-            import numpy as np
-
-            stamps = (
-                np.ascontiguousarray(batch.timestamps, dtype="<i8").data.cast("B")
-                if len(batch)
-                else memoryview(b"")
-            )
-            encoded.append(
-                _with_table(FrameKind.COLUMNS, flags | FLAG_TIMESTAMPS, [message, [stamps]])
-            )
+            encoded.append(_with_table(FrameKind.COLUMNS, flags, parts))
         return encoded
+
+
+def _bytes_of(array: npt.NDArray[Any], dtype: str) -> memoryview:
+    import numpy as np
+
+    return np.ascontiguousarray(array, dtype=dtype).data.cast("B") if len(array) else _NO_BYTES
 
 
 def _pickle_without_memo(values: list[Any]) -> bytes:
@@ -411,11 +420,13 @@ class ElementDecoder:
             raise NetworkProtocolError("columns arrived before their schema")
         else:
             batch = pa.ipc.read_record_batch(data, self._schema)
-        if not frame.flags & FLAG_TIMESTAMPS:
+        if len(parts) == 1:
             return ColumnBatch(batch)
         import numpy as np
 
-        return ColumnBatch(batch, np.frombuffer(parts[1], dtype="<i8"))
+        kinds = np.frombuffer(parts.pop(), dtype="i1") if frame.flags & FLAG_KINDS else None
+        stamps = np.frombuffer(parts[1], dtype="<i8") if frame.flags & FLAG_TIMESTAMPS else None
+        return ColumnBatch(batch, stamps, kinds)
 
 
 def _timestamps(part: memoryview) -> array[int]:

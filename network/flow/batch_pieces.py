@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.core.elements import Batch, RowBatch
 
 
 def cut(batch: Batch, rows: int) -> tuple[Batch, Batch]:
@@ -15,11 +15,7 @@ def cut(batch: Batch, rows: int) -> tuple[Batch, Batch]:
             RowBatch(values[:rows], stamps[:rows] if stamps is not None else None),
             RowBatch(values[rows:], stamps[rows:] if stamps is not None else None),
         )
-    times = batch.timestamps
-    return (
-        ColumnBatch(batch.data.slice(0, rows), times[:rows] if times is not None else None),
-        ColumnBatch(batch.data.slice(rows), times[rows:] if times is not None else None),
-    )
+    return batch.slice(0, rows), batch.slice(rows)
 
 
 def pieces(batch: Batch, count: int) -> list[Batch]:
@@ -34,8 +30,4 @@ def pieces(batch: Batch, count: int) -> list[Batch]:
             RowBatch(values[a:b], stamps[a:b] if stamps is not None else None)
             for a, b in pairwise(bounds)
         ]
-    times = batch.timestamps
-    return [
-        ColumnBatch(batch.data.slice(a, b - a), times[a:b] if times is not None else None)
-        for a, b in pairwise(bounds)
-    ]
+    return [batch.slice(a, b - a) for a, b in pairwise(bounds)]

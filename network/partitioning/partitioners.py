@@ -105,7 +105,7 @@ class RoundRobin(ChannelSelector):
         rows, n = len(batch), self.channels
         first = self._advance(rows)
         for i in range(min(n, rows)):
-            yield (first + i) % n, _take(batch, np.arange(i, rows, n))
+            yield (first + i) % n, batch.take(np.arange(i, rows, n))
 
     def _advance(self, rows: int) -> int:
         first, self._next = self._next, (self._next + rows) % self.channels
@@ -419,23 +419,11 @@ def _split_columns_by(batch: ColumnBatch, channels: npt.NDArray[np.int64], n: in
         return [(full, batch)]
     # numpy sorts narrow integers by radix
     narrow = channels.astype(np.uint8 if n <= 256 else np.uint16 if n <= 65536 else np.int64)
-    taken = _take(batch, np.argsort(narrow, kind="stable"))
+    taken = batch.take(np.argsort(narrow, kind="stable"))
     parts: list[tuple[int, Batch]] = []
     begin = 0
     for channel, count in enumerate(counts.tolist()):
         if count:
-            stamps = None if taken.timestamps is None else taken.timestamps[begin : begin + count]
-            parts.append((channel, ColumnBatch(taken.data.slice(begin, count), stamps)))
+            parts.append((channel, taken.slice(begin, count)))
             begin += count
     return parts
-
-
-def _take(batch: ColumnBatch, indices: npt.NDArray[Any]) -> ColumnBatch:
-    import pyarrow as pa
-
-    data = (
-        batch.data.take(pa.array(indices))
-        if batch.data.num_columns
-        else batch.data.slice(0, len(indices))
-    )
-    return ColumnBatch(data, None if batch.timestamps is None else batch.timestamps[indices])

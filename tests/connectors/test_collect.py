@@ -94,7 +94,7 @@ def test_columns_arrive_as_columns_or_as_rows() -> None:
             if expected == "rows":
                 assert [tuple(row) for row in server] == [(1, "x"), (2, None)]
             else:
-                assert list(server.batches()) == [batch]
+                assert list(server.batches()) == [ColumnBatch(batch)]
 
 
 def test_records_of_a_class_made_in_the_program_arrive_as_that_class() -> None:

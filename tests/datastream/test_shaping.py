@@ -36,7 +36,7 @@ from flinkpy.operators.columnar.aggregate_of_all import (
     AggregatesOfAllOperator,
     LocalAggregatesOperator,
 )
-from flinkpy.operators.columnar.column_operators import SelectColumnsOperator, columns
+from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
 from flinkpy.operators.columnar.distinct_rows import (
     DistinctRowsOperator,
     ExpiringDistinctRowsOperator,
@@ -371,7 +371,8 @@ def test_aggregates_of_all_records_in_two_phases_are_those_in_one(
             [
                 tuple(row.values())
                 for batch in found + receiver.out.batches
-                for row in columns(batch).data.to_pylist()
+                if isinstance(batch, ColumnBatch)
+                for row in batch.data.to_pylist()
             ]
         )
 

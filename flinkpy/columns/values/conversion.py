@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.columns.values.inference import inferred_type
-from flinkpy.common.types import Row, rows_of_columns
+from flinkpy.common.types import Row, RowKind, has_kinds, rows_of_columns
 from flinkpy.core.errors import ProgramError
 
 
@@ -162,8 +163,9 @@ def _array(values: Any, name: str) -> Any:
     return array_of(values, inferred_type(values, name), name)
 
 
-def rows_of_batch(data: Any) -> list[Row]:
-    """The rows of a ``pyarrow.RecordBatch``, with the columns' names.
+def rows_of_batch(data: Any, kinds: Any = None) -> list[Row]:
+    """The rows of a ``pyarrow.RecordBatch``, with the columns' names. ``kinds`` are those of its
+    ``ColumnBatch``, if it is one of a stream.
 
     >>> rows_of_batch(pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", None]}))
     [Row(a=1, b='x'), Row(a=2, b=None)]
@@ -172,7 +174,25 @@ def rows_of_batch(data: Any) -> list[Row]:
         columns = [python_values(column) for column in data.columns]
     except (OverflowError, ValueError, pa.ArrowException) as error:
         raise _beyond_python(data) or error from error
-    return rows_of_columns(tuple(data.schema.names), columns, data.num_rows)
+    rows = rows_of_columns(tuple(data.schema.names), columns, data.num_rows)
+    if kinds is not None:
+        for row, kind in zip(rows, kinds.tolist()):
+            if kind:
+                row.set_row_kind(_KINDS[kind])
+    return rows
+
+
+_KINDS = tuple(RowKind)
+
+
+def kinds_of_rows(values: Sequence[Any]) -> Any:
+    """The kinds of rows as columns have them; None if all are inserts, as tuples and dicts are."""
+    if not has_kinds():
+        return None
+    kinds = np.array(
+        [value.get_row_kind().value if isinstance(value, Row) else 0 for value in values], np.int8
+    )
+    return kinds if kinds.any() else None
 
 
 def _beyond_python(data: Any) -> Exception | None:

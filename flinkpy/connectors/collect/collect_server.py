@@ -26,7 +26,6 @@ from flinkpy.connectors.collect.collect_sink import CollectSink
 from flinkpy.connectors.collect.held_results import HeldResults
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
-from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import JobRestartedError, NetworkProtocolError
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.network.wire.client_channel import HANDSHAKE_TIMEOUT_S, UNKNOWN, Frame, IncomingChannel
@@ -128,7 +127,7 @@ class CollectServer:
         self._wake()
 
     def batches(self) -> Iterator[Any]:
-        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``. Raises
+        """The batches as they were sent: lists of records, or columns (ColumnBatch). Raises
         JobRestartedError when a later attempt replaces records that were already returned."""
         for _, batch in self._attributed():
             if batch is None:
@@ -178,7 +177,7 @@ class CollectServer:
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self.batches():
-            yield from batch if isinstance(batch, list) else rows_of(ColumnBatch(batch))
+            yield from batch if isinstance(batch, list) else rows_of(batch)
 
     def close(self) -> None:
         """Stops listening and breaks all connections, so sinks that are still writing fail.

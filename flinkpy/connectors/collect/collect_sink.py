@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from flinkpy.connectors.sockets.outbox import Outbox
-from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.program.code import dumps
@@ -32,6 +32,8 @@ from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 class CollectSink(Sink):
     """Sends every batch to the :class:`~flinkpy.connectors.collect.collect_server.CollectServer` at
     ``host:port``; created by ``server.sink()``."""
+
+    takes_kinds = True
 
     def __init__(self, host: str, port: int, token: bytes) -> None:
         self._host = host
@@ -71,25 +73,29 @@ class CollectSink(Sink):
 
 
 class _Columns:
-    """Pickles only the data of a ``pyarrow.RecordBatch``: Arrow's own pickle of a slice contains
+    """Pickles only the data of a batch, without event times: Arrow's own pickle of a slice contains
     all the data that it was cut from."""
 
-    def __init__(self, data: Any) -> None:
-        self._data = data
+    def __init__(self, batch: ColumnBatch) -> None:
+        self._batch = batch
 
     def __reduce__(self) -> tuple[Any, ...]:
         import pyarrow as pa
 
-        into = pa.BufferOutputStream()
-        with pa.ipc.new_stream(into, self._data.schema) as stream:
-            stream.write_batch(self._data)
-        return _columns, (into.getvalue(),)
+        into, data, kinds = pa.BufferOutputStream(), self._batch.data, self._batch.kinds
+        with pa.ipc.new_stream(into, data.schema) as stream:
+            stream.write_batch(data)
+        return _columns, (into.getvalue(), None if kinds is None else kinds.tobytes())
 
 
-def _columns(data: Any) -> Any:
+def _columns(data: Any, kinds: bytes | None) -> ColumnBatch:
+    import numpy as np
     import pyarrow as pa
 
-    return pa.ipc.open_stream(data).read_next_batch()
+    return ColumnBatch(
+        pa.ipc.open_stream(data).read_next_batch(),
+        kinds=None if kinds is None else np.frombuffer(kinds, np.int8),
+    )
 
 
 class _Mark(NamedTuple):
@@ -139,7 +145,7 @@ class _CollectWriter(SinkWriter):
     def write_batch(self, batch: Batch) -> None:
         self._send(
             wire.KIND_BATCH,
-            self._pickled(batch.values if isinstance(batch, RowBatch) else _Columns(batch.data)),
+            self._pickled(batch.values if isinstance(batch, RowBatch) else _Columns(batch)),
         )
         self._is_marked = False
 

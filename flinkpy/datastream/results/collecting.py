@@ -76,8 +76,8 @@ class CloseableIterator:
 
     def gathered(self, limit: int | None = None) -> list[Any]:
         """The batches that arrive until the job ends, or until there are ``limit`` records: lists
-        of records, or ``pyarrow.RecordBatch`` of a columnar stream. A restart of the job begins the
-        list again."""
+        of records, or the columns (ColumnBatch) of a columnar stream. A restart of the job begins
+        the list again."""
         try:
             return self._server.gathered(limit)
         except BaseException as error:
@@ -170,9 +170,9 @@ def _records(server: CollectServer, reader: _Reader) -> Iterator[Any]:
 def _rows(batch: Any) -> Iterable[Any]:
     if isinstance(batch, list):
         return batch
-    from flinkpy.columns.values.conversion import rows_of_batch
+    from flinkpy.connectors.rows import rows_of
 
-    return rows_of_batch(batch)
+    return rows_of(batch)
 
 
 def execute_and_collect(

@@ -7,8 +7,10 @@ afterwards."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from flinkpy.common.types import Row, RowKind, has_kinds
 from flinkpy.datastream.checks import refuse
 from flinkpy.datastream.results.collecting import execute_and_collect
 from flinkpy.datastream.streams.recorded import RecordedStream
@@ -39,7 +41,7 @@ def show_records(stream: RecordedStream, n: Any, truncate: Any, job_name: str | 
     names = stream.column_names()
     ends = endless_source(stream.transformation) is None
     records = first_records(stream, n, job_name or f"show({n})", as_table=ends)
-    print(table(records, names, width))
+    print(table(*_with_kinds(records, names), width))
     if n and len(records) == n:
         print(f"the first {n} record{'s' if n > 1 else ''}")
     if not ends and is_changing(stream.transformation):
@@ -47,6 +49,18 @@ def show_records(stream: RecordedStream, n: Any, truncate: Any, job_name: str | 
             "the input does not end, so these are changes: a row takes the place of the "
             "earlier one of its key"
         )
+
+
+def _with_kinds(
+    records: list[Any], names: Sequence[str] | None
+) -> tuple[list[Any], Sequence[str] | None]:
+    """The same, with a first column ``op`` if there are rows of another kind than INSERT."""
+    if names is None or not has_kinds() or not all(isinstance(each, Row) for each in records):
+        return records, names
+    kinds = [each.get_row_kind() for each in records]
+    if set(kinds) <= {RowKind.INSERT}:
+        return records, names
+    return [(str(kind), *row) for kind, row in zip(kinds, records)], ["op", *names]
 
 
 def _checked(n: Any, call: str) -> int:

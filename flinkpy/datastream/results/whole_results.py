@@ -41,8 +41,14 @@ def arrow_table(
         results = execute_and_collect(columns, job_name, quiet=False, as_table=True)
     with results:
         batches = results.gathered()
+    for batch in batches:
+        if batch.kinds is not None:
+            raise ProgramError(
+                f"{call} gives a table, whose rows have no kind, and the stream has changes "
+                "(-U, +U, -D): take them with execute_and_collect(), as Rows with get_row_kind()"
+            )
     if batches:
-        return _one_table(batches)
+        return _one_table([batch.data for batch in batches])
     return columns.schema.empty_table() if columns.schema is not None else pa.table({})
 
 

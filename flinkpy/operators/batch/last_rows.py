@@ -23,7 +23,7 @@ class LastRows(BatchOperator, OneInputOperator):
         return StateBackendKind.HASHMAP  # the state stays empty
 
     def process_batch(self, batch: Batch) -> None:
-        batch = columns(batch)
+        batch = columns(batch, self.inner.context)
         with explained(batch.data, self.inner.context):
             self.inner.prepare_for(batch.data.schema)
             self.inner.take(batch)

@@ -156,7 +156,5 @@ class LocalAggregatesOperator(ColumnOperator):
 
 
 def _of_one_key(batch: ColumnBatch) -> ColumnBatch:
-    return ColumnBatch(
-        batch.data.append_column(_EVERYTHING, pa.array(np.zeros(len(batch), np.int64))),
-        batch.timestamps,
-    )
+    key = pa.array(np.zeros(len(batch), np.int64))
+    return batch.with_columns(batch.data.append_column(_EVERYTHING, key))

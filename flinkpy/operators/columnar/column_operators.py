@@ -22,29 +22,35 @@ from flinkpy.columns.values.conversion import (
     batch_of_columns,
     batch_of_rows,
     conformed,
+    kinds_of_rows,
     rows_of_batch,
     without_views,
 )
 from flinkpy.columns.values.pandas_frames import pandas_frame
+from flinkpy.common.changelog_mode import ALL_CHANGES, INSERT_ONLY, ChangelogMode
 from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator, Work
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.output.output_isolation import all_private
+from flinkpy.operators.row_kinds import check_kinds
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.yielding import Moment, emit_results
 
 IN_PANDAS = 'map_batches(batch_format="pandas")'
 
 
-def columns(batch: Batch) -> ColumnBatch:
-    """The batch, which must be one of columns. The graph inserts a conversion where an expression
-    meets rows."""
+def columns(
+    batch: Batch, context: OperatorContext, takes: ChangelogMode = INSERT_ONLY
+) -> ColumnBatch:
+    """The batch, which must be one of columns, with rows of the kinds that the operator takes. The
+    graph inserts a conversion where an expression meets rows."""
     if type(batch) is not ColumnBatch:
         raise EngineError(
             f"a columnar operator got {batch!r}; RowsToColumnsOperator is missing in front of it"
         )
+    check_kinds(batch, takes, context.name)
     return batch
 
 
@@ -72,6 +78,8 @@ class ColumnOperator(OneInputOperator):
 
     batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = True
+    # one that takes others too gives them on with its results, or works with them
+    takes_changes = INSERT_ONLY
     _schema: Any = None
 
     @abstractmethod
@@ -95,7 +103,7 @@ class ColumnOperator(OneInputOperator):
             self._schema = schema
 
     def process_batch(self, batch: Batch) -> Work | None:
-        batch = columns(batch)
+        batch = columns(batch, self.context, self.takes_changes)
         with explained(batch.data, self.context):
             self.prepare_for(batch.data.schema)
             result = self.process_columns(batch)
@@ -113,6 +121,7 @@ class FilterColumnsOperator(ColumnOperator):
 
     guarding = Guarding.BY_ROW
     keeps_nothing = True
+    takes_changes = ALL_CHANGES
 
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
@@ -141,10 +150,7 @@ class FilterColumnsOperator(ColumnOperator):
             return batch
         if kept == 0:
             return None
-        stamps = batch.timestamps
-        if stamps is not None:
-            stamps = stamps[mask.fill_null(False).to_numpy(zero_copy_only=False)]
-        return ColumnBatch(batch.data.filter(mask), stamps)
+        return batch.filter(mask)
 
 
 class SelectColumnsOperator(ColumnOperator):
@@ -152,6 +158,7 @@ class SelectColumnsOperator(ColumnOperator):
 
     guarding = Guarding.BY_ROW
     keeps_nothing = True
+    takes_changes = ALL_CHANGES
 
     def __init__(self, expressions: Iterable[tuple[str, Expression]]) -> None:
         self.expressions = tuple(expressions)
@@ -168,13 +175,14 @@ class SelectColumnsOperator(ColumnOperator):
         return self._result
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
-        return ColumnBatch(self._select(batch.data), batch.timestamps)
+        return batch.with_columns(self._select(batch.data))
 
 
 class NullableColumnsOperator(ColumnOperator):
     """Gives the columns a schema in which more of them may be null. Copies no values."""
 
     keeps_nothing = True
+    takes_changes = ALL_CHANGES
 
     def __init__(self, schema: Any) -> None:
         self.schema = schema
@@ -187,15 +195,17 @@ class NullableColumnsOperator(ColumnOperator):
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
         arrays = [array.cast(field.type) for array, field in zip(batch.data.columns, self.schema)]
-        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self.schema), batch.timestamps)
+        return batch.with_columns(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
 
 class MapBatchesOperator(ColumnOperator):
     """Calls the user's function with each whole batch; the function may yield rows. Event times are
-    kept if the number of records stays the same; otherwise the results have none."""
+    kept if the number of records stays the same; otherwise the results have none. So are the rows'
+    kinds; otherwise they are refused, as the function does not see them."""
 
     parks = True
     keeps_nothing = True
+    takes_changes = ALL_CHANGES
     takes_no_policy = (
         "gets whole batches, so nobody knows which record is at fault: catch the exception in "
         "the function"
@@ -221,7 +231,7 @@ class MapBatchesOperator(ColumnOperator):
 
     def process_batch(self, batch: Batch) -> Work | None:
         if self.output_kind == "rows":
-            return self._rows(columns(batch))
+            return self._rows(columns(batch, self.context))
         return super().process_batch(batch)
 
     def process_columns(self, batch: ColumnBatch) -> Batch | None:
@@ -233,11 +243,10 @@ class MapBatchesOperator(ColumnOperator):
             if self.declared is None
             else conformed(data, self.declared)
         )
-        return (
-            None
-            if data is None
-            else ColumnBatch(data, batch.timestamps if data.num_rows == len(batch) else None)
-        )
+        if data is not None and data.num_rows == len(batch):
+            return batch.with_columns(data)
+        check_kinds(batch, INSERT_ONLY, self.context.name)
+        return None if data is None else ColumnBatch(data)
 
     def _given(self, batch: ColumnBatch) -> Any:
         return self.function(
@@ -306,11 +315,10 @@ class ColumnsToRowsOperator(OneInputOperator):
     keeps_timestamps = keeps_nothing = True
 
     def process_batch(self, batch: Batch) -> None:
-        batch = columns(batch)
+        batch = columns(batch, self.context, self.takes_changes)
         stamps = batch.timestamps
-        self.output.emit(
-            RowBatch(rows_of_batch(batch.data), None if stamps is None else stamps.tolist())
-        )
+        rows = rows_of_batch(batch.data, batch.kinds)
+        self.output.emit(RowBatch(rows, None if stamps is None else stamps.tolist()))
 
 
 class RowsToColumnsOperator(OneInputOperator):
@@ -343,6 +351,5 @@ class RowsToColumnsOperator(OneInputOperator):
         except ValueError as error:
             raise user_code_error(error, self.context) from error
         stamps = batch.timestamps
-        self.output.emit(
-            ColumnBatch(data, None if stamps is None else np.array(stamps, dtype=np.int64))
-        )
+        times = None if stamps is None else np.array(stamps, dtype=np.int64)
+        self.output.emit(ColumnBatch(data, times, kinds_of_rows(batch.values)))

@@ -99,6 +99,4 @@ def _only(batch: ColumnBatch, at: Any) -> ColumnBatch:
     """The records at these positions, which ascend."""
     if len(at) == len(batch):
         return batch
-    return ColumnBatch(
-        batch.data.take(pa.array(at)), None if batch.timestamps is None else batch.timestamps[at]
-    )
+    return batch.take(at)

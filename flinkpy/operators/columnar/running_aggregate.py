@@ -102,6 +102,4 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
             )
             for at, column in zip(self._as_first, others):
                 arrays[at] = column
-        return ColumnBatch(
-            pa.RecordBatch.from_arrays(arrays, schema=self._result), batch.timestamps
-        )
+        return batch.with_columns(pa.RecordBatch.from_arrays(arrays, schema=self._result))

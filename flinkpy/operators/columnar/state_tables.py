@@ -165,7 +165,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     def take_batch(self, batch: Batch) -> None:
         """Takes a batch for ``last_results`` of a stream. No running result is computed, so none
         can be an error."""
-        batch = columns(batch)
+        batch = columns(batch, self.context)
         with explained(batch.data, self.context):
             self.prepare_for(batch.data.schema)
             self.take(ColumnBatch(batch.data))
@@ -185,12 +185,9 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         with explained(None, self.context):
             last = self.last_rows()
         if last is not None:
-            step, stamps = self.context.batch_records, last.timestamps
+            step = self.context.batch_records
             for start in range(0, len(last), step):
-                yield ColumnBatch(
-                    last.data.slice(start, step),
-                    None if stamps is None else stamps[start : start + step],
-                )
+                yield last.slice(start, step)
 
     def _accumulate(self) -> None:
         if self._waiting:

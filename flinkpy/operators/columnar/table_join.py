@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.columns.compiler import column_index
+from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import FlinkpyError, ProgramError
 from flinkpy.core.secrets.engine_logs import engine_logger
@@ -115,6 +116,7 @@ class JoinTableOperator(ColumnOperator):
     records that find none, once and with nulls. ``keys`` are the columns' names on both sides."""
 
     keeps_nothing = True
+    takes_changes = ALL_CHANGES
 
     def __init__(
         self, table: JoinedTable, keys: tuple[Sequence[str], Sequence[str]], *, keeps_all: bool
@@ -145,7 +147,7 @@ class JoinTableOperator(ColumnOperator):
             self._timer.cancel()  # type: ignore[union-attr]
 
     def process_batch(self, batch: Batch) -> None:
-        batch = columns(batch)
+        batch = columns(batch, self.context, self.takes_changes)
         with explained(batch.data, self.context):
             self.prepare_for(batch.data.schema)
             key_columns = [
@@ -163,11 +165,10 @@ class JoinTableOperator(ColumnOperator):
         raise NotImplementedError("process_batch emits the results in pieces")
 
     def _pieces(self, batch: ColumnBatch, at: Any, rows: Any) -> ColumnBatch:
-        ours, theirs = pa.array(at), pa.array(rows, mask=rows < 0)
-        taken = [column.take(ours) for column in batch.data.columns]
-        taken += [self._index.rows.column(number).take(theirs) for number in self._joined.right]
-        stamps = None if batch.timestamps is None else batch.timestamps[at]
-        return ColumnBatch(pa.RecordBatch.from_arrays(taken, schema=self._joined.schema), stamps)
+        ours, theirs = batch.take(at), pa.array(rows, mask=rows < 0)
+        arrays = ours.data.columns
+        arrays += [self._index.rows.column(number).take(theirs) for number in self._joined.right]
+        return ours.with_columns(pa.RecordBatch.from_arrays(arrays, schema=self._joined.schema))
 
     # -- loading again -----------------------------------------------------------------------------
 

@@ -43,19 +43,19 @@ class TimestampExtractor:
         if isinstance(batch, RowBatch):
             return RowBatch(batch.values, self._of_rows(batch.values, batch.timestamps))
         if self._is_columnar:
-            return ColumnBatch(batch.data, self._of_columns(batch.data))
+            return batch.with_timestamps(self._of_columns(batch))
         import numpy as np
 
         from flinkpy.columns.values.conversion import rows_of_batch
 
         before = None if batch.timestamps is None else batch.timestamps.tolist()
-        rows = rows_of_batch(batch.data)
+        rows = rows_of_batch(batch.data, batch.kinds)
         moments = np.array(self._of_rows(rows, before), dtype=np.int64)
         try:
             _check_range(moments, "the assigner")
         except ValueError as error:
-            raise _naming_record(error, self._context, batch.data) from error
-        return ColumnBatch(batch.data, moments)
+            raise _naming_record(error, self._context, batch) from error
+        return batch.with_timestamps(moments)
 
     def _of_rows(self, values: list[Any], before: list[int] | None) -> list[int]:
         function = self._row_function
@@ -84,7 +84,8 @@ class TimestampExtractor:
             none=MIN_TIMESTAMP if self._takes_previous else None,
         )
 
-    def _of_columns(self, data: Any) -> npt.NDArray[np.int64]:
+    def _of_columns(self, batch: ColumnBatch) -> npt.NDArray[np.int64]:
+        data = batch.data
         if self._schema is None or not self._schema.equals(data.schema):
             try:
                 self._evaluate = column_function(self._assigner, data.schema)
@@ -94,7 +95,7 @@ class TimestampExtractor:
         try:
             return self._evaluate(data)
         except Exception as error:
-            raise _naming_record(error, self._context, data) from error
+            raise _naming_record(error, self._context, batch) from error
 
 
 class NoTimeError(ValueError):
@@ -108,14 +109,15 @@ class NoTimeError(ValueError):
         return type(self), (str(self), self.place)
 
 
-def _naming_record(error: Exception, context: OperatorContext, data: Any) -> Exception:
+def _naming_record(error: Exception, context: OperatorContext, batch: ColumnBatch) -> Exception:
     """The error to raise, with the record, if it knows its place."""
     if not isinstance(error, NoTimeError):
         return user_code_error(error, context)
     from flinkpy.columns.values.conversion import rows_of_batch
 
     try:
-        record = rows_of_batch(data.slice(error.place, 1))[0]
+        row = batch.slice(error.place, 1)
+        record = rows_of_batch(row.data, row.kinds)[0]
     except ProgramError:  # a time that Python's types do not hold
         return user_code_error(error, context)
     return user_code_error(error, context, record)

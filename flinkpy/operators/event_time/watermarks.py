@@ -27,7 +27,6 @@ from flinkpy.core.elements import (
     BEYOND_TIME,
     MIN_TIMESTAMP,
     Batch,
-    ColumnBatch,
     RowBatch,
     Watermark,
     WatermarkStatus,
@@ -268,14 +267,14 @@ def _records(batch: Batch) -> tuple[list[Any], list[int]]:
         return batch.values, batch.timestamps or [MIN_TIMESTAMP] * len(batch)
     from flinkpy.columns.values.conversion import rows_of_batch
 
-    return rows_of_batch(batch.data), [MIN_TIMESTAMP] * len(
-        batch
-    ) if batch.timestamps is None else batch.timestamps.tolist()
+    rows = rows_of_batch(batch.data, batch.kinds)
+    if batch.timestamps is None:
+        return rows, [MIN_TIMESTAMP] * len(rows)
+    return rows, batch.timestamps.tolist()
 
 
 def _slice(batch: Batch, start: int, end: int) -> Batch:
-    stamps = None if batch.timestamps is None else batch.timestamps[start:end]
     if isinstance(batch, RowBatch):
-        return RowBatch(batch.values[start:end], stamps)  # type: ignore[arg-type]  # a list's slice
-    # an array's slice
-    return ColumnBatch(batch.data.slice(start, end - start), stamps)  # type: ignore[arg-type]
+        stamps = batch.timestamps
+        return RowBatch(batch.values[start:end], None if stamps is None else stamps[start:end])
+    return batch.slice(start, end - start)

@@ -48,21 +48,14 @@ class GuardedColumns(GuardedOperator, OneInputOperator):
             yield batch, None
             return
         middle = len(batch) // 2
-        yield from self._parts(_slice(batch, 0, middle))
-        yield from self._parts(_slice(batch, middle, len(batch) - middle))
+        yield from self._parts(batch.slice(0, middle))
+        yield from self._parts(batch.slice(middle))
 
     def _divert(self, row: ColumnBatch, error: Exception) -> None:
         from flinkpy.columns.values.conversion import rows_of_batch
 
-        record: Any = rows_of_batch(row.data)[0]
+        record: Any = rows_of_batch(row.data, row.kinds)[0]
         timestamp = None if row.timestamps is None else int(row.timestamps[0])
         self.held.add_letter(
             self.letters.side_output, self.letters.letter(error, record, timestamp)
         )
-
-
-def _slice(batch: ColumnBatch, start: int, length: int) -> ColumnBatch:
-    stamps = batch.timestamps
-    return ColumnBatch(
-        batch.data.slice(start, length), None if stamps is None else stamps[start : start + length]
-    )

@@ -8,6 +8,7 @@ from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.graph.two_phases import TwoPhases
 from flinkpy.operators.base import BatchForm, OneInputOperator
+from flinkpy.operators.row_kinds import check_kinds
 from flinkpy.state.descriptors import RESERVED
 
 _PASSED = f"{RESERVED}passed"
@@ -36,6 +37,7 @@ class LocalLimitOperator(OneInputOperator):
         return not self._left
 
     def process_batch(self, batch: Batch) -> None:
+        check_kinds(batch, self.takes_changes, self.context.name)
         count = min(self._left, len(batch))
         if count:
             self._left -= count
@@ -60,8 +62,7 @@ class LimitOperator(LocalLimitOperator):
 
 
 def _first(batch: Batch, count: int) -> Batch:
-    stamps = None if batch.timestamps is None else batch.timestamps[:count]
     if isinstance(batch, ColumnBatch):
-        # the stamps of columns
-        return ColumnBatch(batch.data.slice(0, count), stamps)  # type: ignore[arg-type]
-    return RowBatch(batch.values[:count], stamps)  # type: ignore[arg-type]
+        return batch.slice(0, count)
+    stamps = batch.timestamps
+    return RowBatch(batch.values[:count], None if stamps is None else stamps[:count])

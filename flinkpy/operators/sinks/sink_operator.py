@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import Batch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options.checkpointing import takes_checkpoints
@@ -24,6 +25,7 @@ from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.checkpointed import initialize_function
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import RuntimeContext
+from flinkpy.operators.row_kinds import check_kinds
 from flinkpy.operators.sinks.adapted_sinks import sink_of
 from flinkpy.operators.sinks.pending_commits import PendingCommits
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
@@ -90,6 +92,8 @@ class WritingOperator(OneInputOperator):
 
     def process_batch(self, batch: Batch) -> None:
         assert self._writer is not None
+        if not self.sink.takes_kinds:
+            check_kinds(batch, INSERT_ONLY, self.context.name)
         self._writer.write_batch(batch)
 
     def process_watermark(self, watermark: Watermark) -> None:

@@ -178,6 +178,10 @@ class Sink(ABC):
     ...     def create_writer(self, context): return UpperWriter(context.task.subtask_index)
     """
 
+    # whether it writes what a row means for its table too: its writer reads ``ColumnBatch.kinds``, or
+    # the kinds of the Rows of ``rows_of(batch)``. Other sinks are given columns of inserts only
+    takes_kinds: bool = False
+
     @property
     def owned(self) -> str | None:
         """What only one sink of a job may write with, in words; None: nothing. A job with two such

@@ -119,10 +119,10 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
     # -- records -----------------------------------------------------------------------------------
 
     def process_batch1(self, batch: Batch) -> None:
-        self._add_batch(columns(batch), 0)
+        self._add_batch(columns(batch, self.context), 0)
 
     def process_batch2(self, batch: Batch) -> None:
-        self._add_batch(columns(batch), 1)
+        self._add_batch(columns(batch, self.context), 1)
 
     def _add_batch(self, batch: ColumnBatch, side: int) -> None:
         stamps = batch.timestamps

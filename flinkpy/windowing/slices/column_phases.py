@@ -41,13 +41,10 @@ class _Local(ColumnSlices, LocalSlices):
         stamps = np.full(part.size, max(start, MIN_TIMESTAMP + 1), np.int64)
         data = self._between(part)
         self.forget([start], lambda window: False)
-        return [
-            ColumnBatch(data.slice(at, LARGEST), stamps[at : at + LARGEST])
-            for at in range(0, part.size, LARGEST)
-        ]
+        return [ColumnBatch(data, stamps).slice(at, LARGEST) for at in range(0, part.size, LARGEST)]
 
     def alone(self, batch: Batch, records: Part, positions: list[int] | None = None) -> Batch:
-        stamps = columns(batch).timestamps
+        stamps = columns(batch, self._context).timestamps
         assert stamps is not None
         if positions is None:
             return ColumnBatch(self._between(records), stamps)
@@ -67,7 +64,7 @@ class _Merging(ColumnSlices):
     _metadata: Any = None  # of the batch before: it has the schema of the records
 
     def records_of(self, batch: Batch) -> Part:
-        data = columns(batch).data
+        data = columns(batch, self._context).data
         with explained(data, self._context):
             if data.schema.metadata != self._metadata:
                 schema = input_schema_of(data.schema)

@@ -120,7 +120,7 @@ class ColumnSlices(SliceStore):
     # -- batches -----------------------------------------------------------------------------------
 
     def records_of(self, batch: Batch) -> Part:
-        data = columns(batch).data
+        data = columns(batch, self._context).data
         with explained(data, self._context):
             if self._schema is None or not self._schema.equals(data.schema):
                 self.prepare(data.schema)
@@ -128,15 +128,15 @@ class ColumnSlices(SliceStore):
             return self.taken_in(data, self.known_keys.numbers(data))
 
     def span(self, batch: Batch) -> tuple[int, int] | None:
-        stamps = columns(batch).timestamps
+        stamps = columns(batch, self._context).timestamps
         return None if stamps is None else (int(stamps.min()), int(stamps.max()))
 
     def stamps(self, batch: Batch) -> list[int]:
-        stamps = columns(batch).timestamps
+        stamps = columns(batch, self._context).timestamps
         return [] if stamps is None else stamps.tolist()
 
     def by_slice(self, batch: Batch, records: Part, slicing: Slicing) -> Iterator[tuple[int, Part]]:
-        stamps = columns(batch).timestamps
+        stamps = columns(batch, self._context).timestamps
         assert stamps is not None
         starts = slicing.slices_of_all(stamps)
         order = np.argsort(starts, kind="stable")
@@ -151,10 +151,8 @@ class ColumnSlices(SliceStore):
     def late_records(self, batch: Batch, positions: list[int]) -> RowBatch:
         """Side outputs are streams of rows."""
         stamps = self.stamps(batch)
-        return RowBatch(
-            rows_of_batch(columns(batch).data.take(pa.array(positions))),
-            [stamps[at] for at in positions],
-        )
+        late = columns(batch, self._context).take(np.array(positions))
+        return RowBatch(rows_of_batch(late.data, late.kinds), [stamps[at] for at in positions])
 
     # -- slices ------------------------------------------------------------------------------------
 

@@ -61,10 +61,9 @@ class BucketAssigner(ABC):
         for at, value in enumerate(values):
             shares.setdefault(self.bucket_of(value), []).append(at)
         if isinstance(batch, ColumnBatch):
-            return [
-                (name, ColumnBatch(batch.data.take(positions)))
-                for name, positions in shares.items()
-            ]
+            import numpy as np
+
+            return [(name, batch.take(np.array(positions))) for name, positions in shares.items()]
         return [
             (name, RowBatch([values[at] for at in positions])) for name, positions in shares.items()
         ]
@@ -151,12 +150,13 @@ class ByColumns(BucketAssigner):
 
     def shares_of(self, batch: Batch, now_ms: int) -> Iterable[tuple[str, Batch]]:
         return (
-            self._columns_shared(batch.data)
+            self._columns_shared(batch)
             if isinstance(batch, ColumnBatch)
             else self._rows_shared(batch.values)
         )
 
-    def _columns_shared(self, data: Any) -> Iterator[tuple[str, Batch]]:
+    def _columns_shared(self, batch: ColumnBatch) -> Iterator[tuple[str, Batch]]:
+        data = batch.data
         self.check_names(data.schema.names)
         import numpy as np
         import pyarrow as pa
@@ -176,15 +176,15 @@ class ByColumns(BucketAssigner):
             *(python_values(data.column(name).take(pa.array(first))) for name in self._names)
         )
         folders = [folder_of(dict(zip(self._names, values))) for values in shown]
-        others = data.drop_columns(self._names)
+        others = batch.with_columns(data.drop_columns(self._names))
         order, ends = np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))
         for at in np.argsort(first).tolist():  # in the order of their first records
             share = (
                 others
                 if len(first) == 1
-                else others.take(pa.array(order[ends[at - 1] if at else 0 : ends[at]]))
+                else others.take(order[ends[at - 1] if at else 0 : ends[at]])
             )
-            yield folders[at], ColumnBatch(share)
+            yield folders[at], share
 
     def _rows_shared(self, values: Sequence[Any]) -> Iterator[tuple[str, Batch]]:
         shares: dict[str, list[Any]] = {}
