@@ -100,3 +100,57 @@ def is_reexport(module: str) -> bool:
         or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
         for node in body
     )
+
+
+# The modules, by their last name, in which batches of columns begin, whose rows are inserts.
+# Everywhere else a batch is made of another one by that one's methods (take, slice, filter,
+# with_columns, ...), or is given its kinds: docs/decisions/row-kinds.md.
+BEGINNINGS_OF_BATCHES = {
+    "column_source": "a source",
+    "record_decoding": "a source",
+    "arrow_tables": "a source",
+    "datagen": "a source",
+    "block_source": "a source",
+    "python_source": "a source",
+    "aggregate_of_all": "results of what refuses kinds",
+    "column_operators": "fewer or more rows, where kinds are refused",
+    "group_aggregate": "results of what refuses kinds",
+    "state_tables": "results of what refuses kinds",
+    "simulated_ends": "a source",
+    "columnar_join": "results of what refuses kinds",
+    "column_phases": "results of what refuses kinds",
+    "column_slices": "results of what refuses kinds",
+}
+# Those that know for themselves whether there are kinds.
+CAREFUL_WITH_KINDS = {"elements", "payloads"}
+
+
+def calls_of(function: str) -> Iterator[tuple[str, ast.Call]]:
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", None) == function:
+                yield module.rpartition(".")[2], node
+
+
+def has_argument(call: ast.Call, name: str, at: int) -> bool:
+    return len(call.args) > at or any(each.arg == name for each in call.keywords)
+
+
+def test_whoever_makes_a_batch_says_its_rows_kinds_or_begins_it() -> None:
+    silent = {
+        module for module, call in calls_of("ColumnBatch") if not has_argument(call, "kinds", 2)
+    }
+    assert sorted(silent - CAREFUL_WITH_KINDS) == sorted(BEGINNINGS_OF_BATCHES), (
+        "make the batch of the other one with its methods, or say here why it begins"
+    )
+
+
+def test_whoever_makes_rows_of_a_batch_hands_its_kinds_over() -> None:
+    silent = [
+        f"{module}:{call.lineno}"
+        for module, call in calls_of("rows_of_batch")
+        if not has_argument(call, "kinds", 1)
+        and "batch" in ast.unparse(call.args[0])
+        and ".data" in ast.unparse(call.args[0])
+    ]
+    assert silent == []

@@ -59,7 +59,7 @@ class ColumnBatch:
 
     What is made of a batch is made by its methods, which carry event times and kinds along. A batch
     that is constructed begins: without ``kinds`` its rows are inserts, whatever they were made of
-    (``tests/operators/test_row_kinds.py`` knows the places that may say so)."""
+    (``tests/test_house.py`` knows the places that may say so)."""
 
     __slots__ = ("data", "kinds", "timestamps")
 

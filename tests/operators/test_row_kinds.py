@@ -3,8 +3,7 @@ it takes it gives on with its results. Nowhere is a kind left behind without a w
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from flinkpy.columns.aggregate_plan import aggregate_calls
-from flinkpy.columns.expressions import col
+from flinkpy.columns.expression_functions import col
 from flinkpy.columns.values.conversion import rows_of_batch
 from flinkpy.common import Duration, Row, RowKind, Types
 from flinkpy.common.changelog_mode import ALL_CHANGES
@@ -62,7 +61,6 @@ from flinkpy.windowing.slices.local_operator import LocalSliceOperator
 from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slicing import Slicing
 from tests.changes import SCHEMA, changes, shown
-from tests.house_files import TREES
 from tests.operators.test_every_operator import operators_of
 from tests.table.harness import Gathered, context_of, run
 from tests.windowing.slice_harness import Alone
@@ -336,56 +334,3 @@ def test_a_running_sum_and_a_table_refuse_changes() -> None:
         list(changing().key_by("s").aggregate(col("n").sum).execute_and_collect())
     with pytest.raises(ProgramError, match=r"to_arrow\(\) gives a table, whose rows have no kind"):
         changing().to_arrow()
-
-
-# -- where batches are made ------------------------------------------------------------------------
-
-# The modules in which batches begin, whose rows are inserts. Everywhere else a batch is made of
-# another one by that one's methods (take, slice, filter, with_columns, ...), or given its kinds.
-BEGINNINGS = {
-    "flinkpy.connectors.files.column_source": "a source",
-    "flinkpy.connectors.kafka.record_decoding": "a source",
-    "flinkpy.connectors.memory.arrow_tables": "a source",
-    "flinkpy.connectors.memory.datagen": "a source",
-    "flinkpy.connectors.ray.block_source": "a source",
-    "flinkpy.connectors.source_api.python_source": "a source",
-    "flinkpy.operators.columnar.aggregate_of_all": "results of what refuses kinds",
-    "flinkpy.operators.columnar.column_operators": "fewer or more rows, where kinds are refused",
-    "flinkpy.operators.columnar.group_aggregate": "results of what refuses kinds",
-    "flinkpy.operators.columnar.state_tables": "results of what refuses kinds",
-    "flinkpy.testing.simulation.programs.simulated_ends": "a source",
-    "flinkpy.windowing.joins.columnar_join": "results of what refuses kinds",
-    "flinkpy.windowing.slices.column_phases": "results of what refuses kinds",
-    "flinkpy.windowing.slices.column_slices": "results of what refuses kinds",
-}
-# Those that know for themselves whether there are kinds.
-CAREFUL = {"flinkpy.core.elements", "flinkpy.network.wire.payloads"}
-
-
-def calls_of(function: str) -> Iterator[tuple[str, ast.Call]]:
-    for module, tree in TREES.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", None) == function:
-                yield module, node
-
-
-def has_kinds(call: ast.Call, at: int) -> bool:
-    return len(call.args) > at or any(each.arg == "kinds" for each in call.keywords)
-
-
-def test_whoever_makes_a_batch_says_its_rows_kinds_or_begins_it() -> None:
-    silent = {module for module, call in calls_of("ColumnBatch") if not has_kinds(call, 2)}
-    assert sorted(silent - CAREFUL) == sorted(BEGINNINGS), (
-        "make the batch of the other one with its methods, or say here why it begins"
-    )
-
-
-def test_whoever_makes_rows_of_a_batch_hands_its_kinds_over() -> None:
-    silent = [
-        f"{module}:{call.lineno}"
-        for module, call in calls_of("rows_of_batch")
-        if not has_kinds(call, 1)
-        and "batch" in ast.unparse(call.args[0])
-        and ".data" in ast.unparse(call.args[0])
-    ]
-    assert silent == []
