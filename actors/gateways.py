@@ -26,7 +26,6 @@ from flinkpy.core.ids import (
     FencingToken,
     JobId,
     JobVertexId,
-    OperatorId,
     ResourceId,
 )
 from flinkpy.core.lifecycles import ExecutionState, JobState
@@ -43,6 +42,7 @@ from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.metrics.readings import TaskReading
 from flinkpy.metrics.shown_accumulators import Shown
+from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
 
 # -- values in the messages ------------------------------------------------------------------------
 
@@ -358,14 +358,11 @@ class JobMasterGateway(Protocol):
         The answer names attempts that the job does not know: the TaskExecutor cancels them."""
         ...
 
-    def send_operator_events(
-        self,
-        attempt_id: ExecutionAttemptId,
-        first: int,
-        events: tuple[tuple[OperatorId | None, Any], ...],
+    def send_messages_from_task(
+        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageFromTask, ...]
     ) -> Future[None]:
-        """Events of a task for its coordinators, numbered from ``first``; repeated until answered,
-        and those already seen are skipped."""
+        """What a task says, numbered from ``first``; repeated until answered, and what was seen
+        already is skipped."""
         ...
 
     def heartbeat_from_task_executor(
@@ -422,14 +419,11 @@ class TaskExecutorGateway(Protocol):
         is repeated after the next heartbeat."""
         ...
 
-    def send_operator_events(
-        self,
-        attempt_id: ExecutionAttemptId,
-        first: int,
-        events: tuple[tuple[OperatorId | None, Any], ...],
+    def send_messages_to_task(
+        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageToTask, ...]
     ) -> Future[None]:
-        """Events of coordinators for a task, numbered from ``first``; repeated until answered, and
-        those already seen are skipped."""
+        """What the JobMaster and its coordinators say to a task, numbered from ``first``; repeated
+        until answered, and what was seen already is skipped."""
         ...
 
     def heartbeat_from_job_master(self, resource_id: ResourceId) -> None: ...

@@ -78,7 +78,7 @@ def seconds_of_task(batches: Sequence[list[Any]], operators: Sequence[StreamOper
     )
     loop = SlotLoop()
     task = StreamTask(
-        StreamTaskConfig(INFO, config), [], [], loop, lambda: None, lambda operator_id, event: None
+        StreamTaskConfig(INFO, config), [], [], loop, lambda: None, lambda message: None
     )
     task.restore()
     step = task.run_step

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any
 
 from flinkpy.actors.job_master.ordered_file_work import OrderedFileWork, RunInBackground, Schedule
 from flinkpy.actors.job_master.recovery_point import where_to_go_on
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
+from flinkpy.actors.job_master.task_executors import TaskExecutors
 from flinkpy.actors.job_store import ArchivedJob, JobStore
 from flinkpy.core.errors import (
     ConfigurationError,
@@ -20,6 +20,7 @@ from flinkpy.core.errors import (
     SavepointError,
     SavepointRestoreError,
 )
+from flinkpy.core.exhaustive import assert_never
 from flinkpy.core.files.file_systems import is_lasting
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId
 from flinkpy.core.options import checkpointing as options
@@ -28,8 +29,8 @@ from flinkpy.graph.checkpoint_messages import (
     BeginCheckpoint,
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointFromTask,
     FinalCheckpointAwaited,
-    FromTask,
     SnapshotFailed,
     SnapshotTaken,
 )
@@ -63,7 +64,7 @@ log = engine_logger("flinkpy.jobmaster")
 _TRIES = 10
 
 
-def event_of(attempt_id: ExecutionAttemptId, message: FromTask) -> Event:
+def event_of(attempt_id: ExecutionAttemptId, message: CheckpointFromTask) -> Event:
     """What a task says about checkpoints, as the scheduler hears it."""
     if isinstance(message, SnapshotTaken):
         return CheckpointAcknowledged(
@@ -71,14 +72,15 @@ def event_of(attempt_id: ExecutionAttemptId, message: FromTask) -> Event:
         )
     if isinstance(message, SnapshotFailed):
         return CheckpointDeclined(attempt_id, message.checkpoint_id, message.reason)
-    assert isinstance(message, FinalCheckpointAwaited)
+    if not isinstance(message, FinalCheckpointAwaited):
+        assert_never(message)
     return CheckpointAwaited(attempt_id)
 
 
 class CheckpointActions:
     """Carries out the commands of the checkpoint coordinator. All calls come from the main thread.
 
-    ``send(attempt, None, message)`` tells a task. With a ``store``, a checkpoint is complete only
+    With a ``store``, a checkpoint is complete only
     if no other JobManager leads when its manifest is there; and files are deleted only while none
     does."""
 
@@ -86,7 +88,7 @@ class CheckpointActions:
         self,
         job_id: JobId,
         storage: CheckpointStorage,
-        send: Callable[[ExecutionAttemptId, OperatorId | None, Any], None],
+        executors: TaskExecutors,
         coordinators: SourceCoordinators,
         run_in_background: RunInBackground,
         feed: Callable[[Event], None],
@@ -95,7 +97,7 @@ class CheckpointActions:
     ) -> None:
         self._job_id = job_id
         self._storage = storage
-        self._send = send
+        self._executors = executors
         self._coordinators = coordinators
         self._feed = feed
         self._files = OrderedFileWork(run_in_background, self._feed_result, schedule)
@@ -208,9 +210,8 @@ class CheckpointActions:
             self._feed(CheckpointStoreFailed(command.checkpoint_id, error))
             return
         for attempt_id in command.attempts:
-            self._send(
+            self._executors.send_to_task(
                 attempt_id,
-                None,
                 BeginCheckpoint(command.checkpoint_id, command.timestamp_ms, command.options),
             )
         storage = self._storage.of_snapshot(command.options.target)
@@ -299,11 +300,11 @@ class CheckpointActions:
     def notify_complete(self, command: NotifyCheckpointComplete) -> None:
         self._coordinators.checkpoint_completed(command.checkpoint_id)
         for attempt_id in command.attempts:
-            self._send(attempt_id, None, CheckpointCompleted(command.checkpoint_id))
+            self._executors.send_to_task(attempt_id, CheckpointCompleted(command.checkpoint_id))
 
     def notify_aborted(self, command: NotifyCheckpointAborted) -> None:
         for attempt_id in command.attempts:
-            self._send(attempt_id, None, CheckpointAborted(command.checkpoint_id))
+            self._executors.send_to_task(attempt_id, CheckpointAborted(command.checkpoint_id))
 
     def reset_coordinators(self, command: ResetCoordinators) -> None:
         """Their state is small, so the main thread reads it."""

@@ -4,17 +4,15 @@ of them the TaskExecutor has confirmed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from flinkpy.actors.gateways import JobHeartbeat, SubmitAnswer, TaskExecutorGateway
 from flinkpy.actors.rpc.delivery.courier import Courier, EventReceiver, EventSender
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import ExecutionAttemptId, FencingToken, OperatorId, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, FencingToken, ResourceId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
-
-OperatorEvent = tuple[OperatorId | None, Any]
+from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
 
 
 class DeployedTask:
@@ -32,8 +30,8 @@ class DeployedTask:
         # the TaskExecutor's sequence when it confirmed that it has the task
         self.confirmed: int | None = None
         self.cancelling = False
-        self.heard: EventReceiver[OperatorEvent] | None = None
-        self.said: EventSender[OperatorEvent] | None = None
+        self.heard: EventReceiver[MessageFromTask] | None = None
+        self.said: EventSender[MessageToTask] | None = None
 
 
 class _Cancellations:
@@ -178,26 +176,28 @@ class ExecutorConnection:
         if task is not None and task.said is not None:
             task.said.close()
 
-    # -- operator events ---------------------------------------------------------------------------
+    # -- messages to and from a task ---------------------------------------------------------------
 
-    def send_event(self, task: DeployedTask, event: OperatorEvent) -> None:
-        """Sends a coordinator's event to the task: it arrives once and in order, unless the task
-        ends first."""
+    def send_to_task(self, task: DeployedTask, message: MessageToTask) -> None:
+        """Sends the message: it arrives once and in order, unless the task ends first."""
         if task.said is None:
             attempt_id = task.attempt_id
             task.said = EventSender(
                 self._endpoint.main_thread,
                 self._retry_s,
-                lambda first, events: self.gateway.send_operator_events(attempt_id, first, events),
+                lambda first, messages: self.gateway.send_messages_to_task(
+                    attempt_id, first, messages
+                ),
             )
-        task.said.send(event)
+        task.said.send(message)
 
-    def fresh_events(
-        self, task: DeployedTask, first: int, events: tuple[OperatorEvent, ...]
-    ) -> tuple[OperatorEvent, ...]:
+    def fresh_messages(
+        self, task: DeployedTask, first: int, messages: tuple[MessageFromTask, ...]
+    ) -> tuple[MessageFromTask, ...]:
+        """Returns those of the task's messages that have not come yet."""
         if task.heard is None:
             task.heard = EventReceiver()
-        return task.heard.fresh(first, events)
+        return task.heard.fresh(first, messages)
 
     # -- heartbeats --------------------------------------------------------------------------------
 

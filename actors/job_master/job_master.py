@@ -40,7 +40,7 @@ from flinkpy.actors.rpc.registration import RegistrationResponse
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, OperatorId, ResourceId
+from flinkpy.core.ids import AllocationId, ExecutionAttemptId, ResourceId
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.options.checkpointing import (
     RECOVERY_CLAIM,
@@ -59,6 +59,7 @@ from flinkpy.graph.deployment import (
     TaskManagerLocation,
 )
 from flinkpy.graph.job_graph import JobGraph
+from flinkpy.runtime.task_messages import MessageFromTask, OperatorEvent
 from flinkpy.scheduler.execution_model import TERMINAL
 from flinkpy.scheduler.protocol import (
     CancelJob,
@@ -160,7 +161,7 @@ class JobMaster(FencedRpcEndpoint):
         )
         self._coordinators = SourceCoordinators(
             job_graph,
-            self._executors.send_operator_event,
+            self._executors.send_to_task,
             partial(service.run_in_background, self),
             lambda error: feed(FailJob(error)),
             self.schedule_run_async,
@@ -168,7 +169,7 @@ class JobMaster(FencedRpcEndpoint):
         self._checkpoints = checkpoints = CheckpointActions(
             self.job_id,
             CheckpointStorage.of(job_graph.configuration, self.job_id, file_stores),
-            self._executors.send_operator_event,
+            self._executors,
             self._coordinators,
             partial(service.run_in_background, self),
             feed,
@@ -347,17 +348,14 @@ class JobMaster(FencedRpcEndpoint):
             self._driver.feed(TaskStateChanged(attempt_id, report.state, report.error))
         return tuple(unknown)
 
-    def send_operator_events(
-        self,
-        attempt_id: ExecutionAttemptId,
-        first: int,
-        events: tuple[tuple[OperatorId | None, Any], ...],
+    def send_messages_from_task(
+        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageFromTask, ...]
     ) -> None:
-        for operator_id, event in self._executors.fresh_events(attempt_id, first, events):
-            if operator_id is None:
-                self._driver.feed(event_of(attempt_id, event))
+        for message in self._executors.fresh_messages(attempt_id, first, messages):
+            if isinstance(message, OperatorEvent):
+                self._coordinators.handle_event(attempt_id, message)
             else:
-                self._coordinators.handle_event(attempt_id, operator_id, event)
+                self._driver.feed(event_of(attempt_id, message))
 
     # -- the ResourceManager -----------------------------------------------------------------------
 

@@ -13,18 +13,19 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, OperatorId
 from flinkpy.core.program.code import loads
 from flinkpy.graph.job_graph import JobGraph, JobVertex
+from flinkpy.runtime.task_messages import OperatorEvent
 from flinkpy.scheduler.protocol import ResetCoordinators
 
 
 class SourceCoordinators:
-    """All calls come from the JobMaster's main thread. ``send(attempt, operator, event)`` delivers
-    an event once and in order. ``fail`` fails the whole job, because an enumerator cannot be
+    """All calls come from the JobMaster's main thread. ``send(attempt, event)`` delivers an
+    event once and in order. ``fail`` fails the whole job, because an enumerator cannot be
     restarted on its own; when the job restarts, ``reset_attempts`` creates a new one."""
 
     def __init__(
         self,
         job_graph: JobGraph,
-        send: Callable[[ExecutionAttemptId, OperatorId, Any], None],
+        send: Callable[[ExecutionAttemptId, OperatorEvent], None],
         run_in_background: Callable[[Callable[[], Any]], Future[Any]],
         fail: Callable[[BaseException], None],
         schedule: Callable[[float, Callable[[], None]], object],
@@ -57,7 +58,7 @@ class SourceCoordinators:
         def send_event(subtask: int, event: Any) -> None:
             attempt_id = self._current.get(ExecutionVertexId(vertex.id, subtask))
             if attempt_id is not None:
-                self._send(attempt_id, operator_id, event)
+                self._send(attempt_id, OperatorEvent(operator_id, event))
 
         name = next(
             (operator.name for operator in vertex.operators if operator.operator_id == operator_id),
@@ -89,19 +90,17 @@ class SourceCoordinators:
             if attempt_id.vertex_id in self._sources
         )
 
-    def handle_event(
-        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any
-    ) -> None:
+    def handle_event(self, attempt_id: ExecutionAttemptId, message: OperatorEvent) -> None:
         """Hands a reader's event to its coordinator. Events of attempts that are not current any
         more are ignored."""
-        coordinator = self._coordinators.get(operator_id)
+        coordinator = self._coordinators.get(message.operator_id)
         if coordinator is None:
             raise EngineError(
-                f"{attempt_id} speaks to a coordinator of operator {operator_id}, which is no "
+                f"{attempt_id} speaks to a coordinator of operator {message.operator_id}, which is no "
                 "source of this job"
             )
         if self._current.get(attempt_id.vertex) == attempt_id:
-            coordinator.handle_event(attempt_id.subtask_index, event, attempt_id.attempt)
+            coordinator.handle_event(attempt_id.subtask_index, message.event, attempt_id.attempt)
 
     def attempt_ended(self, attempt_id: ExecutionAttemptId) -> None:
         """The attempt has ended, in whatever way, and sends nothing more: watermark alignment does

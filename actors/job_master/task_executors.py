@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 from flinkpy.actors.gateways import JobHeartbeat, TaskExecutorGateway
 from flinkpy.actors.job_master.executor_connection import DeployedTask, ExecutorConnection
@@ -12,10 +11,11 @@ from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_requester
 from flinkpy.core.errors import EngineError, NotRegisteredError, TaskExecutorLostError
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, OperatorId, ResourceId
+from flinkpy.core.ids import AllocationId, ExecutionAttemptId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import RpcConfig
 from flinkpy.graph.deployment import JobMasterRegistration, TaskManagerLocation
+from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
 from flinkpy.scheduler.protocol import (
     CancelTask,
     DeploymentRejected,
@@ -227,25 +227,20 @@ class TaskExecutors:
         )
         self._feed(TaskStateChanged(task.attempt_id, state, error))
 
-    # -- operator events ---------------------------------------------------------------------------
+    # -- messages to and from tasks ----------------------------------------------------------------
 
-    def send_operator_event(
-        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
-    ) -> None:
-        """Sends a coordinator's event to the task; for a task that has ended it is dropped."""
+    def send_to_task(self, attempt_id: ExecutionAttemptId, message: MessageToTask) -> None:
+        """Sends the message; for a task that has ended it is dropped."""
         task = self._tasks.get(attempt_id)
         if task is not None:
-            task.executor.send_event(task, (operator_id, event))
+            task.executor.send_to_task(task, message)
 
-    def fresh_events(
-        self,
-        attempt_id: ExecutionAttemptId,
-        first: int,
-        events: tuple[tuple[OperatorId | None, Any], ...],
-    ) -> tuple[tuple[OperatorId | None, Any], ...]:
-        """Those of a task's events that were not seen before; none of a task that has ended."""
+    def fresh_messages(
+        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageFromTask, ...]
+    ) -> tuple[MessageFromTask, ...]:
+        """Those of a task's messages that were not seen before; none of a task that has ended."""
         task = self._tasks.get(attempt_id)
-        return () if task is None else task.executor.fresh_events(task, first, events)
+        return () if task is None else task.executor.fresh_messages(task, first, messages)
 
     # -- inspection --------------------------------------------------------------------------------
 

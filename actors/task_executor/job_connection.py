@@ -7,7 +7,7 @@ it ends with its JobMaster."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from flinkpy.actors.gateways import JobHeartbeat, JobMasterGateway
 from flinkpy.actors.rpc.delivery.courier import Courier, EventReceiver, EventSender
@@ -17,19 +17,11 @@ from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.actors.task_executor.holdings import Holdings
 from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import (
-    AllocationId,
-    ExecutionAttemptId,
-    FencingToken,
-    JobId,
-    OperatorId,
-    ResourceId,
-)
+from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId
 from flinkpy.core.options.engine import RpcConfig
 from flinkpy.graph.deployment import SlotOffer, TaskExecutionState, TaskManagerLocation, TaskMetrics
+from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
 from flinkpy.scheduler.execution_model import TERMINAL
-
-OperatorEvent = tuple[OperatorId | None, Any]
 
 
 class JobConnectionListener(Protocol):
@@ -85,8 +77,8 @@ class JobConnection:
         self.resource_id: ResourceId | None = None  # the JobMaster's, once registered
         self._gateway: JobMasterGateway | None = None
         self._watch: Cancellable | None = None
-        self._senders: dict[ExecutionAttemptId, EventSender[OperatorEvent]] = {}
-        self._receivers: dict[ExecutionAttemptId, EventReceiver[OperatorEvent]] = {}
+        self._senders: dict[ExecutionAttemptId, EventSender[MessageFromTask]] = {}
+        self._receivers: dict[ExecutionAttemptId, EventReceiver[MessageToTask]] = {}
         self._retry_s = config.registration_initial.total_seconds()
         self._offers = Courier(endpoint.main_thread, self._retry_s, _SlotOffers(self))
         self._reports = _StateReports(self)
@@ -193,32 +185,32 @@ class JobConnection:
                 sender.close()
         self._states.kick()
 
-    # -- operator events ---------------------------------------------------------------------------
+    # -- messages to and from tasks ----------------------------------------------------------------
 
-    def send_event(self, attempt_id: ExecutionAttemptId, event: OperatorEvent) -> None:
-        """Sends a task's event to its coordinator: it arrives once and in order, or not at all when
-        the connection ends."""
+    def send_from_task(self, attempt_id: ExecutionAttemptId, message: MessageFromTask) -> None:
+        """Sends what a task says: it arrives once and in order, or not at all when the connection
+        ends."""
         sender = self._senders.get(attempt_id)
         if sender is None:
             sender = self._senders[attempt_id] = EventSender(
                 self._endpoint.main_thread, self._retry_s, self._make_send(attempt_id)
             )
-        sender.send(event)
+        sender.send(message)
 
     def _make_send(
         self, attempt_id: ExecutionAttemptId
-    ) -> Callable[[int, tuple[OperatorEvent, ...]], Any]:
-        def send(first: int, events: tuple[OperatorEvent, ...]) -> Any:
+    ) -> Callable[[int, tuple[MessageFromTask, ...]], Future[None]]:
+        def send(first: int, messages: tuple[MessageFromTask, ...]) -> Future[None]:
             # tasks are accepted only from a JobMaster that has registered this TaskExecutor
-            return self.gateway.send_operator_events(attempt_id, first, events)
+            return self.gateway.send_messages_from_task(attempt_id, first, messages)
 
         return send
 
-    def fresh_events(
-        self, attempt_id: ExecutionAttemptId, first: int, events: tuple[OperatorEvent, ...]
-    ) -> Iterable[OperatorEvent]:
-        """Returns those of a coordinator's events that the task has not received yet."""
-        return self._receivers.setdefault(attempt_id, EventReceiver()).fresh(first, events)
+    def fresh_messages(
+        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageToTask, ...]
+    ) -> tuple[MessageToTask, ...]:
+        """Returns those of the messages that the task has not received yet."""
+        return self._receivers.setdefault(attempt_id, EventReceiver()).fresh(first, messages)
 
     # -- heartbeats --------------------------------------------------------------------------------
 

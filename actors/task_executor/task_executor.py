@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from flinkpy.actors.gateways import (
     ResourceManagerGateway,
@@ -36,14 +35,7 @@ from flinkpy.actors.task_executor.slot_table import (
 from flinkpy.actors.task_executor.worker_process import WorkerProcess
 from flinkpy.core.errors import FencingError, NotRegisteredError
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import (
-    AllocationId,
-    ExecutionAttemptId,
-    FencingToken,
-    JobId,
-    OperatorId,
-    ResourceId,
-)
+from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, TaskSlotState
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import (
@@ -53,6 +45,7 @@ from flinkpy.graph.deployment import (
 )
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskRunner
+from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
 from flinkpy.scheduler.execution_model import TERMINAL
 
 
@@ -258,29 +251,24 @@ class TaskExecutor(RpcEndpoint):
         if job is not None:
             job.report_state(state)
 
-    # -- operator events ---------------------------------------------------------------------------
+    # -- messages to and from tasks ----------------------------------------------------------------
 
-    def send_operator_events(
-        self,
-        attempt_id: ExecutionAttemptId,
-        first: int,
-        events: tuple[tuple[OperatorId | None, Any], ...],
+    def send_messages_to_task(
+        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageToTask, ...]
     ) -> None:
         job = self.jobs.get_job(attempt_id.job_id)
         if job is None or not self.holdings.slots.runs(attempt_id):
             raise NotRegisteredError(
                 f"{self.resource_id} does not run {attempt_id} (yet, or any more)"
             )
-        for operator_id, event in job.fresh_events(attempt_id, first, events):
-            self.runner.deliver_operator_event(attempt_id, operator_id, event)
+        for message in job.fresh_messages(attempt_id, first, messages):
+            self.runner.deliver_message(attempt_id, message)
 
-    def send_operator_event(
-        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
-    ) -> None:
-        """A task here has an event for its coordinator."""
+    def send_from_task(self, attempt_id: ExecutionAttemptId, message: MessageFromTask) -> None:
+        """A task here says something."""
         job = self.jobs.get_job(attempt_id.job_id)
         if job is not None and self.holdings.slots.may_send_events(attempt_id):
-            job.send_event(attempt_id, (operator_id, event))
+            job.send_from_task(attempt_id, message)
 
     # -- inspection --------------------------------------------------------------------------------
 
@@ -306,9 +294,5 @@ class _MainThreadReporter:
     def state_changed(self, state: TaskExecutionState) -> None:
         self._executor.run_async(partial(self._executor.task_state_changed, state))
 
-    def operator_event(
-        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
-    ) -> None:
-        self._executor.run_async(
-            partial(self._executor.send_operator_event, attempt_id, operator_id, event)
-        )
+    def send_message(self, attempt_id: ExecutionAttemptId, message: MessageFromTask) -> None:
+        self._executor.run_async(partial(self._executor.send_from_task, attempt_id, message))

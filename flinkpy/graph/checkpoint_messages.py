@@ -1,8 +1,5 @@
-"""What the JobMaster and a task tell each other about checkpoints.
-
-These travel where the events of source coordinators do: each once, and in one order with them. So a
-task has the splits that were assigned to it before a checkpoint, and none that were assigned
-behind, when it is told to begin."""
+"""What the JobMaster and a task tell each other about checkpoints. How it travels:
+``flinkpy.runtime.task_messages``."""
 
 from __future__ import annotations
 
@@ -77,5 +74,5 @@ class FinalCheckpointAwaited:
     results."""
 
 
-ToTask: TypeAlias = BeginCheckpoint | CheckpointCompleted | CheckpointAborted
-FromTask: TypeAlias = SnapshotTaken | SnapshotFailed | FinalCheckpointAwaited
+CheckpointToTask: TypeAlias = BeginCheckpoint | CheckpointCompleted | CheckpointAborted
+CheckpointFromTask: TypeAlias = SnapshotTaken | SnapshotFailed | FinalCheckpointAwaited

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId
+from flinkpy.core.ids import ExecutionAttemptId, JobId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.metrics.readings import ProcessReading
+from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
 
 
 class TaskReporter(Protocol):
@@ -19,9 +20,9 @@ class TaskReporter(Protocol):
 
     def state_changed(self, state: TaskExecutionState) -> None: ...
 
-    def operator_event(
-        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
-    ) -> None: ...
+    def send_message(self, attempt_id: ExecutionAttemptId, message: MessageFromTask) -> None:
+        """To the JobMaster, or to a coordinator there: once, and in the order of these calls."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,9 @@ class TaskRunner(Protocol):
         """Fails it from outside (a lost JobMaster); unknown or ended attempts are ignored."""
         ...
 
-    def deliver_operator_event(
-        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
-    ) -> None: ...
+    def deliver_message(self, attempt_id: ExecutionAttemptId, message: MessageToTask) -> None:
+        """From the JobMaster, or from a coordinator there; unknown or ended attempts ignore it."""
+        ...
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
         """Drops the blocking results these attempts left behind; unknown ones are ignored."""

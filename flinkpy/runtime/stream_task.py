@@ -47,6 +47,7 @@ from flinkpy.runtime.loop.adaptive_batch_size import LONG_S, AdaptiveBatchSize
 from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.processing_timers import TaskTimers
 from flinkpy.runtime.source_input import SourceInput
+from flinkpy.runtime.task_messages import MessageFromTask, OperatorEvent
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.local_backup import LocalBackup
@@ -143,8 +144,8 @@ class StreamTaskConfig:
 
 class StreamTask:
     """Runs a chain over its input. ``wake`` makes the loop run a step, and may be called from any
-    thread. ``run_io`` runs an action off the loop; ``send_event(None, message)`` tells the
-    JobMaster itself, and no coordinator; ``backup`` is what its worker keeps of the job's files."""
+    thread. ``run_io`` runs an action off the loop; ``send_message`` sends to the JobMaster, or to
+    a coordinator there; ``backup`` is what its worker keeps of the job's files."""
 
     def __init__(
         self,
@@ -153,7 +154,7 @@ class StreamTask:
         gates: Sequence[InputGate],
         reactor: Reactor,
         wake: Callable[[], None],
-        send_event: Callable[[OperatorId | None, Any], None],
+        send_message: Callable[[MessageFromTask], None],
         run_io: Callable[[Callable[[], None]], None] = lambda action: action(),
         file_stores: Callable[[str], FileStore] = file_store_of,
         backup: LocalBackup | None = None,
@@ -162,7 +163,7 @@ class StreamTask:
         self._writers = list(writers)
         self.gates = list(gates)
         self._reactor = reactor
-        self._send_event = send_event
+        self._send_message = send_message
         self._run_io = run_io
         self._file_stores = file_stores
         self._backup = backup
@@ -217,7 +218,7 @@ class StreamTask:
                 configuration, info.attempt_id.job_id, self._file_stores, self._backup
             ),
             self._run_io,
-            lambda message: self._send_event(None, message),
+            self._send_message,
             stop.begin,
             self.resume,
             stop.stop,
@@ -280,7 +281,9 @@ class StreamTask:
             self._reactor.clock,
             self.timers,
             run_in_task=self.run_in_task,
-            send_operator_event=lambda event: self._send_event(operator.operator_id, event),
+            send_operator_event=lambda event: self._send_message(
+                OperatorEvent(operator.operator_id, event)
+            ),
             configuration=self.config.configuration,
             accumulators=self.accumulators,
             object_reuse=self.config.object_reuse,
@@ -366,8 +369,9 @@ class StreamTask:
         if self.time.reason is not Waiting.INPUT or self.processor.default_action == self._drain:
             self.resume()
 
-    def deliver_operator_event(self, operator_id: OperatorId, event: Any) -> None:
+    def handle_operator_event(self, message: OperatorEvent) -> None:
         """An event of a coordinator, as mail."""
+        operator_id, event = message.operator_id, message.event
         operator = self._alive.operator_of(operator_id)
         if operator is None:
             raise EngineError(
@@ -447,7 +451,7 @@ class StreamTask:
         self.phases.append(Phase.AWAIT_CHECKPOINT)
         self.checkpoints.release()
         if self._alive.waits_for_final_checkpoint:
-            self._send_event(None, FinalCheckpointAwaited())
+            self._send_message(FinalCheckpointAwaited())
         self.processor.default_action = self._await_checkpoint
         self._await_checkpoint()
 

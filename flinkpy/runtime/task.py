@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from flinkpy.common.pyflink_imports import install as install_pyflink_imports
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
-from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.core.ids import ExecutionAttemptId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.core.options.engine import (
     BATCH_RECORDS,
@@ -58,6 +57,7 @@ from flinkpy.runtime.loop.task_home import TaskHome
 from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 from flinkpy.runtime.task_measures import TaskMeasures
+from flinkpy.runtime.task_messages import MessageToTask, OperatorEvent
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 
 LOG = engine_logger(__name__)
@@ -91,8 +91,7 @@ class Task:
         self.measures: TaskMeasures | None = None  # from RUNNING on
         self._began_s = 0.0
         self._files = files or WorkerFiles()
-        # events that came before the task had started
-        self._early: list[tuple[OperatorId | None, Any]] = []
+        self._early: list[MessageToTask] = []  # came before the task had started
         self.home = TaskHome(loop, self, descriptor.subtask_name)
         self._may_have_thread = may_have_thread
         self._loaded: StreamTaskConfig | None = None  # it can run now
@@ -214,7 +213,7 @@ class Task:
             gates,
             self.home,
             self.wake,
-            self._send_event,
+            partial(self._reporter.send_message, self.attempt_id),
             self._files.run_io,
             self._files.file_stores,
             self._files.backup,
@@ -229,8 +228,8 @@ class Task:
         )
         self._move(_S.RUNNING)
         early, self._early = self._early, []
-        for operator_id, event in early:
-            self.deliver_operator_event(operator_id, event)
+        for message in early:
+            self.deliver_message(message)
         return True
 
     def _config(self) -> StreamTaskConfig:
@@ -364,26 +363,23 @@ class Task:
         self._machine.move(state)
         self._reporter.state_changed(TaskExecutionState(self.attempt_id, state))
 
-    # -- operator events ---------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------------------------------------
 
-    def _send_event(self, operator_id: OperatorId | None, event: Any) -> None:
-        self._reporter.operator_event(self.attempt_id, operator_id, event)
-
-    def deliver_operator_event(self, operator_id: OperatorId | None, event: Any) -> None:
-        """Puts an event of the coordinator, or of the JobMaster itself (None), into the mailbox. A
-        task that has ended ignores it."""
+    def deliver_message(self, message: MessageToTask) -> None:
+        """Puts what the JobMaster or a coordinator says into the mailbox. A task that has ended
+        ignores it."""
         if self._machine.is_terminal:
             return
         stream_task = self.stream_task
         if stream_task is None:
-            self._early.append((operator_id, event))
-        elif operator_id is None:
+            self._early.append(message)
+        elif isinstance(message, OperatorEvent):
             stream_task.mailbox.put(
-                lambda: stream_task.checkpoints.handle_message(event), CHECKPOINT_MAIL
+                lambda: stream_task.handle_operator_event(message), "operator event"
             )
         else:
             stream_task.mailbox.put(
-                lambda: stream_task.deliver_operator_event(operator_id, event), "operator event"
+                lambda: stream_task.checkpoints.handle_message(message), CHECKPOINT_MAIL
             )
 
     # -- metrics -----------------------------------------------------------------------------------

@@ -9,11 +9,10 @@ import itertools
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EngineError
-from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, JobId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import CANCELLATION_INTERVAL, CANCELLATION_TIMEOUT, NetworkConfig
 from flinkpy.core.options.schema import read
@@ -32,6 +31,7 @@ from flinkpy.runtime.output.task_output import TaskOutput
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.runtime.task import Task
 from flinkpy.runtime.task_measures import TaskMeasures
+from flinkpy.runtime.task_messages import MessageToTask
 from flinkpy.state.checkpoints.local_backup import LocalBackups
 
 LOG = engine_logger(__name__)
@@ -193,10 +193,8 @@ class SlotTaskRunner:
     def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
         self._with_task(attempt_id, lambda task: task.fail(error))
 
-    def deliver_operator_event(
-        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
-    ) -> None:
-        self._with_task(attempt_id, lambda task: task.deliver_operator_event(operator_id, event))
+    def deliver_message(self, attempt_id: ExecutionAttemptId, message: MessageToTask) -> None:
+        self._with_task(attempt_id, lambda task: task.deliver_message(message))
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
         dropped = tuple(attempt_ids)

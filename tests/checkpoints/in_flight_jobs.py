@@ -319,7 +319,7 @@ class Job:
             gates,
             self.reactor,
             lambda: None,
-            lambda operator_id, event: self._heard(owner, event),
+            lambda message: self._heard(owner, message),
         )
         task.restore()
         self.tasks[owner] = RunningTask(task, operator, owner, producers, places[owner])

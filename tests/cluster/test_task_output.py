@@ -42,7 +42,7 @@ class Reports:
     def state_changed(self, state: TaskExecutionState) -> None:
         self.states.append(state.state)
 
-    def operator_event(self, *event: object) -> None:
+    def send_message(self, *message: object) -> None:
         raise AssertionError
 
 

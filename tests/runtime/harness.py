@@ -41,6 +41,7 @@ from flinkpy.operators.base import (
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.task import Task
+from flinkpy.runtime.task_messages import MessageFromTask
 from flinkpy.state.saved_state import SavedState
 
 RESOURCE = ResourceId("worker")
@@ -183,7 +184,7 @@ class Reporter:
 
     def __init__(self) -> None:
         self.states: list[TaskExecutionState] = []
-        self.events: list[tuple[ExecutionAttemptId, OperatorId | None, Any]] = []
+        self.messages: list[tuple[ExecutionAttemptId, MessageFromTask]] = []
         self._changed = threading.Condition()
 
     def state_changed(self, state: TaskExecutionState) -> None:
@@ -191,11 +192,9 @@ class Reporter:
             self.states.append(state)
             self._changed.notify_all()
 
-    def operator_event(
-        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
-    ) -> None:
+    def send_message(self, attempt_id: ExecutionAttemptId, message: MessageFromTask) -> None:
         with self._changed:
-            self.events.append((attempt_id, operator_id, event))
+            self.messages.append((attempt_id, message))
             self._changed.notify_all()
 
     def of(self, attempt_id: ExecutionAttemptId) -> list[str]:

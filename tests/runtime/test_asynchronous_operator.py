@@ -37,12 +37,7 @@ class World:
             INFO, linear(operator, MapOperator(lambda value: value * 10)), (0,)
         )
         self.task: Any = StreamTask(
-            config,
-            [self.writer],
-            [self.gate],
-            self.reactor,
-            lambda: None,
-            lambda operator, event: None,
+            config, [self.writer], [self.gate], self.reactor, lambda: None, lambda message: None
         )
         self.task.restore()
 

@@ -39,7 +39,7 @@ class World:
             INFO, linear(Silent(), MapOperator(str), inputs=0), configuration=configuration
         )
         self.task: StreamTask = StreamTask(
-            config, [self.writer], [], self.reactor, lambda: None, lambda operator, event: None
+            config, [self.writer], [], self.reactor, lambda: None, lambda message: None
         )
         self.task.restore()
         self.step()

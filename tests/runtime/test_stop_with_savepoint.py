@@ -23,8 +23,8 @@ from flinkpy.graph.checkpoint_messages import (
     BeginCheckpoint,
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointToTask,
     SnapshotTaken,
-    ToTask,
 )
 from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator
 from flinkpy.runtime.loop.slot_loop import SlotLoop
@@ -86,11 +86,11 @@ class StoppingTask:
             [] if is_source else [self.gate],
             self.loop,
             lambda: None,
-            lambda operator, event: self.sent.append(event),
+            self.sent.append,
         )
         self.task.restore()
 
-    def tell(self, message: ToTask) -> None:
+    def tell(self, message: CheckpointToTask) -> None:
         """As the JobMaster."""
         self.task.mailbox.put(lambda: self.task.checkpoints.handle_message(message), "checkpoint")
         self.settle()

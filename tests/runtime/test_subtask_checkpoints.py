@@ -17,8 +17,8 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.checkpoint_messages import (
     BeginCheckpoint,
     CheckpointAborted,
+    CheckpointFromTask,
     CheckpointMetrics,
-    FromTask,
     SnapshotFailed,
     SnapshotTaken,
 )
@@ -76,7 +76,7 @@ class OneOperator:
 class Setting:
     files: SimulatedFileStore = field(default_factory=SimulatedFileStore)
     operator: OneOperator = field(default_factory=OneOperator)
-    said: list[FromTask] = field(default_factory=list)
+    said: list[CheckpointFromTask] = field(default_factory=list)
     io: list[Callable[[], None]] = field(default_factory=list)
     outputs: OutputBarriers | None = None
     clock: ManualClock = field(default_factory=ManualClock)

@@ -18,6 +18,7 @@ from flinkpy.metrics.live import opened
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.runtime.task import Task
+from flinkpy.runtime.task_messages import OperatorEvent
 from tests.runtime.harness import (
     JOURNAL,
     JournalOperator,
@@ -288,11 +289,13 @@ def test_operator_events_come_as_mail_and_go_to_the_reporter(harness: LoopHarnes
     task = harness.submit(
         descriptor("v", JournalSource("a", [], endless=True), JournalOperator("b"))
     )
-    task.deliver_operator_event(_operator(task, 0), "more")
+    task.deliver_message(OperatorEvent(_operator(task, 0), "more"))
     harness.run_until(lambda: "b.got more" in JOURNAL)
-    assert harness.reporter.events == [(attempt("v"), _operator(task, 0), "answer to more")]
+    assert harness.reporter.messages == [
+        (attempt("v"), OperatorEvent(_operator(task, 0), "answer to more"))
+    ]
     task.cancel()
-    task.deliver_operator_event(_operator(task, 0), "late")
+    task.deliver_message(OperatorEvent(_operator(task, 0), "late"))
     harness.run_until(lambda: nothing_left(harness))
 
 

@@ -17,6 +17,7 @@ from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.operators.sinks.legacy_source import LegacySourceOperator
 from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.runtime.runner_port import RunnerStatistics
+from flinkpy.runtime.task_messages import OperatorEvent
 from flinkpy.runtime.task_runner import SlotTaskRunner
 from tests.runtime.harness import (
     JOURNAL,
@@ -117,9 +118,9 @@ def test_operator_events_go_both_ways(runner: SlotTaskRunner) -> None:
     runner.submit(
         0, descriptor("p", JournalSource("a", [], endless=True), JournalOperator("b")), reporter
     )
-    runner.deliver_operator_event(attempt("p"), OperatorId("a"), "split")
-    reporter.wait_for(lambda: bool(reporter.events))
-    assert reporter.events == [(attempt("p"), "a", "answer to split")]
+    runner.deliver_message(attempt("p"), OperatorEvent(OperatorId("a"), "split"))
+    reporter.wait_for(lambda: bool(reporter.messages))
+    assert reporter.messages == [(attempt("p"), OperatorEvent(OperatorId("a"), "answer to split"))]
     runner.cancel(attempt("p"))
     reporter.wait_for(lambda: len(reporter.terminal()) == 1)
     assert "b.got split" in JOURNAL
@@ -128,7 +129,7 @@ def test_operator_events_go_both_ways(runner: SlotTaskRunner) -> None:
 def test_an_event_for_an_unknown_operator_fails_the_task(runner: SlotTaskRunner) -> None:
     reporter = Reporter()
     runner.submit(0, descriptor("p", JournalSource("a", [], endless=True)), reporter)
-    runner.deliver_operator_event(attempt("p"), OperatorId("nobody"), "split")
+    runner.deliver_message(attempt("p"), OperatorEvent(OperatorId("nobody"), "split"))
     reporter.wait_for(lambda: len(reporter.terminal()) == 1)
     assert "has no operator nobody" in str(reporter.error_of(attempt("p")))
 

@@ -12,6 +12,7 @@ from typing import Protocol
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.elements import CheckpointBarrier, SnapshotType
 from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.exhaustive import assert_never
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.checkpoint_messages import (
@@ -19,11 +20,11 @@ from flinkpy.graph.checkpoint_messages import (
     BeginCheckpoint,
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointFromTask,
     CheckpointMetrics,
-    FromTask,
+    CheckpointToTask,
     SnapshotFailed,
     SnapshotTaken,
-    ToTask,
 )
 from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, RecordedChannel
@@ -72,7 +73,7 @@ class SubtaskCheckpoints:
         chain: Checkpointed,
         storage: Callable[[], CheckpointStorage],
         run_io: Callable[[Callable[[], None]], None],
-        send: Callable[[FromTask], None],
+        send: Callable[[CheckpointFromTask], None],
         begin: Callable[[CheckpointBarrier], None],
         on_notified: Callable[[], None],
         on_stop: Callable[[], None] = lambda: None,
@@ -107,12 +108,17 @@ class SubtaskCheckpoints:
 
     # -- barriers ----------------------------------------------------------------------------------
 
-    def handle_message(self, message: ToTask) -> None:
+    def handle_message(self, message: CheckpointToTask) -> None:
         """The JobMaster speaks to the task."""
-        if not isinstance(message, BeginCheckpoint):
+        if isinstance(message, BeginCheckpoint):
+            self._begin_checkpoint(message)
+        elif isinstance(message, CheckpointCompleted | CheckpointAborted):
             self._notified(message)
             self._on_notified()
-            return
+        else:
+            assert_never(message)
+
+    def _begin_checkpoint(self, message: BeginCheckpoint) -> None:
         barrier = CheckpointBarrier(message.checkpoint_id, message.timestamp_ms, message.options)
         if self._closed:
             self._begin_behind_the_end(barrier)

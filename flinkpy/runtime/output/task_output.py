@@ -256,7 +256,7 @@ class _Reporter:
 
     def __init__(self, under: TaskReporter, before_end: Callable[[], None]) -> None:
         self._under, self._before_end = under, before_end
-        self.operator_event = under.operator_event
+        self.send_message = under.send_message
 
     def state_changed(self, state: TaskExecutionState) -> None:
         if EXECUTION.is_terminal(state.state):

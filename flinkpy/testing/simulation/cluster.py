@@ -89,7 +89,7 @@ class WatchedNetwork(SimulatedNetwork):
         if (
             self.echoes
             and isinstance(message, RpcInvocation)
-            and message.method == "send_operator_events"
+            and message.method in ("send_messages_to_task", "send_messages_from_task")
         ):
             self._echo(source, process, message)
 

@@ -21,12 +21,13 @@ from flinkpy.connectors.source_api.source import (
 )
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, UserCodeError
-from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, JobId, ResourceId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.metrics.readings import ProcessReading
 from flinkpy.network.flow.segments import LocalBufferPool, NetworkBufferPool
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
+from flinkpy.runtime.task_messages import MessageToTask, OperatorEvent
 from flinkpy.testing.simulation.simulated_jobs import SimulatedSplit, StreamBehaviour, TaskBehaviour
 from flinkpy.testing.simulation.stream_surroundings import Streams, TaskSurroundings
 from flinkpy.testing.simulation.stream_tasks import StreamTaskModel
@@ -104,7 +105,9 @@ class SimulatedTask:
     def send_event(self, event: Any) -> None:
         """To the coordinator of its source."""
         assert self.behaviour.reads_splits is not None
-        self.reporter.operator_event(self.attempt_id, self.behaviour.reads_splits, event)
+        self.reporter.send_message(
+            self.attempt_id, OperatorEvent(self.behaviour.reads_splits, event)
+        )
 
 
 def _nothing_to_read(then: Callable[[], object]) -> None:
@@ -188,17 +191,14 @@ class SimulatedTaskRunner(WithoutThread):
         if task is not None:
             self._end(task, _S.FAILED, error)
 
-    def deliver_operator_event(
-        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
-    ) -> None:
+    def deliver_message(self, attempt_id: ExecutionAttemptId, message: MessageToTask) -> None:
         task = self._tasks.get(attempt_id)
         if task is None or task.lifecycle.state is not _S.RUNNING:
             return
-        if operator_id is None:
-            if task.model is not None:
-                task.model.handle_message(event)
-            return
-        self._handle_event(task, event)
+        if isinstance(message, OperatorEvent):
+            self._handle_event(task, message.event)
+        elif task.model is not None:
+            task.model.handle_message(message)
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
         for attempt_id in attempt_ids:
@@ -268,7 +268,7 @@ class SimulatedTaskRunner(WithoutThread):
             self._streams,
             self._service,
             lambda: task.lifecycle.state is _S.RUNNING,
-            partial(task.reporter.operator_event, task.attempt_id),
+            partial(task.reporter.send_message, task.attempt_id),
             lambda: self._end(task, _S.FINISHED),
         )
         try:

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
-from flinkpy.core.ids import OperatorId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
+from flinkpy.runtime.task_messages import MessageFromTask
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.testing.simulation.checkpoint_oracle import CheckpointOracle
 from flinkpy.testing.simulation.cluster_files import ClusterFiles
@@ -49,7 +48,7 @@ class TaskSurroundings:
         streams: Streams,
         service: SimulatedRpcService,
         is_running: Callable[[], bool],
-        say: Callable[[OperatorId | None, Any], None],
+        say: Callable[[MessageFromTask], None],
         finish: Callable[[], None],
     ) -> None:
         self.plane = streams.plane
@@ -73,8 +72,8 @@ class TaskSurroundings:
     def run_io(self, action: Callable[[], None]) -> None:
         self._service.schedule(WRITING_S * self.chance(), action)
 
-    def say(self, operator_id: OperatorId | None, event: Any) -> None:
-        self._say(operator_id, event)
+    def say(self, message: MessageFromTask) -> None:
+        self._say(message)
 
     def finish(self) -> None:
         self._finish()

@@ -23,11 +23,16 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.elements import CheckpointBarrier, EndOfPartition
 from flinkpy.core.errors import EngineError, UserCodeError
 from flinkpy.core.ids import OperatorId
-from flinkpy.graph.checkpoint_messages import CheckpointCompleted, FinalCheckpointAwaited, ToTask
+from flinkpy.graph.checkpoint_messages import (
+    CheckpointCompleted,
+    CheckpointToTask,
+    FinalCheckpointAwaited,
+)
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
 from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner
 from flinkpy.runtime.checkpointing.subtask_checkpoints import SubtaskCheckpoints
+from flinkpy.runtime.task_messages import MessageFromTask, OperatorEvent
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.saved_state import FrozenState
 from flinkpy.testing.simulation.checkpoint_oracle import CheckpointOracle
@@ -80,7 +85,7 @@ class Surroundings(Protocol):
         its tasks."""
         ...
 
-    def say(self, operator_id: OperatorId | None, event: Any) -> None:
+    def say(self, message: MessageFromTask) -> None:
         """To the JobMaster, or to a coordinator there."""
         ...
 
@@ -117,7 +122,7 @@ class StreamTaskModel:
             self,
             lambda: storage,
             outside.run_io,
-            lambda message: outside.say(None, message),
+            outside.say,
             self._begin,
             self._notified,
             clock=outside.clock,
@@ -240,7 +245,8 @@ class StreamTaskModel:
     # -- splits ------------------------------------------------------------------------------------
 
     def _say_to_enumerator(self, event: Any) -> None:
-        self._outside.say(self._behaviour.reads_splits, event)
+        assert self._behaviour.reads_splits is not None
+        self._outside.say(OperatorEvent(self._behaviour.reads_splits, event))
 
     def _read_on(self) -> None:
         if self.state.left:
@@ -271,7 +277,7 @@ class StreamTaskModel:
 
     # -- checkpoints -------------------------------------------------------------------------------
 
-    def handle_message(self, message: ToTask) -> None:
+    def handle_message(self, message: CheckpointToTask) -> None:
         """The JobMaster's."""
         if isinstance(message, CheckpointCompleted):
             self._outside.oracle.heard_complete(self._attempt_id, message.checkpoint_id)
@@ -340,7 +346,7 @@ class StreamTaskModel:
             return
         self._has_ended = True
         if self._written or self.state.prepared:
-            self._outside.say(None, FinalCheckpointAwaited())
+            self._outside.say(FinalCheckpointAwaited())
         self._close_when_committed()
 
     def _close_when_committed(self) -> None:

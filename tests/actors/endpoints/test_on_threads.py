@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any
 
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import DispatcherGateway
@@ -15,7 +14,7 @@ from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.local_service import LocalRpcService
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
-from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, JobId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
@@ -23,6 +22,7 @@ from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.metrics.readings import ProcessReading
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
+from flinkpy.runtime.task_messages import MessageToTask
 from flinkpy.testing.simulation.simulated_jobs import JobBuilder, TaskBehaviour
 
 TIMEOUT_S = 20.0
@@ -77,9 +77,7 @@ class InstantRunner:
     def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
         self._end(attempt_id, ExecutionState.FAILED)
 
-    def deliver_operator_event(
-        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
-    ) -> None: ...
+    def deliver_message(self, attempt_id: ExecutionAttemptId, message: MessageToTask) -> None: ...
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None: ...
 

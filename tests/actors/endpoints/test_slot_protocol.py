@@ -218,8 +218,10 @@ LOSSES = [
     ("update_task_execution_states", True),
     ("free_slots", False),
     ("disconnect_job_master", False),
-    ("send_operator_events", False),
-    ("send_operator_events", True),
+    ("send_messages_to_task", False),
+    ("send_messages_to_task", True),
+    ("send_messages_from_task", False),
+    ("send_messages_from_task", True),
     ("report_slots", False),
 ]
 

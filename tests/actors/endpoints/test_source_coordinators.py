@@ -14,6 +14,7 @@ from flinkpy.connectors.source_api.watermark_alignment import WatermarkAllowed, 
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.program.code import dumps
+from flinkpy.runtime.task_messages import OperatorEvent
 
 OPERATOR, VERTEX = OperatorId("operator"), JobVertexId("vertex")
 
@@ -35,7 +36,7 @@ def coordinators(sent: list[tuple[int, Any]], failures: list[BaseException]) -> 
     graph: Any = SimpleNamespace(vertices=[vertex])
     made = SourceCoordinators(
         graph,
-        lambda attempt_id, operator_id, event: sent.append((attempt_id.subtask_index, event)),
+        lambda attempt_id, message: sent.append((attempt_id.subtask_index, message.event)),
         lambda action: Future(),
         failures.append,
         lambda delay_s, action: None,
@@ -43,7 +44,7 @@ def coordinators(sent: list[tuple[int, Any]], failures: list[BaseException]) -> 
     made.start()
     for subtask in range(2):
         made.attempts_deployed([attempt(subtask)])
-        made.handle_event(attempt(subtask), OPERATOR, ReaderRegistered("host"))
+        made.handle_event(attempt(subtask), OperatorEvent(OPERATOR, ReaderRegistered("host")))
     sent.clear()
     return made
 
@@ -57,8 +58,12 @@ def test_a_reader_that_has_ended_holds_nobody_back_even_if_its_last_word_was_los
     sent: list[tuple[int, Any]] = []
     failures: list[BaseException] = []
     made = coordinators(sent, failures)
-    made.handle_event(attempt(0), OPERATOR, WatermarkReported("group", 0, 100, False))
-    made.handle_event(attempt(1), OPERATOR, WatermarkReported("group", 500, 100, True))
+    made.handle_event(
+        attempt(0), OperatorEvent(OPERATOR, WatermarkReported("group", 0, 100, False))
+    )
+    made.handle_event(
+        attempt(1), OperatorEvent(OPERATOR, WatermarkReported("group", 500, 100, True))
+    )
     assert sent == []
     made.attempt_ended(ended)
     assert sent == ([(1, WatermarkAllowed(600))] if ended == attempt(0) else [])

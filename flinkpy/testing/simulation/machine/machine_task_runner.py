@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
 
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
 from flinkpy.core.errors import EngineError
-from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, ResourceId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState
 from flinkpy.runtime.runner_port import TaskReporter
+from flinkpy.runtime.task_messages import MessageFromTask
 from flinkpy.runtime.task_runner import SlotTaskRunner
 from flinkpy.scheduler.execution_model import TERMINAL
 from flinkpy.state.checkpoints.file_store import FileStore
@@ -149,7 +149,5 @@ class _Listener:
             self._on_bug(state.error)
         self._reporter.state_changed(state)
 
-    def operator_event(
-        self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any
-    ) -> None:
-        self._reporter.operator_event(attempt_id, operator_id, event)
+    def send_message(self, attempt_id: ExecutionAttemptId, message: MessageFromTask) -> None:
+        self._reporter.send_message(attempt_id, message)
