@@ -336,7 +336,7 @@ class JobMasterGateway(Protocol):
         self, resource_id: ResourceId, sequence: int, offers: tuple[SlotOffer, ...]
     ) -> Future[tuple[AllocationId, ...]]:
         """Returns the accepted slots; the TaskExecutor takes back the others. Fails with
-        RecipientUnreachableError when it is not registered here."""
+        NotRegisteredError when it is not registered here."""
         ...
 
     def fail_slot(self, resource_id: ResourceId, allocation_id: AllocationId, reason: str) -> None:
