@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from flinkpy import columns
 from flinkpy.columns import rowwise
 from flinkpy.columns.expression import Expression
 from flinkpy.columns.kernels.kernel_table import KERNELS
@@ -19,6 +23,21 @@ PROPERTIES = [
     and member.fget.__name__ == name
     and member.fget.__annotations__["return"] in ("Expression", "E")
 ]
+
+
+CALLED = sorted(
+    {
+        name
+        for path in Path(columns.__path__[0]).rglob("*.py")
+        for name in re.findall(r"\b_?call\(\s*\"(\w+)\"", path.read_text())
+    }
+)
+"""The functions that methods of expressions call by their names."""
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_a_function_that_a_method_calls_has_a_kernel(name: str) -> None:
+    assert name in KERNELS
 
 
 def test_every_function_has_a_kernel_and_a_meaning_for_a_row() -> None:
