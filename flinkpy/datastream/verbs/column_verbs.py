@@ -36,17 +36,6 @@ def select_columns(
     return stream.as_columns("select()").apply_columns("Select", SelectColumnsOperator(chosen))
 
 
-def select_named(
-    stream: ColumnStream, columns: Iterable[str], computed: Iterable[tuple[str, Expression]]
-) -> ColumnStream:
-    """Some of the columns, and others computed of them."""
-    from flinkpy.columns.expression_functions import col
-    from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
-
-    chosen = [*((name, col(name)) for name in columns), *computed]
-    return stream.apply_columns("Select", SelectColumnsOperator(chosen))
-
-
 def filter_columns(stream: RecordedStream, expression: Expression) -> ColumnStream:
     """Implements ``filter`` with an expression."""
     from flinkpy.columns.expression import refuse_aggregates
