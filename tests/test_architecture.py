@@ -53,6 +53,26 @@ def test_the_floors_in_the_documentation_are_those_of_the_contract() -> None:
     assert [re.split(r" {2,}", line)[0] for line in picture] == layers
 
 
+def test_the_floors_inside_packages_in_the_documentation_are_those_of_their_contracts() -> None:
+    contracts = dict(
+        re.findall(
+            r'^containers = \["flinkpy\.([\w.]+)"\]\n(?:exhaustive = true\n)?layers = \[\n(.*?)^\]',
+            (ROOT / "pyproject.toml").read_text(),
+            re.DOTALL | re.MULTILINE,
+        )
+    )
+    pictures = re.findall(
+        r"^Inside `(\w+)`:\n\n((?:    .*\n)+)",
+        (ROOT / "docs" / "ARCHITECTURE.md").read_text(),
+        re.MULTILINE,
+    )
+    assert {
+        room: [re.split(r" {2,}", line.strip())[0] for line in picture.splitlines()]
+        for room, picture in pictures
+    } == {room: re.findall(r'"(.*?)"', contracts[room]) for room, _ in pictures}
+    assert len(pictures) >= 4
+
+
 # What programs import. Below these packages everything is public: all their modules have PyFlink's
 # paths, or are listed for programs.
 PUBLIC_MODULES = {
