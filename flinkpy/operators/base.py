@@ -220,6 +220,11 @@ class StreamOperator(ABC):
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """Before the barrier is passed on: emit what must not be part of the state."""
 
+    def emit_before_barrier(self, checkpoint_id: int) -> None:
+        """Directly before the barrier is passed on, when all operators of the chain are
+        ``flushed``: emit what belongs to the checkpoint, without waiting. Nothing is processed
+        between this call and ``freeze_state``."""
+
     def freeze_state(self, barrier: CheckpointBarrier) -> FrozenState:
         """The state at the barrier, which does not change any more. Operators have no code of their
         own for this: their state is in the backends, or registered there. Here: operator state,

@@ -24,7 +24,7 @@ class WrappingOperator(StreamOperator):
 
     What only sources, sinks, asynchronous functions and loops have is not passed on, as nobody
     wraps these: ``available``, ``drained``, ``has_rest``, the final checkpoint,
-    ``prepare_snapshot_pre_barrier``, and events of coordinators."""
+    ``prepare_snapshot_pre_barrier``, ``emit_before_barrier``, and events of coordinators."""
 
     batch_form = BatchForm.AS_IN_STREAM  # of an object: that of the operator it wraps
 

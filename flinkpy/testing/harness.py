@@ -219,6 +219,8 @@ class OperatorHarness:
         """Returns what a checkpoint would save of this subtask; pass it to ``restore``."""
         for operator in self._operators:
             operator.prepare_snapshot_pre_barrier(checkpoint_id)
+        for operator in self._operators:
+            operator.emit_before_barrier(checkpoint_id)
         barrier = CheckpointBarrier(checkpoint_id, self.clock.time_ms())
         return pickle.dumps(
             [tuple(operator.freeze_state(barrier).write()) for operator in self._operators]

@@ -33,7 +33,7 @@ from flinkpy.connectors.sinks import (
 )
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import FlinkpyError
-from flinkpy.testing.connectors import SinkTests
+from flinkpy.testing.connectors import ManifestTable, ManifestTableSink, SinkTests
 
 EVERY_SECOND = FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build()
 
@@ -152,6 +152,29 @@ class TestDocuments(Files):
     def records_of(self, file: Path) -> Iterable[Any]:
         found: list[int] = json.loads(file.read_text())
         return found
+
+
+class TestManifestTable(SinkTests):
+    """A sink with a global committer."""
+
+    says = "the catalog is away"
+
+    def open(self) -> None:
+        self.place = self.folder / uuid.uuid4().hex
+        self.table = ManifestTable(self.place)
+        self.table.create()
+
+    def sink(self) -> Sink:
+        return ManifestTableSink(self.place)
+
+    def read(self) -> Iterable[Any]:
+        return self.table.rows()
+
+    def fail(self) -> None:
+        self.table.refuse_commits("the catalog is away")
+
+    def mend(self) -> None:
+        self.table.allow_commits()
 
 
 class TestCollect(SinkTests):

@@ -36,7 +36,7 @@ from flinkpy.datastream.connectors.kafka import (
     KafkaSink,
     KafkaSinkBuilder,
 )
-from flinkpy.operators.sinks.sink_operator import SinkOperator
+from flinkpy.operators.sinks.sink_operator import WritingOperator
 from tests.connectors.sink_world import SinkWorld
 from tests.kafka.broker import Broker
 from tests.waiting import eventually
@@ -65,7 +65,7 @@ def seen(broker: Broker, topic: str) -> list[int]:
     return sorted(int(value or b"") for value in broker.values(topic))
 
 
-def flush(operator: SinkOperator) -> None:
+def flush(operator: WritingOperator) -> None:
     """Returns when all is with the broker."""
     writer: Any = operator.writer
     writer.flush()

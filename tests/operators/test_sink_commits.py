@@ -14,6 +14,7 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks import sink_port
+from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 from flinkpy.state.saved_state import SavedState
 from tests.connectors.sink_world import SinkWorld
@@ -173,7 +174,9 @@ def test_who_knows_that_no_checkpoint_comes_any_more_may_commit_what_is_left() -
     world.barrier()
     world.feed(1)
     world.end_input()
-    world.operators[0].commit_pending()
+    [operator] = world.operators
+    assert isinstance(operator, SinkOperator)
+    operator.commit_pending()
     assert COMMITTED == [[0, 1], [2, "end"]]
     assert not world.operators[0].waits_for_final_checkpoint
     world.close()

@@ -16,6 +16,7 @@ from flinkpy.core.options import engine as options
 from flinkpy.core.options.checkpointing import (
     CHECKPOINT_DIRECTORY,
     CHECKPOINT_INTERVAL,
+    CHECKPOINT_UNALIGNED,
     RECOVERY_PATH,
     SAVEPOINT_DIRECTORY,
 )
@@ -180,7 +181,22 @@ def _with_checkpoints(program: RecordedProgram, graph: StreamGraph) -> dict[str,
             "records on their way back would be part of "
             "none, and lost after a failure. Leave enable_checkpointing() out"
         )
+    _refuse_overtaking_a_global_committer(graph, values)
     return values
+
+
+def _refuse_overtaking_a_global_committer(graph: StreamGraph, values: dict[str, Any]) -> None:
+    """A barrier that overtakes committables would leave some of a checkpoint to the next one."""
+    from flinkpy.operators.sinks.global_commits import GlobalCommitterOperator
+
+    if not read(values, CHECKPOINT_UNALIGNED):
+        return
+    for node in graph.nodes.values():
+        if isinstance(node.operator, GlobalCommitterOperator):
+            raise refuse(
+                f"{node.label} commits all of a checkpoint together, and unaligned checkpoints "
+                f"would tear it apart: set {CHECKPOINT_UNALIGNED.key} to false"
+            )
 
 
 def _why_no_savepoints(program: RecordedProgram, graph: StreamGraph) -> str:

@@ -9,7 +9,7 @@ from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_function, refuse
 from flinkpy.datastream.results.data_stream_sink import DataStreamSink
 from flinkpy.datastream.results.look_verbs import LookVerbs
-from flinkpy.datastream.results.sink_operators import add_sink
+from flinkpy.datastream.results.sink_operators import add_globally_committed_sink, add_sink
 from flinkpy.datastream.results.write_verbs import WriteVerbs
 
 if TYPE_CHECKING:
@@ -37,15 +37,17 @@ class StreamResults(WriteVerbs, LookVerbs):
     def sink_to(self, sink: Any) -> DataStreamSink:
         """Writes to a sink of ``flinkpy.connectors.sinks``, or to any object with ``write(value)``.
         Raises ProgramError for anything else."""
-        from flinkpy.operators.sinks.sink_port import Sink
+        from flinkpy.operators.sinks.sink_port import Sink, SupportsGlobalCommitter
 
         if isinstance(sink, type):
             raise refuse(f"sink_to() takes a sink object, not a class: write {sink.__name__}(...)")
         transformer = sink.get_transformer() if hasattr(sink, "get_transformer") else None
         # PyFlink's SupportsPreprocessing: the sink changes the stream before it is written
         stream = self.recorded if transformer is None else transformer.apply(self).recorded
-        if isinstance(sink, Sink) or hasattr(sink, "write_batch"):
+        if isinstance(sink, (Sink, SupportsGlobalCommitter)) or hasattr(sink, "write_batch"):
             sink = sink.of_type(stream.output_type) if hasattr(sink, "of_type") else sink
+            if isinstance(sink, SupportsGlobalCommitter):
+                return DataStreamSink(*add_globally_committed_sink(stream, sink))
             return DataStreamSink(add_sink(stream, sink, "Sink: Writer"))
         if not hasattr(sink, "write") and not isinstance(sink, f.SinkFunction):
             raise refuse(

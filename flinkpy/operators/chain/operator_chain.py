@@ -239,6 +239,8 @@ class OperatorChain:
             while not _call(operator, _is_flushed, operator):
                 yield False
             yield True
+        for operator in self.operators:
+            _call(operator, operator.emit_before_barrier, barrier.checkpoint_id)
         self.write(barrier)
         then(barrier)
 

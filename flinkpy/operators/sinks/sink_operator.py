@@ -1,7 +1,8 @@
 """The operators that write: they drive a sink's writer, and hand on what it prepares.
 
 What a writer prepares is either committed in its own subtask (:class:`SinkOperator`), or sent to
-the global committer behind all writers (:class:`SinkWriterOperator`). Both prepare alike:
+the global committer behind all writers (``SinkWriterOperator`` of ``global_commits``). Both prepare
+alike:
 
 - At a checkpoint the writer flushes and prepares.
 - An aborted checkpoint changes nothing: its committables go with the next one that completes.

@@ -6,8 +6,18 @@ runs the tests. The guide is docs/connector-guide.md."""
 
 from flinkpy.testing.connectors.connector_tests import ConnectorTests
 from flinkpy.testing.connectors.kept_sink import KeptSink
+from flinkpy.testing.connectors.manifest_table import Manifest, ManifestTable, ManifestTableSink
 from flinkpy.testing.connectors.paced_source import PacedSource
 from flinkpy.testing.connectors.sink_tests import SinkTests
 from flinkpy.testing.connectors.source_tests import SourceTests
 
-__all__ = ["ConnectorTests", "KeptSink", "PacedSource", "SinkTests", "SourceTests"]
+__all__ = [
+    "ConnectorTests",
+    "KeptSink",
+    "Manifest",
+    "ManifestTable",
+    "ManifestTableSink",
+    "PacedSource",
+    "SinkTests",
+    "SourceTests",
+]
