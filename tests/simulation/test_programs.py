@@ -27,7 +27,7 @@ from flinkpy.testing.simulation.programs.program_run import (
     run_program_seed,
 )
 from flinkpy.testing.simulation.programs.program_scenario import ProgramScenario
-from flinkpy.testing.simulation.programs.programs import PROGRAMS
+from flinkpy.testing.simulation.programs.programs import DRAWN_PROGRAMS, PROGRAMS
 from flinkpy.testing.simulation.seeded_run import SimulationFailure
 from tests.simulation.seeds import PROGRAM_REGRESSIONS, PROGRAM_SEEDS
 
@@ -53,6 +53,13 @@ def test_what_is_committed_is_what_the_undisturbed_run_commits_and_nothing_leaks
 ) -> None:
     for seed in range(first, first + SHARD):
         run_program_seed(seed)
+
+
+@pytest.mark.parametrize("first", [0, pytest.param(8, marks=pytest.mark.wide)])
+def test_a_global_committer_commits_all_of_a_checkpoint_together_whatever_dies(first: int) -> None:
+    """Writers, the committer, masters: before a commit, in it, and behind it."""
+    for seed in range(first, first * 6 + 8):
+        run_program_seed(seed, ("global-commits",))
 
 
 @pytest.mark.parametrize("seed", [3, 8, 17, 46, 50, 109])
@@ -85,8 +92,8 @@ def test_a_program_replays_identically_in_another_process(seed: int) -> None:
 @pytest.mark.wide
 def test_the_seeds_see_what_they_are_for() -> None:
     reports = [run_program_seed(seed) for seed in range(1000, 1030)]
-    scenarios = [ProgramScenario.of(seed, tuple(PROGRAMS)) for seed in range(1000, 1030)]
-    assert {report.program for report in reports} == set(PROGRAMS)
+    scenarios = [ProgramScenario.of(seed, DRAWN_PROGRAMS) for seed in range(1000, 1030)]
+    assert {report.program for report in reports} == set(DRAWN_PROGRAMS)
     assert sum(report.checkpoints for report in reports) > 100
     assert sum(report.restored for report in reports) > 20
     assert sum(report.failures for report in reports) > 5
@@ -98,7 +105,7 @@ def test_the_seeds_see_what_they_are_for() -> None:
 
 @pytest.mark.wide
 def test_the_seeds_see_savepoints_of_every_kind_and_incremental_checkpoints() -> None:
-    scenarios = [ProgramScenario.of(seed, tuple(PROGRAMS)) for seed in range(45, 60)]
+    scenarios = [ProgramScenario.of(seed, DRAWN_PROGRAMS) for seed in range(45, 60)]
     reports = [run_program_seed(scenario.seed) for scenario in scenarios]
     taken = {
         scenario.savepoint.asked.kind

@@ -46,5 +46,5 @@ def add_globally_committed_sink(
         sink.check_stream(stream.column_names(), stream.is_columnar)
     writers = stream.apply("Sink: Writer", SinkWriterOperator(sink))
     committer = writers.apply(GLOBAL_COMMITTER, GlobalCommitterOperator(sink))
-    committer.make_non_parallel()
+    committer.transformation.parallelism = 1
     return writers, committer

@@ -14,7 +14,7 @@ from functools import partial
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.testing.simulation.programs.program_run import run_program_seed
 from flinkpy.testing.simulation.programs.program_scenario import ProgramScenario
-from flinkpy.testing.simulation.programs.programs import PROGRAMS
+from flinkpy.testing.simulation.programs.programs import DRAWN_PROGRAMS, PROGRAMS
 from flinkpy.testing.simulation.scenario import Scenario
 from flinkpy.testing.simulation.seeded_run import SimulationFailure, run_seed
 
@@ -24,7 +24,7 @@ Trace = Callable[[float, str], None]
 def main() -> int:
     options = _parser().parse_args()
     programs: tuple[str, ...] | None = (
-        None if options.programs is None else tuple(options.programs or PROGRAMS)
+        None if options.programs is None else tuple(options.programs or DRAWN_PROGRAMS)
     )
     if options.seed is not None:
         return _one(
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         "--programs",
         nargs="*",
         metavar="NAME",
-        help=f"real programs: {', '.join(PROGRAMS)}; all, if none is named",
+        help=f"real programs: {', '.join(PROGRAMS)}; if none is named, all but the last",
     )
     parser.add_argument(
         "--until-failure",

@@ -24,6 +24,7 @@ from flinkpy.testing.simulation.programs.program_inputs import (
     write,
 )
 from flinkpy.testing.simulation.programs.simulated_calls import Pause, simulated_calls
+from flinkpy.testing.simulation.programs.simulated_ends import GloballyCommittedSink
 
 
 async def ask(record: Any) -> list[Any]:
@@ -61,6 +62,21 @@ def ordered_calls(env: StreamExecutionEnvironment) -> None:
             )
         ).uid("calls")
     )
+
+
+def global_commits(env: StreamExecutionEnvironment) -> None:
+    """Running counts, written by several writers and committed by one committer."""
+    counts = (
+        read(env, "input", keyed_lists(4, 30, 7))
+        .map(Fragile("a map"))
+        .uid("map")
+        .map(lambda record: (record[0], 1))
+        .uid("ones")
+        .key_by(key_of)
+        .reduce(lambda left, right: (left[0], left[1] + right[1]))
+        .uid("counts")
+    )
+    counts.sink_to(GloballyCommittedSink(WORLD)).uid("sink")
 
 
 def folder() -> Path:

@@ -68,6 +68,7 @@ class OutsideWorld:
         self._expected = None if expected is None else Counter(map(repr, expected))
         self._open: dict[str, list[Any]] = {}
         self._committed: dict[str, list[Any]] = {}
+        self._of_checkpoints: dict[int | None, frozenset[str]] = {}
         self.committed: Counter[str] = Counter()
 
     # -- transactions ------------------------------------------------------------------------------
@@ -92,6 +93,19 @@ class OutsideWorld:
                 f"{transaction} commits these too often, or they are wrong: {strange}; it has "
                 f"{records}"
             )
+
+    def commit_together(self, checkpoint_id: int | None, transactions: Sequence[str]) -> None:
+        """Makes them visible, one after the other, with failures between. They are all of that
+        checkpoint: a commit that comes again has the same."""
+        all_of_it = self._of_checkpoints.setdefault(checkpoint_id, frozenset(transactions))
+        if all_of_it != frozenset(transactions):
+            raise self._problem(
+                f"checkpoint {checkpoint_id} was {sorted(all_of_it)} when it was committed, and is "
+                f"{sorted(transactions)} now"
+            )
+        for transaction in transactions:
+            self.commit(transaction)
+            self.maybe_fail("the middle of a commit")
 
     def _problem(self, text: str) -> EngineError:
         error = EngineError(text)
@@ -126,6 +140,7 @@ class OutsideWorld:
         other = copy(self)
         other._open = {transaction: list(records) for transaction, records in self._open.items()}
         other._committed, other.committed = dict(self._committed), self.committed.copy()
+        other._of_checkpoints = dict(self._of_checkpoints)
         return other
 
     # -- failures ----------------------------------------------------------------------------------

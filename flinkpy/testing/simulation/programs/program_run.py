@@ -34,7 +34,7 @@ from flinkpy.testing.simulation.programs.program_scenario import (
     Rescale,
     SavepointPlan,
 )
-from flinkpy.testing.simulation.programs.programs import PROGRAMS
+from flinkpy.testing.simulation.programs.programs import DRAWN_PROGRAMS, PROGRAMS
 from flinkpy.testing.simulation.programs.repeatable_databases import repeatable_databases
 from flinkpy.testing.simulation.scenario import Crash, MastersCrash, Partition
 from flinkpy.testing.simulation.seeded_run import SimulatedClient, played
@@ -320,7 +320,7 @@ def expected_of(program: str, parallelism: int) -> tuple[Any, ...]:
 
 def run_program_seed(
     seed: int,
-    programs: tuple[str, ...] = tuple(PROGRAMS),
+    programs: tuple[str, ...] = DRAWN_PROGRAMS,
     trace: Callable[[float, str], None] | None = None,
 ) -> ProgramReport:
     """Plays one seed. Raises SimulationFailure when the output is not that of the undisturbed run,
@@ -328,7 +328,7 @@ def run_program_seed(
     scenario = ProgramScenario.of(seed, programs)
     run = ProgramRun(scenario, expected_of(scenario.program, scenario.parallelism))
     # what a seed means depends on their number
-    chosen = "".join(f" {name}" for name in programs) if programs != tuple(PROGRAMS) else ""
+    chosen = "".join(f" {name}" for name in programs) if programs != DRAWN_PROGRAMS else ""
     return played(
         run.run,
         run.network,

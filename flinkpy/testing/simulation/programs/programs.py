@@ -26,7 +26,7 @@ class Program:
     clear: Callable[[], None] = lambda: None
 
 
-PROGRAMS = {
+_DRAWN = {
     program.name: program
     for program in (
         Program("running-counts", keyed_programs.running_counts, drains=True),
@@ -52,3 +52,12 @@ PROGRAMS = {
         ),
     )
 }
+_NAMED = {
+    program.name: program
+    for program in (Program("global-commits", outside_programs.global_commits, drains=True),)
+}
+
+DRAWN_PROGRAMS = tuple(_DRAWN)
+"""Those that a seed draws from if none is named: what a seed means depends on their number."""
+
+PROGRAMS = {**_DRAWN, **_NAMED}

@@ -24,7 +24,13 @@ from flinkpy.connectors.source_api.source import (
 )
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
+from flinkpy.operators.sinks.sink_port import (
+    Committer,
+    GlobalCommitter,
+    Sink,
+    SinkWriter,
+    SupportsGlobalCommitter,
+)
 from flinkpy.testing.simulation.programs.outside_world import world_named
 
 
@@ -180,3 +186,25 @@ class _TransactionCommitter(Committer):
         for transaction in committables:
             self._world.maybe_fail("a commit")
             self._world.commit(transaction)
+
+
+class GloballyCommittedSink(Sink, SupportsGlobalCommitter):
+    """Writes into such transactions, too. One committer commits those of all writers."""
+
+    def __init__(self, world: str) -> None:
+        self._world = world
+
+    def create_writer(self, context: OperatorContext) -> SinkWriter:
+        return _TransactionWriter(self._world, f"{context.operator_id} {context.task.attempt_id}")
+
+    def create_global_committer(self, context: OperatorContext) -> GlobalCommitter:
+        return _CheckpointCommitter(self._world)
+
+
+class _CheckpointCommitter(GlobalCommitter):
+    def __init__(self, world: str) -> None:
+        self._world = world_named(world)
+
+    def commit(self, committables: Sequence[str], checkpoint_id: int | None) -> None:
+        self._world.maybe_fail("a commit")
+        self._world.commit_together(checkpoint_id, committables)
