@@ -326,20 +326,3 @@ def test_a_sink_that_makes_no_committer_is_told_what_to_return() -> None:
         match=r"Making\.create_global_committer\(\) gives None; it must return a GlobalCommitter",
     ):
         SinkWorld(Making())
-
-
-# -- whole jobs ------------------------------------------------------------------------------------
-
-
-def test_in_batch_the_committer_commits_once_when_all_writers_have_ended(tmp_path: Any) -> None:
-    from flinkpy.testing.connectors import ManifestTable, ManifestTableSink
-
-    env = embedded_environment({"execution.runtime-mode": "BATCH"}, parallelism=2)
-    env.from_collection(list(range(10))).rebalance().map(lambda value: value).sink_to(
-        ManifestTableSink(tmp_path)
-    )
-    env.execute()
-    table = ManifestTable(tmp_path)
-    [manifest] = table.commits()
-    assert (manifest.checkpoint_id, len(manifest.files)) == (None, 2)
-    assert sorted(table.rows()) == list(range(10))

@@ -46,7 +46,7 @@ class ManifestTable:
     def add_file(self, rows: Sequence[Any]) -> str:
         """Writes a file of a new name, which nobody sees before it is committed; gives its name."""
         name = f"{uuid.uuid4().hex}.json"
-        (self.data / name).write_text(json.dumps(rows))
+        (self.data / name).write_text(json.dumps(rows, default=list))
         return name
 
     def commit(self, manifest: Manifest) -> None:
@@ -88,7 +88,8 @@ class ManifestTable:
 
 
 class ManifestTableSink(Sink, SupportsGlobalCommitter):
-    """Writes to the :class:`ManifestTable` in ``folder``. Records are what JSON can hold."""
+    """Writes to the :class:`ManifestTable` in ``folder``. Records are what JSON can
+    hold; rows become lists."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = os.fspath(folder)
