@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.gateways import (
     ClusterOverview,
@@ -33,7 +34,6 @@ from flinkpy.actors.rpc.leadership import (
     LeaderRetrievalService,
     LeadingEndpoint,
 )
-from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.errors import (
     FlinkpyError,
     ProcessEndedError,
@@ -50,12 +50,14 @@ from flinkpy.graph.job_graph import JobGraph
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.locations import absolute
 from flinkpy.state.checkpoints.stored_checkpoints import job_folder_of, owner_of
-from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 T = TypeVar("T")
 
 OnTerminal: TypeAlias = Callable[[JobResult, JobDetails], None]
 """A JobMaster calls it once, in any thread, when its job has ended."""
+
+Archive: TypeAlias = Callable[[ArchivedJob], None]
+"""Keeps a job that has ended. It blocks, and clients hear of the end behind it."""
 
 
 class JobMasterLike(Protocol):
@@ -73,7 +75,23 @@ class JobMasterLike(Protocol):
     def stop(self) -> Future[None]: ...
 
 
-JobMasterFactory: TypeAlias = Callable[[JobGraph, OnTerminal, int], JobMasterLike]
+class DispatcherHost:
+    """The process around a Dispatcher, as the Dispatcher uses it."""
+
+    archive: Archive | None = None
+
+    def make_job_master(
+        self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int
+    ) -> JobMasterLike:
+        """Builds a JobMaster for the job. One of a later generation takes the job over."""
+        raise NotImplementedError
+
+    def prepare(self, job_graph: JobGraph) -> JobGraph:
+        """What the cluster adds to each job that is submitted."""
+        return job_graph
+
+    def shut_down(self) -> None:
+        """The last job has ended, and the cluster is to end."""
 
 
 @dataclass
@@ -93,35 +111,30 @@ class DispatcherStatistics:
 class Dispatcher(LeadingEndpoint):
     """Accepts jobs and answers clients while it leads.
 
-    ``make_job_master(job_graph, on_terminal, generation)`` builds a JobMaster on the same service;
-    ``on_shut_down`` ends the cluster. With an ``inheritance`` it goes on with the jobs of the
-    Dispatchers before it. ``prepare`` changes each job that is submitted. ``archive`` keeps a job
-    that has ended; it blocks, and clients hear of the end behind it."""
+    With an ``inheritance`` it goes on with the jobs of the Dispatchers before it. It remembers
+    ``archive_size`` jobs that have ended."""
 
     gateway = DispatcherGateway
     CANCEL_AGAIN_S = 1.0
 
     def __init__(
         self,
-        service: RpcService,
-        make_job_master: JobMasterFactory,
+        services: EndpointServices,
+        host: DispatcherHost,
         resource_manager: LeaderRetrievalService,
         *,
         name: str = "dispatcher",
         archive_size: int = 200,
-        on_shut_down: Callable[[], None] = lambda: None,
         election: LeaderElectionService | None = None,
         inheritance: Inheritance | None = None,
-        prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph,
-        file_stores: Callable[[str], FileStore] = file_store_of,
-        archive: Callable[[ArchivedJob], None] | None = None,
     ) -> None:
-        super().__init__(service, name, election)
-        self._file_stores = file_stores
-        self._prepare, self._keeper = prepare, JobKeeper(self, inheritance, file_stores, archive)
-        self._make_job_master, self._resource_manager = make_job_master, resource_manager
+        super().__init__(services.rpc, name, election)
+        self._host = host
+        self._file_stores = services.file_stores
+        self._keeper = JobKeeper(self, inheritance, services.file_stores, host.archive)
+        self._resource_manager = resource_manager
         self._managing = NO_LEADER  # the ResourceManager
-        self._archive_size, self._on_shut_down = archive_size, on_shut_down
+        self._archive_size = archive_size
         self._jobs: dict[JobId, RunningJob] = {}
         self._archive: OrderedDict[JobId, ArchivedJob] = OrderedDict()
         self._waiting: dict[JobId, list[Future[JobResult | None]]] = {}
@@ -138,7 +151,7 @@ class Dispatcher(LeadingEndpoint):
             _validate(job_graph)
             await self._check_start(job_graph)
             self._check_open()
-            job_graph = self._prepare(job_graph)
+            job_graph = self._host.prepare(job_graph)
             await self._keep(job_graph)
             if job_id not in self._jobs and job_id not in self._archive:
                 self._check_open()
@@ -187,7 +200,7 @@ class Dispatcher(LeadingEndpoint):
                 )
             )
 
-        master = self._make_job_master(job_graph, job_ended, generation)
+        master = self._host.make_job_master(job_graph, job_ended, generation)
         master.start()
         self._jobs[job_graph.job_id] = RunningJob(job_graph.name, master)
 
@@ -358,7 +371,7 @@ class Dispatcher(LeadingEndpoint):
             and not self._keeper.is_adding
             and self._shutting_down.complete(None)
         ):
-            self._keeper.close_for_good().add_done_callback(lambda _: self._on_shut_down())
+            self._keeper.close_for_good().add_done_callback(lambda _: self._host.shut_down())
 
     # -- leading -----------------------------------------------------------------------------------
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from flinkpy.actors.job_master.ordered_file_work import OrderedFileWork, RunInBackground, Schedule
+from flinkpy.actors.job_master.ordered_file_work import OrderedFileWork
 from flinkpy.actors.job_master.recovery_point import where_to_go_on
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
 from flinkpy.actors.job_master.task_executors import TaskExecutors
 from flinkpy.actors.job_store import ArchivedJob, JobStore
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.core.errors import (
     ConfigurationError,
     FencingError,
@@ -78,7 +79,8 @@ def event_of(attempt_id: ExecutionAttemptId, message: CheckpointFromTask) -> Eve
 
 
 class CheckpointActions:
-    """Carries out the commands of the checkpoint coordinator. All calls come from the main thread.
+    """Carries out the commands of the checkpoint coordinator. All calls come from the main
+    thread of ``endpoint``, the JobMaster.
 
     With a ``store``, a checkpoint is complete only
     if no other JobManager leads when its manifest is there; and files are deleted only while none
@@ -86,13 +88,12 @@ class CheckpointActions:
 
     def __init__(
         self,
+        endpoint: RpcEndpoint,
         job_id: JobId,
         storage: CheckpointStorage,
         executors: TaskExecutors,
         coordinators: SourceCoordinators,
-        run_in_background: RunInBackground,
         feed: Callable[[Event], None],
-        schedule: Schedule,
         store: JobStore | None = None,
     ) -> None:
         self._job_id = job_id
@@ -100,8 +101,8 @@ class CheckpointActions:
         self._executors = executors
         self._coordinators = coordinators
         self._feed = feed
-        self._files = OrderedFileWork(run_in_background, self._feed_result, schedule)
-        self._schedule = schedule
+        self._files = OrderedFileWork(endpoint, self._feed_result)
+        self._endpoint = endpoint
         self._store = store
         self._until_begun: list[Callable[[], None]] | None = []  # None: the job has begun
         self._keeps_files = False  # somebody else needs them
@@ -176,7 +177,7 @@ class CheckpointActions:
                     )
                 ), start
             if found is None:
-                self._schedule(0.0, begin)
+                self._endpoint.schedule_run_async(0.0, begin)
                 return ()
             return found, start
 

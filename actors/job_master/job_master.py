@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.gateways import (
     JobDetails,
@@ -37,10 +38,9 @@ from flinkpy.actors.job_store import JobStore
 from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
 from flinkpy.actors.rpc.registration import RegistrationResponse
-from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, ResourceId
+from flinkpy.core.ids import AllocationId, ExecutionAttemptId, JobId, ResourceId
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.options.checkpointing import (
     RECOVERY_CLAIM,
@@ -49,7 +49,6 @@ from flinkpy.core.options.checkpointing import (
     RecoveryClaimMode,
     takes_checkpoints,
 )
-from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.core.options.schema import read
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.deployment import (
@@ -87,16 +86,13 @@ from flinkpy.scheduler.protocol import (
 )
 from flinkpy.scheduler.scheduler import Scheduler, SchedulerConfig
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
-from flinkpy.state.checkpoints.file_store import FileStore
-from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 log = engine_logger("flinkpy.jobmaster")
 
 
 class JobMaster(FencedRpcEndpoint):
     """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended;
-    the owner of the JobMaster stops it then. ``file_stores`` says in which store a location for
-    checkpoints is. ``store`` records the job's end; a ``generation`` greater than 0 takes the job
+    the owner of the JobMaster stops it then. ``store`` records the job's end; a ``generation`` greater than 0 takes the job
     over from a JobMaster that has died. ``publish`` is told of all that changes."""
 
     gateway = JobMasterGateway
@@ -105,51 +101,37 @@ class JobMaster(FencedRpcEndpoint):
 
     def __init__(
         self,
-        service: RpcService,
+        services: EndpointServices,
         job_graph: JobGraph,
         resource_manager: LeaderRetrievalService,
         on_terminal: Callable[[JobResult, JobDetails], None],
         *,
-        scheduler_config: SchedulerConfig | None = None,
-        slot_config: SlotConfig | None = None,
-        rpc_config: RpcConfig | None = None,
-        file_stores: Callable[[str], FileStore] = file_store_of,
         store: JobStore | None = None,
         generation: int = 0,
         publish: Publish = lambda event: None,
     ) -> None:
+        service = services.rpc
         token = service.ids.fencing_token()
         super().__init__(service, f"jobmaster-{job_graph.job_id}", token)
         self.job_graph = job_graph
-        self.job_id = job_graph.job_id
-        self.resource_id = ResourceId(self.name)
         self._on_terminal = on_terminal
         self.registration = registration = JobMasterRegistration(
-            self.job_id, self.resource_id, self.address, token
+            job_graph.job_id, ResourceId(self.name), self.address, token
         )
-        rpc_config = rpc_config or RpcConfig()
         self._generation = generation
-        scheduler_config = replace(
-            scheduler_config or SchedulerConfig.of(job_graph.configuration), generation=generation
+        scheduler_config = SchedulerConfig.of(job_graph.configuration)
+        self.scheduler = Scheduler(
+            job_graph, replace(scheduler_config, generation=generation), service.ids
         )
-        self.scheduler = Scheduler(job_graph, scheduler_config, service.ids)
         self.status = JobStatusBook(job_graph, service.clock)
         self._changes = StateChanges(job_graph, self.scheduler, service.clock, publish)
-        self._driver = SchedulerDriver(
-            self.scheduler,
-            service.clock,
-            self.schedule_run_async,
-            self._carry_out,
-            self.on_uncaught_error,
-            self._changes.event_handled,
-        )
+        self._driver = SchedulerDriver(self.scheduler, service.clock, self.main_thread, self)
         feed = self._driver.feed
         self.slots = SlotBook(
             self,
             registration,
             resource_manager,
-            slot_config or SlotConfig(),
-            rpc_config,
+            services,
             feed,
             lambda resource_id, allocation_ids, reason: self._executors.free_slots(
                 resource_id, allocation_ids, reason
@@ -157,32 +139,22 @@ class JobMaster(FencedRpcEndpoint):
             may_wait=self.scheduler.runs_in_parts,
         )
         self._executors = TaskExecutors(
-            self, registration, rpc_config, feed, self.slots.remove_slots_of, self._reconcile
+            self, registration, services.rpc_config, self.slots, feed, self._reconcile
         )
         self._coordinators = SourceCoordinators(
-            job_graph,
-            self._executors.send_to_task,
-            partial(service.run_in_background, self),
-            lambda error: feed(FailJob(error)),
-            self.schedule_run_async,
+            job_graph, self, self._executors.send_to_task, lambda error: feed(FailJob(error))
         )
         self._checkpoints = checkpoints = CheckpointActions(
+            self,
             self.job_id,
-            CheckpointStorage.of(job_graph.configuration, self.job_id, file_stores),
+            CheckpointStorage.of(job_graph.configuration, self.job_id, services.file_stores),
             self._executors,
             self._coordinators,
-            partial(service.run_in_background, self),
             feed,
-            self.schedule_run_async,
             store,
         )
         self._savepoints = SavepointBook(
-            job_graph,
-            service.ids,
-            checkpoints.begin_snapshot,
-            self.schedule_run_async,
-            self.scheduler.checkpoints.summary,
-            self.status.record_savepoint,
+            job_graph, self, checkpoints, self.scheduler.checkpoints, self.status
         )
         self._end = EndOfJob(self.status, self.scheduler, service.clock, checkpoints.record_end)
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
@@ -206,6 +178,14 @@ class JobMaster(FencedRpcEndpoint):
             NotifyCheckpointAborted: checkpoints.notify_aborted,
             SnapshotEnded: lambda command: None,
         }
+
+    @property
+    def job_id(self) -> JobId:
+        return self.job_graph.job_id
+
+    @property
+    def resource_id(self) -> ResourceId:
+        return self.registration.resource_id
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -269,7 +249,10 @@ class JobMaster(FencedRpcEndpoint):
 
     # -- the scheduler's commands ------------------------------------------------------------------
 
-    def _carry_out(self, commands: list[Command]) -> None:
+    def event_handled(self) -> None:
+        self._changes.event_handled()
+
+    def carry_out(self, commands: list[Command]) -> None:
         for command in commands:
             # before the job's end is recorded, with which clients are told of it later
             if isinstance(command, SnapshotEnded):

@@ -7,14 +7,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from flinkpy.core.futures import Future
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.scheduler.protocol import Event
 
 log = engine_logger("flinkpy.jobmaster")
 
-RunInBackground = Callable[[Callable[[], None]], "Future[None]"]
-Schedule = Callable[[float, Callable[[], None]], object]
 Work = Callable[[], "tuple[Event, ...] | None"]  # gives the events that follow from it
 
 
@@ -24,12 +22,9 @@ class OrderedFileWork:
 
     RETRY_S = 1.0
 
-    def __init__(
-        self, run_in_background: RunInBackground, feed: Callable[[Event], None], schedule: Schedule
-    ) -> None:
-        self._run_in_background = run_in_background
+    def __init__(self, endpoint: RpcEndpoint, feed: Callable[[Event], None]) -> None:
+        self._endpoint = endpoint
         self._feed = feed
-        self._schedule = schedule
         self._failed: Work | None = None  # one that is to be tried again, before all others
         self._todo: deque[Work] = deque()
         self._done: deque[Event] = deque()
@@ -71,7 +66,9 @@ class OrderedFileWork:
             return
         if self._todo:
             self._running = True
-            self._run_in_background(self._work).add_done_callback(lambda future: self._worked())
+            self._endpoint.run_in_background(self._work).add_done_callback(
+                lambda future: self._worked()
+            )
         elif self._when_idle is not None:
             action, self._when_idle = self._when_idle, None
             action()
@@ -94,7 +91,7 @@ class OrderedFileWork:
             self._running = False
             self._go_on()
         else:
-            self._schedule(self.RETRY_S, self._try_again)
+            self._endpoint.schedule_run_async(self.RETRY_S, self._try_again)
 
     def _try_again(self) -> None:
         assert self._failed is not None

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from flinkpy.actors.gateways import SavepointRequest, SavepointStatus
+from flinkpy.actors.job_master.checkpoint_actions import CheckpointActions
+from flinkpy.actors.job_master.job_report import JobStatusBook
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.core.elements import CheckpointOptions, SnapshotType
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, SavepointError
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import IdFactory, JobId
+from flinkpy.core.ids import JobId
 from flinkpy.core.options.checkpointing import SAVEPOINT_DIRECTORY
 from flinkpy.core.options.schema import read
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.scheduler.checkpointing.checkpoint_statistics import CheckpointSummary
+from flinkpy.scheduler.checkpointing.checkpoint_coordinator import CheckpointCoordinator
 from flinkpy.scheduler.protocol import SnapshotEnded, SnapshotRequested
 from flinkpy.state.checkpoints.locations import join
 
 
 class SavepointBook:
-    """All calls come from the JobMaster's main thread. ``begin`` has the scheduler decide.
-    ``schedule`` is the main thread's timer, ``progress`` says how far the checkpoints are, and
-    ``record`` keeps what is over."""
+    """All calls come from the main thread of ``endpoint``, the JobMaster. ``actions`` have the
+    scheduler decide, ``checkpoints`` say how far it is, and ``status_book`` keeps what is over."""
 
     def __init__(
         self,
         job_graph: JobGraph,
-        ids: IdFactory,
-        begin: Callable[[SnapshotRequested], None],
-        schedule: Callable[[float, Callable[[], None]], object],
-        progress: Callable[[], CheckpointSummary],
-        record: Callable[[SavepointStatus], None],
+        endpoint: RpcEndpoint,
+        actions: CheckpointActions,
+        checkpoints: CheckpointCoordinator,
+        status_book: JobStatusBook,
     ) -> None:
         self._job_id: JobId = job_graph.job_id
         self._directory: str | None = read(job_graph.configuration, SAVEPOINT_DIRECTORY)
-        self._ids = ids
-        self._begin = begin
-        self._schedule = schedule
-        self._progress = progress
-        self._record = record
+        self._endpoint = endpoint
+        self._actions = actions
+        self._checkpoints = checkpoints
+        self._status_book = status_book
         self._statuses: dict[str, SavepointStatus] = {}
         self._waiting: dict[str, list[Future[SavepointStatus]]] = {}
         self._closed = False
@@ -54,12 +52,12 @@ class SavepointBook:
             )
             event = SnapshotRequested(trigger_id, options)
             self._statuses[trigger_id] = SavepointStatus(trigger_id)
-            self._begin(event)
+            self._actions.begin_snapshot(event)
         if self._statuses[trigger_id].is_over or wait_s <= 0:
             return Future.completed(self._status(trigger_id))
         answer: Future[SavepointStatus] = Future()
         self._waiting.setdefault(trigger_id, []).append(answer)
-        self._schedule(wait_s, lambda: self._give_up_waiting(trigger_id, answer))
+        self._endpoint.schedule_run_async(wait_s, lambda: self._give_up_waiting(trigger_id, answer))
         return answer
 
     def _folder(self, request: SavepointRequest) -> str | None:
@@ -70,7 +68,7 @@ class SavepointBook:
             raise ConfigurationError(
                 f"name the folder for the savepoint, or set {SAVEPOINT_DIRECTORY.key}"
             )
-        return join(directory, f"savepoint-{self._job_id[:6]}-{self._ids.hex(12)}")
+        return join(directory, f"savepoint-{self._job_id[:6]}-{self._endpoint.service.ids.hex(12)}")
 
     def _give_up_waiting(self, trigger_id: str, answer: Future[SavepointStatus]) -> None:
         if answer.complete(self._status(trigger_id)):
@@ -78,7 +76,7 @@ class SavepointBook:
 
     def _status(self, trigger_id: str) -> SavepointStatus:
         status = self._statuses[trigger_id]
-        progress = self._progress()
+        progress = self._checkpoints.summary()
         if status.is_over or progress.requested_id != trigger_id:
             return status
         return SavepointStatus(
@@ -97,7 +95,7 @@ class SavepointBook:
         )
         for answer in self._waiting.pop(trigger_id, ()):
             answer.complete(status)
-        self._record(status)
+        self._status_book.record_savepoint(status)
 
     def close(self) -> None:
         """The job ends: what is still open never will be."""

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from typing import Protocol
 
-from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.service import Cancellable, Timers
 from flinkpy.core.clock import Clock
 from flinkpy.scheduler.protocol import Command, Event, SetTimer, TimerFired
 from flinkpy.scheduler.scheduler import Scheduler
 
 
-class SchedulerDriver:
-    """All calls come from the JobMaster's main thread. Carrying out a command may cause further
-    events: they are queued behind it.
+class SchedulerOwner(Protocol):
+    """Does what the scheduler decides."""
 
-    ``carry_out(commands)`` does what the scheduler decided, ``schedule(delay_s, action)`` is the
-    main thread's timer, ``on_error`` gets the error that the scheduler or a command raised, and
-    ``handled`` is called when an event was handled, before its commands are carried out."""
+    def event_handled(self) -> None:
+        """An event was handled. Its commands are carried out next."""
+        ...
+
+    def carry_out(self, commands: list[Command]) -> None: ...
+
+    def on_uncaught_error(self, error: Exception) -> bool:
+        """The scheduler or a command has raised this."""
+        ...
+
+
+class SchedulerDriver:
+    """All calls come from the JobMaster's main thread, of which ``timers`` are. Carrying out a
+    command may cause further events: they are queued behind it."""
 
     def __init__(
-        self,
-        scheduler: Scheduler,
-        clock: Clock,
-        schedule: Callable[[float, Callable[[], None]], Cancellable],
-        carry_out: Callable[[list[Command]], None],
-        on_error: Callable[[Exception], object],
-        handled: Callable[[], None] = lambda: None,
+        self, scheduler: Scheduler, clock: Clock, timers: Timers, owner: SchedulerOwner
     ) -> None:
         self._scheduler = scheduler
         self._clock = clock
-        self._schedule = schedule
-        self._carry_out = carry_out
-        self._on_error = on_error
-        self._handled = handled
+        self._main_thread = timers
+        self._owner = owner
         self._events: deque[Event] = deque()
         self._timers: dict[str, Cancellable] = {}
         self._feeding = False
@@ -49,11 +51,11 @@ class SchedulerDriver:
         try:
             while self._events and not self._closed:
                 commands = self._scheduler.handle(self._events.popleft(), self._clock.monotonic())
-                self._handled()
+                self._owner.event_handled()
                 if commands:
-                    self._carry_out(commands)
+                    self._owner.carry_out(commands)
         except Exception as error:
-            self._on_error(error)
+            self._owner.on_uncaught_error(error)
         finally:
             self._feeding = False
 
@@ -68,7 +70,7 @@ class SchedulerDriver:
             self._timers.pop(command.timer_id, None)
             self.feed(TimerFired(command.timer_id))
 
-        self._timers[command.timer_id] = self._schedule(command.delay_s, fire)
+        self._timers[command.timer_id] = self._main_thread.schedule(command.delay_s, fire)
 
     def close(self) -> None:
         """Feeds the scheduler nothing more."""

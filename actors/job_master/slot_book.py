@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 
+from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.gateways import JobMasterHeartbeat, ResourceManagerGateway, SlotRequest
 from flinkpy.actors.job_master.slot_pool import SlotPool
 from flinkpy.actors.resource_manager.leader_connection import ResourceManagerConnection
@@ -22,7 +23,6 @@ from flinkpy.core.errors import (
 )
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ResourceId
-from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import JobMasterRegistration, SlotOffer, TaskManagerLocation
 from flinkpy.scheduler.protocol import (
     CancelSlotRequest,
@@ -48,8 +48,7 @@ class SlotBook:
         endpoint: RpcEndpoint,
         job_master: JobMasterRegistration,
         resource_manager: LeaderRetrievalService,
-        slot_config: SlotConfig,
-        rpc_config: RpcConfig,
+        services: EndpointServices,
         feed: Callable[..., None],
         free_slots: Callable[[ResourceId, list[AllocationId], str], None],
         *,
@@ -59,10 +58,10 @@ class SlotBook:
         self._job_master = job_master
         self._feed = feed
         self._free_slots = free_slots
-        self._slot_config = slot_config
-        self._rpc_config = rpc_config
+        self._slot_config = services.slot_config
+        self._rpc_config = rpc_config = services.rpc_config
         self._may_wait = may_wait
-        self.pool = SlotPool(slot_config.request_timeout.total_seconds())
+        self.pool = SlotPool(self._slot_config.request_timeout.total_seconds())
         # requests to send to the ResourceManager, for the first time or again
         self._due: dict[AllocationId, None] = {}
         # Slots given back, of which their TaskExecutors do not know yet

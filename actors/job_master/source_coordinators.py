@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.connectors.source_api.coordinator import SourceCoordinator
 from flinkpy.connectors.source_api.watermark_alignment import AlignmentGroups
 from flinkpy.core.errors import EngineError
-from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, OperatorId
 from flinkpy.core.program.code import loads
 from flinkpy.graph.job_graph import JobGraph, JobVertex
@@ -18,22 +18,20 @@ from flinkpy.scheduler.protocol import ResetCoordinators
 
 
 class SourceCoordinators:
-    """All calls come from the JobMaster's main thread. ``send(attempt, event)`` delivers an
-    event once and in order. ``fail`` fails the whole job, because an enumerator cannot be
+    """All calls come from the main thread of ``endpoint``, the JobMaster. ``send(attempt, event)``
+    delivers an event once and in order. ``fail`` fails the whole job, because an enumerator cannot be
     restarted on its own; when the job restarts, ``reset_attempts`` creates a new one."""
 
     def __init__(
         self,
         job_graph: JobGraph,
+        endpoint: RpcEndpoint,
         send: Callable[[ExecutionAttemptId, OperatorEvent], None],
-        run_in_background: Callable[[Callable[[], Any]], Future[Any]],
         fail: Callable[[BaseException], None],
-        schedule: Callable[[float, Callable[[], None]], object],
     ) -> None:
         self._send = send
-        self._run_in_background = run_in_background
+        self._endpoint = endpoint
         self._fail = fail
-        self._schedule = schedule
         self._sources = {
             vertex.id: tuple(operator_id for operator_id, _ in vertex.sources)
             for vertex in job_graph.vertices
@@ -69,9 +67,9 @@ class SourceCoordinators:
             partial(loads, source, vertex.out_of_band),
             vertex.parallelism,
             send_event,
-            self._run_in_background,
+            self._endpoint.run_in_background,
             self._fail,
-            self._schedule,
+            self._endpoint.schedule_run_async,
             name,
             restored,
             self._alignment,

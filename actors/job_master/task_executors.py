@@ -7,6 +7,7 @@ from functools import partial
 
 from flinkpy.actors.gateways import JobHeartbeat, TaskExecutorGateway
 from flinkpy.actors.job_master.executor_connection import DeployedTask, ExecutorConnection
+from flinkpy.actors.job_master.slot_book import SlotBook
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_requester
 from flinkpy.core.errors import EngineError, NotRegisteredError, TaskExecutorLostError
@@ -30,8 +31,7 @@ from flinkpy.scheduler.protocol import (
 class TaskExecutors:
     """All calls come from the JobMaster's main thread.
 
-    ``feed(*events)`` hands events to the scheduler, ``remove_slots(resource_id)`` removes the slots
-    of a lost TaskExecutor and returns them, and ``on_heartbeat(resource_id, payload)`` gets what a
+    ``feed(*events)`` hands events to the scheduler, and ``on_heartbeat(resource_id, payload)`` gets what a
     registered TaskExecutor holds."""
 
     # a request for metrics sooner than this after the last one reads nothing new
@@ -42,14 +42,14 @@ class TaskExecutors:
         endpoint: RpcEndpoint,
         job_master: JobMasterRegistration,
         config: RpcConfig,
+        slots: SlotBook,
         feed: Callable[..., None],
-        remove_slots: Callable[[ResourceId], list[AllocationId]],
         on_heartbeat: Callable[[ResourceId, JobHeartbeat], None],
     ) -> None:
         self._endpoint = endpoint
         self._job_master = job_master
         self._feed = feed
-        self._remove_slots = remove_slots
+        self._slots = slots
         self._retry_s = config.registration_initial.total_seconds()
         self._executors: dict[ResourceId, ExecutorConnection] = {}
         self._tasks: dict[ExecutionAttemptId, DeployedTask] = {}
@@ -124,7 +124,7 @@ class TaskExecutors:
         for attempt_id in executor.tasks:
             self._tasks.pop(attempt_id, None)
         error = TaskExecutorLostError(f"{resource_id} is lost: {reason}")
-        lost = self._remove_slots(resource_id)
+        lost = self._slots.remove_slots_of(resource_id)
         self._feed(
             ResultsLost(resource_id),
             *(SlotLost(allocation_id, error) for allocation_id in lost),

@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.gateways import (
     ClusterOverview,
     JobMasterGateway,
@@ -35,12 +36,10 @@ from flinkpy.actors.resource_manager.slot_actions import (
 from flinkpy.actors.resource_manager.slot_manager import SlotManager
 from flinkpy.actors.rpc.leadership import LeaderElectionService, LeadingEndpoint
 from flinkpy.actors.rpc.registration import RegistrationResponse
-from flinkpy.actors.rpc.service import RpcService
 from flinkpy.actors.task_executor_info import TaskExecutorInfo
 from flinkpy.core.errors import NotRegisteredError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, JobId, ResourceId
-from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.deployment import JobMasterRegistration
 
@@ -57,26 +56,24 @@ class ResourceManager(LeadingEndpoint):
 
     def __init__(
         self,
-        service: RpcService,
+        services: EndpointServices,
         driver: WorkerDriver,
         *,
-        slot_config: SlotConfig | None = None,
-        rpc_config: RpcConfig | None = None,
-        name: str = "resourcemanager",
         first_worker: StartWorker | None = None,
         election: LeaderElectionService | None = None,
         previous_workers: Sequence[ResourceId] = (),
     ) -> None:
-        super().__init__(service, name, election)
+        super().__init__(services.rpc, "resourcemanager", election)
         # of a ResourceManager that has died: they will register here
         self._previous_workers = previous_workers
         self._first_worker = first_worker  # for the job that the session is started for
-        self.resource_id = ResourceId(name)
+        self.resource_id = ResourceId(self.name)
         self._driver = driver
-        self._slot_config, self._rpc_config = slot_config or SlotConfig(), rpc_config or RpcConfig()
+        self._slot_config = services.slot_config
+        self._rpc_config = services.rpc_config
         self._limits = KnownLimits(driver)
         self.slots = SlotManager(
-            self._slot_config, service.ids, self._limits.of, driver.explain_limit
+            self._slot_config, self.service.ids, self._limits.of, driver.explain_limit
         )
         self._executors = RegisteredExecutors(
             self, self.resource_id, self._rpc_config, self._lose_executor, self.report_slots

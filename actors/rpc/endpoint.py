@@ -87,6 +87,11 @@ class RpcEndpoint:
         """Runs the action in the main thread, in ``delay_s`` seconds."""
         return self.main_thread.schedule(delay_s, action)
 
+    def run_in_background(self, action: Callable[[], T]) -> Future[T]:
+        """Runs the action, which may block, in another thread. The future completes in the main
+        thread."""
+        return self.service.run_in_background(self, action)
+
     def in_main_thread(self, future: Future[T]) -> Future[T]:
         """Returns a future with the same outcome that completes in this endpoint's main thread,
         wherever ``future`` was completed."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.gateways import (
     ResourceManagerGateway,
     SlotAllocation,
@@ -23,7 +24,6 @@ from flinkpy.actors.resource_manager.leader_connection import ResourceManagerCon
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
 from flinkpy.actors.rpc.registration import RegistrationResponse
-from flinkpy.actors.rpc.service import RpcService
 from flinkpy.actors.task_executor.cancellations import Cancellations
 from flinkpy.actors.task_executor.connected_jobs import ConnectedJobs
 from flinkpy.actors.task_executor.holdings import Holdings
@@ -37,7 +37,6 @@ from flinkpy.core.errors import FencingError, NotRegisteredError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, TaskSlotState
-from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import (
     TaskDeploymentDescriptor,
     TaskExecutionState,
@@ -64,23 +63,22 @@ class TaskExecutor(RpcEndpoint):
 
     def __init__(
         self,
-        service: RpcService,
+        services: EndpointServices,
         resource_id: ResourceId,
         runner: TaskRunner,
         slots: Sequence[ResourceProfile],
         resource_manager: LeaderRetrievalService,
         *,
-        slot_config: SlotConfig | None = None,
-        rpc_config: RpcConfig | None = None,
         name: str = "taskexecutor",
         process: WorkerProcess | None = None,
     ) -> None:
-        super().__init__(service, name)
+        super().__init__(services.rpc, name)
         self.process = process = process or WorkerProcess()
         self.resource_id, self.runner = resource_id, runner
         self.location = TaskManagerLocation(resource_id, self.address)
         self.holdings = holdings = Holdings(TaskSlotTable(slots))
-        rpc_config, self._slot_config = rpc_config or RpcConfig(), slot_config or SlotConfig()
+        rpc_config = services.rpc_config
+        self._slot_config = services.slot_config
         self.cancellations = Cancellations(self, runner, process)
         self.manager = ResourceManagerConnection(self, resource_manager, rpc_config, self)
         self.jobs = ConnectedJobs(

@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.actors.inspector.process_inspector import ProcessInspector
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
@@ -120,7 +121,7 @@ class LocalWorkerDriver:
         inspector = ProcessInspector(service, runner)
         inspector.start()
         executor = TaskExecutor(
-            service,
+            EndpointServices(service, self._config.rpc, self._config.slots),
             resource_id,
             runner,
             [profile] * slots,
@@ -129,8 +130,6 @@ class LocalWorkerDriver:
                 ProcessDescription.of_this_process(inspector.address),
                 partial(self._leave_behind, resource_id, on_failure),
             ),
-            slot_config=self._config.slots,
-            rpc_config=self._config.rpc,
         )
         self._workers[resource_id], self._runners[resource_id] = service, runner
         executor.start()

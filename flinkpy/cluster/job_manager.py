@@ -4,10 +4,10 @@ RpcService, and a JobMaster for each job."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
+from flinkpy.actors.dispatcher import Dispatcher, DispatcherHost, OnTerminal
+from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.gateways import DispatcherGateway, ResourceManagerGateway, WorkerDriver
 from flinkpy.actors.inspector.process_inspector import ProcessInspector
 from flinkpy.actors.job_events import EventStream
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from flinkpy.web.webhook import Webhook
 
 
-class JobManager:
+class JobManager(DispatcherHost):
     """The leading part of a session. ``on_shut_down`` ends its process, after the last job has
     ended. ``first_worker`` is starting already; then ``resource_manager_leadership`` has the token
     that this worker was given. ``dispatching`` and ``managing`` are the leaderships of Dispatcher
@@ -70,28 +70,26 @@ class JobManager:
         except ConfigurationError:
             self.stop_rest()
             raise
+        self.archive = _archive_to(config.archive_folder, config.options)
+        self._high_availability = high_availability
+        self._services = EndpointServices(service, config.rpc, config.slots)
         term = None if inheritance is None else inheritance.term.token
         self.inspector = ProcessInspector(service)
         self.managing = resource_manager_leadership or StandaloneLeadership(service.ids, term)
         self.dispatching = StandaloneLeadership(service.ids, term)
         self.resource_manager = ResourceManager(
-            service,
+            self._services,
             driver,
-            slot_config=config.slots,
-            rpc_config=config.rpc,
             first_worker=first_worker,
             election=self.managing,
             previous_workers=previous_workers,
         )
         self.dispatcher = Dispatcher(
-            service,
-            self._make_job_master,
+            self._services,
+            self,
             self.managing.retrieval(),
-            on_shut_down=self._shut_down,
             election=self.dispatching,
             inheritance=inheritance,
-            prepare=partial(with_checkpoint_folder, high_availability),
-            archive=_archive_to(config.archive_folder, config.options),
         )
 
     def start(self) -> None:
@@ -129,7 +127,10 @@ class JobManager:
         """Where the REST endpoint is."""
         return place_of(self._rest)
 
-    def _shut_down(self) -> None:
+    def prepare(self, job_graph: JobGraph) -> JobGraph:
+        return with_checkpoint_folder(self._high_availability, job_graph)
+
+    def shut_down(self) -> None:
         self.stop_webhook()
         self._on_shut_down()
 
@@ -144,17 +145,15 @@ class JobManager:
             if each is not None:
                 each.stop()
 
-    def _make_job_master(
+    def make_job_master(
         self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int
     ) -> JobMaster:
         store = None if self._inheritance is None else self._inheritance.store
         return JobMaster(
-            self._service,
+            self._services,
             job_graph,
             self.managing.retrieval(),
             on_terminal,
-            slot_config=self._config.slots,
-            rpc_config=self._config.rpc,
             store=store,
             generation=generation,
             publish=self._events.publish,

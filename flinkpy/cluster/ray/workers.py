@@ -401,6 +401,7 @@ def _set_up_task_executor(
 ) -> TaskExecutor:
     """Runs in a worker's actor. ``leader`` is the ResourceManager, or the name of a process which
     has it and may come back. A worker that the ResourceManager refuses ends itself."""
+    from flinkpy.actors.endpoint_services import EndpointServices
     from flinkpy.actors.inspector.process_inspector import ProcessInspector
     from flinkpy.actors.task_executor.task_executor import TaskExecutor
     from flinkpy.actors.task_executor_info import ProcessDescription
@@ -428,14 +429,12 @@ def _set_up_task_executor(
     inspector = ProcessInspector(service, runner)
     inspector.start()
     executor = TaskExecutor(
-        service,
+        EndpointServices(service, config.rpc, config.slots),
         resource_id,
         runner,
         slots,
         resource_manager,
         process=_RayWorker(service, ProcessDescription.of_this_process(inspector.address)),
-        slot_config=config.slots,
-        rpc_config=config.rpc,
     )
     service.end.wind_up = lambda reason: executor.leave(str(reason))
     executor.start()

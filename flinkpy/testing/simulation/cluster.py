@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
+from flinkpy.actors.dispatcher import Dispatcher, DispatcherHost, OnTerminal
+from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.gateways import DispatcherGateway, JobDetails, JobResult
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.job_store import Inheritance, JobStore
@@ -218,7 +219,7 @@ class SimulatedWorkerProcess(WorkerProcess):
         self._cluster.refuse(self._resource_id)
 
 
-class SimulatedCluster:
+class SimulatedCluster(DispatcherHost):
     """The Dispatcher, the ResourceManager, every JobMaster and every TaskExecutor have a process
     each. ``client()`` returns a gateway to the Dispatcher from one more; ``network`` injects
     faults. The leaders are known from a service that does not fail, as in Flink."""
@@ -265,21 +266,24 @@ class SimulatedCluster:
             self.resource_manager = self._start_resource_manager()
             self._start_dispatcher(self.network.service(DISPATCHER), None)
 
+    def services(self, service: SimulatedRpcService) -> EndpointServices:
+        """What endpoints of that process are made with."""
+        return EndpointServices(service, self._rpc_config, self._slot_config, self.files.store_of)
+
     # -- masters -----------------------------------------------------------------------------------
+
+    def prepare(self, job_graph: JobGraph) -> JobGraph:
+        return with_checkpoint_folder(None if self._store is None else HIGH_AVAILABILITY, job_graph)
 
     def _start_dispatcher(
         self, service: SimulatedRpcService, inheritance: Inheritance | None
     ) -> None:
         self.dispatcher = Dispatcher(
-            service,
-            self._make_job_master,
+            self.services(service),
+            self,
             self.managing.retrieval(),
             election=self.dispatching,
             inheritance=inheritance,
-            prepare=partial(
-                with_checkpoint_folder, None if inheritance is None else HIGH_AVAILABILITY
-            ),
-            file_stores=self.files.store_of,
         )
         self.dispatcher.start()
 
@@ -331,10 +335,8 @@ class SimulatedCluster:
         self, previous_workers: Sequence[ResourceId] = ()
     ) -> ResourceManager:
         manager = ResourceManager(
-            self.network.service(RESOURCE_MANAGER),
+            self.services(self.network.service(RESOURCE_MANAGER)),
             self.driver,
-            slot_config=self._slot_config,
-            rpc_config=self._rpc_config,
             election=self.managing,
             previous_workers=previous_workers,
         )
@@ -352,7 +354,7 @@ class SimulatedCluster:
         self.network.crash(RESOURCE_MANAGER, noticed)
         self.network.schedule(back_after_s, come_back, "another ResourceManager starts")
 
-    def _make_job_master(
+    def make_job_master(
         self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int
     ) -> SimulatedJobMaster:
         """The Dispatcher learns of the job's end a little later, as if it were busy."""
@@ -366,13 +368,10 @@ class SimulatedCluster:
 
         service = self.network.service(f"jobmaster-{job_graph.job_id}")
         master = JobMaster(
-            service,
+            self.services(service),
             job_graph,
             self.managing.retrieval(),
             job_ended,
-            slot_config=self._slot_config,
-            rpc_config=self._rpc_config,
-            file_stores=self.files.store_of,
             store=self._store,
             generation=generation,
         )
@@ -402,13 +401,11 @@ class SimulatedCluster:
                 service, f"{DISPATCHER}/session", SESSION, lambda: True, lambda: None
             )
         executor = TaskExecutor(
-            service,
+            self.services(service),
             resource_id,
             runner,
             [profile] * slots,
             leader,
-            slot_config=self._slot_config,
-            rpc_config=self._rpc_config,
             process=SimulatedWorkerProcess(self, resource_id),
         )
         worker = self.workers[resource_id] = SimulatedWorker(

@@ -43,8 +43,8 @@ class Bench:
             cast(Any, endpoint),
             job_master,
             RpcConfig(),
+            cast(Any, SimpleNamespace(remove_slots_of=lambda _: [])),
             lambda *_: None,
-            lambda _: [],
             lambda *_: None,
         )
 

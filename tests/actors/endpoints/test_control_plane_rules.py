@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from flinkpy.actors.dispatcher import Dispatcher
+from flinkpy.actors.dispatcher import Dispatcher, DispatcherHost, JobMasterLike, OnTerminal
 from flinkpy.actors.gateways import JobMasterGateway, ResourceManagerGateway, TaskExecutorGateway
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.job_store import ArchivedJob, Inheritance, JobStore
@@ -264,8 +264,8 @@ def test_the_archive_forgets_the_oldest_jobs() -> None:
     cluster = make_cluster()
     cluster.network.crash(DISPATCHER)
     cluster.dispatcher = Dispatcher(
-        cluster.network.service(DISPATCHER),
-        cluster._make_job_master,
+        cluster.services(cluster.network.service(DISPATCHER)),
+        cluster,
         cluster.managing.retrieval(),
         archive_size=2,
         election=cluster.dispatching,
@@ -296,15 +296,23 @@ def test_a_job_is_archived_before_its_client_hears_of_its_end_and_by_the_next_di
         heard_before.append(cluster.dispatcher.statistics().archived > 0)
         archived.append(ended)
 
+    class Archiving(DispatcherHost):
+        def make_job_master(
+            self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int
+        ) -> JobMasterLike:
+            return cluster.make_job_master(job_graph, on_terminal, generation)
+
+    host = Archiving()
+    host.archive = archive
+
     def next_dispatcher(inheritance: Inheritance | None) -> None:
         cluster.network.crash(DISPATCHER)
         cluster.dispatcher = Dispatcher(
-            cluster.network.service(DISPATCHER),
-            cluster._make_job_master,
+            cluster.services(cluster.network.service(DISPATCHER)),
+            host,
             cluster.managing.retrieval(),
             election=cluster.dispatching,
             inheritance=inheritance,
-            archive=archive,
         )
         cluster.dispatcher.start()
         cluster.network.run_for(1)

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
-from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
+from flinkpy.actors.dispatcher import Dispatcher, DispatcherHost, OnTerminal
+from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
@@ -128,7 +129,7 @@ class ThreadDriver:
         on_failure: Callable[[str], None],
     ) -> None:
         executor = TaskExecutor(
-            self._service,
+            EndpointServices(self._service),
             resource_id,
             InstantRunner(self._endless),
             [profile] * slots,
@@ -146,35 +147,33 @@ class ThreadDriver:
             self.all_gone.set()
 
 
-class Cluster:
+class Cluster(DispatcherHost):
     def __init__(self, endless: bool = False) -> None:
         self.service = LocalRpcService()
         managing = StandaloneLeadership(self.service.ids)
         dispatching = StandaloneLeadership(self.service.ids)
         self.driver = ThreadDriver(self.service, managing, endless)
         slots = SlotConfig(2, idle_timeout=timedelta(milliseconds=100))
-        self.manager = ResourceManager(
-            self.service, self.driver, slot_config=slots, election=managing
-        )
+        self.services = EndpointServices(self.service, slot_config=slots)
+        self.managing = managing
+        self.manager = ResourceManager(self.services, self.driver, election=managing)
         self.ended = threading.Event()
-
-        def make_job_master(graph: JobGraph, on_terminal: OnTerminal, generation: int) -> JobMaster:
-            return JobMaster(
-                self.service, graph, managing.retrieval(), on_terminal, slot_config=slots
-            )
-
         self.dispatcher = Dispatcher(
-            self.service,
-            make_job_master,
-            managing.retrieval(),
-            on_shut_down=self.ended.set,
-            election=dispatching,
+            self.services, self, managing.retrieval(), election=dispatching
         )
         self.manager.start()
         self.dispatcher.start()
         self.client: DispatcherGateway = connect_to_leader(
             self.service, dispatching.retrieval(), DispatcherGateway
         ).result(TIMEOUT_S)
+
+    def make_job_master(
+        self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int
+    ) -> JobMaster:
+        return JobMaster(self.services, job_graph, self.managing.retrieval(), on_terminal)
+
+    def shut_down(self) -> None:
+        self.ended.set()
 
     def __enter__(self) -> Cluster:
         return self

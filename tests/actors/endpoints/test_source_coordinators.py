@@ -34,12 +34,14 @@ def coordinators(sent: list[tuple[int, Any]], failures: list[BaseException]) -> 
         name="numbers",
     )
     graph: Any = SimpleNamespace(vertices=[vertex])
+    endpoint: Any = SimpleNamespace(
+        run_in_background=lambda action: Future(), schedule_run_async=lambda delay_s, action: None
+    )
     made = SourceCoordinators(
         graph,
+        endpoint,
         lambda attempt_id, message: sent.append((attempt_id.subtask_index, message.event)),
-        lambda action: Future(),
         failures.append,
-        lambda delay_s, action: None,
     )
     made.start()
     for subtask in range(2):
