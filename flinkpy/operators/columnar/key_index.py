@@ -1,8 +1,5 @@
 """Gives each key of column batches a dense number, so that the state of columnar aggregates can be
-arrays.
-
-Only the distinct keys of a batch are looked up in Python; the rest is dictionary encoding.
-"""
+arrays."""
 
 from __future__ import annotations
 
@@ -18,11 +15,22 @@ import pyarrow.compute as pc
 from flinkpy.columns.compiler import column_index
 from flinkpy.columns.values.conversion import python_values
 from flinkpy.core.errors import ProgramError
+from flinkpy.operators.columnar.hash_table import HashTable
+from flinkpy.operators.columnar.key_words import WHOLE, KeptWords, Words, whole_words, words_of
 from flinkpy.state.heap.frozen_numbers import Freezing, FrozenArray
 
 _TABLE_LIMIT = 1 << 22
 _LIMIT = 1 << 62
 _NAN = object()  # stands for all NaNs, which are one key although they do not equal each other
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """``ids``: the number of each record's key; ``fresh``: the positions of the first records of
+    new keys, in their order."""
+
+    ids: Any
+    fresh: Any
 
 
 @dataclass(frozen=True)
@@ -43,85 +51,182 @@ class KeyedBatch:
 
 
 class KeyIndex:
-    """Numbers keys in order of appearance, from 0. Small integers (mostly ids) are looked up in an
-    array, other keys in a dict."""
+    """Gives keys numbers: in the order of their first records, from 0, and first those of keys that
+    were forgotten.
+
+    Whole arrays are looked up at once. Small integers (mostly ids) are places in an array; other
+    whole numbers are their own hashes; of all other keys the words are kept and compared."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = tuple(columns)
-        self._ids: dict[Any, int] = {}
         # the number of key k at index k
-        self._table: Grown | None = Grown(np.int64, -1) if len(self._columns) == 1 else None
+        self._small: SmallKeys | None = SmallKeys() if len(self._columns) == 1 else None
+        self._whole, self._other, self._words = HashTable(), HashTable(), KeptWords()
+        self._is_whole = Grown(np.bool_, False)  # whether the number is that of a whole number
+        self._unused: list[Any] = []  # arrays of numbers
+        self._first_of = np.empty(64, np.int64)
+        self.size = 0
+        """Every number is below."""
+
+    def __len__(self) -> int:
+        return sum(map(len, (self._small or (), self._whole, self._other)))
+
+    def of(self, data: Any) -> KeyedBatch:
+        """The keys of a record batch, with new ones numbered."""
+        found = self.numbers(data)
+        ids = found.ids
+        if self.size > len(self._first_of):
+            self._first_of = np.empty(2 * self.size, np.int64)
+        # only the entries of this batch's keys are written and read
+        first_of, positions = self._first_of, np.arange(len(ids))
+        first_of[ids[::-1]] = positions[::-1]  # the last assignment wins: that of the first record
+        first = first_of.take(ids)
+        is_first = first == positions
+        is_fresh = np.zeros(len(ids), np.bool_)
+        is_fresh[found.fresh] = True
+        firsts = np.flatnonzero(is_first)
+        return KeyedBatch((np.cumsum(is_first) - 1)[first], ids[firsts], firsts, is_fresh[firsts])
+
+    def numbers(self, data: Any) -> Numbered:
+        """The number of each record's key, with new ones numbered; enough if the records are
+        grouped later."""
+        columns = [data.column(column_index(name, data.schema)) for name in self._columns]
+        parts = _parts(columns)
+        whole = whole_words(*parts[0]) if len(parts) == 1 else None
+        if whole is None:
+            self._leave_small()
+            return self._numbers_of_any(columns, words_of(parts))
+        if self._small is not None and not self._small.can_hold(whole):
+            self._leave_small()
+        find, put = (
+            (self._whole.find, self._put_whole)
+            if self._small is None
+            else (self._small.find, self._small.put)
+        )
+        ids = find(whole)
+        unknown = np.flatnonzero(ids < 0)
+        if not len(unknown):
+            return Numbered(ids, unknown)
+        new = pa.array(whole[unknown]).dictionary_encode()
+        given, codes = self._given(len(new.dictionary)), new.indices.to_numpy()
+        put(new.dictionary.to_numpy(), given)
+        ids[unknown] = given[codes]
+        return Numbered(ids, unknown[_first_positions(codes, len(given))])
+
+    def forget(self, ids: Any) -> None:
+        """The keys with these numbers are gone; other keys get their numbers. A number must be
+        known, and be there once."""
+        self._unused.append(ids)
+        if self._small is not None:
+            self._small.remove(ids)
+            return
+        is_whole = self._is_whole.reach(self.size)[ids]
+        self._whole.remove(ids[is_whole])
+        self._other.remove(ids[~is_whole])
+        self._words.remove(ids[~is_whole])
+
+    def _numbers_of_any(self, columns: Sequence[Any], words: Words) -> Numbered:
+        ids = np.full(len(words.sizes), -1, np.int64)
+        is_whole = np.zeros(len(ids), np.bool_)
+        if len(self._columns) == 1:
+            is_whole = words.flat[words.starts] == WHOLE if len(ids) else is_whole
+            is_whole &= words.sizes == 2
+        whole, other = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
+        if len(whole):
+            numbers = words.flat[words.starts[whole] + 1].view(np.int64)
+            ids[whole] = self._whole.find(numbers)
+        if len(other):
+            others = words if len(other) == len(ids) else words.taken(other)
+            hashes = others.hashes()
+            ids[other] = self._other.find(
+                hashes, lambda at, found: others.taken(at).equal(self._words.of(found))
+            )
+        unknown = np.flatnonzero(ids < 0)
+        if not len(unknown):
+            return Numbered(ids, unknown)
+        new = encoded([column.take(pa.array(unknown)) for column in columns])
+        given, firsts = self._given(new.count), unknown[new.firsts]
+        ids[unknown] = given[new.codes]
+        is_new_whole = is_whole[firsts]
+        numbers = words.flat[words.starts[firsts[is_new_whole]] + 1].view(np.int64)
+        self._put_whole(numbers, given[is_new_whole])
+        kept = words.taken(firsts[~is_new_whole])
+        self._other.put(kept.hashes(), given[~is_new_whole])
+        self._words.put(given[~is_new_whole], kept)
+        self._is_whole.reach(self.size)[given[~is_new_whole]] = False
+        return Numbered(ids, firsts)
+
+    def _put_whole(self, keys: Any, ids: Any) -> None:
+        self._whole.put(keys, ids)
+        self._is_whole.reach(self.size)[ids] = True
+
+    def _given(self, count: int) -> Any:
+        """Numbers for new keys."""
+        taken: list[Any] = []
+        while self._unused and count:
+            last = self._unused.pop()
+            if len(last) > count:
+                self._unused.append(last[count:])
+                last = last[:count]
+            taken.append(last)
+            count -= len(last)
+        taken.append(np.arange(self.size, self.size + count))
+        self.size += count
+        return np.concatenate(taken)
+
+    def _leave_small(self) -> None:
+        if self._small is not None:
+            self._put_whole(*self._small.all())
+            self._small = None
+
+    def __repr__(self) -> str:
+        return f"<KeyIndex of {', '.join(self._columns)}: {len(self)} keys>"
+
+
+class SmallKeys:
+    """The numbers of small integers: that of key k is at index k of an array."""
+
+    def __init__(self) -> None:
+        self._numbers = Grown(np.int64, -1)
+        self._key_of: Grown | None = None  # by number, once a key was forgotten
         self._known = 0
 
     def __len__(self) -> int:
         return self._known
 
-    def of(self, data: Any) -> KeyedBatch:
-        """The keys of a record batch, with new ones numbered."""
-        if self._table is not None:
-            column = data.column(column_index(self._columns[0], data.schema))
-            if pa.types.is_integer(column.type) and column.null_count == 0:
-                keys = column.to_numpy()
-                if len(keys) and keys.min() >= 0 and (top := int(keys.max())) < _TABLE_LIMIT:
-                    return self._of_small(keys, self._table.reach(top + 1))
-            self._leave_table(self._table.values)
-        keyed = self._of_any(data)
-        self._known = len(self._ids)
-        return keyed
+    def can_hold(self, keys: Any) -> bool:
+        """Whether these are places of an array."""
+        if len(keys) and (keys.min() < 0 or keys.max() >= _TABLE_LIMIT):
+            return False
+        self._numbers.reach(int(keys.max()) + 1 if len(keys) else 0)
+        return True
 
-    def ids_of(self, data: Any) -> Any:
-        """The number of each record's key; enough if the records are grouped later."""
-        if self._table is not None:
-            column = data.column(column_index(self._columns[0], data.schema))
-            if pa.types.is_integer(column.type) and column.null_count == 0 and len(column):
-                keys = column.to_numpy()
-                if keys.min() >= 0 and (top := int(keys.max())) < _TABLE_LIMIT:
-                    return self._ids_of_small(keys, self._table.reach(top + 1))
-        keyed = self.of(data)
-        return keyed.ids[keyed.codes]
+    def find(self, keys: Any) -> Any:
+        """The number of each key; -1 where there is none."""
+        return self._numbers.values.take(keys)
 
-    def _ids_of_small(self, keys: Any, table: Any) -> Any:
-        ids, known = table[keys], self._known
-        unknown = keys[ids < 0]
-        if len(unknown):
-            firsts = np.sort(np.unique(unknown, return_index=True)[1])
-            table[unknown[firsts]] = np.arange(known, known + len(firsts))
-            self._known += len(firsts)
-            ids = table[keys]
-        return ids
+    def put(self, keys: Any, ids: Any) -> None:
+        """Adds keys that are not there."""
+        self._numbers.values[keys] = ids
+        self._known += len(ids)
+        if self._key_of is not None:
+            self._key_of.reach(int(ids.max()) + 1)[ids] = keys
 
-    def _of_small(self, keys: Any, table: Any) -> KeyedBatch:
-        known = self._known
-        ids = self._ids_of_small(keys, table)
-        positions = np.arange(len(ids))
-        # only the entries of this batch's keys are written and read
-        first_of = np.empty(self._known, dtype=np.int64)
-        first_of[ids[::-1]] = positions[::-1]  # the last assignment wins: that of the first record
-        first_of = first_of[ids]
-        is_first = first_of == positions
-        distinct = ids[is_first]
-        return KeyedBatch(
-            (np.cumsum(is_first) - 1)[first_of], distinct, positions[is_first], distinct >= known
-        )
+    def remove(self, ids: Any) -> None:
+        """Removes the keys with these numbers."""
+        if not len(ids):
+            return
+        if self._key_of is None:
+            keys, numbers = self.all()
+            self._key_of = Grown(np.int64, -1)
+            self._key_of.reach(int(numbers.max()) + 1)[numbers] = keys
+        self._numbers.values[self._key_of.values[ids]] = -1
+        self._known -= len(ids)
 
-    def _leave_table(self, table: Any) -> None:
-        keys = np.nonzero(table >= 0)[0]
-        self._ids = dict(zip(keys.tolist(), table[keys].tolist()))
-        self._table = None
-
-    def _of_any(self, data: Any) -> KeyedBatch:
-        found = encoded([data.column(column_index(name, data.schema)) for name in self._columns])
-        keys = found.values()
-        known = len(self._ids)
-        numbers: list[Any] = list(map(self._ids.get, keys))
-        if None in numbers:
-            number = self._ids.setdefault
-            numbers = [number(key, len(self._ids)) for key in keys]
-        ids = np.array(numbers, dtype=np.int64)
-        return KeyedBatch(found.codes, ids, found.firsts, ids >= known)
-
-    def __repr__(self) -> str:
-        return f"<KeyIndex of {', '.join(self._columns)}: {self._known} keys>"
+    def all(self) -> tuple[Any, Any]:
+        """All keys, and their numbers."""
+        keys = np.flatnonzero(self._numbers.values >= 0)
+        return keys, self._numbers.values[keys]
 
 
 def check_keys(names: Sequence[str], schema: Any) -> None:
@@ -173,6 +278,19 @@ def _plain(column: Any) -> Any:
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     return column
+
+
+def _parts(columns: Sequence[Any]) -> list[tuple[Any, int]]:
+    """The plain columns that the key columns are made of, with the nanoseconds in their units: a
+    struct is whether it is there, and its fields."""
+    parts = []
+    for column in columns:
+        unit, column = _nanoseconds(_plain_type(column.type)), _plain(column)
+        if pa.types.is_struct(column.type):
+            parts += _parts([column.is_valid(), *column.flatten()])
+        else:
+            parts.append((column, unit))
+    return parts
 
 
 @dataclass(frozen=True)
@@ -301,14 +419,10 @@ class FirstRecords:
         """Keeps the first records of the batch's new keys."""
         if not keyed.is_new.any():
             return
-        self._add(data, keyed.firsts[keyed.is_new][np.argsort(keyed.ids[keyed.is_new])])
+        self.add_new(data, keyed.firsts[keyed.is_new])
 
-    def add_new(self, data: Any, ids: Any, known: int) -> None:
-        """The same, given the number of each record's key; numbers from ``known`` on are new."""
-        new = np.flatnonzero(ids >= known)
-        self._add(data, new[np.unique(ids[new], return_index=True)[1]])
-
-    def _add(self, data: Any, new: Any) -> None:
+    def add_new(self, data: Any, new: Any) -> None:
+        """The same, given the positions of these records, in the order of their numbers."""
         self._chunks.append(pa.Table.from_batches([data.take(pa.array(new))]))
         while len(self._chunks) > 1 and self._chunks[-2].num_rows <= 2 * self._chunks[-1].num_rows:
             self._chunks[-2:] = [pa.concat_tables(self._chunks[-2:]).combine_chunks()]

@@ -150,10 +150,10 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     def take(self, batch: ColumnBatch) -> None:
         """Takes records for ``last_rows`` without emitting running results. They wait, and are
         accumulated when there are many."""
-        data, known = batch.data, len(self._index)
-        ids = self._index.ids_of(data)
-        if len(self._index) > known:
-            self._firsts.add_new(self.first_columns(data), ids, known)
+        data, numbered = batch.data, self._index.numbers(batch.data)
+        ids = numbered.ids
+        if len(numbered.fresh):
+            self._firsts.add_new(self.first_columns(data), numbered.fresh)
         self._waiting.append((self.values(data), ids))
         self._waiting_records += len(ids)
         if batch.timestamps is not None:

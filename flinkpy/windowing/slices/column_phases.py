@@ -37,7 +37,7 @@ class _Local(ColumnSlices, LocalSlices):
         return self.is_exact
 
     def taken_out(self, start: int) -> list[Batch]:
-        part = self._slices[start].grouped(self._aggregates, len(self.known_keys))
+        part = self._slices[start].grouped(self._aggregates, self.known_keys.size)
         stamps = np.full(part.size, max(start, MIN_TIMESTAMP + 1), np.int64)
         data = self._between(part)
         self.forget([start], lambda window: False)

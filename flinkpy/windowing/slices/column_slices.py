@@ -82,7 +82,7 @@ class ColumnSlices(SliceStore):
         """Nobody changes an array of a slice, so it is enough to know which there are."""
         slices = [(start, held.freeze()) for start, held in self._slices.items()]
         keys = self.known_keys.freeze()
-        known = len(self.known_keys)
+        known = self.known_keys.size
         aggregates = self._aggregates
         schema = self._schema
         max_parallelism = self._context.task.max_parallelism
@@ -170,18 +170,13 @@ class ColumnSlices(SliceStore):
         held = self._slices.get(start)
         if held is None:
             held = self._slices[start] = SliceColumns()
-        held.add(part, self._aggregates, len(self.known_keys))
+        held.add(part, self._aggregates, self.known_keys.size)
 
     def forget(self, starts: list[int], is_over: Callable[[TimeWindow], bool]) -> None:
         """Keys that no slice holds any more are forgotten too, when they are many."""
         for start in starts:
             del self._slices[start]
-        numbers = self.known_keys.renumbering(
-            ids for held in self._slices.values() for ids in held.ids
-        )
-        if numbers is not None:
-            for held in self._slices.values():
-                held.renumber(numbers)
+        self.known_keys.forget_all_but(ids for held in self._slices.values() for ids in held.ids)
 
     def evaluate(self, starts: list[int], survives: Callable[[int], bool]) -> Part:
         return self._put_together(starts, None)
@@ -191,7 +186,7 @@ class ColumnSlices(SliceStore):
 
     def _put_together(self, starts: list[int], ids: Any) -> Part:
         """The slices as one part; ``ids`` has the only key that is wanted (None: all)."""
-        known = len(self.known_keys)
+        known = self.known_keys.size
         parts = [self._slices[start].grouped(self._aggregates, known) for start in starts]
         if ids is not None:
             parts = [

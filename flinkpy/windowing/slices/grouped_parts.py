@@ -94,13 +94,6 @@ class SliceColumns:
         frozen._grouped = self._grouped
         return frozen
 
-    def renumber(self, numbers: Any) -> None:
-        """``numbers[old]`` is the new number of a key."""
-        self._parts = [
-            Part(part.size, numbers[part.ids], part.counts, part.values, part.firsts)
-            for part in self._parts
-        ]
-
     @property
     def ids(self) -> list[Any]:
         return [part.ids for part in self._parts]

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from flinkpy.columns.compiler import column_index
 from flinkpy.operators.columnar.column_operators import one_batch
-from flinkpy.operators.columnar.key_index import KeyIndex
+from flinkpy.operators.columnar.key_index import Grown, KeyIndex
 
-_FEW = 4096  # fewer keys are not worth a renumbering
+_FEW = 4096  # to look for so few keys that are gone is not worth it
 
 
 class WindowKeys:
@@ -22,27 +22,31 @@ class WindowKeys:
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = tuple(columns)
+        self._index = KeyIndex(self._columns)
         self._chunks: list[Any] = []
-        self._start_over()
+        self._rows = 0  # in the chunks
+        self._row_of = Grown(np.int64, -1)  # by number: in the chunks
         self._alive = 0
 
     def __len__(self) -> int:
         return len(self._index)
 
-    def _start_over(self) -> None:
-        self._index = KeyIndex(self._columns)
+    @property
+    def size(self) -> int:
+        """Every number is below."""
+        return self._index.size
 
     def numbers(self, data: Any) -> Any:
         """The number of each record's key."""
         if not self._columns:
             return None
-        known = len(self._index)
-        ids = self._index.ids_of(data)
-        if len(self._index) > known:
-            new = np.nonzero(ids >= known)[0]
-            firsts = new[np.unique(ids[new], return_index=True)[1]]
-            self._keep(self._of(data).take(pa.array(firsts)))
-        return ids
+        found = self._index.numbers(data)
+        if len(found.fresh):
+            new = found.ids[found.fresh]
+            rows = np.arange(self._rows, self._rows + len(new))
+            self._row_of.put(new, rows, self._index.size)
+            self._keep(self._of(data).take(pa.array(found.fresh)))
+        return found.ids
 
     def columns(self, ids: Any) -> list[Any]:
         """The key columns of these keys."""
@@ -50,7 +54,7 @@ class WindowKeys:
             return []
         if len(self._chunks) > 1:
             self._chunks = [one_batch(pa.Table.from_batches(self._chunks))]
-        return list(self._chunks[0].take(pa.array(ids)).columns)
+        return list(self._chunks[0].take(pa.array(self._row_of.values[ids])).columns)
 
     def batch(self, ids: Any) -> Any:
         """The same as a record batch; None where there is one key."""
@@ -64,33 +68,37 @@ class WindowKeys:
         """What gives the key columns of the numbers of now."""
         frozen = WindowKeys(self._columns)
         frozen._chunks = self._chunks.copy()
+        # Rows of the numbers of now never change in this array: forgetting makes another one
+        frozen._row_of.values = self._row_of.values
         return frozen
 
-    def renumbering(self, alive: Iterable[Any]) -> Any:
-        """From old numbers to new ones, where that is worth it: most keys are gone; else None.
-        ``alive``: arrays of numbers."""
+    def forget_all_but(self, alive: Iterable[Any]) -> None:
+        """Forgets the other keys, where that is worth it: most keys are gone. ``alive``: arrays of
+        numbers."""
         known = len(self._index) if self._columns else 0
         if known < 2 * self._alive + _FEW:
-            return None
-        is_alive = np.zeros(known, dtype=np.bool_)
+            return
+        is_alive = np.zeros(self._index.size, dtype=np.bool_)
         for ids in alive:
             is_alive[ids] = True
-        kept = np.nonzero(is_alive)[0]
+        row_of = self._row_of.reach(self._index.size)[: self._index.size]
+        gone = np.flatnonzero((row_of >= 0) & ~is_alive)
+        kept = np.flatnonzero(is_alive)
         self._alive = len(kept)
         if known < 2 * self._alive + _FEW:
-            return None
-        batch = pa.RecordBatch.from_arrays(self.columns(kept), schema=self._chunks[0].schema)
-        self._chunks = [batch]
-        self._start_over()
-        numbers = np.full(known, -1, dtype=np.int64)
-        if len(kept):
-            numbers[kept] = self._index.ids_of(batch)
-        return numbers
+            return
+        self._index.forget(gone)
+        self._chunks = [
+            pa.RecordBatch.from_arrays(self.columns(kept), schema=self._chunks[0].schema)
+        ]
+        self._rows, self._row_of = len(kept), Grown(np.int64, -1)
+        self._row_of.reach(self._index.size)[kept] = np.arange(len(kept))
 
     def _of(self, data: Any) -> Any:
         return data.select([column_index(name, data.schema) for name in self._columns])
 
     def _keep(self, batch: Any) -> None:
+        self._rows += batch.num_rows
         self._chunks.append(batch)
         while len(self._chunks) > 1 and self._chunks[-2].num_rows <= 2 * self._chunks[-1].num_rows:
             self._chunks[-2:] = [one_batch(pa.Table.from_batches(self._chunks[-2:]))]
