@@ -16,12 +16,38 @@ from tests.house_files import FILES, ROOT, TREES, is_path_of_pyflink, statements
 
 CLASS_STATEMENTS = 250
 FOLDER_FILES, MEDIAN_FOLDER = 15, 12
+PARAMETERS, CALLABLES, ATTRIBUTES = 7, 2, 15
 
 FACADES = {  # classes whose methods are PyFlink's: docs/decisions/pyflink-facades.md
     "flinkpy.columns.expression.Expression",
     "flinkpy.common.configuration.Configuration",
     "flinkpy.common.execution_config.ExecutionConfig",
     "flinkpy.datastream.checkpoint_config.CheckpointConfig",
+}
+EXCEPTIONS = {  # a class that is one idea all the same, and why
+    "flinkpy.cluster.job_manager.JobManager": "it is what wires a process: all it is given",
+    "flinkpy.connectors.collect.collect_server.CollectServer": "to be cut: server, buffers",
+    "flinkpy.connectors.files.reading.csv.csv_source.CsvSource": "the options of a format",
+    "flinkpy.connectors.files.reading.json_source.JsonLinesSource": "the options of a format",
+    "flinkpy.connectors.files.writing.file_sink.FileSink": "being cut: writers",
+    "flinkpy.connectors.files.writing.file_writer.FileWriter": "being cut: writers",
+    "flinkpy.connectors.kafka.partition_reader.KafkaReader": "counts and marks of one consumer",
+    "flinkpy.core.errors.UserCodeError": "all that is said of a failure, each part by name",
+    "flinkpy.network.wire.connection.Connection": "to be cut",
+    "flinkpy.network.writer.PartitionWriter": "to be cut",
+    "flinkpy.runtime.checkpointing.savepoint_stop.SavepointStop": "being cut: control",
+    "flinkpy.runtime.checkpointing.subtask_checkpoints.SubtaskCheckpoints": "being cut: control",
+    "flinkpy.runtime.inputs.StreamInputs": "one channel table, in columns for speed",
+    "flinkpy.runtime.loop.slot_loop.SlotLoop": "to be cut",
+    "flinkpy.runtime.stream_task.StreamTask": "being cut: control",
+    "flinkpy.runtime.task.Task": "a task is its state, its thread and all that it closes",
+    "flinkpy.testing.connectors.sink_world.SinkWorld": "a world of a test: what it counts",
+    "flinkpy.testing.simulation.checkpoint_oracle.CheckpointOracle": "what an oracle remembers",
+    "flinkpy.testing.simulation.cluster.SimulatedCluster": "to be cut",
+    "flinkpy.testing.simulation.machine.simulated_loop.SimulatedLoop": "to be cut",
+    "flinkpy.testing.simulation.stream_surroundings.TaskSurroundings": "to be cut",
+    "flinkpy.testing.simulation.stream_tasks.StreamTaskModel": "a model of a task, state and all",
+    "flinkpy.windowing.general.window_operator.WindowOperator": "a window's parts by name",
 }
 ROLES = {  # a name that several rooms have, and the one thing it means in all of them
     "__init__": "what a package is",
@@ -71,6 +97,46 @@ def test_no_class_outgrows_its_room() -> None:
             too_large.append(f"{name}: {statements} statements")
     assert too_large == []
     assert {name for name, _ in classes()} >= FACADES
+
+
+def constructor_of(node: ast.ClassDef) -> list[ast.arg]:
+    """The parameters of its constructor."""
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+            return [*method.args.args[1:], *method.args.kwonlyargs]
+    return []
+
+
+def attributes_of(node: ast.ClassDef) -> set[str]:
+    """What its methods store in it."""
+    return {
+        each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute)
+        and isinstance(each.ctx, ast.Store)
+        and isinstance(each.value, ast.Name)
+        and each.value.id == "self"
+    }
+
+
+def is_callable(parameter: ast.arg) -> bool:
+    return parameter.annotation is not None and "Callable" in ast.unparse(parameter.annotation)
+
+
+def test_a_class_is_one_idea_made_from_few_things() -> None:
+    """What shows that a class is two ideas is its constructor and its fields, not its length. The
+    answer is a port that it needs, or a record that is one thing; or a reason in the table."""
+    made_from_many = {}
+    for name, node in classes():
+        parameters, attributes = constructor_of(node), attributes_of(node)
+        callables = sum(map(is_callable, parameters))
+        counted = (len(parameters), callables, len(attributes))
+        if any(found > most for found, most in zip(counted, (PARAMETERS, CALLABLES, ATTRIBUTES))):
+            made_from_many[name] = (
+                f"{len(parameters)} parameters, {callables} callables, {len(attributes)} attributes"
+            )
+    assert {name: why for name, why in made_from_many.items() if name not in EXCEPTIONS} == {}
+    assert EXCEPTIONS.keys() - made_from_many.keys() == set(), "these are none any more"
 
 
 def test_a_folder_is_a_room_and_not_a_hall() -> None:

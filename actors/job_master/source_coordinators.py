@@ -10,7 +10,8 @@ from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.connectors.source_api.coordinator import SourceCoordinator
 from flinkpy.connectors.source_api.watermark_alignment import AlignmentGroups
 from flinkpy.core.errors import EngineError
-from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, OperatorId
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, JobVertexId, OperatorId
 from flinkpy.core.program.code import loads
 from flinkpy.graph.job_graph import JobGraph, JobVertex
 from flinkpy.runtime.task_messages import OperatorEvent
@@ -30,8 +31,8 @@ class SourceCoordinators:
         fail: Callable[[BaseException], None],
     ) -> None:
         self._send = send
-        self._endpoint = endpoint
-        self._fail = fail
+        self.endpoint = endpoint
+        self.fail = fail
         self._sources = {
             vertex.id: tuple(operator_id for operator_id, _ in vertex.sources)
             for vertex in job_graph.vertices
@@ -53,11 +54,6 @@ class SourceCoordinators:
         source: bytes,
         restored: bytes | None = None,
     ) -> SourceCoordinator:
-        def send_event(subtask: int, event: Any) -> None:
-            attempt_id = self._current.get(ExecutionVertexId(vertex.id, subtask))
-            if attempt_id is not None:
-                self._send(attempt_id, OperatorEvent(operator_id, event))
-
         name = next(
             (operator.name for operator in vertex.operators if operator.operator_id == operator_id),
             vertex.name,
@@ -66,14 +62,17 @@ class SourceCoordinators:
             operator_id,
             partial(loads, source, vertex.out_of_band),
             vertex.parallelism,
-            send_event,
-            self._endpoint.run_in_background,
-            self._fail,
-            self._endpoint.schedule_run_async,
+            _Context(self, vertex.id, operator_id),
             name,
             restored,
             self._alignment,
         )
+
+    def send(self, subtask: ExecutionVertexId, event: OperatorEvent) -> None:
+        """To the subtask's current attempt, if it has one."""
+        attempt_id = self._current.get(subtask)
+        if attempt_id is not None:
+            self._send(attempt_id, event)
 
     def start(self) -> None:
         """Starts the coordinators, before any task is deployed."""
@@ -150,3 +149,28 @@ class SourceCoordinators:
 
     def __repr__(self) -> str:
         return f"<SourceCoordinators {list(self._coordinators.values())}>"
+
+
+class _Context:
+    """What one coordinator has the JobMaster do."""
+
+    def __init__(
+        self, coordinators: SourceCoordinators, vertex_id: JobVertexId, operator_id: OperatorId
+    ) -> None:
+        self._coordinators = coordinators
+        self._vertex_id = vertex_id
+        self._operator_id = operator_id
+
+    def send_event(self, subtask: int, event: Any) -> None:
+        self._coordinators.send(
+            ExecutionVertexId(self._vertex_id, subtask), OperatorEvent(self._operator_id, event)
+        )
+
+    def run_in_background(self, function: Callable[[], Any]) -> Future[Any]:
+        return self._coordinators.endpoint.run_in_background(function)
+
+    def schedule(self, delay_s: float, action: Callable[[], None]) -> object:
+        return self._coordinators.endpoint.schedule_run_async(delay_s, action)
+
+    def fail_job(self, error: BaseException) -> None:
+        self._coordinators.fail(error)

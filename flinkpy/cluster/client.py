@@ -103,6 +103,25 @@ class Leaders(Protocol):
         ...
 
 
+class ClientSession:
+    """What a kind of session adds to its clients; this one adds nothing."""
+
+    head: Head | None = None
+    leaders: Leaders | None = None
+
+    def prepare(self, job_graph: JobGraph) -> JobGraph:
+        """The job as it is submitted."""
+        return job_graph
+
+    def watcher(self) -> Watcher | None:
+        """Shows how a job goes on that somebody waits for."""
+        return None
+
+    def output(self) -> Output | None:
+        """Shows what the tasks of one job print."""
+        return None
+
+
 @dataclass(frozen=True)
 class ClientConfig:
     """``gone`` is the message for the user when the session does not answer; with
@@ -132,26 +151,20 @@ class ClusterClient:
         dispatcher: DispatcherGateway,
         config: ClientConfig | None = None,
         clock: Clock = SYSTEM_CLOCK,
-        make_watcher: Callable[[], Watcher | None] = lambda: None,
-        prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph,
-        make_output: Callable[[], Output] | None = None,
-        head: Head | None = None,
-        leaders: Leaders | None = None,
+        session: ClientSession | None = None,
     ) -> None:
-        self._leaders = leaders
-        self._head = head
+        self._session = session = session or ClientSession()
+        self._leaders = session.leaders
+        self._head = session.head
         self._dispatcher = uninterrupted(dispatcher)
         self.clock = clock
-        self._make_output = make_output
-        self._prepare = prepare  # what this kind of session adds to a job before it is submitted
         self.config = config or ClientConfig()
         self._has_said_so = False
-        self._make_watcher = make_watcher
 
     def submit(self, job_graph: JobGraph) -> ClusterJob:
         """Submits the job; it runs when this returns."""
-        ready = self._prepare(job_graph)
-        output = self._make_output() if self._make_output is not None else None
+        ready = self._session.prepare(job_graph)
+        output = self._session.output()
         try:
             attached = ready if output is None else output.attach(ready)
             self.ask(lambda dispatcher: dispatcher.submit_job(attached))
@@ -163,7 +176,7 @@ class ClusterClient:
                 self._dispatcher.cancel_job(job_graph.job_id)
                 shorten(error, f"job {job_graph.name!r} was cancelled")
             raise
-        return ClusterJob(self, job_graph.job_id, job_graph.name, self._make_watcher, output)
+        return ClusterJob(self, job_graph.job_id, job_graph.name, self._session.watcher, output)
 
     def job(self, job_id: JobId, name: str = "") -> ClusterJob:
         """The handle of a job submitted earlier, or by another process."""

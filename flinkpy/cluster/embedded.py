@@ -32,8 +32,9 @@ from flinkpy.actors.rpc.process_end import ended_by
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.actors.task_executor.worker_process import WorkerProcess
 from flinkpy.actors.task_executor_info import ProcessDescription
-from flinkpy.cluster.client import ClientConfig, ClusterClient
+from flinkpy.cluster.client import ClientConfig, ClientSession, ClusterClient
 from flinkpy.cluster.display.display_choice import make_progress
+from flinkpy.cluster.display.watcher import Watcher
 from flinkpy.cluster.files.job_files import snapshot, with_cached_files
 from flinkpy.cluster.job_manager import JobManager
 from flinkpy.cluster.session import SessionConfig, session_options
@@ -199,12 +200,7 @@ class EmbeddedCluster:
         config = ClientConfig(
             self._ask_timeout_s, "the embedded session has ended", ends_with_program=True
         )
-        return ClusterClient(
-            self._dispatcher,
-            config,
-            make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS),
-            prepare=prepared,
-        )
+        return ClusterClient(self._dispatcher, config, session=_EmbeddedSession(configuration))
 
     def _fail(self, address: str, error: BaseException) -> None:
         """An error of the engine has escaped from an endpoint: its state cannot be trusted any
@@ -223,6 +219,17 @@ class EmbeddedCluster:
 
     def __repr__(self) -> str:
         return f"<EmbeddedCluster {self.service!r}>"
+
+
+class _EmbeddedSession(ClientSession):
+    def __init__(self, configuration: Mapping[str, Any]) -> None:
+        self._configuration = configuration
+
+    def prepare(self, job_graph: JobGraph) -> JobGraph:
+        return prepared(job_graph)
+
+    def watcher(self) -> Watcher | None:
+        return make_progress(self._configuration, WHO_HOLDS_SLOTS)
 
 
 def prepared(job_graph: JobGraph) -> JobGraph:

@@ -26,17 +26,15 @@ class LeaderFinder(LeaderRetrievalService):
         exists: Callable[[], bool],
         on_gone: Callable[[], None],
     ) -> None:
-        self._service = service
-        self._address = address
-        self._session_id = session_id
-        self._exists = exists
-        self._on_gone = on_gone
+        self.service = service
+        self.address = address
+        self.session_id = session_id
+        self.exists = exists
+        self.on_gone = on_gone
         self._search: _Search | None = None
 
     def start(self, listener: Callable[[LeaderInformation], None]) -> None:
-        self._search = _Search(
-            self._service, self._address, self._session_id, self._exists, self._on_gone, listener
-        )
+        self._search = _Search(self, listener)
         self._search.start()
 
     def stop(self) -> None:
@@ -48,20 +46,9 @@ class _Search(RpcEndpoint):
     gateway = NoGateway
     RETRY_S, LOOK_AGAIN_S = 0.1, 10.0
 
-    def __init__(
-        self,
-        service: RpcService,
-        address: str,
-        session_id: str,
-        exists: Callable[[], bool],
-        on_gone: Callable[[], None],
-        listener: Callable[[LeaderInformation], None],
-    ) -> None:
-        super().__init__(service, "leader-finder")
-        self._address = address
-        self._session_id = session_id
-        self._exists = exists
-        self._on_gone = on_gone
+    def __init__(self, finder: LeaderFinder, listener: Callable[[LeaderInformation], None]) -> None:
+        super().__init__(finder.service, "leader-finder")
+        self._finder = finder
         self._listener = listener
         self._told = NO_LEADER
         self._watch: Cancellable | None = None
@@ -80,7 +67,7 @@ class _Search(RpcEndpoint):
         self._next = self.schedule_run_async(seconds, self._look)
 
     def _look(self) -> None:
-        self.connect(self._address, SessionGateway).compose(
+        self.connect(self._finder.address, SessionGateway).compose(
             lambda session: session.describe()
         ).add_done_callback(self._described)
 
@@ -88,21 +75,23 @@ class _Search(RpcEndpoint):
         info = done.result(timeout=0) if done.error is None else None
         if info is None or info.resource_manager == NO_LEADER:
             self._look_again()
-        elif info.session_id != self._session_id:
-            self._on_gone()
+        elif info.session_id != self._finder.session_id:
+            self._finder.on_gone()
         else:
             self._look_in(self.LOOK_AGAIN_S)
             if self._watch is None:
-                self._watch = self.service.watch(self, self._address, self._lost)
+                self._watch = self.service.watch(self, self._finder.address, self._lost)
             if info.resource_manager != self._told:
                 self._told = info.resource_manager
                 self._listener(info.resource_manager)
 
     def _look_again(self) -> None:
-        self.service.run_in_background(self, self._exists).add_done_callback(self._exists_or_not)
+        self.service.run_in_background(self, self._finder.exists).add_done_callback(
+            self._exists_or_not
+        )
 
     def _exists_or_not(self, done: Future[bool]) -> None:
         if done.error is None and not done.result(timeout=0):
-            self._on_gone()
+            self._finder.on_gone()
         else:
             self._look_in(self.RETRY_S)

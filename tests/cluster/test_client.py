@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from flinkpy.actors.gateways import DispatcherGateway, JobDetails, JobOverview, JobResult
-from flinkpy.cluster.client import ClientConfig, ClusterClient
+from flinkpy.cluster.client import ClientConfig, ClientSession, ClusterClient, Leaders
 from flinkpy.cluster.display.watcher import Watcher
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import (
@@ -85,6 +85,15 @@ class CountingWatcher:
         self.closed = True
 
 
+class Session(ClientSession):
+    def __init__(self, leaders: Leaders | None = None, watcher: Watcher | None = None) -> None:
+        self.leaders = leaders
+        self._watcher = watcher
+
+    def watcher(self) -> Watcher | None:
+        return self._watcher
+
+
 def client(
     *answers: JobResult | BaseException | None, watcher: Watcher | None = None
 ) -> tuple[ClusterClient, ScriptedDispatcher]:
@@ -94,7 +103,7 @@ def client(
         cast(DispatcherGateway, dispatcher),
         ClientConfig(gone="the session went away"),
         clock,
-        lambda: watcher,
+        Session(watcher=watcher),
     ), dispatcher
 
 
@@ -217,7 +226,7 @@ def client_of_two(
     leaders = ComingBack(clock, ScriptedDispatcher(clock, ended(JobState.FINISHED)), looks)
     dispatcher = cast(DispatcherGateway, ScriptedDispatcher(clock, *answers))
     return ClusterClient(
-        dispatcher, ClientConfig(gone="the session went away"), clock, leaders=leaders
+        dispatcher, ClientConfig(gone="the session went away"), clock, Session(leaders)
     ), leaders
 
 

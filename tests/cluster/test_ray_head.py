@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from flinkpy.actors.gateways import DispatcherGateway, JobResult
-from flinkpy.cluster.client import ClientConfig, ClusterClient
+from flinkpy.cluster.client import ClientConfig, ClientSession, ClusterClient
 from flinkpy.cluster.ray.head_node import GONE_AFTER_S, RECONNECT_TIMEOUT, RayHead
 from flinkpy.core.errors import JobExecutionError, ResourceUnavailableError, TaskExecutorLostError
 from flinkpy.core.futures import Future
@@ -35,6 +35,13 @@ class Listener:
 
     def come_back(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", int(self.address.rpartition(":")[2])))
+
+
+class UnderRay(ClientSession):
+    """Of a Ray head that listens there."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.head = RayHead(listener.address, "Ray is gone")
 
 
 @pytest.fixture
@@ -101,7 +108,7 @@ def test_a_wait_for_an_answer_that_does_not_come_ends_when_the_head_is_gone(
     client = ClusterClient(
         cast(DispatcherGateway, Silent()),
         ClientConfig(ask_timeout_s=50.0),
-        head=RayHead(listener.address, "Ray is gone"),
+        session=UnderRay(listener),
     )
     with pytest.raises(ResourceUnavailableError, match="Ray is gone"):
         client.job(JobId("ab12")).status()
@@ -117,9 +124,7 @@ def test_a_job_that_lost_its_worker_because_ray_went_away_says_that_ray_is_gone(
         def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult]:
             return Future.completed(JobResult(job_id, "endless", JobState.FAILED, 1, lost))
 
-    client = ClusterClient(
-        cast(DispatcherGateway, Dying()), head=RayHead(listener.address, "Ray is gone")
-    )
+    client = ClusterClient(cast(DispatcherGateway, Dying()), session=UnderRay(listener))
     with pytest.raises(JobExecutionError, match="taskexecutor-1 is lost"):
         client.job(JobId("ab12")).result()
     listener.go()

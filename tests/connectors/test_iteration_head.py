@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -72,14 +72,7 @@ class Loop:
         self.to_coordinator: list[tuple[int, Any]] = []
         self.failures: list[BaseException] = []
         source = IterationSource(max_wait_s)
-        self.coordinator = SourceCoordinator(
-            OperatorId("head"),
-            source,
-            parallelism,
-            lambda subtask, event: self.to_head.append((subtask, event)),
-            lambda action: Future(),
-            self.failures.append,
-        )
+        self.coordinator = SourceCoordinator(OperatorId("head"), source, parallelism, self)
         self.coordinator.start()
         self.outputs: dict[tuple[str, int], Recorder] = {}
         self.heads = [
@@ -108,6 +101,18 @@ class Loop:
         self.valves = [WatermarkValve(len(channels)) for channels in self.channels]
         self.ended = [False] * parallelism
         self.passed = 0
+
+    def send_event(self, subtask: int, event: Any) -> None:
+        self.to_head.append((subtask, event))
+
+    def run_in_background(self, function: Callable[[], Any]) -> Future[Any]:
+        return Future()
+
+    def schedule(self, delay_s: float, action: Callable[[], None]) -> None:
+        """No iteration asks for it."""
+
+    def fail_job(self, error: BaseException) -> None:
+        self.failures.append(error)
 
     def _opened(self, kind: str, subtask: int, operator: Any, attempt: int) -> Any:
         info = TaskInfo(
@@ -317,8 +322,7 @@ def test_a_head_that_failed_begins_anew_and_the_others_wait_for_its_input() -> N
     again = Loop(2, attempt=1)
     again.coordinator.close()
     again.coordinator = loop.coordinator
-    loop.to_head = []
-    loop.coordinator._send_event = lambda subtask, event: again.to_head.append((subtask, event))
+    loop.to_head = again.to_head
     again.end_input(1, [3], lots)
     settle(again, lots)
     assert not any(again.ended), "subtask 0 has not ended its input in this attempt"

@@ -198,16 +198,18 @@ class Recorder:
         self.background: list[tuple[Any, Future[Any]]] = []
         self.scheduled: list[tuple[float, Any]] = []
         self.coordinator = SourceCoordinator(
-            OperatorId("op"),
-            source,
-            parallelism,
-            lambda subtask, event: self.sent.append((subtask, event)),
-            self.run_in_background,
-            self.failures.append,
-            lambda delay, action: self.scheduled.append((delay, action)),
-            name="numbers",
+            OperatorId("op"), source, parallelism, self, name="numbers"
         )
         self.coordinator.start()
+
+    def send_event(self, subtask: int, event: Any) -> None:
+        self.sent.append((subtask, event))
+
+    def fail_job(self, error: BaseException) -> None:
+        self.failures.append(error)
+
+    def schedule(self, delay_s: float, action: Any) -> None:
+        self.scheduled.append((delay_s, action))
 
     def run_in_background(self, function: Any) -> Future[Any]:
         future: Future[Any] = Future()

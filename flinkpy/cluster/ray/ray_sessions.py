@@ -20,7 +20,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import ray
@@ -37,10 +36,11 @@ from flinkpy.actors.rpc.ray_service import (
     start_host,
     start_process_ahead,
 )
-from flinkpy.cluster.client import ClientConfig, ClusterClient, Leaders
+from flinkpy.cluster.client import ClientConfig, ClientSession, ClusterClient, Leaders, Output
 from flinkpy.cluster.deployment_mode import Mode, choose_mode
 from flinkpy.cluster.display.display_choice import make_progress
 from flinkpy.cluster.display.output_listener import make_printer, output_wanted
+from flinkpy.cluster.display.watcher import Watcher
 from flinkpy.cluster.files.job_files import with_cached_files
 from flinkpy.cluster.installation import fingerprint
 from flinkpy.cluster.ray.head_node import RayHead
@@ -96,6 +96,26 @@ class SessionKey:
     @property
     def label(self) -> str:
         return f"flinkpy {'application' if self.is_application else 'session'} {self.cluster_id!r}"
+
+
+class _RayClientSession(ClientSession):
+    """A session on Ray, as the clients of one program see it."""
+
+    def __init__(self, session: RaySession, configuration: Mapping[str, Any]) -> None:
+        self._configuration = configuration
+        self.head = session.ray_head
+        self.leaders = session
+
+    def prepare(self, job_graph: JobGraph) -> JobGraph:
+        return prepared(self._configuration, job_graph)
+
+    def watcher(self) -> Watcher | None:
+        return make_progress(self._configuration, WHO_HOLDS_SLOTS)
+
+    def output(self) -> Output | None:
+        if not output_wanted(self._configuration):
+            return None
+        return make_printer(ray.util.get_node_ip_address(), self._configuration)
 
 
 class RaySession(Leaders):
@@ -165,19 +185,8 @@ class RaySession(Leaders):
         return dispatcher
 
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
-        make_output = (
-            partial(make_printer, ray.util.get_node_ip_address(), configuration)
-            if output_wanted(configuration)
-            else None
-        )
         return ClusterClient(
-            self.dispatcher,
-            self._config,
-            make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS),
-            prepare=partial(prepared, configuration),
-            make_output=make_output,
-            head=self.ray_head,
-            leaders=self,
+            self.dispatcher, self._config, session=_RayClientSession(self, configuration)
         )
 
     def close(self) -> None:

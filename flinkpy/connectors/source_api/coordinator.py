@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
@@ -30,7 +30,23 @@ from flinkpy.core.secrets.engine_logs import engine_logger
 
 _LOG = engine_logger(__name__)
 
-RunInBackground = Callable[[Callable[[], Any]], "Future[Any]"]
+
+class CoordinatorContext(Protocol):
+    """What a coordinator has its JobMaster do."""
+
+    def send_event(self, subtask: int, event: Any) -> None:
+        """Sends to the subtask's current attempt, and repeats until it is answered."""
+        ...
+
+    def run_in_background(self, function: Callable[[], Any]) -> Future[Any]:
+        """Runs it in another thread. The future completes in the coordinator's thread."""
+        ...
+
+    def schedule(self, delay_s: float, action: Callable[[], None]) -> object:
+        """Runs the action later, in the coordinator's thread."""
+        ...
+
+    def fail_job(self, error: BaseException) -> object: ...
 
 
 @dataclass
@@ -69,10 +85,7 @@ class SourceCoordinator:
     """Runs one source's enumerator and its exchange with the readers. It is itself the enumerator's
     ``SplitEnumeratorContext``. All calls come from the JobMaster's thread.
 
-    ``source`` is a Source, or a function that unpickles one. ``send_event(subtask, event)`` sends
-    to the subtask's current attempt and repeats until it is answered. ``run_in_background`` returns
-    a future that completes in this thread. ``fail`` fails the job. Enumerators with a periodic
-    ``call_async`` need ``schedule(delay_s, action)``. ``restored`` comes from ``snapshot_state``.
+    ``source`` is a Source, or a function that unpickles one. ``restored`` comes from ``snapshot_state``.
     All sources of a job share ``alignment``."""
 
     def __init__(
@@ -80,10 +93,7 @@ class SourceCoordinator:
         operator_id: OperatorId,
         source: Source[Any] | Callable[[], Any],
         parallelism: int,
-        send_event: Callable[[int, Any], None],
-        run_in_background: RunInBackground,
-        fail: Callable[[BaseException], object],
-        schedule: Callable[[float, Callable[[], None]], object] | None = None,
+        context: CoordinatorContext,
         name: str = "Source",
         restored: bytes | None = None,
         alignment: AlignmentGroups | None = None,
@@ -93,10 +103,7 @@ class SourceCoordinator:
         self.name = name
         self.parallelism = parallelism
         self._source, self._restored = source, restored
-        self._send_event = send_event
-        self._run_in_background = run_in_background
-        self._fail = fail
-        self._schedule = schedule
+        self._context = context
         self._readers = [_Reader() for _ in range(parallelism)]
         self._enumerator: SplitEnumerator[Any] | None = None
         self._closed = False
@@ -158,7 +165,7 @@ class SourceCoordinator:
             action(*args)
         except BaseException as error:  # SystemExit too: user code must not end the JobMaster
             self._closed = self.failed = True
-            self._fail(as_user_error(error, f"{self.name} (enumerator)"))
+            self._context.fail_job(as_user_error(error, f"{self.name} (enumerator)"))
 
     # -- from the readers --------------------------------------------------------------------------
 
@@ -186,7 +193,9 @@ class SourceCoordinator:
             self._require_enumerator().handle_source_event(subtask, loads(event.event))
         elif isinstance(event, WatermarkReported):
             self._alignment.report(
-                (self.operator_id, subtask), event, lambda answer: self._send_event(subtask, answer)
+                (self.operator_id, subtask),
+                event,
+                lambda answer: self._context.send_event(subtask, answer),
             )
         else:
             raise EngineError(
@@ -261,17 +270,21 @@ class SourceCoordinator:
             )
         if splits:
             reader.assigned.extend(splits)
-            self._send_event(subtask, SplitsAdded(dumps_data(splits, f"a split of {self.name}")))
+            self._context.send_event(
+                subtask, SplitsAdded(dumps_data(splits, f"a split of {self.name}"))
+            )
 
     def signal_no_more_splits(self, subtask: int) -> None:
         reader = self._registered(subtask, "no more splits signalled")
         if not reader.no_more:
             reader.no_more = True
-            self._send_event(subtask, NoMoreSplits())
+            self._context.send_event(subtask, NoMoreSplits())
 
     def send_event_to_reader(self, subtask: int, event: Any) -> None:
         self._registered(subtask, "an event sent")
-        self._send_event(subtask, CustomSourceEvent(dumps_data(event, f"an event of {self.name}")))
+        self._context.send_event(
+            subtask, CustomSourceEvent(dumps_data(event, f"an event of {self.name}"))
+        )
 
     # -- the enumerator's context: slow work -------------------------------------------------------
 
@@ -285,10 +298,6 @@ class SourceCoordinator:
         ``handler(result, error)`` in the JobMaster's thread."""
         if self._closed:
             return
-        if period_s is not None and self._schedule is None:
-            raise EngineError(
-                f"{self.name}: this coordinator has no timers for a periodic call_async"
-            )
 
         def done(future: Future[Any]) -> None:
             self._guarded(
@@ -296,10 +305,12 @@ class SourceCoordinator:
                 None if future.error is not None else future.result(timeout=0),
                 future.error,
             )
-            if period_s is not None and self._schedule is not None and not self._closed:
-                self._schedule(period_s, lambda: self.call_async(function, handler, period_s))
+            if period_s is not None and not self._closed:
+                self._context.schedule(
+                    period_s, lambda: self.call_async(function, handler, period_s)
+                )
 
-        self._run_in_background(function).add_done_callback(done)
+        self._context.run_in_background(function).add_done_callback(done)
 
     def statistics(self) -> CoordinatorStatistics:
         return CoordinatorStatistics(

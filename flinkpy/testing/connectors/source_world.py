@@ -214,10 +214,7 @@ class World:
             OperatorId("op"),
             travelled(self.source.without_data()),
             self.parallelism,
-            self._to_subtask,
-            self._in_background,
-            self.errors.append,
-            lambda delay, action: self.scheduled.append((self.clock.monotonic() + delay, action)),
+            self,
             name="numbers",
             restored=self.restored[0] if self.restored is not None else None,
         )
@@ -225,7 +222,15 @@ class World:
         states = self.restored[1] if self.restored is not None else [None] * self.parallelism
         self.subtasks = [self.deploy(index, 0, state) for index, state in enumerate(states)]
 
-    def _in_background(self, function: Callable[[], Any]) -> Future[Any]:
+    # the coordinator's context
+
+    def fail_job(self, error: BaseException) -> None:
+        self.errors.append(error)
+
+    def schedule(self, delay_s: float, action: Callable[[], None]) -> None:
+        self.scheduled.append((self.clock.monotonic() + delay_s, action))
+
+    def run_in_background(self, function: Callable[[], Any]) -> Future[Any]:
         future: Future[Any] = Future()
         self.mail.append(lambda: future.complete_with(function))
         return future
@@ -235,8 +240,8 @@ class World:
         if self.random.random() < self.doubled:
             self.mail.append(action)
 
-    def _to_subtask(self, index: int, event: Any) -> None:
-        self.subtasks[index].from_coordinator.say(event)
+    def send_event(self, subtask: int, event: Any) -> None:
+        self.subtasks[subtask].from_coordinator.say(event)
 
     def _operator(self) -> SourceReaderOperator:
         return (
