@@ -40,7 +40,7 @@ from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
 from flinkpy.runtime.checkpointing.savepoint_stop import SavepointStop
 from flinkpy.runtime.checkpointing.sent_first import SentFirst, send_first
 from flinkpy.runtime.checkpointing.state_io import Base
-from flinkpy.runtime.checkpointing.subtask_checkpoints import SubtaskCheckpoints
+from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
 from flinkpy.runtime.inputs import StreamInputs
 from flinkpy.runtime.latency_markers import LatencyMarkers
 from flinkpy.runtime.loop.adaptive_batch_size import LONG_S, AdaptiveBatchSize
@@ -178,7 +178,7 @@ class StreamTask:
         self.input: TaskInput  # from CONNECT_INPUT on
         self._close_input: Callable[[], None] = lambda: None
         self._timing = TaskTiming.of(reactor, self.run_in_task)
-        self.checkpoints: SubtaskCheckpoints  # from CONNECT_INPUT on
+        self.checkpoints: TaskCheckpoints  # from CONNECT_INPUT on
         self._wake = wake
         self.step_s = 0.0  # what its last step took
         self.done = False
@@ -211,7 +211,7 @@ class StreamTask:
             rest=partial(self._suspend, Waiting.INPUT),
             leave=self._leave_input,
         )
-        self.checkpoints = SubtaskCheckpoints(
+        self.checkpoints = TaskCheckpoints(
             info,
             chain,
             lambda: CheckpointStorage.of(

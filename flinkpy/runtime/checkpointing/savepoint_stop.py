@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from flinkpy.core.elements import CheckpointBarrier, SnapshotType
 from flinkpy.core.mailbox import MailboxProcessor
-from flinkpy.runtime.checkpointing.subtask_checkpoints import SubtaskCheckpoints
+from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
 
 CHECKPOINT_MAIL = "checkpoint"  # what the JobMaster says of checkpoints
 
@@ -29,7 +29,7 @@ class SavepointStop:
     def __init__(
         self,
         processor: MailboxProcessor,
-        checkpoints: Callable[[], SubtaskCheckpoints],
+        checkpoints: Callable[[], TaskCheckpoints],
         process: Callable[[], None],
         *,
         is_source: bool,

@@ -31,7 +31,7 @@ from flinkpy.graph.checkpoint_messages import (
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
 from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner
-from flinkpy.runtime.checkpointing.subtask_checkpoints import SubtaskCheckpoints
+from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
 from flinkpy.runtime.task_messages import MessageFromTask, OperatorEvent
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.saved_state import FrozenState
@@ -117,7 +117,7 @@ class StreamTaskModel:
             descriptor.parallelism,
             descriptor.max_parallelism,
         )
-        self._checkpoints = SubtaskCheckpoints(
+        self._checkpoints = TaskCheckpoints(
             info,
             self,
             lambda: storage,

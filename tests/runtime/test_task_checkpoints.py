@@ -27,7 +27,7 @@ from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, TaskTiming
 from flinkpy.runtime.checkpointing.input_barriers import InputBarriers
 from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
-from flinkpy.runtime.checkpointing.subtask_checkpoints import SubtaskCheckpoints
+from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
 from flinkpy.state.keyed_snapshots import KeyedEntries
 from flinkpy.state.saved_state import FrozenState
@@ -85,7 +85,7 @@ class Setting:
         storage = FileCheckpointStorage(
             "store://checkpoints", JOB, 0, stores=lambda location: self.files
         )
-        self.checkpoints = SubtaskCheckpoints(
+        self.checkpoints = TaskCheckpoints(
             TASK,
             self.operator,
             lambda: storage,

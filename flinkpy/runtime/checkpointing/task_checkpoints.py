@@ -58,7 +58,7 @@ class Checkpointed(Protocol):
         ...
 
 
-class SubtaskCheckpoints:
+class TaskCheckpoints:
     """``run_io`` runs an action in the thread for files; ``send`` tells the JobMaster, from any
     thread; ``begin`` puts a barrier behind what the task's input has given; ``on_notified`` is
     called when operators were told how a checkpoint ended; ``on_stop`` when the barrier of a
@@ -356,7 +356,7 @@ class SubtaskCheckpoints:
             self._stop = None
 
     def __repr__(self) -> str:
-        return f"<SubtaskCheckpoints of {self._task.subtask_name}>"
+        return f"<TaskCheckpoints of {self._task.subtask_name}>"
 
 
 def _abandon(recordings: Iterable[ChannelRecording]) -> None:
