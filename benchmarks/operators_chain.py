@@ -23,7 +23,7 @@ from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.runtime.loop.slot_loop import SlotLoop
-from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, TaskServices
 
 ROUNDS = 9
 BATCH = 2048
@@ -78,7 +78,10 @@ def seconds_of_task(batches: Sequence[list[Any]], operators: Sequence[StreamOper
     )
     loop = SlotLoop()
     task = StreamTask(
-        StreamTaskConfig(INFO, config), [], [], loop, lambda: None, lambda message: None
+        StreamTaskConfig(INFO, config),
+        [],
+        [],
+        TaskServices(loop, lambda: None, lambda message: None),
     )
     task.restore()
     step = task.run_step

@@ -7,7 +7,7 @@ processed in parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from flinkpy.core.elements import (
     Batch,
@@ -27,7 +27,7 @@ from flinkpy.network.port import InputGate
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.runtime.checkpointing.channel_recording import TaskTiming
-from flinkpy.runtime.checkpointing.input_barriers import InputBarriers, PassBarrier
+from flinkpy.runtime.checkpointing.input_barriers import BarrierListener, InputBarriers
 from flinkpy.runtime.loop.adaptive_batch_size import AdaptiveBatchSize
 from flinkpy.runtime.valve import WatermarkValve
 
@@ -37,9 +37,8 @@ NANOS_PER_MS = 1_000_000
 
 
 class StreamInputs:
-    """All inputs of one task. ``input_indices`` stand beside ``gates``. ``pass_barrier`` gets each
-    barrier when it has come from all channels, or has overtaken what is in them, and that; while
-    ``may_overtake`` is False none does."""
+    """All inputs of one task. ``input_indices`` stand beside ``gates``. ``checkpoints`` gets each
+    barrier when it has come from all channels, or has overtaken what is in them."""
 
     def __init__(
         self,
@@ -47,9 +46,8 @@ class StreamInputs:
         input_indices: Sequence[int],
         chain: OperatorChain,
         batch_size: AdaptiveBatchSize,
-        pass_barrier: PassBarrier,
+        checkpoints: BarrierListener,
         timing: TaskTiming,
-        may_overtake: Callable[[], bool],
     ) -> None:
         self._batch_size = batch_size
         # the rest of a batch, which is processed before anything else
@@ -70,7 +68,7 @@ class StreamInputs:
         ]
         total = sum(gate.channels for gate in self._gates)
         self._valve = WatermarkValve(total)
-        self._barriers = InputBarriers(self._gates, timing, pass_barrier, self._rest, may_overtake)
+        self._barriers = InputBarriers(self._gates, timing, checkpoints, self._rest)
         self._with_data = [
             sum(gate.channels for gate, index in zip(gates, input_indices) if index == n)
             for n in range(len(self._processes))

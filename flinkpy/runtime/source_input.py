@@ -11,6 +11,7 @@ from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
 from flinkpy.runtime.loop.adaptive_batch_size import AdaptiveBatchSize
 
 EMISSIONS_PER_LOOK = 64
@@ -30,12 +31,13 @@ class SourceInput:
         batch_size: AdaptiveBatchSize,
         batch_records: int,
         wake_up: Callable[[], None],
-        pass_barrier: Callable[[CheckpointBarrier], None],
+        checkpoints: TaskCheckpoints,
     ) -> None:
         head = chain.head
         if not isinstance(head, SourceOperator):
             raise EngineError(f"the task has no input, but its head is {head!r}")
-        head.wake_up, self._pass_barrier = wake_up, pass_barrier
+        head.wake_up = wake_up
+        self._checkpoints = checkpoints
         self._chain = chain
         self._head = head
         self._emit_next = head.emit_next
@@ -83,7 +85,7 @@ class SourceInput:
 
     def begin_checkpoint(self, barrier: CheckpointBarrier) -> None:
         """The barrier goes behind what the source has given so far."""
-        self._pass_barrier(barrier)
+        self._checkpoints.pass_barrier(barrier)
 
     def leave(self) -> None:
         """Nobody sends a source anything."""
@@ -91,3 +93,6 @@ class SourceInput:
     def drain(self) -> bool:
         """A source has no producers to wait for."""
         return True
+
+    def close(self) -> None:
+        """The source is closed with the chain."""

@@ -37,26 +37,25 @@ from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.runtime.checkpointing.channel_recording import TaskTiming
 from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
-from flinkpy.runtime.checkpointing.savepoint_stop import SavepointStop
 from flinkpy.runtime.checkpointing.sent_first import SentFirst, send_first
+from flinkpy.runtime.checkpointing.snapshot_writer import SnapshotWriter
 from flinkpy.runtime.checkpointing.state_io import Base
 from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
+from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.runtime.inputs import StreamInputs
 from flinkpy.runtime.latency_markers import LatencyMarkers
 from flinkpy.runtime.loop.adaptive_batch_size import LONG_S, AdaptiveBatchSize
 from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.processing_timers import TaskTimers
 from flinkpy.runtime.source_input import SourceInput
-from flinkpy.runtime.task_messages import MessageFromTask, OperatorEvent
-from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
-from flinkpy.state.checkpoints.file_store import FileStore
-from flinkpy.state.checkpoints.local_backup import LocalBackup
-from flinkpy.state.checkpoints.stores_of_locations import file_store_of
+from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask, OperatorEvent
 from flinkpy.state.saved_state import SavedState
 
 # an input that has one batch and no more is flushed in the same step, without a round of the poller
 # in between
 INPUTS_PER_STEP = 2
+
+CHECKPOINT_MAIL = "checkpoint"  # what the JobMaster says of checkpoints
 
 
 class Phase(Enum):
@@ -115,6 +114,10 @@ class TaskInput(Protocol):
         producers can go."""
         ...
 
+    def close(self) -> None:
+        """The task has ended, in whatever way."""
+        ...
+
 
 @dataclass(frozen=True)
 class StreamTaskConfig:
@@ -138,50 +141,50 @@ class StreamTaskConfig:
     fusion: bool = True
     object_reuse: bool = False
     batch_records: int = 4096
-    # of the job's registered files: its path, by its name
-    cached_file: Callable[[str], str] | None = None
+
+
+@dataclass(frozen=True)
+class TaskServices:
+    """What a task has of the process that it runs in. ``wake`` makes the loop run a step, and may be
+    called from any thread; ``send_message`` sends to the JobMaster, or to a coordinator there."""
+
+    reactor: Reactor
+    wake: Callable[[], None]
+    send_message: Callable[[MessageFromTask], None]
+    files: WorkerFiles = field(default_factory=WorkerFiles)
 
 
 class StreamTask:
-    """Runs a chain over its input. ``wake`` makes the loop run a step, and may be called from any
-    thread. ``run_io`` runs an action off the loop; ``send_message`` sends to the JobMaster, or to
-    a coordinator there; ``backup`` is what its worker keeps of the job's files."""
+    """Runs a chain over its input. To its checkpoints it is a ``CheckpointedTask``."""
 
     def __init__(
         self,
         config: StreamTaskConfig,
         writers: Sequence[RecordWriter],
         gates: Sequence[InputGate],
-        reactor: Reactor,
-        wake: Callable[[], None],
-        send_message: Callable[[MessageFromTask], None],
-        run_io: Callable[[Callable[[], None]], None] = lambda action: action(),
-        file_stores: Callable[[str], FileStore] = file_store_of,
-        backup: LocalBackup | None = None,
+        services: TaskServices,
     ) -> None:
         self.config = config
+        self._services = services
         self._writers = list(writers)
         self.gates = list(gates)
-        self._reactor = reactor
-        self._send_message = send_message
-        self._run_io = run_io
-        self._file_stores = file_stores
-        self._backup = backup
-        self.mailbox = Mailbox(config.info.subtask_name, wake)
-        self.processor = MailboxProcessor(self.mailbox, self._process)
-        self.timers = TaskTimers(reactor, lambda action: self.mailbox.put(action, "timer"))
-        self.time = BusyTime(reactor.clock)
+        self.processor = MailboxProcessor(
+            Mailbox(config.info.subtask_name, services.wake), self._process
+        )
+        self.timers = TaskTimers(services.reactor, lambda action: self.mailbox.put(action, "timer"))
+        self.time = BusyTime(services.reactor.clock)
         self.batch_size = AdaptiveBatchSize(config.batch_records)
         self.accumulators: dict[str, Any] = {}
         self.phases: list[Phase] = []  # entered so far, in order
         self.chain: OperatorChain | None = None
-        self.input: TaskInput  # from CONNECT_INPUT on
-        self._close_input: Callable[[], None] = lambda: None
-        self._timing = TaskTiming.of(reactor, self.run_in_task)
-        self.checkpoints: TaskCheckpoints  # from CONNECT_INPUT on
-        self._wake = wake
+        self.checkpoints: TaskCheckpoints  # from CONNECT_INPUT on, as ``input``
+        self.input: TaskInput
         self.step_s = 0.0  # what its last step took
         self.done = False
+
+    @property
+    def mailbox(self) -> Mailbox:
+        return self.processor.mailbox
 
     # -- coming to life ----------------------------------------------------------------------------
 
@@ -200,37 +203,9 @@ class StreamTask:
         self.chain = chain
         chain.setup()
         self.phases.append(Phase.CONNECT_INPUT)
-        info, configuration = self.config.info, self.config.configuration
-        stop = SavepointStop(
-            self.processor,
-            lambda: self.checkpoints,
-            self._process,
-            is_source=not self.config.chain.inputs,
-            end_input=self._end_input,
-            pass_barrier=lambda barrier: self.input.begin_checkpoint(barrier),
-            rest=partial(self._suspend, Waiting.INPUT),
-            leave=self._leave_input,
-        )
-        self.checkpoints = TaskCheckpoints(
-            info,
-            chain,
-            lambda: CheckpointStorage.of(
-                configuration, info.attempt_id.job_id, self._file_stores, self._backup
-            ),
-            self._run_io,
-            self._send_message,
-            stop.begin,
-            self.resume,
-            stop.stop,
-            self.config.bases,
-            outputs=OutputBarriers(self._writers, self._timing),
-            restored_id=None
-            if self.config.sent_first is None
-            else self.config.sent_first.checkpoint_id,
-            backup=self._backup,
-            clock=self._reactor.clock,
-        )
-        self.input = self._connect_input(chain)
+        timing = TaskTiming.of(self._services.reactor, self.run_in_task)
+        self.checkpoints = self._create_checkpoints(chain, timing)
+        self.input = self._connect_input(chain, timing)
         chain.set_listener(self._output_available)
         chain.parked_work.set_listener(self.resume)
         if self.config.had_finished:
@@ -242,35 +217,47 @@ class StreamTask:
             self.phases.append(Phase.OPEN)
             chain.open()
         if self.config.stops:
-            stop.leave_at_once()
+            self._leave_at_once()
         if self.config.sent_first is not None:
             send_first(self.config.sent_first, self._writers)
         self.phases.append(Phase.RUN)
 
-    def _connect_input(self, chain: OperatorChain) -> TaskInput:
+    def _create_checkpoints(self, chain: OperatorChain, timing: TaskTiming) -> TaskCheckpoints:
+        config, services = self.config, self._services
+        job_id, files = config.info.attempt_id.job_id, services.files
+        snapshots = SnapshotWriter(
+            config.info,
+            partial(files.checkpoint_storage, config.configuration, job_id),
+            files,
+            services.send_message,
+            config.bases,
+            services.reactor.clock,
+        )
+        return TaskCheckpoints(
+            self,
+            chain,
+            snapshots,
+            OutputBarriers(self._writers, timing),
+            None if config.sent_first is None else config.sent_first.checkpoint_id,
+            services.reactor.clock,
+        )
+
+    def _connect_input(self, chain: OperatorChain, timing: TaskTiming) -> TaskInput:
         if not self.config.chain.inputs:
             source = SourceInput(
                 chain,
                 self.batch_size,
                 self.config.batch_records,
                 lambda: self.run_in_task(self.input_available),
-                self.checkpoints.pass_barrier,
+                self.checkpoints,
             )
             LatencyMarkers(chain, chain.head.context).start()
             return source
         for gate in self.gates:
             gate.set_listener(self.input_available)
-        inputs = StreamInputs(
-            self.gates,
-            self.config.input_indices,
-            chain,
-            self.batch_size,
-            self.checkpoints.pass_barrier,
-            self._timing,
-            lambda: self.checkpoints.may_overtake,
+        return StreamInputs(
+            self.gates, self.config.input_indices, chain, self.batch_size, self.checkpoints, timing
         )
-        self._close_input = inputs.close
-        return inputs
 
     def _context_of(self, operator: ChainedOperator) -> OperatorContext:
         return OperatorContext(
@@ -278,17 +265,17 @@ class StreamTask:
             operator.name,
             operator.uid,
             self.config.info,
-            self._reactor.clock,
+            self._services.reactor.clock,
             self.timers,
             run_in_task=self.run_in_task,
-            send_operator_event=lambda event: self._send_message(
+            send_operator_event=lambda event: self._services.send_message(
                 OperatorEvent(operator.operator_id, event)
             ),
             configuration=self.config.configuration,
             accumulators=self.accumulators,
             object_reuse=self.config.object_reuse,
             batch_records=self.config.batch_records,
-            cached_file=self.config.cached_file,
+            cached_file=self._services.files.cached_file,
         )
 
     def run_in_task(self, action: Callable[[], None]) -> None:
@@ -340,7 +327,7 @@ class StreamTask:
                 self._suspend(Waiting.INPUT)
                 return
             if status is InputStatus.END_OF_INPUT:
-                self._end_input()
+                self.end_input()
                 return
 
     @property
@@ -358,7 +345,7 @@ class StreamTask:
         if self.processor.suspended:
             self.time.reason = None
             self.processor.suspended = False
-            self._wake()
+            self._services.wake()
 
     def input_available(self) -> None:
         """A gate or the source has something."""
@@ -369,8 +356,16 @@ class StreamTask:
         if self.time.reason is not Waiting.INPUT or self.processor.default_action == self._drain:
             self.resume()
 
-    def handle_operator_event(self, message: OperatorEvent) -> None:
-        """An event of a coordinator, as mail."""
+    # -- what the JobMaster and coordinators say ---------------------------------------------------
+
+    def deliver_message(self, message: MessageToTask) -> None:
+        """Puts the message into the mailbox."""
+        if isinstance(message, OperatorEvent):
+            self.mailbox.put(lambda: self._handle_operator_event(message), "operator event")
+        else:
+            self.mailbox.put(lambda: self.checkpoints.handle_message(message), CHECKPOINT_MAIL)
+
+    def _handle_operator_event(self, message: OperatorEvent) -> None:
         operator_id, event = message.operator_id, message.event
         operator = self._alive.operator_of(operator_id)
         if operator is None:
@@ -385,9 +380,43 @@ class StreamTask:
         except Exception as error:
             raise user_code_error(error, operator.context) from error
 
+    # -- what its checkpoints have it do -----------------------------------------------------------
+
+    @property
+    def reads_source(self) -> bool:
+        return not self.config.chain.inputs and self._has_input
+
+    @property
+    def _has_input(self) -> bool:
+        return self.processor.default_action == self._process
+
+    def begin_barrier(self, barrier: CheckpointBarrier) -> None:
+        self.input.begin_checkpoint(barrier)
+
+    def stand_still(self) -> None:
+        if self._has_input:
+            self.processor.admit_only(CHECKPOINT_MAIL)
+            self.processor.default_action = self._stand_still
+
+    def _stand_still(self) -> None:
+        """The default action until the savepoint is complete, or was given up."""
+        if self.checkpoints.may_stop:
+            self._leave_input()
+        elif self.checkpoints.awaits_stop:
+            self._suspend(Waiting.INPUT)
+        else:
+            self.processor.default_action = self._process
+            self.processor.admit_only(None)
+
+    def _leave_at_once(self) -> None:
+        """The job has stopped with the savepoint that the task starts from. What was to be
+        committed is, since the operators are open."""
+        self.processor.admit_only(CHECKPOINT_MAIL)
+        self.processor.default_action = self._leave_input
+
     # -- ending well -------------------------------------------------------------------------------
 
-    def _end_input(self) -> None:
+    def end_input(self) -> None:
         self.resume()
         self.phases.append(Phase.FINISH)
         self.checkpoints.hold_back()
@@ -451,7 +480,7 @@ class StreamTask:
         self.phases.append(Phase.AWAIT_CHECKPOINT)
         self.checkpoints.release()
         if self._alive.waits_for_final_checkpoint:
-            self._send_message(FinalCheckpointAwaited())
+            self._services.send_message(FinalCheckpointAwaited())
         self.processor.default_action = self._await_checkpoint
         self._await_checkpoint()
 
@@ -515,7 +544,7 @@ class StreamTask:
     def _clean_up(self) -> None:
         if Phase.CONNECT_INPUT in self.phases:
             self.checkpoints.end()
-            self._close_input()
+            self.input.close()
         self.phases.append(Phase.CLEAN_UP)
         self.time.stop()
         self.mailbox.close()

@@ -45,7 +45,6 @@ from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.chain.own_functions import holds_what_is_opened, with_own_functions
 from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.user_errors import format_error, user_frames
-from flinkpy.runtime.checkpointing.savepoint_stop import CHECKPOINT_MAIL
 from flinkpy.runtime.checkpointing.sent_first import SentFirst, read_in_flight
 from flinkpy.runtime.checkpointing.state_io import read_states
 from flinkpy.runtime.files.worker_files import WorkerFiles
@@ -55,10 +54,9 @@ from flinkpy.runtime.loop.loop_port import Loop
 from flinkpy.runtime.loop.step_pace import NOTABLE_S
 from flinkpy.runtime.loop.task_home import TaskHome
 from flinkpy.runtime.runner_port import TaskReporter
-from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, TaskServices
 from flinkpy.runtime.task_measures import TaskMeasures
-from flinkpy.runtime.task_messages import MessageToTask, OperatorEvent
-from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
+from flinkpy.runtime.task_messages import MessageToTask
 
 LOG = engine_logger(__name__)
 
@@ -171,11 +169,8 @@ class Task:
     def _read_state(self, config: StreamTaskConfig, restore: TaskRestore) -> None:
         """In the thread for files."""
         try:
-            storage = CheckpointStorage.of(
-                self.descriptor.configuration,
-                self.attempt_id.job_id,
-                self._files.file_stores,
-                self._files.backup,
+            storage = self._files.checkpoint_storage(
+                self.descriptor.configuration, self.attempt_id.job_id
             )
             if not restore.finished:
                 restored = read_states(storage, restore, config.info, self.descriptor.configuration)
@@ -211,12 +206,12 @@ class Task:
             config,
             writers,
             gates,
-            self.home,
-            self.wake,
-            partial(self._reporter.send_message, self.attempt_id),
-            self._files.run_io,
-            self._files.file_stores,
-            self._files.backup,
+            TaskServices(
+                self.home,
+                self.wake,
+                partial(self._reporter.send_message, self.attempt_id),
+                self._files,
+            ),
         )
         self.stream_task.restore()
         clock = self._loop.clock
@@ -254,7 +249,6 @@ class Task:
             fusion=read(values, OPERATOR_FUSION),
             object_reuse=read(values, OBJECT_REUSE),
             batch_records=read(values, BATCH_RECORDS),
-            cached_file=self._files.cached_file,
         )
 
     def _load_chain(self) -> ChainConfig:
@@ -373,14 +367,8 @@ class Task:
         stream_task = self.stream_task
         if stream_task is None:
             self._early.append(message)
-        elif isinstance(message, OperatorEvent):
-            stream_task.mailbox.put(
-                lambda: stream_task.handle_operator_event(message), "operator event"
-            )
         else:
-            stream_task.mailbox.put(
-                lambda: stream_task.checkpoints.handle_message(message), CHECKPOINT_MAIL
-            )
+            stream_task.deliver_message(message)
 
     # -- metrics -----------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ from flinkpy.network.shuffle import ShuffleService
 from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator, StreamOperator
 from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.checkpointing.sent_first import read_in_flight
-from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, TaskServices
 from flinkpy.scheduler.checkpointing.checkpoint_plan import CheckpointPlan
 from flinkpy.scheduler.checkpointing.pending_checkpoint import PendingCheckpoint
 from flinkpy.scheduler.checkpointing.state_assignment import (
@@ -317,9 +317,7 @@ class Job:
             config,
             writers,
             gates,
-            self.reactor,
-            lambda: None,
-            lambda message: self._heard(owner, message),
+            TaskServices(self.reactor, lambda: None, lambda message: self._heard(owner, message)),
         )
         task.restore()
         self.tasks[owner] = RunningTask(task, operator, owner, producers, places[owner])

@@ -329,7 +329,7 @@ MUTANTS = (
     Mutant(
         "a task that starts from the savepoint with which its job has stopped leaves at once",
         "flinkpy/runtime/stream_task.py",
-        "            stop.leave_at_once()\n",
+        "            self._leave_at_once()\n",
         "            pass\n",
         ("tests/runtime/test_stop_with_savepoint.py",),
     ),
@@ -377,15 +377,15 @@ MUTANTS = (
     ),
     Mutant(
         "a task that stops with a savepoint runs no timers behind it",
-        "flinkpy/runtime/checkpointing/savepoint_stop.py",
-        "            self._processor.admit_only(CHECKPOINT_MAIL)\n",
+        "flinkpy/runtime/stream_task.py",
+        "            self.processor.admit_only(CHECKPOINT_MAIL)\n",
         "",
         ("tests/runtime/test_stop_with_savepoint.py",),
     ),
     Mutant(
         "a task that stops with a savepoint reads no input behind it",
-        "flinkpy/runtime/checkpointing/savepoint_stop.py",
-        "            self._processor.default_action = self._stand_still\n",
+        "flinkpy/runtime/stream_task.py",
+        "            self.processor.default_action = self._stand_still\n",
         "            pass\n",
         ("tests/runtime/test_stop_with_savepoint.py",),
     ),

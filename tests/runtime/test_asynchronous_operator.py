@@ -15,7 +15,7 @@ from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
 from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.runtime.loop.busy_time import Waiting
-from flinkpy.runtime.stream_task import Phase, StreamTask, StreamTaskConfig
+from flinkpy.runtime.stream_task import Phase, StreamTask, StreamTaskConfig, TaskServices
 from flinkpy.testing.manual_reactor import ManualReactor
 from tests.operators.async_harness import HandLoop, never_called
 from tests.operators.harness import ATTEMPT, RecordingWriter, linear
@@ -37,7 +37,10 @@ class World:
             INFO, linear(operator, MapOperator(lambda value: value * 10)), (0,)
         )
         self.task: Any = StreamTask(
-            config, [self.writer], [self.gate], self.reactor, lambda: None, lambda message: None
+            config,
+            [self.writer],
+            [self.gate],
+            TaskServices(self.reactor, lambda: None, lambda message: None),
         )
         self.task.restore()
 

@@ -14,7 +14,7 @@ from flinkpy.metrics.reported import metrics_of
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.rows.stateless import MapOperator
-from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, TaskServices
 from flinkpy.testing.manual_reactor import ManualReactor
 from tests.operators.harness import ATTEMPT, RecordingWriter, linear
 
@@ -39,7 +39,10 @@ class World:
             INFO, linear(Silent(), MapOperator(str), inputs=0), configuration=configuration
         )
         self.task: StreamTask = StreamTask(
-            config, [self.writer], [], self.reactor, lambda: None, lambda message: None
+            config,
+            [self.writer],
+            [],
+            TaskServices(self.reactor, lambda: None, lambda message: None),
         )
         self.task.restore()
         self.step()

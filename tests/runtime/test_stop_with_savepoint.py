@@ -28,7 +28,7 @@ from flinkpy.graph.checkpoint_messages import (
 )
 from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator
 from flinkpy.runtime.loop.slot_loop import SlotLoop
-from flinkpy.runtime.stream_task import Phase, StreamTask, StreamTaskConfig
+from flinkpy.runtime.stream_task import Phase, StreamTask, StreamTaskConfig, TaskServices
 from tests.operators.harness import RecordingWriter, linear
 from tests.runtime.test_stream_task import INFO, ManualGate
 
@@ -84,15 +84,13 @@ class StoppingTask:
             config,
             [self.writer],
             [] if is_source else [self.gate],
-            self.loop,
-            lambda: None,
-            self.sent.append,
+            TaskServices(self.loop, lambda: None, self.sent.append),
         )
         self.task.restore()
 
     def tell(self, message: CheckpointToTask) -> None:
         """As the JobMaster."""
-        self.task.mailbox.put(lambda: self.task.checkpoints.handle_message(message), "checkpoint")
+        self.task.deliver_message(message)
         self.settle()
 
     def settle(self, steps: int = 20) -> None:

@@ -33,7 +33,7 @@ from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
 from flinkpy.runtime.loop.adaptive_batch_size import GOOD_S
 from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.slot_loop import SlotLoop
-from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, TaskServices
 from tests.operators.harness import ATTEMPT, RecordingWriter, linear
 
 INFO = TaskInfo("job", "task", ATTEMPT, 1, 128)
@@ -118,7 +118,10 @@ class TaskHarness:
             INFO, linear(MapOperator(Slow(self.clock, seconds))), tuple(0 for _ in self.gates)
         )
         self.task: StreamTask = StreamTask(
-            config, [self.writer], self.gates, self.loop, self._wake, lambda message: None
+            config,
+            [self.writer],
+            self.gates,
+            TaskServices(self.loop, self._wake, lambda message: None),
         )
         self.task.restore()
 
@@ -344,7 +347,7 @@ def test_a_source_whose_records_become_many_never_makes_more_at_a_time_than_the_
     config = StreamTaskConfig(
         INFO, linear(tap, FlatMapOperator(lambda value: [value] * 10), inputs=0)
     )
-    task = StreamTask(config, [writer], [], loop, lambda: None, lambda message: None)
+    task = StreamTask(config, [writer], [], TaskServices(loop, lambda: None, lambda message: None))
     task.restore()
     for _ in range(empty_polls):
         task.input_available()
@@ -366,7 +369,7 @@ def test_a_source_of_which_only_the_first_record_becomes_many_goes_back_to_whole
     config = StreamTaskConfig(
         INFO, linear(tap, FlatMapOperator(lambda value: [value] * next(once, 1)), inputs=0)
     )
-    task = StreamTask(config, [writer], [], loop, lambda: None, lambda message: None)
+    task = StreamTask(config, [writer], [], TaskServices(loop, lambda: None, lambda message: None))
     task.restore()
     tap.running = True
     for _ in range(200):

@@ -27,7 +27,9 @@ from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, TaskTiming
 from flinkpy.runtime.checkpointing.input_barriers import InputBarriers
 from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
+from flinkpy.runtime.checkpointing.snapshot_writer import SnapshotWriter
 from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
+from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
 from flinkpy.state.keyed_snapshots import KeyedEntries
 from flinkpy.state.saved_state import FrozenState
@@ -85,17 +87,25 @@ class Setting:
         storage = FileCheckpointStorage(
             "store://checkpoints", JOB, 0, stores=lambda location: self.files
         )
+        files = WorkerFiles(run_io=self.io.append)
         self.checkpoints = TaskCheckpoints(
-            TASK,
+            self,
             self.operator,
-            lambda: storage,
-            self.io.append,
-            self.said.append,
-            lambda barrier: self.checkpoints.pass_barrier(barrier),
-            lambda: None,
-            outputs=self.outputs,
+            SnapshotWriter(TASK, lambda: storage, files, self.said.append, {}, self.clock),
+            self.outputs,
             clock=self.clock,
         )
+
+    reads_source = False
+
+    def begin_barrier(self, barrier: CheckpointBarrier) -> None:
+        self.checkpoints.pass_barrier(barrier)
+
+    def end_input(self) -> None: ...
+
+    def stand_still(self) -> None: ...
+
+    def resume(self) -> None: ...
 
 
 @pytest.fixture
@@ -196,18 +206,25 @@ class Gate:
         self.blocked.discard(channel)
 
 
+@dataclass
+class Passed:
+    """What barriers have come through, and when the first of each came."""
+
+    barriers: list[tuple[int, int]]
+    may_overtake = True
+
+    def pass_barrier(
+        self, barrier: CheckpointBarrier, in_flight: ChannelRecording | None, came_ms: int
+    ) -> None:
+        self.barriers.append((barrier.checkpoint_id, came_ms))
+
+
 def test_the_first_barrier_of_a_checkpoint_begins_its_alignment() -> None:
     clock, passed = ManualClock(), list[tuple[int, int]]()
     timing = TaskTiming(
         clock.time_ms, lambda action: action(), lambda delay_s, action: ManualTimer(delay_s, action)
     )
-    barriers = InputBarriers(
-        [cast(InputGate, Gate())],
-        timing,
-        lambda barrier, in_flight, came_ms: passed.append((barrier.checkpoint_id, came_ms)),
-        rest=lambda: None,
-        may_overtake=lambda: True,
-    )
+    barriers = InputBarriers([cast(InputGate, Gate())], timing, Passed(passed), rest=lambda: None)
     for checkpoint_id in (1, 2):
         for channel in (0, 1):
             clock.advance(1)

@@ -9,6 +9,7 @@ overtakes, unless the alignment timeout of this end has expired first."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from flinkpy.core.elements import CheckpointBarrier, Element, EndOfPartition, RowBatch
 from flinkpy.core.reactor import ReactorTimer
@@ -18,29 +19,38 @@ from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner, overtakes_i
 from flinkpy.runtime.checkpointing.barrier_times import BarrierTimes
 from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, TaskTiming
 
-PassBarrier = Callable[[CheckpointBarrier, "ChannelRecording | None", int], None]
+
+class BarrierListener(Protocol):
+    """Where barriers go once they have come from all inputs: the task's checkpoints."""
+
+    @property
+    def may_overtake(self) -> bool:
+        """While this is False, barriers keep their turn."""
+        ...
+
+    def pass_barrier(
+        self, barrier: CheckpointBarrier, in_flight: ChannelRecording | None, came_ms: int
+    ) -> None:
+        """The barrier goes on. ``in_flight`` is what it overtakes, if it does; ``came_ms`` the time
+        of day at which the first barrier of its checkpoint came."""
+        ...
 
 
 class InputBarriers:
-    """``channels`` are the channels of all gates, numbered consecutively. ``pass_barrier`` gets
-    each barrier that goes on, what it overtakes if it does, and the time of day at which the first
-    barrier of its checkpoint came. ``rest`` is the channel and the rest of a batch that is
-    processed in parts, if there is one. While ``may_overtake`` is False, barriers keep their
-    turn."""
+    """The channels of all gates are numbered consecutively. ``rest`` is the channel and the rest of
+    a batch that is processed in parts, if there is one."""
 
     def __init__(
         self,
         gates: Sequence[InputGate],
         timing: TaskTiming,
-        pass_barrier: PassBarrier,
+        listener: BarrierListener,
         rest: Callable[[], tuple[int, RowBatch] | None],
-        may_overtake: Callable[[], bool],
     ) -> None:
         self._channels = [(gate, channel) for gate in gates for channel in range(gate.channels)]
         self._timing = timing
-        self._pass_barrier = pass_barrier
+        self._listener = listener
         self._rest = rest
-        self._may_overtake = may_overtake
         self._aligner = BarrierAligner(len(self._channels))
         self.times = BarrierTimes(timing.now_ms)
         self._recording: ChannelRecording | None = None
@@ -104,7 +114,7 @@ class InputBarriers:
         """Takes the barriers of the checkpoint out of the channels, wherever they are."""
         if self._wanted == checkpoint_id:
             self._wanted = None
-        if not self._may_overtake():
+        if not self._listener.may_overtake:
             return
         self._apply(self._aligner.time_is_up(checkpoint_id))
         for flat, (gate, channel) in enumerate(self._channels):
@@ -147,7 +157,7 @@ class InputBarriers:
             if self._timer is not None and self._timer[0] <= step.forward.checkpoint_id:
                 self._stop_timer()
             self.times.barrier_passed(step.forward)
-            self._pass_barrier(
+            self._listener.pass_barrier(
                 step.forward,
                 self._recording if step.overtakes else None,
                 self.times.came_ms(step.forward),

@@ -1,11 +1,20 @@
-"""The checkpoints of one task. Its operators' state is frozen at each barrier, on the slot loop;
-what the barrier overtakes is gathered; both are written in the thread for files; and then the
-JobMaster is told."""
+"""The checkpoints of one task. Its operators' state is frozen at each barrier, in the task's
+thread; what the barrier overtakes is gathered; both are written in the thread for files
+(``snapshot_writer``); and then the JobMaster is told.
+
+How a task stops with a savepoint. Without draining, it stands still behind the savepoint's barrier
+until the savepoint is complete, and ends then. In between no input is read, no timer fires and no
+result of an asynchronous call comes: whoever starts from the savepoint does all that. If there is
+no savepoint after all, the task goes on where it stood, and nothing has happened.
+
+With draining, the input of a source ends when it is told to begin with the barrier. What follows is
+the end of any bounded input: event time ends, operators finish, and the barrier comes behind. So it
+reaches tasks that have finished, and they wait for the savepoint as they wait for their last
+checkpoint."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -14,33 +23,21 @@ from flinkpy.core.elements import CheckpointBarrier, SnapshotType
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.exhaustive import assert_never
 from flinkpy.core.ids import OperatorId
-from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.checkpoint_messages import (
     UNMEASURED,
     BeginCheckpoint,
     CheckpointAborted,
     CheckpointCompleted,
-    CheckpointFromTask,
     CheckpointMetrics,
     CheckpointToTask,
-    SnapshotFailed,
-    SnapshotTaken,
 )
-from flinkpy.operators.context import TaskInfo
-from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, RecordedChannel
+from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording
 from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
-from flinkpy.runtime.checkpointing.state_io import Base, write_snapshot
-from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
-from flinkpy.state.checkpoints.local_backup import LocalBackup
+from flinkpy.runtime.checkpointing.snapshot_writer import Snapshot, SnapshotWriter, abandon
 from flinkpy.state.saved_state import FrozenState
 
-LOG = engine_logger(__name__)
 
-# checkpoints that were aborted and may still be written, or that others may build on
-REMEMBERED = 64
-
-
-class Checkpointed(Protocol):
+class CheckpointedChain(Protocol):
     """What is saved: the operator chain, but for a simulated task."""
 
     def process_barrier(
@@ -58,72 +55,76 @@ class Checkpointed(Protocol):
         ...
 
 
+class CheckpointedTask(Protocol):
+    """What its checkpoints have a task do: the stream task, but for a simulated one."""
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether it reads a source, and not to the end yet."""
+        ...
+
+    def begin_barrier(self, barrier: CheckpointBarrier) -> None:
+        """Puts the barrier behind what the task's input has given: no producer sends it."""
+        ...
+
+    def end_input(self) -> None:
+        """Ends the source's input here: its operators finish."""
+        ...
+
+    def stand_still(self) -> None:
+        """Does nothing more with its input while the checkpoints say ``awaits_stop``. Then it leaves
+        if they say ``may_stop``, else it goes on. A task that has finished waits anyway."""
+        ...
+
+    def resume(self) -> None:
+        """Looks at what it waits for: a checkpoint has ended."""
+        ...
+
+
 class TaskCheckpoints:
-    """``run_io`` runs an action in the thread for files; ``send`` tells the JobMaster, from any
-    thread; ``begin`` puts a barrier behind what the task's input has given; ``on_notified`` is
-    called when operators were told how a checkpoint ended; ``on_stop`` when the barrier of a
-    savepoint has passed with which the job stops. ``bases``: the checkpoint that the task was
-    restored from, if others may build on it; ``restored_id``: its id. ``outputs`` lets barriers
-    overtake what was written before. ``backup`` keeps copies of what is written. ``clock`` says how
-    long things take. All calls come from the slot loop's thread."""
+    """``outputs`` lets barriers overtake what was written before. ``restored_id`` is the checkpoint
+    that the task has started from. ``clock`` says how long things take. All calls come from the
+    task's thread."""
 
     def __init__(
         self,
-        task: TaskInfo,
-        chain: Checkpointed,
-        storage: Callable[[], CheckpointStorage],
-        run_io: Callable[[Callable[[], None]], None],
-        send: Callable[[CheckpointFromTask], None],
-        begin: Callable[[CheckpointBarrier], None],
-        on_notified: Callable[[], None],
-        on_stop: Callable[[], None] = lambda: None,
-        bases: Mapping[int, Base] | None = None,
+        task: CheckpointedTask,
+        chain: CheckpointedChain,
+        snapshots: SnapshotWriter,
         outputs: OutputBarriers | None = None,
         restored_id: int | None = None,
-        backup: LocalBackup | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._task = task
         self._chain = chain
-        self._make_storage = storage
-        self._run_io = run_io
-        self._send = send
-        self._begin = begin
-        self._on_notified = on_notified
-        self._on_stop = on_stop
+        self._snapshots = snapshots
         self._outputs = outputs
         self._restored_id = restored_id
-        self._backup = backup
         self._clock = clock
-        # of checkpoints whose operators' state is frozen
-        self._gathering: dict[int, list[ChannelRecording]] = {}
-        self._storage: CheckpointStorage | None = None
-        # in the thread for files: what was saved in pieces, by checkpoint
-        self._bases: dict[int, Base] = dict(bases or {})
-        self._aborted: deque[int] = deque(maxlen=REMEMBERED)
         self._held_back: list[CheckpointBarrier] | None = None  # None: barriers may pass
-        self._closed = self._ended = False
+        self._closed = False
         self._stop: CheckpointBarrier | None = None  # of the savepoint to stop with
         self.may_stop = False  # that savepoint is complete
 
-    # -- barriers ----------------------------------------------------------------------------------
+    # -- what the JobMaster says -------------------------------------------------------------------
 
     def handle_message(self, message: CheckpointToTask) -> None:
-        """The JobMaster speaks to the task."""
+        """The JobMaster speaks to the task. Raises what a sink's commit raises."""
         if isinstance(message, BeginCheckpoint):
-            self._begin_checkpoint(message)
-        elif isinstance(message, CheckpointCompleted | CheckpointAborted):
-            self._notified(message)
-            self._on_notified()
+            self._begin(message)
+        elif isinstance(message, CheckpointCompleted):
+            self._ended(message.checkpoint_id, is_complete=True)
+        elif isinstance(message, CheckpointAborted):
+            self._ended(message.checkpoint_id, is_complete=False)
         else:
             assert_never(message)
 
-    def _begin_checkpoint(self, message: BeginCheckpoint) -> None:
+    def _begin(self, message: BeginCheckpoint) -> None:
         barrier = CheckpointBarrier(message.checkpoint_id, message.timestamp_ms, message.options)
         if self._closed:
             self._begin_behind_the_end(barrier)
         elif self._held_back is None:
-            self._begin(barrier)
+            self._begin_barrier(barrier)
         else:
             self._held_back.append(barrier)
 
@@ -134,7 +135,30 @@ class TaskCheckpoints:
             return
         with self._outputs.lock:
             if self._outputs.may_overtake_ends(barrier):
-                self._begin(barrier)
+                self._begin_barrier(barrier)
+
+    def _begin_barrier(self, barrier: CheckpointBarrier) -> None:
+        if barrier.options.snapshot_type is SnapshotType.TERMINATE and self._task.reads_source:
+            self.hold_back(barrier)
+            self._task.end_input()
+        else:
+            self._task.begin_barrier(barrier)
+
+    def _ended(self, checkpoint_id: int, *, is_complete: bool) -> None:
+        self._snapshots.checkpoint_ended(checkpoint_id, is_complete)
+        if self._stop is not None and self._stop.checkpoint_id == checkpoint_id:
+            self._stop_is_over(is_complete)
+        self._chain.notify_checkpoint(checkpoint_id, is_complete)
+        self._task.resume()
+
+    # -- stopping with a savepoint -----------------------------------------------------------------
+
+    def _stop_is_over(self, is_complete: bool) -> None:
+        """A task that was drained cannot go on: if there is no savepoint, it waits for the next
+        try, or for the job's restart."""
+        self.may_stop = is_complete
+        if not is_complete and not self.was_drained:
+            self._stop = None
 
     @property
     def awaits_stop(self) -> bool:
@@ -147,16 +171,23 @@ class TaskCheckpoints:
         go on with."""
         return self._stop is not None and self._stop.options.snapshot_type is SnapshotType.TERMINATE
 
+    # -- the end of the task's data ----------------------------------------------------------------
+
     def hold_back(self, *barriers: CheckpointBarrier) -> None:
         """The operators are about to finish, one after the other: no barrier may begin in between,
         and these are to begin then."""
         self._held_back = [*(self._held_back or ()), *barriers]
 
+    @property
+    def may_overtake(self) -> bool:
+        """Whether barriers may come ahead of their turn: not while the operators finish."""
+        return self._held_back is None
+
     def release(self) -> None:
         """All operators have finished: their state is whole again."""
         held_back, self._held_back = self._held_back or [], None
         for barrier in held_back:
-            self._begin(barrier)
+            self._begin_barrier(barrier)
 
     def close(self) -> None:
         """The end of the partitions has been written, and no barrier can follow it, unless it
@@ -164,17 +195,12 @@ class TaskCheckpoints:
         self._closed = True
 
     def end(self) -> None:
-        """The task has ended, in whatever way. Nobody hears it any more, so nothing stays of what
-        is being written."""
-        self._ended = True
-        self._gathering.clear()
+        """The task has ended, in whatever way."""
+        self._snapshots.end()
         if self._outputs is not None:
             self._outputs.close()
 
-    @property
-    def may_overtake(self) -> bool:
-        """Whether barriers may come ahead of their turn: not while the operators finish."""
-        return self._held_back is None
+    # -- barriers ----------------------------------------------------------------------------------
 
     def pass_barrier(
         self,
@@ -182,11 +208,10 @@ class TaskCheckpoints:
         in_flight: ChannelRecording | None = None,
         came_ms: int | None = None,
     ) -> None:
-        """The barrier has come from all inputs, from the first at ``came_ms``, or begins here, or
+        """The barrier has come from all inputs, the first time at ``came_ms``, or begins here, or
         has overtaken what is in flight there. Work that is parked in the chain is done before, as
-        no barrier can overtake what an operator has begun. A barrier of the checkpoint that the
-        task was restored from takes no snapshot: it marks the end of the in-flight data of that
-        checkpoint."""
+        no barrier can overtake what an operator has begun. The barrier of the checkpoint that the
+        task has started from only says that all has come that was in flight there."""
         if barrier.checkpoint_id == self._restored_id:
             return
         now_ms = self._clock.time_ms()
@@ -200,8 +225,6 @@ class TaskCheckpoints:
             barrier, lambda passed: self.take_snapshot(passed, in_flight, metrics)
         )
 
-    # -- snapshots ---------------------------------------------------------------------------------
-
     def take_snapshot(
         self,
         barrier: CheckpointBarrier,
@@ -213,152 +236,23 @@ class TaskCheckpoints:
         checkpoint_id = barrier.checkpoint_id
         written = None if self._outputs is None else self._outputs.barrier_written(barrier)
         recordings = [each for each in (in_flight, written) if each is not None]
-        if checkpoint_id in self._aborted:
-            _abandon(recordings)
+        if self._snapshots.is_aborted(checkpoint_id):
+            abandon(recordings)
             return
         began = self._clock.monotonic()
         try:
             frozen = self._chain.freeze_state(barrier)
         except FlinkpyError as error:
-            _abandon(recordings)
-            self._failed(checkpoint_id, error)
+            abandon(recordings)
+            self._snapshots.decline(checkpoint_id, error)
             return
-        self._gathering[checkpoint_id] = recordings
         frozen_at = self._clock.monotonic()
-        self._write_when_gathered(
-            barrier, frozen, replace(metrics, sync_ms=round((frozen_at - began) * 1000)), frozen_at
-        )
+        measured = replace(metrics, sync_ms=round((frozen_at - began) * 1000))
+        self._snapshots.write(Snapshot(barrier, frozen, recordings, measured, frozen_at))
         if barrier.options.snapshot_type.stops_job:
             self._stop = barrier
-            self._on_stop()
-
-    def _write_when_gathered(
-        self,
-        barrier: CheckpointBarrier,
-        frozen: Mapping[OperatorId, FrozenState],
-        metrics: CheckpointMetrics,
-        frozen_at: float,
-    ) -> None:
-        """As soon as nothing more that is in flight belongs to the checkpoint."""
-        recordings = self._gathering.get(barrier.checkpoint_id)
-        if recordings is None:
-            return
-        for each in recordings:
-            if not each.is_complete:
-                each.when_complete(
-                    lambda: self._write_when_gathered(barrier, frozen, metrics, frozen_at)
-                )
-                return
-        del self._gathering[barrier.checkpoint_id]
-        channels = [channel for each in recordings for channel in each.channels()]
-        self._run_io(lambda: self._write(barrier, frozen, channels, metrics, frozen_at))
-
-    def _write(
-        self,
-        barrier: CheckpointBarrier,
-        frozen: Mapping[OperatorId, FrozenState],
-        channels: Sequence[RecordedChannel],
-        metrics: CheckpointMetrics,
-        frozen_at: float,
-    ) -> None:
-        """In the thread for files."""
-        checkpoint_id = barrier.checkpoint_id
-        if self._is_in_vain(checkpoint_id):
-            return
-        try:
-            if self._storage is None:
-                self._storage = self._make_storage()
-            storage = self._storage.of_snapshot(barrier.options.target)
-            snapshot = write_snapshot(
-                storage,
-                barrier,
-                self._task,
-                frozen,
-                self._base(barrier.options.builds_on),
-                channels,
-            )
-            if self._is_in_vain(checkpoint_id):
-                storage.discard_handles(checkpoint_id, snapshot.handles())
-                return
-            storage.was_saved(checkpoint_id, snapshot.handles())
-            self._remember(
-                checkpoint_id,
-                {
-                    operator_id: state.pieces
-                    for operator_id, state in snapshot.operators.items()
-                    if state.pieces is not None
-                },
-            )
-        except Exception as error:
-            self._failed(checkpoint_id, error)
-        else:
-            written_ms = round((self._clock.monotonic() - frozen_at) * 1000)
-            in_flight = sum(each.handle.length for each in snapshot.channels)
-            self._send(
-                SnapshotTaken(
-                    checkpoint_id,
-                    snapshot,
-                    replace(metrics, async_ms=written_ms, in_flight=in_flight),
-                )
-            )
-
-    def _base(self, checkpoint_id: int | None) -> Base:
-        """What was saved for that checkpoint, which is complete. Older ones will not be built on
-        any more."""
-        if checkpoint_id is None:
-            return {}
-        self._bases = {
-            number: base for number, base in self._bases.items() if number >= checkpoint_id
-        }
-        return self._bases.get(checkpoint_id, {})
-
-    def _remember(self, checkpoint_id: int, saved: Base) -> None:
-        if saved:
-            self._bases[checkpoint_id] = saved
-            if len(self._bases) > REMEMBERED:
-                del self._bases[min(self._bases)]
-
-    def _is_in_vain(self, checkpoint_id: int) -> bool:
-        return self._ended or checkpoint_id in self._aborted
-
-    def _failed(self, checkpoint_id: int, error: Exception) -> None:
-        # the JobMaster tells, if it matters
-        LOG.info(
-            "%s: no state for checkpoint %d", self._task.subtask_name, checkpoint_id, exc_info=error
-        )
-        self._send(
-            SnapshotFailed(
-                checkpoint_id,
-                str(error)
-                if isinstance(error, FlinkpyError)
-                else f"{type(error).__name__}: {error}",
-            )
-        )
-
-    def _notified(self, message: CheckpointCompleted | CheckpointAborted) -> None:
-        """The JobMaster says how a checkpoint ended. Raises what a sink's commit raises."""
-        is_complete = isinstance(message, CheckpointCompleted)
-        if not is_complete:
-            self._aborted.append(message.checkpoint_id)
-            _abandon(self._gathering.pop(message.checkpoint_id, ()))
-        backup = self._backup
-        if backup is not None:
-            self._run_io(lambda: backup.checkpoint_ended(message.checkpoint_id, is_complete))
-        if self._stop is not None and self._stop.checkpoint_id == message.checkpoint_id:
-            self._stop_is_over(is_complete)
-        self._chain.notify_checkpoint(message.checkpoint_id, is_complete)
-
-    def _stop_is_over(self, is_complete: bool) -> None:
-        """A task that was drained cannot go on: if there is no savepoint, it waits for the next
-        try, or for the job's restart."""
-        self.may_stop = is_complete
-        if not is_complete and not self.was_drained:
-            self._stop = None
+            self._task.stand_still()
 
     def __repr__(self) -> str:
-        return f"<TaskCheckpoints of {self._task.subtask_name}>"
-
-
-def _abandon(recordings: Iterable[ChannelRecording]) -> None:
-    for each in recordings:
-        each.abandon()
+        held_back = "" if self._held_back is None else f", {len(self._held_back)} barriers wait"
+        return f"<TaskCheckpoints of {self._chain!r}{held_back}>"

@@ -3,9 +3,12 @@ files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from flinkpy.core.ids import JobId
+from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.local_backup import LocalBackup
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
@@ -25,3 +28,9 @@ class WorkerFiles:
     file_stores: Callable[[str], FileStore] = file_store_of
     backup: LocalBackup | None = None
     cached_file: Callable[[str], str] | None = None
+
+    def checkpoint_storage(
+        self, configuration: Mapping[str, Any], job_id: JobId
+    ) -> CheckpointStorage:
+        """Where the job's checkpoints are written, and read."""
+        return CheckpointStorage.of(configuration, job_id, self.file_stores, self.backup)

@@ -31,7 +31,9 @@ from flinkpy.graph.checkpoint_messages import (
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
 from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner
+from flinkpy.runtime.checkpointing.snapshot_writer import SnapshotWriter
 from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
+from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.runtime.task_messages import MessageFromTask, OperatorEvent
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.saved_state import FrozenState
@@ -95,7 +97,8 @@ class Surroundings(Protocol):
 
 
 class StreamTaskModel:
-    """Made when the task is about to run: raises when its state cannot be read."""
+    """Made when the task is about to run: raises when its state cannot be read. To its checkpoints
+    it is both the task and the chain."""
 
     def __init__(
         self,
@@ -117,16 +120,15 @@ class StreamTaskModel:
             descriptor.parallelism,
             descriptor.max_parallelism,
         )
-        self._checkpoints = TaskCheckpoints(
+        snapshots = SnapshotWriter(
             info,
-            self,
             lambda: storage,
-            outside.run_io,
+            WorkerFiles(run_io=outside.run_io),
             outside.say,
-            self._begin,
-            self._notified,
-            clock=outside.clock,
+            {},
+            outside.clock,
         )
+        self._checkpoints = TaskCheckpoints(self, self, snapshots, clock=outside.clock)
         self._inputs = [
             ChannelId(producer.partition_id, gate.subpartition_index)
             for gate in descriptor.gates
@@ -176,12 +178,12 @@ class StreamTaskModel:
         elif restore is not None and restore.stops:
             return
         elif restore is not None and restore.finished:
-            self._end_input()
+            self.end_input()
         elif self._behaviour.reads_splits is not None:
             self._say_to_enumerator(ReaderRegistered("simulated"))
             self._read_on()
         elif self._behaviour.run_s is not None:
-            self._outside.later(self._behaviour.run_s, self._end_input)
+            self._outside.later(self._behaviour.run_s, self.end_input)
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -232,7 +234,7 @@ class StreamTaskModel:
             return
         self._align(self._aligner.channel_ended(number))
         if not self._open_inputs:
-            self._end_input()
+            self.end_input()
 
     def _align(self, step: AlignmentStep) -> None:
         self._blocked.difference_update(step.unblock)
@@ -273,7 +275,7 @@ class StreamTaskModel:
                 self._waits_for_split = False
                 self._read_on()
         elif isinstance(event, NoMoreSplits) and self._behaviour.run_s is not None:
-            self._outside.later(self._behaviour.run_s, self._end_input)
+            self._outside.later(self._behaviour.run_s, self.end_input)
 
     # -- checkpoints -------------------------------------------------------------------------------
 
@@ -283,7 +285,12 @@ class StreamTaskModel:
             self._outside.oracle.heard_complete(self._attempt_id, message.checkpoint_id)
         self._checkpoints.handle_message(message)
 
-    def _begin(self, barrier: CheckpointBarrier) -> None:
+    @property
+    def reads_source(self) -> bool:
+        """Its sources are drained where they stand: what they have not read stays unread."""
+        return False
+
+    def begin_barrier(self, barrier: CheckpointBarrier) -> None:
         if self._inputs:
             self._align(self._aligner.barrier_at_end(barrier))
         else:
@@ -329,7 +336,10 @@ class StreamTaskModel:
 
     # -- the end -----------------------------------------------------------------------------------
 
-    def _notified(self) -> None:
+    def stand_still(self) -> None:
+        """Whatever it would do next asks whether it ``_stands``."""
+
+    def resume(self) -> None:
         """A checkpoint has ended: perhaps the one that the task stands at."""
         if self._checkpoints.awaits_stop:
             return
@@ -341,8 +351,8 @@ class StreamTaskModel:
             self._outside.later(0.0, action)
         self._close_when_committed()
 
-    def _end_input(self) -> None:
-        if self._has_left or self._stands(self._end_input):
+    def end_input(self) -> None:
+        if self._has_left or self._stands(self.end_input):
             return
         self._has_ended = True
         if self._written or self.state.prepared:
