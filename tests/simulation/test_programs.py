@@ -62,6 +62,15 @@ def test_a_global_committer_commits_all_of_a_checkpoint_together_whatever_dies(f
         run_program_seed(seed, ("global-commits",))
 
 
+@pytest.mark.wide(but=("[0]",))
+@pytest.mark.parametrize("first", range(0, 100, 5))
+def test_kinds_of_columns_survive_what_befalls_a_job(first: int) -> None:
+    """Crashes, unaligned checkpoints, savepoints and other parallelisms: what is committed has the
+    kinds of the undisturbed run."""
+    for seed in range(first, first + 5):
+        run_program_seed(seed, ("columnar-changes",))
+
+
 @pytest.mark.parametrize("seed", [3, 8, 17, 46, 50, 109])
 def test_a_program_replays_identically(seed: int) -> None:
     assert run_program_seed(seed) == run_program_seed(seed)

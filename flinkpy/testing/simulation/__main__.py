@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         "--programs",
         nargs="*",
         metavar="NAME",
-        help=f"real programs: {', '.join(PROGRAMS)}; if none is named, all but the last",
+        help=f"real programs: {', '.join(PROGRAMS)}; if none is named, all but the last two",
     )
     parser.add_argument(
         "--until-failure",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from flinkpy.common import Types
+from flinkpy.common import Row, RowKind, Types
 from flinkpy.datastream import (
     CheckpointedFunction,
     FunctionInitializationContext,
@@ -18,6 +18,7 @@ from flinkpy.datastream import (
     StreamExecutionEnvironment,
 )
 from flinkpy.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from flinkpy.table.expressions import col
 from flinkpy.testing.simulation.programs.program_inputs import Fragile, keyed_lists, read, write
 
 
@@ -38,6 +39,31 @@ def running_counts(env: StreamExecutionEnvironment) -> None:
         .uid("counts")
     )
     write(counts)
+
+
+CHANGING = Types.ROW_NAMED(["key", "number"], [Types.STRING(), Types.LONG()])
+
+
+def _changed(record: Any) -> Row:
+    """The record as a row, whose kind its number says."""
+    return Row.of_kind(RowKind(record[1] % len(RowKind)), key=record[0], number=record[1])
+
+
+def columnar_changes(env: StreamExecutionEnvironment) -> None:
+    """Rows whose kinds go as columns over an exchange."""
+    changes = (
+        read(env, "input", keyed_lists(4, 30, 7))
+        .map(_changed, output_type=CHANGING)
+        .uid("changes")
+        .select(col("key"), (col("number") + 0).alias("number"))
+        .key_by("key")
+        .filter(col("number") % 5 < 4)
+        .map(Fragile("a map"), output_type=CHANGING)
+        .uid("map")
+        .map(lambda row: (row.key, row.number, str(row.get_row_kind())))
+        .uid("shown")
+    )
+    write(changes)
 
 
 class Remind(KeyedProcessFunction):

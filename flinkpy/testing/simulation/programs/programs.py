@@ -54,7 +54,10 @@ _DRAWN = {
 }
 _NAMED = {
     program.name: program
-    for program in (Program("global-commits", outside_programs.global_commits, drains=True),)
+    for program in (
+        Program("global-commits", outside_programs.global_commits, drains=True),
+        Program("columnar-changes", keyed_programs.columnar_changes, drains=True),
+    )
 }
 
 DRAWN_PROGRAMS = tuple(_DRAWN)
