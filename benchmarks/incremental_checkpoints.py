@@ -26,7 +26,7 @@ from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.rocksdb.database import RocksDBConfig
 from flinkpy.state.rocksdb.prepared_database import prepare_database
 from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
-from flinkpy.state.saved_state import FrozenInPieces
+from flinkpy.state.snapshots.saved_state import FrozenInPieces
 
 GROUPS = range(128)
 INCREMENTS = 24

@@ -38,7 +38,7 @@ from flinkpy.state.checkpoints.local_file_store import LocalFileStore
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.heap.running_values import RUNNING_RESULT
-from flinkpy.state.saved_state import FrozenState, SavedState
+from flinkpy.state.snapshots.saved_state import FrozenState, SavedState
 
 GROUPS = 128
 JOB, OPERATOR = JobId("5f3a0c9e" * 4), OperatorId("0c" * 16)

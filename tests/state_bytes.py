@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flinkpy.state.backend import KeyedStateBackend
-from flinkpy.state.keyed_snapshots import redistribute
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.keyed_snapshots import redistribute
+from flinkpy.state.snapshots.saved_state import SavedState
 
 
 def keyed_bytes(backend: KeyedStateBackend) -> bytes:

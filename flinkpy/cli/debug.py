@@ -161,7 +161,7 @@ def _find(graph: StreamGraph, operator: str) -> StreamNode:
 
 def _check_source(node: StreamNode) -> None:
     """Refuses a source that does not begin where it was at the checkpoint."""
-    from flinkpy.operators.checkpointed import CheckpointedFunction
+    from flinkpy.operators.function_contexts.checkpointed import CheckpointedFunction
 
     function = getattr(node.operator, "function", None) if node.source is None else None
     begins_anew = (

@@ -78,11 +78,12 @@ needs ``open``, state, timers or two inputs:
 
 from flinkpy.operators.async_io.async_functions import AsyncFunction, AsyncFunctionDescriptor
 from flinkpy.operators.async_io.retry import AsyncRetryPredicate, AsyncRetryStrategy
-from flinkpy.operators.checkpointed import (
+from flinkpy.operators.function_contexts.checkpointed import (
     CheckpointedFunction,
     FunctionInitializationContext,
     FunctionSnapshotContext,
 )
+from flinkpy.operators.function_contexts.keyed_state_store import KeyedStateStore
 from flinkpy.operators.functions import (
     AggregateFunction,
     CoFlatMapFunction,
@@ -102,7 +103,6 @@ from flinkpy.operators.functions import (
     SinkFunction,
     SourceFunction,
 )
-from flinkpy.operators.keyed_state_store import KeyedStateStore
 from flinkpy.operators.process.broadcast_functions import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,

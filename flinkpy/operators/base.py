@@ -31,7 +31,7 @@ from flinkpy.graph.two_phases import TwoPhases
 from flinkpy.metrics.latency import record_latency
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.output.typed_output import TypedOutput
-from flinkpy.state.saved_state import FrozenState, SavedState
+from flinkpy.state.snapshots.saved_state import FrozenState, SavedState
 
 # what is left of a call: each step does a bounded part of it
 Work: TypeAlias = Generator[None, None, None]

@@ -18,11 +18,11 @@ from flinkpy.core.options.compatibility import registered_files
 from flinkpy.core.program.program_line import refuse, with_line
 from flinkpy.metrics.metricbase import MetricGroup
 from flinkpy.metrics.reported import metrics_of
-from flinkpy.operators.checkpointed import initialize_function
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.keyed_state_store import KeyedStateStore, S
-from flinkpy.operators.no_key import NoKey
-from flinkpy.operators.sink_context import SinkContext
+from flinkpy.operators.function_contexts.checkpointed import initialize_function
+from flinkpy.operators.function_contexts.keyed_state_store import KeyedStateStore, S
+from flinkpy.operators.function_contexts.no_key import NoKey
+from flinkpy.operators.function_contexts.sink_context import SinkContext
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 

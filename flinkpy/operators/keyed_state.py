@@ -14,12 +14,12 @@ from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.metrics.definitions import ENTRIES
 from flinkpy.operators.base import BatchForm, StreamOperator, Work
-from flinkpy.operators.checkpointed import CheckpointedFunction
 from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.function_contexts.checkpointed import CheckpointedFunction
 from flinkpy.operators.functions import Function
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
-from flinkpy.state.saved_state import FrozenState, SavedState
+from flinkpy.state.snapshots.saved_state import FrozenState, SavedState
 
 
 def create_backend(context: OperatorContext) -> KeyedStateBackend:

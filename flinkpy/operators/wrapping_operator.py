@@ -13,7 +13,7 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.operators.base import BatchForm, StreamOperator, Work
-from flinkpy.state.saved_state import FrozenState, SavedState
+from flinkpy.state.snapshots.saved_state import FrozenState, SavedState
 
 Process = Callable[[Batch], "Work | None"]  # a method of the wrapped operator that takes its input
 

@@ -49,7 +49,7 @@ from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.processing_timers import TaskTimers
 from flinkpy.runtime.source_input import SourceInput
 from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask, OperatorEvent
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 
 # an input that has one batch and no more is flushed in the same step, without a round of the poller
 # in between

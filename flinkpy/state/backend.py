@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from flinkpy.core.errors import EngineError
 from flinkpy.state.api import State
 from flinkpy.state.descriptors import StateDescriptor
-from flinkpy.state.frozen_tables import FrozenRegion
-from flinkpy.state.saved_state import FrozenKeyedState, PreparedPieces
+from flinkpy.state.snapshots.frozen_tables import FrozenRegion
+from flinkpy.state.snapshots.saved_state import FrozenKeyedState, PreparedPieces
 
 RegionEntries: TypeAlias = Callable[[], FrozenRegion]
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.state.api import BroadcastState, ReadableMap, ReadOnlyBroadcastState, pairs_of
-from flinkpy.state.isolation import protect, release
+from flinkpy.state.state_isolation import protect, release
 
 
 class _Reading(ReadableMap[Any, Any]):

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from flinkpy.state.frozen_tables import FrozenEntries, FrozenTable, GroupsOfKeys
-from flinkpy.state.isolation import not_saved
 from flinkpy.state.layers.layers import Layers
 from flinkpy.state.layers.overlay import View
+from flinkpy.state.snapshots.frozen_tables import FrozenEntries, FrozenTable, GroupsOfKeys
+from flinkpy.state.state_isolation import not_saved
 from flinkpy.state.stored_forms import same
 
 COPIED_AT_ONCE = 1 << 10  # keys, up to which a freeze copies all of them

@@ -21,14 +21,14 @@ from flinkpy.state.descriptors import (
     StateDescriptor,
     StateKind,
 )
-from flinkpy.state.isolation import adopt, protect, release, reveal
-from flinkpy.state.operator_snapshots import (
+from flinkpy.state.snapshots.operator_snapshots import (
     OperatorSnapshot,
     OperatorStateMeta,
     Sharing,
     dump_pieces,
     load_piece,
 )
+from flinkpy.state.state_isolation import adopt, protect, release, reveal
 from flinkpy.state.states.entry_states import refuse_none
 from flinkpy.state.type_changes import RULE, carried_out, changed_elements, changed_entries
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import private_copy
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.isolation import PrivateCopy, adopt, reveal
 from flinkpy.state.layers.overlay import looking_at
+from flinkpy.state.state_isolation import PrivateCopy, adopt, reveal
 from flinkpy.state.ttl.stamps import NS_PER_MS, Stamped
 
 NEVER = 1 << 80  # later than any time there is

@@ -23,7 +23,8 @@ from flinkpy.state.descriptors import (
     StateDescriptor,
     StateKind,
 )
-from flinkpy.state.frozen_tables import (
+from flinkpy.state.layered_values import COPIED_AT_ONCE, LayeredValues
+from flinkpy.state.snapshots.frozen_tables import (
     REGION,
     FrozenEntries,
     FrozenRegion,
@@ -31,14 +32,13 @@ from flinkpy.state.frozen_tables import (
     FrozenTables,
     GroupsOfKeys,
 )
-from flinkpy.state.keyed_snapshots import (
+from flinkpy.state.snapshots.keyed_snapshots import (
     KeyedSnapshot,
     StateMeta,
     check_max_parallelism,
     load_group,
 )
-from flinkpy.state.layered_values import COPIED_AT_ONCE, LayeredValues
-from flinkpy.state.saved_state import FrozenKeyedState
+from flinkpy.state.snapshots.saved_state import FrozenKeyedState
 from flinkpy.state.states.incremental_cleanup import Cleanup
 from flinkpy.state.states.ttl_states import TtlRules
 from flinkpy.state.stored_forms import Form, form_of, same

@@ -14,7 +14,7 @@ from flinkpy.datastream.verbs.field_keys import FieldKey
 from flinkpy.operators.process.process_operators import EVENT_TIMERS, PROCESSING_TIMERS
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.operator_backend import OperatorStateBackend
-from flinkpy.state.saved_state import FrozenState
+from flinkpy.state.snapshots.saved_state import FrozenState
 from flinkpy.state_processor.bootstrap_functions import (
     BootstrapContext,
     KeyedStateBootstrapFunction,

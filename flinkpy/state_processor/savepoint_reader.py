@@ -13,8 +13,8 @@ from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import key_group_range
 from flinkpy.graph.checkpoints import OperatorCheckpoint, StateTable
+from flinkpy.operators.function_contexts.keyed_state_store import KeyedStateStore
 from flinkpy.operators.functions import Function
-from flinkpy.operators.keyed_state_store import KeyedStateStore
 from flinkpy.operators.process.process_operators import EVENT_TIMERS, PROCESSING_TIMERS
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.canonical.rewriting import saved_by
@@ -23,9 +23,9 @@ from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 from flinkpy.state.descriptors import StateDescriptor, StateKind
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.inspection.checkpoint_contents import manifest_at
-from flinkpy.state.keyed_snapshots import KeyedSnapshot, StateMeta
-from flinkpy.state.operator_snapshots import OperatorSnapshot, Sharing, load_piece
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.keyed_snapshots import KeyedSnapshot, StateMeta
+from flinkpy.state.snapshots.operator_snapshots import OperatorSnapshot, Sharing, load_piece
+from flinkpy.state.snapshots.saved_state import SavedState
 from flinkpy.state_processor.operator_identifier import OperatorIdentifier
 from flinkpy.state_processor.read_state import KeyedEntry, ReadState
 

@@ -26,7 +26,7 @@ from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.process.key_timers import KeyedTimerService
-from flinkpy.state.saved_state import SavedState, share_of
+from flinkpy.state.snapshots.saved_state import SavedState, share_of
 from flinkpy.testing.harness_mail import HarnessMail
 from flinkpy.testing.manual_time import ManualClock, ManualTimers
 from flinkpy.testing.recorder import Recorder

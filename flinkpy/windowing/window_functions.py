@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from flinkpy.operators.function_contexts.keyed_state_store import KeyedStateStore
 from flinkpy.operators.functions import Function
-from flinkpy.operators.keyed_state_store import KeyedStateStore
 
 
 class WindowFunction(Function):

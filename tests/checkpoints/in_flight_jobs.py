@@ -55,7 +55,7 @@ from flinkpy.scheduler.checkpointing.state_assignment import (
     task_restore,
 )
 from flinkpy.state.checkpoints.checkpoint_storage import MemoryCheckpointStorage
-from flinkpy.state.saved_state import FrozenState, SavedState
+from flinkpy.state.snapshots.saved_state import FrozenState, SavedState
 from flinkpy.testing.manual_reactor import ManualReactor
 
 JOB, SECRET, MAX_PARALLELISM, SPLITS = JobId("job"), b"secret", 16, 4

@@ -13,7 +13,7 @@ from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint, O
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor
 from flinkpy.state.operator_backend import OperatorStateBackend
-from flinkpy.state.saved_state import FrozenState
+from flinkpy.state.snapshots.saved_state import FrozenState
 from tests.state.helpers import MAX_PARALLELISM, backend, states
 
 JOB = JobId("5f3a0c9e" * 4)

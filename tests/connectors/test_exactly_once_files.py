@@ -22,7 +22,7 @@ from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.connectors.files.writing.rolling import RollingPolicy
 from flinkpy.core.elements import RowBatch
 from flinkpy.operators.sinks.sink_operator import SinkOperator
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from tests.connectors.harness import Collected, operator_context
 from tests.connectors.sink_world import WITH_CHECKPOINTS, SinkWorld
 

@@ -30,7 +30,7 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.program.code import dumps_data, loads
 from flinkpy.operators.base import InputStatus
-from flinkpy.state.saved_state import SavedState, redistribute_all
+from flinkpy.state.snapshots.saved_state import SavedState, redistribute_all
 from tests.connectors.harness import Collected, World, operator_context, read_all
 
 

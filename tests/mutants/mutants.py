@@ -682,7 +682,7 @@ MUTANTS = (
     ),
     Mutant(
         "an element of a union list is restored once",
-        "flinkpy/state/operator_snapshots.py",
+        "flinkpy/state/snapshots/operator_snapshots.py",
         "[[piece for pieces in of_subtasks for piece in pieces]] * new_parallelism",
         ("[[piece for pieces in of_subtasks for piece in (*pieces, *pieces)]] * new_parallelism"),
         PROGRAMS,

@@ -21,7 +21,7 @@ from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
 from flinkpy.operators.async_io.output_queues import Entry
 from flinkpy.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from flinkpy.operators.functions import RuntimeContext
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from tests.operators.harness import ChainHarness, linear
 
 ORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED

@@ -20,7 +20,7 @@ from flinkpy.core.elements import (
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from tests.operators.harness import ManualTimers, do_all
 from tests.state_bytes import keyed_share
 

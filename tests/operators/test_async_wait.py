@@ -17,7 +17,7 @@ from flinkpy.operators.async_io.retry import AsyncRetryStrategy
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.functions import RuntimeContext
 from flinkpy.operators.rows.stateless import MapOperator
-from flinkpy.state.saved_state import redistribute_all
+from flinkpy.state.snapshots.saved_state import redistribute_all
 from tests.operators.async_harness import AGAIN, ORDERED, SECOND, UNORDERED, AsyncHarness, Patient
 from tests.operators.harness import ChainHarness, linear
 

@@ -19,12 +19,12 @@ from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import FORWARD, KeySpec
 from flinkpy.operators.base import StreamOperator
-from flinkpy.operators.checkpointed import (
+from flinkpy.operators.context import TaskInfo
+from flinkpy.operators.function_contexts.checkpointed import (
     CheckpointedFunction,
     FunctionInitializationContext,
     FunctionSnapshotContext,
 )
-from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.functions import RuntimeContext, TimeDomain
 from flinkpy.operators.process.broadcast import (
     BroadcastProcessOperator,
@@ -35,7 +35,7 @@ from flinkpy.operators.process.broadcast_functions import (
     KeyedBroadcastProcessFunction,
 )
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from flinkpy.state.saved_state import SavedState, redistribute_all
+from flinkpy.state.snapshots.saved_state import SavedState, redistribute_all
 from tests.operators import harness as harnesses
 from tests.operators.harness import ChainHarness, linear
 

@@ -40,8 +40,8 @@ from flinkpy.operators.process.join_functions import ProcessJoinFunction
 from flinkpy.operators.process.key_timers import TimerQueue
 from flinkpy.operators.process.process_operators import KeyedProcessOperator
 from flinkpy.state.descriptors import ListStateDescriptor
-from flinkpy.state.frozen_tables import FrozenTables
-from flinkpy.state.keyed_snapshots import KeyedSnapshot, load_group
+from flinkpy.state.snapshots.frozen_tables import FrozenTables
+from flinkpy.state.snapshots.keyed_snapshots import KeyedSnapshot, load_group
 from flinkpy.state.table_backend import TableBackend
 from flinkpy.table.expressions import col
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows

@@ -16,7 +16,7 @@ from flinkpy.core.errors import UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedOperator, KeyedReduceOperator
 from flinkpy.operators.rows.keyed_pairs import pair_form
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from tests.operators.harness import ChainHarness, linear, run
 
 FIRST, SECOND = KeySpec(selector=lambda pair: pair[0]), KeySpec(selector=lambda pair: pair[1])

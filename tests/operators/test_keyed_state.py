@@ -51,7 +51,7 @@ from flinkpy.state.descriptors import (
     ValueStateDescriptor,
 )
 from flinkpy.state.layers.overlay import Overlay
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from flinkpy.state.ttl.config import StateTtlConfig
 from tests.operators.harness import ChainHarness, linear
 

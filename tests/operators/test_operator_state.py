@@ -14,9 +14,9 @@ from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.datastream.verbs.typed_functions import typed
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators import checkpointed
 from flinkpy.operators.base import InputStatus, StreamOperator
-from flinkpy.operators.checkpointed import (
+from flinkpy.operators.function_contexts import checkpointed
+from flinkpy.operators.function_contexts.checkpointed import (
     CheckpointedFunction,
     FunctionInitializationContext,
     FunctionSnapshotContext,
@@ -44,7 +44,7 @@ from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, Ma
 from flinkpy.operators.sinks.legacy_source import LegacySourceOperator
 from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.state.descriptors import ListStateDescriptor, ValueStateDescriptor
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from tests.operators.harness import ChainHarness, linear
 
 SEEN = ListStateDescriptor("seen", Types.INT())

@@ -16,7 +16,7 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks import sink_port
 from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from tests.connectors.sink_world import SinkWorld
 
 COMMITTED: list[list[Any]] = []

@@ -25,7 +25,7 @@ from flinkpy.operators.functions import (
 )
 from flinkpy.operators.process.process_operators import KeyedCoProcessOperator, KeyedProcessOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from tests.operators.harness import TASK, ChainHarness, linear
 from tests.state_bytes import keyed_share
 

@@ -42,7 +42,7 @@ from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.task import Task
 from flinkpy.runtime.task_messages import MessageFromTask
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 
 RESOURCE = ResourceId("worker")
 LOCATION = TaskManagerLocation(RESOURCE, "local")

@@ -31,8 +31,8 @@ from flinkpy.runtime.checkpointing.snapshot_writer import SnapshotWriter
 from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
 from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
-from flinkpy.state.keyed_snapshots import KeyedEntries
-from flinkpy.state.saved_state import FrozenState
+from flinkpy.state.snapshots.keyed_snapshots import KeyedEntries
+from flinkpy.state.snapshots.saved_state import FrozenState
 from flinkpy.testing.manual_reactor import ManualTimer
 from flinkpy.testing.simulation.simulated_file_store import SimulatedFileStore
 

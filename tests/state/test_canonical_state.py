@@ -25,9 +25,9 @@ from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
 from flinkpy.state.checkpoints.state_writer import InlineStateWriter
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from flinkpy.state.inspection.checkpoint_contents import contents_of
-from flinkpy.state.keyed_snapshots import KeyedSnapshot, load_group
 from flinkpy.state.operator_backend import OperatorStateBackend
-from flinkpy.state.saved_state import FrozenState, SavedState, share_of
+from flinkpy.state.snapshots.keyed_snapshots import KeyedSnapshot, load_group
+from flinkpy.state.snapshots.saved_state import FrozenState, SavedState, share_of
 from tests.checkpoints.made import keyed_states, operator_states
 from tests.state.helpers import MAX_PARALLELISM, backend, contents, seconds, states
 from tests.state.test_exact_columns import told

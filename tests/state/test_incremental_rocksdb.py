@@ -22,11 +22,11 @@ from flinkpy.runtime.checkpointing.saved_pieces import with_pieces
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.descriptors import MapStateDescriptor, ValueStateDescriptor
-from flinkpy.state.keyed_pieces import FrozenGroups, read_keyed
 from flinkpy.state.rocksdb.database import RocksDBConfig
 from flinkpy.state.rocksdb.frozen_database import FORM, FrozenDatabase
 from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
-from flinkpy.state.saved_state import FrozenInPieces, SavedState
+from flinkpy.state.snapshots.keyed_pieces import FrozenGroups, read_keyed
+from flinkpy.state.snapshots.saved_state import FrozenInPieces, SavedState
 from flinkpy.state.table_backend import TableBackend
 from flinkpy.testing.simulation.simulated_file_store import SimulatedFileStore
 from tests.state.helpers import (

@@ -23,9 +23,9 @@ from flinkpy.state.checkpoints.checkpoint_storage import (
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
-from flinkpy.state.keyed_pieces import FORM, read_keyed
-from flinkpy.state.keyed_snapshots import KeyedSnapshot
-from flinkpy.state.saved_state import FrozenInPieces, SavedState, share_of
+from flinkpy.state.snapshots.keyed_pieces import FORM, read_keyed
+from flinkpy.state.snapshots.keyed_snapshots import KeyedSnapshot
+from flinkpy.state.snapshots.saved_state import FrozenInPieces, SavedState, share_of
 from flinkpy.testing.simulation.simulated_file_store import SimulatedFileStore
 from tests.state.helpers import MAX_PARALLELISM
 from tests.values import COMPARABLE_KEYS, shown

@@ -20,8 +20,8 @@ from flinkpy.state.broadcast_state import HeapReadOnlyBroadcastState
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.operator_backend import OperatorStateBackend
-from flinkpy.state.operator_snapshots import OperatorSnapshot, redistribute_operator_state
-from flinkpy.state.saved_state import SavedState, redistribute_all
+from flinkpy.state.snapshots.operator_snapshots import OperatorSnapshot, redistribute_operator_state
+from flinkpy.state.snapshots.saved_state import SavedState, redistribute_all
 from flinkpy.state.ttl.config import StateTtlConfig
 from tests.state_bytes import keyed_bytes
 

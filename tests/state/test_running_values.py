@@ -18,7 +18,7 @@ from flinkpy.state.heap import number_table, running_values
 from flinkpy.state.heap.batch_view import ABSENT
 from flinkpy.state.heap.number_table import NumberTable
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
-from flinkpy.state.keyed_snapshots import redistribute
+from flinkpy.state.snapshots.keyed_snapshots import redistribute
 from tests.state.helpers import backend
 from tests.state_bytes import keyed_bytes
 

@@ -14,7 +14,7 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.state.descriptors import ListStateDescriptor, ValueStateDescriptor
-from flinkpy.state.keyed_snapshots import KeyedSnapshot, redistribute
+from flinkpy.state.snapshots.keyed_snapshots import KeyedSnapshot, redistribute
 from tests.state.helpers import MAX_PARALLELISM, backend, contents, seconds, states
 from tests.state_bytes import keyed_bytes
 

@@ -18,7 +18,7 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
 from flinkpy.operators.functions import AggregateFunction
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from flinkpy.windowing.general.contents import ListContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from tests.operators.harness import ManualTimers, do_all

@@ -26,7 +26,7 @@ from flinkpy.core.keys import key_group_range
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from flinkpy.windowing.slices.column_slices import AggregateSlices, FieldSlices
 from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slices.row_slices import RowSlices

@@ -20,7 +20,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, RowBatch, Watermar
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from flinkpy.windowing.slices import grouped_parts
 from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slicing import Slicing

@@ -20,7 +20,7 @@ from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import ReduceFunction, RuntimeContext
 from flinkpy.state.descriptors import ValueStateDescriptor
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from flinkpy.windowing.general.contents import AggregateContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator

@@ -32,7 +32,7 @@ from flinkpy.core.remaining_rows import RemainingRows
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.functions import RuntimeContext
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 
 _MORE = InputStatus.MORE_AVAILABLE
 # The name of the state: one element per split, so that splits can be redistributed if the

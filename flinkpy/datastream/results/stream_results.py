@@ -58,7 +58,7 @@ class StreamResults(WriteVerbs, LookVerbs):
 
     def add_sink(self, sink_func: Any) -> DataStreamSink:
         """Calls a SinkFunction, or a plain function, with every record."""
-        from flinkpy.operators.sink_context import takes_context
+        from flinkpy.operators.function_contexts.sink_context import takes_context
 
         if not isinstance(sink_func, f.SinkFunction) and not callable(sink_func):
             return self.sink_to(sink_func)

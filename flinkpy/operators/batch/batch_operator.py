@@ -12,7 +12,7 @@ from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.operators.base import BatchForm, StreamOperator, Work
 from flinkpy.operators.context import OperatorContext, Output, ProcessingTimeService
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 
 
 class FrozenProcessingTime(ProcessingTimeService):

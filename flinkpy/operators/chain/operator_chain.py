@@ -31,7 +31,7 @@ from flinkpy.operators.chain.parking import ParkedWork, Passing
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function, close_function, open_function
 from flinkpy.operators.user_errors import user_code_error
-from flinkpy.state.saved_state import FrozenState, SavedState
+from flinkpy.state.snapshots.saved_state import FrozenState, SavedState
 
 T = TypeVar("T")
 ContextFactory = Callable[[ChainedOperator], OperatorContext]

@@ -10,8 +10,8 @@ from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import BatchForm, StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.function_contexts.no_key import NoKey
 from flinkpy.operators.functions import close_function, open_function
-from flinkpy.operators.no_key import NoKey
 from flinkpy.operators.process.broadcast_functions import (
     BroadcastContext,
     BroadcastTimerContext,

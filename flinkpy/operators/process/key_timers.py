@@ -19,9 +19,9 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.context import ProcessingTimeService
 from flinkpy.operators.wake_up import WakeUp
 from flinkpy.state.backend import CurrentKey
-from flinkpy.state.frozen_tables import parts_of
 from flinkpy.state.layers.layers import Layers
 from flinkpy.state.layers.overlay import parts_of_entries
+from flinkpy.state.snapshots.frozen_tables import parts_of
 
 _AT_ONCE = 1 << 10  # timers between two turns
 _SLACK = 64  # how many more deleted timers than registered ones the heap may hold

@@ -40,7 +40,7 @@ from flinkpy.operators.rows.keyed_loops import (
 from flinkpy.operators.rows.keyed_pairs import PairForm, pair_form
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 
 
 def key_function(key: KeySpec) -> Callable[[Any], Any]:

@@ -11,10 +11,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from flinkpy.core.elements import Batch, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.checkpointed import initialize_function
 from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.function_contexts.checkpointed import initialize_function
+from flinkpy.operators.function_contexts.sink_context import SinkContext, takes_context
 from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, open_function
-from flinkpy.operators.sink_context import SinkContext, takes_context
 from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 from flinkpy.operators.user_errors import user_code_error
 

@@ -11,12 +11,12 @@ from flinkpy.common.watermark_strategy import watermark_of
 from flinkpy.core.elements import CheckpointBarrier, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import InputStatus, SourceOperator
-from flinkpy.operators.checkpointed import CheckpointedFunction
 from flinkpy.operators.event_time.valid_times import times_of
+from flinkpy.operators.function_contexts.checkpointed import CheckpointedFunction
 from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.output.output_isolation import copied
 from flinkpy.operators.user_errors import user_code_error
-from flinkpy.state.saved_state import FrozenState
+from flinkpy.state.snapshots.saved_state import FrozenState
 
 LOCK_POLL_S = 0.005
 

@@ -23,8 +23,8 @@ from flinkpy.core.program.coroutines import refuse_coroutine_methods
 from flinkpy.core.users_values import bounded_repr, several
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.base import BatchForm, OneInputOperator
-from flinkpy.operators.checkpointed import initialize_function
 from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.function_contexts.checkpointed import initialize_function
 from flinkpy.operators.functions import RuntimeContext
 from flinkpy.operators.row_kinds import check_kinds
 from flinkpy.operators.sinks.adapted_sinks import sink_of

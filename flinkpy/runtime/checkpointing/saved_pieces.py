@@ -11,7 +11,7 @@ from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.checkpoints import KeyedPieces
 from flinkpy.state.checkpoints.state_reader import StateReader
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 
 
 def with_pieces(

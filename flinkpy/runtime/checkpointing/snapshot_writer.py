@@ -22,7 +22,7 @@ from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording
 from flinkpy.runtime.checkpointing.state_io import Base, write_snapshot
 from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
-from flinkpy.state.saved_state import FrozenState
+from flinkpy.state.snapshots.saved_state import FrozenState
 
 LOG = engine_logger(__name__)
 

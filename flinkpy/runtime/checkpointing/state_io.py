@@ -32,8 +32,8 @@ from flinkpy.runtime.checkpointing.saved_pieces import with_pieces
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.checkpoints.state_writer import StateWriter
-from flinkpy.state.keyed_pieces import is_by_groups, read_keyed
-from flinkpy.state.saved_state import FrozenInPieces, FrozenState, SavedState, share_of
+from flinkpy.state.snapshots.keyed_pieces import is_by_groups, read_keyed
+from flinkpy.state.snapshots.saved_state import FrozenInPieces, FrozenState, SavedState, share_of
 
 # what a subtask's operators saved for a checkpoint that another may build on
 Base: TypeAlias = Mapping[OperatorId, KeyedPieces]

@@ -34,7 +34,7 @@ from flinkpy.graph.checkpoint_messages import (
 from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording
 from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
 from flinkpy.runtime.checkpointing.snapshot_writer import Snapshot, SnapshotWriter, abandon
-from flinkpy.state.saved_state import FrozenState
+from flinkpy.state.snapshots.saved_state import FrozenState
 
 
 class CheckpointedChain(Protocol):

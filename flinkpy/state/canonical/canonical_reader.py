@@ -14,14 +14,14 @@ from flinkpy.core.program import code
 from flinkpy.graph.checkpoints import StateHandle, StateTable
 from flinkpy.state.canonical.exact_column import Loads
 from flinkpy.state.canonical.state_columns import Entries, StateColumns
-from flinkpy.state.keyed_snapshots import Group, KeyedEntries, StateMeta
-from flinkpy.state.operator_snapshots import (
+from flinkpy.state.snapshots.keyed_snapshots import Group, KeyedEntries, StateMeta
+from flinkpy.state.snapshots.operator_snapshots import (
     OperatorSnapshot,
     OperatorStateMeta,
     Sharing,
     dump_pieces,
 )
-from flinkpy.state.saved_state import SavedState
+from flinkpy.state.snapshots.saved_state import SavedState
 
 ReadBytes: TypeAlias = Callable[[StateHandle], bytes]
 

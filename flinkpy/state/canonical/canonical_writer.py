@@ -12,9 +12,9 @@ from flinkpy.core.ids import OperatorId
 from flinkpy.graph.checkpoints import OperatorSubtaskState, StateTable
 from flinkpy.state.canonical.state_file import StateFile
 from flinkpy.state.checkpoints.state_writer import CountedFile, StateWriter
-from flinkpy.state.keyed_snapshots import KeyedEntries
-from flinkpy.state.operator_snapshots import OperatorSnapshot, Sharing, load_piece
-from flinkpy.state.saved_state import FrozenState
+from flinkpy.state.snapshots.keyed_snapshots import KeyedEntries
+from flinkpy.state.snapshots.operator_snapshots import OperatorSnapshot, Sharing, load_piece
+from flinkpy.state.snapshots.saved_state import FrozenState
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 

@@ -30,9 +30,9 @@ from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.checkpoints.state_writer import FileStateWriter, StateWriter
 from flinkpy.state.checkpoints.stored_checkpoints import METADATA, load_manifest
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
-from flinkpy.state.keyed_pieces import is_by_groups, read_keyed
-from flinkpy.state.keyed_snapshots import KeyedEntries, KeyedSnapshot
-from flinkpy.state.saved_state import FrozenState, SavedState
+from flinkpy.state.snapshots.keyed_pieces import is_by_groups, read_keyed
+from flinkpy.state.snapshots.keyed_snapshots import KeyedEntries, KeyedSnapshot
+from flinkpy.state.snapshots.saved_state import FrozenState, SavedState
 
 _IN_PIECES = (
     "the state was saved in pieces of {}, which only a job can put together: let a job start "

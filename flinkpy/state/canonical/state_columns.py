@@ -27,7 +27,7 @@ from flinkpy.graph.checkpoints import StateTable
 from flinkpy.state.canonical.exact_column import ExactColumn, Loads
 from flinkpy.state.canonical.seen_types import completed_type, seen_type
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.operator_snapshots import Sharing
+from flinkpy.state.snapshots.operator_snapshots import Sharing
 
 KEY_GROUP, METADATA_KEY = "key_group", b"flinkpy.state"
 FORMAT, VERSION = "flinkpy state", 1

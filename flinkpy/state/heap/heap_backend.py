@@ -17,19 +17,19 @@ from flinkpy.core.clock import Clock, Turns
 from flinkpy.metrics.definitions import ENTRIES
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.frozen_tables import (
+from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
+from flinkpy.state.layers.layers import Layers
+from flinkpy.state.layers.overlay import View
+from flinkpy.state.snapshots.frozen_tables import (
     FrozenEntries,
     FrozenTable,
     GroupsOfKeys,
     Pairs,
     refuse_strays,
 )
-from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
-from flinkpy.state.isolation import not_saved, settled
-from flinkpy.state.keyed_pieces import FrozenGroups
-from flinkpy.state.layers.layers import Layers
-from flinkpy.state.layers.overlay import View
-from flinkpy.state.saved_state import FrozenKeyedState
+from flinkpy.state.snapshots.keyed_pieces import FrozenGroups
+from flinkpy.state.snapshots.saved_state import FrozenKeyedState
+from flinkpy.state.state_isolation import not_saved, settled
 from flinkpy.state.states.entry_states import (
     HeapAggregatingState,
     HeapListState,

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flinkpy.core.clock import Turns
 from flinkpy.core.mutability import private_copy
 from flinkpy.state.heap.batch_view import BatchView
-from flinkpy.state.isolation import settled
 from flinkpy.state.layers.layers import Layers
+from flinkpy.state.state_isolation import settled
 
 if TYPE_CHECKING:  # it imports numpy
     from flinkpy.state.heap.frozen_numbers import NumbersByGroup

@@ -31,9 +31,9 @@ from flinkpy.state.checkpoints.stored_checkpoints import (
 )
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 from flinkpy.state.inspection.lenient_unpickler import load_leniently
-from flinkpy.state.keyed_pieces import is_by_groups
-from flinkpy.state.keyed_snapshots import KeyedSnapshot
-from flinkpy.state.operator_snapshots import OperatorSnapshot, Sharing
+from flinkpy.state.snapshots.keyed_pieces import is_by_groups
+from flinkpy.state.snapshots.keyed_snapshots import KeyedSnapshot
+from flinkpy.state.snapshots.operator_snapshots import OperatorSnapshot, Sharing
 
 LONGEST = 200  # characters of an entry that is shown
 

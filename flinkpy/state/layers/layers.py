@@ -27,8 +27,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, ClassVar
 
-from flinkpy.state.isolation import not_saved
 from flinkpy.state.layers.overlay import Copy, Entries, Overlay, View
+from flinkpy.state.state_isolation import not_saved
 
 _FOR_EACH = 2  # entries that are moved for each one that a batch has touched
 # entries; for more that were touched at once, as by timers, no more are moved, which would be a

@@ -17,8 +17,8 @@ from flinkpy.core.errors import CheckpointDamagedError, EngineError
 from flinkpy.graph.checkpoints import KeyedPieces, StateHandle
 from flinkpy.state.checkpoints.own_folder import OwnFolder
 from flinkpy.state.checkpoints.state_writer import FileOnDisk, StateWriter
-from flinkpy.state.keyed_snapshots import StateMeta
-from flinkpy.state.saved_state import FrozenInPieces, FrozenKeyedState
+from flinkpy.state.snapshots.keyed_snapshots import StateMeta
+from flinkpy.state.snapshots.saved_state import FrozenInPieces, FrozenKeyedState
 
 # the form of these pieces, and the name of the one that is no file of the database
 FORM = "rocksdb"

@@ -15,11 +15,11 @@ from flinkpy.core.errors import CheckpointDamagedError, ProgramError
 from flinkpy.graph.checkpoints import KeyedPieces
 from flinkpy.state.checkpoints.own_folder import OwnFolder
 from flinkpy.state.checkpoints.state_reader import StateReader
-from flinkpy.state.keyed_snapshots import check_max_parallelism
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore
 from flinkpy.state.rocksdb.frozen_database import CONTENTS, Contents, SavedTable
 from flinkpy.state.rocksdb.layout import GROUP, STATE
-from flinkpy.state.saved_state import PreparedPieces
+from flinkpy.state.snapshots.keyed_snapshots import check_max_parallelism
+from flinkpy.state.snapshots.saved_state import PreparedPieces
 
 
 @dataclass(frozen=True)

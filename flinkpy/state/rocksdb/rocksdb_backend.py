@@ -17,14 +17,6 @@ from flinkpy.core.clock import SYSTEM_CLOCK, Clock, Turns
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.checkpoints.own_folder import OwnFolder
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.frozen_tables import (
-    FrozenTable,
-    FrozenTables,
-    GroupsOfKeys,
-    parts_of,
-    refuse_strays,
-)
-from flinkpy.state.keyed_pieces import FrozenGroups
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.rocksdb.entries import Entries, entries_of
 from flinkpy.state.rocksdb.expiry import RangeCleanup
@@ -40,7 +32,15 @@ from flinkpy.state.rocksdb.rocksdb_states import (
     RocksDBTtlMapState,
     RocksDBValueState,
 )
-from flinkpy.state.saved_state import FrozenKeyedState, PreparedPieces
+from flinkpy.state.snapshots.frozen_tables import (
+    FrozenTable,
+    FrozenTables,
+    GroupsOfKeys,
+    parts_of,
+    refuse_strays,
+)
+from flinkpy.state.snapshots.keyed_pieces import FrozenGroups
+from flinkpy.state.snapshots.saved_state import FrozenKeyedState, PreparedPieces
 from flinkpy.state.states.incremental_cleanup import Cleanup
 from flinkpy.state.states.ttl_states import (
     TtlAggregatingState,

@@ -14,7 +14,7 @@ from typing import Any
 
 from flinkpy.core.program import code
 from flinkpy.core.program.by_value import StreamPickler
-from flinkpy.state.isolation import reveal
+from flinkpy.state.state_isolation import reveal
 
 _INT, _FLOAT = struct.Struct("<Bq"), struct.Struct("<Bd")
 _PICKLE, _IS_INT, _IS_FLOAT, _TEXT, _BYTES, _NONE, _TRUE, _FALSE = range(8)

@@ -24,7 +24,7 @@ from flinkpy.state.api import (
 )
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
-from flinkpy.state.isolation import PrivateCopy, adopt, protect, release, reveal
+from flinkpy.state.state_isolation import PrivateCopy, adopt, protect, release, reveal
 
 Entries = dict[Any, Any]
 ABSENT: Any = object()

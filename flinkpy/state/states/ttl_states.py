@@ -27,7 +27,7 @@ from flinkpy.state.api import (
 )
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
-from flinkpy.state.isolation import PrivateCopy, adopt, protect, release, reveal
+from flinkpy.state.state_isolation import PrivateCopy, adopt, protect, release, reveal
 from flinkpy.state.states.entry_states import ABSENT, Entries, HeapState, refuse_none, result_of
 from flinkpy.state.states.incremental_cleanup import NO_CLEANUP, Cleanup
 from flinkpy.state.ttl.stamps import Stamped

@@ -16,7 +16,7 @@ from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.sinks.global_commits import GlobalCommitterOperator, SinkWriterOperator
 from flinkpy.operators.sinks.sink_operator import SinkOperator, WritingOperator
 from flinkpy.operators.sinks.sink_port import Sink, SupportsGlobalCommitter
-from flinkpy.state.saved_state import SavedState, redistribute_all
+from flinkpy.state.snapshots.saved_state import SavedState, redistribute_all
 from flinkpy.testing.connectors.source_world import (
     Collected,
     ManualTimers,

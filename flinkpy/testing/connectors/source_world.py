@@ -25,7 +25,7 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
-from flinkpy.state.saved_state import SavedState, redistribute_all
+from flinkpy.state.snapshots.saved_state import SavedState, redistribute_all
 
 
 @dataclass

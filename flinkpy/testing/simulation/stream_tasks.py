@@ -36,7 +36,7 @@ from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
 from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.runtime.task_messages import MessageFromTask, OperatorEvent
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
-from flinkpy.state.saved_state import FrozenState
+from flinkpy.state.snapshots.saved_state import FrozenState
 from flinkpy.testing.simulation.checkpoint_oracle import CheckpointOracle
 from flinkpy.testing.simulation.data_plane import ChannelId, DataPlane, Record
 from flinkpy.testing.simulation.simulated_jobs import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from flinkpy.operators.function_contexts.keyed_state_store import KeyedStateStore
 from flinkpy.operators.functions import RuntimeContext
-from flinkpy.operators.keyed_state_store import KeyedStateStore
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.assigners import WindowAssigner

@@ -26,9 +26,9 @@ from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import Guarding, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
+from flinkpy.operators.function_contexts.keyed_state_store import KeyedStateStore
 from flinkpy.operators.functions import RuntimeContext, close_function, open_function
 from flinkpy.operators.keyed_state import EndsKeys
-from flinkpy.operators.keyed_state_store import KeyedStateStore
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.user_errors import user_code_error

@@ -20,9 +20,9 @@ from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.yielding import Results, stamp_new
 from flinkpy.state.backend import KeyedStateBackend
-from flinkpy.state.frozen_tables import parts_of
 from flinkpy.state.layers.layers import Layers
 from flinkpy.state.layers.overlay import Overlay, View, parts_of_entries
+from flinkpy.state.snapshots.frozen_tables import parts_of
 from flinkpy.windowing.general.evaluation import check_window_function
 from flinkpy.windowing.slices.accumulation import SliceLoops, States, check_aggregate
 from flinkpy.windowing.slices.store import Evaluated, Saved, SliceStore

@@ -8,8 +8,8 @@ from typing import Any
 
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.function_contexts.keyed_state_store import S
 from flinkpy.operators.functions import RuntimeContext, open_function
-from flinkpy.operators.keyed_state_store import S
 from flinkpy.operators.yielding import Moment, emit_results
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor

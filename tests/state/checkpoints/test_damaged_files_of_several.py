@@ -29,7 +29,7 @@ from flinkpy.state.canonical.rewriting import rewrite
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.inspection.checkpoint_contents import contents_of
-from flinkpy.state.saved_state import FrozenInPieces
+from flinkpy.state.snapshots.saved_state import FrozenInPieces
 from flinkpy.state.table_backend import TableBackend
 from flinkpy.state_processor import OperatorIdentifier, SavepointReader
 from tests.checkpoints.made import COUNTS, JOB, keyed_states, operator_states, stored

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any, cast
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.keyed_state_store import KeyedStateStore, S
+from flinkpy.operators.function_contexts.keyed_state_store import KeyedStateStore, S
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import (
@@ -22,7 +22,7 @@ from flinkpy.state.descriptors import (
     StateDescriptor,
     StateKind,
 )
-from flinkpy.state.isolation import adopt, reveal
+from flinkpy.state.state_isolation import adopt, reveal
 from flinkpy.state.states.entry_states import (
     HeapAggregatingState,
     HeapListState,

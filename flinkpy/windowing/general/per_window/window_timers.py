@@ -17,9 +17,9 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.operators.base import Work
 from flinkpy.operators.context import ProcessingTimeService
 from flinkpy.operators.wake_up import WakeUp
-from flinkpy.state.frozen_tables import parts_of
 from flinkpy.state.layers.layers import Layers
 from flinkpy.state.layers.overlay import parts_of_entries
+from flinkpy.state.snapshots.frozen_tables import parts_of
 
 _AT_ONCE = 1 << 10  # timers, or moments, between two turns
 _SLACK = 64  # the heap may have this many more moments without timers than with timers

@@ -13,8 +13,8 @@ from flinkpy.core.clock import Turns
 from flinkpy.core.errors import EngineError
 from flinkpy.core.keys import key_groups
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.keyed_snapshots import Group, KeyedEntries, StateMeta
 from flinkpy.state.layers.overlay import View, parts_of_entries
+from flinkpy.state.snapshots.keyed_snapshots import Group, KeyedEntries, StateMeta
 
 T = TypeVar("T")
 Pairs: TypeAlias = Iterable[tuple[Any, Any]]

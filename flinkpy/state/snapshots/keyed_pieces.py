@@ -20,9 +20,14 @@ from flinkpy.core.clock import Turns
 from flinkpy.graph.checkpoints import KeyedPieces, OperatorSubtaskState, StateHandle
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.checkpoints.state_writer import StateWriter
-from flinkpy.state.frozen_tables import FrozenTables
-from flinkpy.state.keyed_snapshots import KeyedEntries, KeyedSnapshot, dump_groups, redistribute
-from flinkpy.state.saved_state import FrozenInPieces
+from flinkpy.state.snapshots.frozen_tables import FrozenTables
+from flinkpy.state.snapshots.keyed_snapshots import (
+    KeyedEntries,
+    KeyedSnapshot,
+    dump_groups,
+    redistribute,
+)
+from flinkpy.state.snapshots.saved_state import FrozenInPieces
 
 FORM = "key groups"  # of these pieces
 _MOST_PIECES = 128  # of all subtasks of an operator; more would make manifests long

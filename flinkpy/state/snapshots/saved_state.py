@@ -11,15 +11,15 @@ from typing import NamedTuple, Protocol
 from flinkpy.core.keys import key_group_range
 from flinkpy.graph.checkpoints import KeyedPieces
 from flinkpy.state.checkpoints.state_writer import StateWriter
-from flinkpy.state.keyed_snapshots import KeyedEntries, KeyedSnapshot, redistribute
-from flinkpy.state.operator_snapshots import nothing_saved, redistribute_operator_state
+from flinkpy.state.snapshots.keyed_snapshots import KeyedEntries, KeyedSnapshot, redistribute
+from flinkpy.state.snapshots.operator_snapshots import nothing_saved, redistribute_operator_state
 
 
 class FrozenKeyedState(Protocol):
     """Keyed state as it was at a barrier, whatever happens to the state from then on."""
 
     def write(self) -> bytes:
-        """Its bytes (``flinkpy.state.keyed_snapshots``). May be called in another thread, and after
+        """Its bytes (``flinkpy.state.snapshots.keyed_snapshots``). May be called in another thread, and after
         the backend was closed."""
         ...
 

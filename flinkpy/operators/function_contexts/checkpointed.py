@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.keyed_state_store import KeyedStateStore
+from flinkpy.operators.function_contexts.keyed_state_store import KeyedStateStore
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.api import OperatorStateStore
 

@@ -1,0 +1,1 @@
+"""What a checkpoint saves of an operator: its state frozen, in groups of keys and in pieces."""
