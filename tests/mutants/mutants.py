@@ -631,6 +631,29 @@ MUTANTS = (
         PROGRAMS,
     ),
     Mutant(
+        "a global committer commits nothing before its checkpoint is complete",
+        "flinkpy/operators/sinks/global_commits.py",
+        "self._pending.save(self._committables, checkpoint_id, prepared_by)\n",
+        (
+            "self._pending.save(self._committables, checkpoint_id, prepared_by)\n"
+            "        self._pending.commit_all()\n"
+        ),
+        ("tests/operators/test_global_committer.py",),
+    ),
+    Mutant(
+        "what writers prepared for a global committer goes before the barrier",
+        "flinkpy/operators/chain/operator_chain.py",
+        (
+            "        for operator in self.operators:\n            _call(operator, "
+            "operator.emit_before_barrier, barrier.checkpoint_id)\n        self.write(barrier)\n"
+        ),
+        (
+            "        self.write(barrier)\n        for operator in self.operators:\n            "
+            "_call(operator, operator.emit_before_barrier, barrier.checkpoint_id)\n"
+        ),
+        ("tests/operators/test_global_committer.py",),
+    ),
+    Mutant(
         "a barrier does not overtake what its writer has gathered",
         "flinkpy/network/writer.py",
         ("            return\n        self._pass_gathered()\n        if type(element) is"),

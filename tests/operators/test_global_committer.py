@@ -230,6 +230,15 @@ def test_in_one_chain_a_writer_sends_before_the_barrier_what_the_committer_then_
     harness.chain.close()
 
 
+def test_what_a_writer_sends_is_in_front_of_the_barrier() -> None:
+    harness = ChainHarness(linear(MapOperator(lambda value: value), SinkWriterOperator(Together())))
+    harness.push([1, 2])
+    barrier = CheckpointBarrier(5, 0)
+    harness.chain.process_barrier(barrier, lambda passed: None)
+    assert harness.writers[0].elements == [RowBatch([1, 2]), barrier]
+    harness.chain.close()
+
+
 # -- programs --------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ plain callable. What an object has beside these is declared by the protocols bel
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Protocol, runtime_checkable
@@ -84,11 +85,15 @@ def sink_of(target: Any) -> Sink:
     if isinstance(target, Sink):
         return target
     if isinstance(target, WritesBatches):
-        return _BatchesSink(target)
+        return _AdaptedSink(target, _BatchesWriter)
     if isinstance(target, SinkFunction):
-        return _FunctionSink(target)
-    if isinstance(target, WritesValues) or callable(target):
-        return _ValuesSink(target)
+        return _AdaptedSink(
+            target, _ContextWriter if takes_context(target.invoke) else _FunctionWriter
+        )
+    if isinstance(target, WritesValues):
+        return _AdaptedSink(target, _ValuesWriter)
+    if callable(target):
+        return _AdaptedSink(target, _CallingWriter)
     raise ProgramError(
         f"{target!r:.80} is no sink: pass a Sink, a SinkFunction, a callable, or an object with "
         "write(value)"
@@ -98,52 +103,30 @@ def sink_of(target: Any) -> Sink:
 class _AdaptedSink(Sink):
     """Its writer uses ``target`` itself: the sink was copied for this subtask when it travelled."""
 
-    def __init__(self, target: Any) -> None:
-        self._target = target
+    def __init__(self, target: Any, writer: type[_AdaptedWriter]) -> None:
+        self._target, self._writer = target, writer
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
-        writer = self._writer()
+        writer = self._writer(self._target, context)
         try:
-            writer.open(context)
+            writer.open()
         except BaseException:
             writer.close()
             raise
         return writer
 
-    def _writer(self) -> _AdaptedWriter:
-        raise NotImplementedError
-
     def __repr__(self) -> str:
         return repr(self._target)
-
-
-class _BatchesSink(_AdaptedSink):
-    def _writer(self) -> _AdaptedWriter:
-        return _BatchesWriter(self._target)
-
-
-class _FunctionSink(_AdaptedSink):
-    def _writer(self) -> _AdaptedWriter:
-        invoke = self._target.invoke
-        if takes_context(invoke):
-            return _ContextWriter(self._target, invoke)
-        return _ValuesWriter(self._target, invoke)
-
-
-class _ValuesSink(_AdaptedSink):
-    def _writer(self) -> _AdaptedWriter:
-        target = self._target
-        return _ValuesWriter(target, target.write if isinstance(target, WritesValues) else target)
 
 
 class _AdaptedWriter(SinkWriter):
     """The calls that every object may have."""
 
-    def __init__(self, target: Any) -> None:
-        self._target = target
+    def __init__(self, target: Any, context: OperatorContext) -> None:
+        self._target, self._context = target, context
 
-    def open(self, context: OperatorContext) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def open(self) -> None: ...
 
     def flush(self) -> None:
         if isinstance(self._target, Flushes):
@@ -155,16 +138,17 @@ class _AdaptedWriter(SinkWriter):
 
 
 class _BatchesWriter(_AdaptedWriter):
-    def open(self, context: OperatorContext) -> None:
-        initialize_function(self._target, context, RuntimeContext(context))
-        self._target.open(context)
+    def open(self) -> None:
+        initialize_function(self._target, self._context, RuntimeContext(self._context))
+        self._target.open(self._context)
+        self._pauses = isinstance(self._target, Pauses)  # asked before every batch
 
     def write_batch(self, batch: Batch) -> None:
         self._target.write_batch(batch)
 
     @property
     def available(self) -> bool:
-        return not isinstance(self._target, Pauses) or bool(self._target.available)
+        return not self._pauses or bool(self._target.available)
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         if isinstance(self._target, Wakes):
@@ -182,15 +166,15 @@ class _BatchesWriter(_AdaptedWriter):
 
 
 class _ValuesWriter(_AdaptedWriter):
-    """Calls ``write`` with each value."""
+    """Calls ``write`` of an object with each value."""
 
-    def __init__(self, target: Any, write: Callable[..., Any]) -> None:
-        super().__init__(target)
-        self._write = write
+    @property
+    def _write(self) -> Callable[..., Any]:
+        write: Callable[..., Any] = self._target.write
+        return write
 
-    def open(self, context: OperatorContext) -> None:
-        self._context = context
-        open_function(self._target, context)
+    def open(self) -> None:
+        open_function(self._target, self._context)
         if not isinstance(self._target, Function) and isinstance(self._target, Opens):
             self._target.open()
 
@@ -204,20 +188,37 @@ class _ValuesWriter(_AdaptedWriter):
             raise user_code_error(error, self._context, value) from error
 
 
-class _ContextWriter(_ValuesWriter):
-    """Calls ``invoke`` with each value and what is known of it."""
+class _CallingWriter(_ValuesWriter):
+    """Calls the target itself."""
 
-    def open(self, context: OperatorContext) -> None:
-        self._sink_context = SinkContext(context)
-        super().open(context)
+    @property
+    def _write(self) -> Callable[..., Any]:
+        write: Callable[..., Any] = self._target
+        return write
+
+
+class _FunctionWriter(_ValuesWriter):
+    """Calls ``invoke`` of a SinkFunction."""
+
+    @property
+    def _write(self) -> Callable[..., Any]:
+        write: Callable[..., Any] = self._target.invoke
+        return write
+
+
+class _ContextWriter(_FunctionWriter):
+    """The same, with a context: what is known of the value."""
+
+    def open(self) -> None:
+        self._sink_context = SinkContext(self._context)
+        super().open()
 
     def write_batch(self, batch: Batch) -> None:
         write, context = self._write, self._sink_context
         timestamps = batch.timestamps if batch.timestamps is not None else repeat(None)
         value: Any = None
         try:
-            for value, timestamp in zip(_values_of(batch), timestamps):
-                context.event_time = timestamp
+            for value, context.event_time in zip(_values_of(batch), timestamps):
                 write(value, context)
         except Exception as error:
             raise user_code_error(error, self._context, value) from error
