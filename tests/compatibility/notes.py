@@ -49,7 +49,7 @@ DIFFERENT = {
     "pyflink.datastream.data_stream.CachedDataStream": "caches bounded streams in any mode, in files on the program's machine",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.add_python_archive": (
         "embedded, a link in the working directory leads to what is unpacked; what has "
-        "that name there already stays, and is told"
+        "that name there already stays, with a warning"
     ),
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.enable_changelog_state_backend": _KEPT,
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.get_default_local_parallelism": (
@@ -68,7 +68,7 @@ DIFFERENT = {
     ),
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_requirements": (
         "installed for the workers on Ray; embedded, nothing is installed: a missing "
-        "package is refused, another version is told"
+        "package is refused, another version gets a warning"
     ),
     "pyflink.datastream.checkpoint_config.CheckpointConfig": _CHECKPOINTS,
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.enable_checkpointing": _CHECKPOINTS,

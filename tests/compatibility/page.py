@@ -66,7 +66,7 @@ def write(names: list[Name], calls: Calls) -> str:
     lines += [
         (
             "This does not count tables, connectors, formats of messages and settings of the JVM, "
-            "which are told below."
+            "which are described below."
         ),
         "",
     ]
