@@ -7,6 +7,7 @@ file that the site does not show stays as it is, and the strict build refuses it
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from datetime import timedelta
@@ -14,10 +15,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)(?=[)#])")
+SIGNATURE = re.compile(r"<pre>.*?</pre>", re.DOTALL)
+INSIDE = ("decisions/", "ARCHITECTURE", "benchmarks", "changes", "contributing", "mutants")
+AT_FIRST, AT_LAST = 8.0, 0.125  # how much the search weighs a guide, and what is about the inside
 PROMPTS = re.compile(r"^```python\n(?=(?:#[^\n]*\n)*>>> )", re.MULTILINE)
 
 
@@ -100,7 +105,20 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
+def weight(uri: str) -> float:
+    """What the search multiplies a page's score with: a reader looks for guides first, and last for
+    what is about flinkpy's inside.
+
+    >>> weight("state.md"), weight("reference/state.md"), weight("decisions/heap-state.md")
+    (8.0, 1.0, 0.125)
+    """
+    if uri.startswith(INSIDE):
+        return AT_LAST
+    return 1.0 if uri.startswith(("reference/", "examples/", "pyflink")) else AT_FIRST
+
+
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    page.meta["search"] = {"boost": weight(page.file.src_uri)}
     place = next(
         (path for path, uri in SHOWN.items() if uri == page.file.src_uri),
         f"docs/{page.file.src_uri}",
@@ -117,3 +135,18 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
         )
 
     return PROMPTS.sub("```pycon\n", LINK.sub(led, markdown))
+
+
+@event_priority(-100)  # when the search has written its index
+def on_post_build(config: Any) -> None:
+    """The browser reads the index into memory before its first answer. It is half as large when
+    methods stand in it with the first paragraph of their docstrings, and programs without text."""
+    path = Path(config.site_dir) / "search" / "search_index.json"
+    index = json.loads(path.read_text())
+    for entry in index["docs"]:
+        page, _, anchor = entry["location"].partition("#")
+        if page.startswith("reference/") and anchor:
+            entry["text"] = SIGNATURE.sub("", entry["text"]).partition("</p>")[0]
+        elif page.startswith("examples/") and SHOWN.get(f"{page.rstrip('/')}.py"):
+            entry["text"] = ""
+    path.write_text(json.dumps(index, separators=(",", ":")))
