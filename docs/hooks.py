@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)(?=[)#])")
 SIGNATURE = re.compile(r"<pre>.*?</pre>", re.DOTALL)
 INSIDE = ("decisions/", "ARCHITECTURE", "benchmarks", "changes", "contributing", "mutants")
-AT_FIRST, AT_LAST = 8.0, 0.125  # how much the search weighs a guide, and what is about the inside
+AT_FIRST, AT_LAST = 8.0, 0.001  # how much the search weighs a guide, and what is about the inside
 PROMPTS = re.compile(r"^```python\n(?=(?:#[^\n]*\n)*>>> )", re.MULTILINE)
 
 
@@ -110,7 +110,7 @@ def weight(uri: str) -> float:
     what is about flinkpy's inside.
 
     >>> weight("state.md"), weight("reference/state.md"), weight("decisions/heap-state.md")
-    (8.0, 1.0, 0.125)
+    (8.0, 1.0, 0.001)
     """
     if uri.startswith(INSIDE):
         return AT_LAST
