@@ -137,7 +137,8 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     return PROMPTS.sub("```pycon\n", LINK.sub(led, markdown))
 
 
-@event_priority(-100)  # when the search has written its index
+# when the search has written its index
+@event_priority(-100)  # type: ignore[untyped-decorator]  # mkdocs is an extra, its types are skipped
 def on_post_build(config: Any) -> None:
     """The browser reads the index into memory before its first answer. It is half as large when
     methods stand in it with the first paragraph of their docstrings, and programs without text."""
