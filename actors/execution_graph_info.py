@@ -92,7 +92,10 @@ LONGEST_SUMMARY = 200  # characters
 def summary_of(error_class: str, message: str) -> str:
     """A failure in one line.
 
-    >>> summary_of("UserCodeError", "ValueError: no\\n  in operator 'Map'"), summary_of("SavepointError", "no room")
+    >>> (
+    ...     summary_of("UserCodeError", "ValueError: no\\n  in operator 'Map'"),
+    ...     summary_of("SavepointError", "no room"),
+    ... )
     ('ValueError: no', 'SavepointError: no room')
     """
     # of a function's failure it names what the function has raised

@@ -95,7 +95,8 @@ class ThreadHost(EndpointHost):
 class LocalRpcService(BaseRpcService):
     """Endpoints on threads. ``process`` is its name in addresses.
 
-    >>> service = LocalRpcService(); service.address_of("dispatcher")
+    >>> service = LocalRpcService()
+    ... service.address_of("dispatcher")
     'local/dispatcher'
     """
 

@@ -30,7 +30,9 @@ class ColumnAggregate:
 
     >>> highest = ColumnAggregate("max", pa.int8())
     >>> counts, values = highest.values_of(pa.array([3, None, 5]))
-    >>> highest.results(highest.counted(counts, 3, None, 1), highest.grouped(values, None, 1)).to_pylist()
+    >>> highest.results(
+    ...     highest.counted(counts, 3, None, 1), highest.grouped(values, None, 1)
+    ... ).to_pylist()
     [5]
     """
 

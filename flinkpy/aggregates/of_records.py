@@ -36,7 +36,10 @@ class FieldAggregate:
     ``position`` is an index, a field name (dict key, Row field or attribute), or None for the value
     itself.
 
-    >>> FieldAggregate("sum", 1).update(("a", 1), ("b", 2)), FieldAggregate("max_by", 1).update(("a", 1), ("b", None))
+    >>> (
+    ...     FieldAggregate("sum", 1).update(("a", 1), ("b", 2)),
+    ...     FieldAggregate("max_by", 1).update(("a", 1), ("b", None)),
+    ... )
     (('a', 3), ('a', 1))
     """
 

@@ -25,7 +25,10 @@ def choose_mode(
     names, if it is set; else the program's own cluster, inside a Ray job or if the program has a
     runtime environment of its own; else the shared session.
 
-    >>> choose_mode({"execution.target": "ray"}, {}), choose_mode({"execution.target": "ray"}, {"RAY_JOB_CONFIG_JSON_ENV_VAR": "{}"})
+    >>> (
+    ...     choose_mode({"execution.target": "ray"}, {}),
+    ...     choose_mode({"execution.target": "ray"}, {"RAY_JOB_CONFIG_JSON_ENV_VAR": "{}"}),
+    ... )
     (<Mode.SESSION: 'session'>, <Mode.APPLICATION: 'application'>)
     """
     target = read(configuration, TARGET)

@@ -238,7 +238,10 @@ def try_cast(value: Any, to: Any) -> Any:
 def shown_moment(value: Any) -> str:
     """A datetime or a time as text, with three, six or nine decimals of the second if it has any.
 
-    >>> shown_moment(datetime.datetime(2024, 1, 2, 3, 4, 5)), shown_moment(datetime.time(3, 4, 5, 120_000))
+    >>> (
+    ...     shown_moment(datetime.datetime(2024, 1, 2, 3, 4, 5)),
+    ...     shown_moment(datetime.time(3, 4, 5, 120_000)),
+    ... )
     ('2024-01-02 03:04:05', '03:04:05.120')
     """
     fraction = 1000 * value.microsecond + getattr(value, "nanosecond", 0)  # pandas has nanoseconds

@@ -61,7 +61,10 @@ BETWEEN = (*MONTHS, *MICROSECONDS)
 def unit_name(unit: Any, allowed: Iterable[str], where: str) -> str:
     """The unit's name in lower case. Raises ProgramError if it is none of the ``allowed``.
 
-    >>> unit_name(TimeIntervalUnit.DAY, TRUNCATED_TO, "floor()"), unit_name("Hour", TRUNCATED_TO, "floor()")
+    >>> (
+    ...     unit_name(TimeIntervalUnit.DAY, TRUNCATED_TO, "floor()"),
+    ...     unit_name("Hour", TRUNCATED_TO, "floor()"),
+    ... )
     ('day', 'hour')
     """
     name = unit.value if isinstance(unit, Enum) else unit

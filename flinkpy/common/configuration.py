@@ -16,7 +16,9 @@ T = TypeVar("T")
 
 class Configuration:
     """
-    >>> conf = Configuration({"parallelism.default": "2"}).set_boolean("pipeline.object-reuse", True)
+    >>> conf = Configuration({"parallelism.default": "2"}).set_boolean(
+    ...     "pipeline.object-reuse", True
+    ... )
     >>> conf.get_integer("parallelism.default", 1), conf.to_dict()["pipeline.object-reuse"]
     (2, 'true')
     """

@@ -29,7 +29,10 @@ class JobStatus(Enum):
     def is_terminal_state(self) -> bool:
         """Whether this JobMaster has ended it; a SUSPENDED job may continue elsewhere.
 
-        >>> JobStatus.SUSPENDED.is_terminal_state(), JobStatus.SUSPENDED.is_globally_terminal_state()
+        >>> (
+        ...     JobStatus.SUSPENDED.is_terminal_state(),
+        ...     JobStatus.SUSPENDED.is_globally_terminal_state(),
+        ... )
         (True, False)
         """
         return self is not JobStatus.RECONCILING and JOB.is_terminal(JobState[self.name])

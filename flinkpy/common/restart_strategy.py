@@ -152,7 +152,9 @@ def _refuse_negative(call: str, count: int) -> None:
 def restart_strategy_of(values: Mapping[str, Any]) -> RestartStrategyConfiguration:
     """The strategy that the options ``restart-strategy.*`` describe.
 
-    >>> restart_strategy_of(RestartStrategies.fixed_delay_restart(3, 100).options()).get_description()
+    >>> restart_strategy_of(
+    ...     RestartStrategies.fixed_delay_restart(3, 100).options()
+    ... ).get_description()
     'Restart 3 times with a pause of 100 ms'
     """
     kind = str(values.get("restart-strategy.type", values.get("restart-strategy", ""))).lower()

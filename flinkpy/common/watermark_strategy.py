@@ -145,7 +145,9 @@ class WatermarkAlignment:
 @dataclass(frozen=True)
 class WatermarkStrategy:
     """
-    >>> WatermarkStrategy.for_bounded_out_of_orderness(timedelta(seconds=5)).with_idleness(timedelta(minutes=1)).max_out_of_orderness
+    >>> WatermarkStrategy.for_bounded_out_of_orderness(timedelta(seconds=5)).with_idleness(
+    ...     timedelta(minutes=1)
+    ... ).max_out_of_orderness
     datetime.timedelta(seconds=5)
     """
 
@@ -199,7 +201,9 @@ class WatermarkStrategy:
         timestamps of a whole batch). Fields and columns may also hold dates and datetimes; those
         without a zone are taken as UTC. Raises ProgramError for anything else.
 
-        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event[1])
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        ...     lambda event: event[1]
+        ... )
         >>> strategy.with_timestamp_assigner("departure").timestamp_assigner
         'departure'
         """
@@ -237,7 +241,9 @@ class WatermarkStrategy:
         that name it. Give sources that may fall silent ``with_idleness``, or the others wait for
         them. Raises ProgramError for an empty name and for durations that are not positive.
 
-        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment("all", timedelta(seconds=20))
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+        ...     "all", timedelta(seconds=20)
+        ... )
         >>> strategy.alignment.update_interval
         datetime.timedelta(seconds=1)
         """

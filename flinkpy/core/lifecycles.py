@@ -126,7 +126,9 @@ class StateMachine(Generic[S]):
     """The current state of one thing. A move that is not allowed raises an error that lists the
     moves before it.
 
-    >>> machine = StateMachine(MAILBOX, "mailbox of task 3"); machine.move(MailboxState.QUIESCED); machine.state.name
+    >>> machine = StateMachine(MAILBOX, "mailbox of task 3")
+    ... machine.move(MailboxState.QUIESCED)
+    ... machine.state.name
     'QUIESCED'
     """
 

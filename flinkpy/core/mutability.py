@@ -58,7 +58,11 @@ def _is_numpy_scalar(kind: type) -> bool:
 def could_be_mutated(values: Collection[Any]) -> bool:
     """Whether any of the values could be changed in place.
 
-    >>> could_be_mutated([("a", 1), None, 2.5]), could_be_mutated([["a"]]), could_be_mutated([("a", [])])
+    >>> (
+    ...     could_be_mutated([("a", 1), None, 2.5]),
+    ...     could_be_mutated([["a"]]),
+    ...     could_be_mutated([("a", [])]),
+    ... )
     (False, True, True)
     """
     kinds = set(map(type, values))

@@ -75,7 +75,9 @@ class AsyncDataStream:
 
         >>> from flinkpy.datastream.async_retry_predicates import empty_result_predicate
         >>> strategy = AsyncRetryStrategy.fixed_delay(3, 100, empty_result_predicate)
-        >>> AsyncDataStream.unordered_wait_with_retry(stream, lookup, Time.seconds(5), strategy)  # doctest: +SKIP
+        >>> AsyncDataStream.unordered_wait_with_retry(
+        ...     stream, lookup, Time.seconds(5), strategy
+        ... )  # doctest: +SKIP
         """
         return _async_wait(
             "unordered_wait_with_retry()",

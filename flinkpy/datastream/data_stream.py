@@ -54,7 +54,11 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
     >>> from flinkpy.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
     >>> words = env.from_collection(["to be", "or not"]).flat_map(lambda line: line.split())
-    >>> counts = words.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    >>> counts = (
+    ...     words.map(lambda word: (word, 1))
+    ...     .key_by(lambda pair: pair[0])
+    ...     .reduce(lambda a, b: (a[0], a[1] + b[1]))
+    ... )
     >>> counts.get_name()
     'Reduce'
     """
@@ -79,7 +83,9 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Puts all records into windows, whatever their keys; one subtask does all the work.
 
-        >>> stream.window_all(TumblingEventTimeWindows.of(Time.seconds(10))).sum(1)  # doctest: +SKIP
+        >>> stream.window_all(TumblingEventTimeWindows.of(Time.seconds(10))).sum(
+        ...     1
+        ... )  # doctest: +SKIP
         """
         return AllWindowedStream(
             self, checked_assigner(self.recorded, window_assigner, "window_all()")
@@ -174,7 +180,8 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         """Sends all records of a key to one subtask. The key is a function of the record, a
         KeySelector, or the names of fields.
 
-        >>> stream.key_by(lambda pair: pair[0]); flights.key_by("carrier", "origin")  # doctest: +SKIP
+        >>> stream.key_by(lambda pair: pair[0])
+        ... flights.key_by("carrier", "origin")  # doctest: +SKIP
         """
         return KeyedStream(
             self._env, key_verbs.key_stream(self.recorded, key_selector, more, key_type).stream
@@ -240,7 +247,9 @@ class KeyedStream(KeyedVerbs["DataStream"], DataStream):
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Puts the records of each key into windows.
 
-        >>> stream.key_by(lambda bid: bid[0]).window(SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))).max(1)  # doctest: +SKIP
+        >>> stream.key_by(lambda bid: bid[0]).window(
+        ...     SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
+        ... ).max(1)  # doctest: +SKIP
         """
         return WindowedStream(self, checked_assigner(self.recorded, window_assigner, "window()"))
 
@@ -260,7 +269,9 @@ class KeyedStream(KeyedVerbs["DataStream"], DataStream):
         """Joins records of this and another keyed stream with equal keys, if the other's event time
         lies within an interval around this one's.
 
-        >>> clicks.key_by(user).interval_join(orders.key_by(user)).between(Time.minutes(0), Time.minutes(10)).process(Sale())  # doctest: +SKIP
+        >>> clicks.key_by(user).interval_join(orders.key_by(user)).between(
+        ...     Time.minutes(0), Time.minutes(10)
+        ... ).process(Sale())  # doctest: +SKIP
         """
         if not isinstance(self._partner(other_stream, "interval_join()"), KeyedStream):
             raise refuse(
@@ -290,7 +301,8 @@ class CachedDataStream(NoOperator, DataStream):
     program cannot see the workers' files, each job computes the stream again.
 
     >>> squares = env.from_sequence(1, 100).map(lambda x: x * x).cache()  # doctest: +SKIP
-    >>> list(squares.execute_and_collect()); list(squares.filter(lambda x: x > 50).execute_and_collect())  # doctest: +SKIP
+    >>> list(squares.execute_and_collect())
+    ... list(squares.filter(lambda x: x > 50).execute_and_collect())  # doctest: +SKIP
     """
 
     def __init__(self, env: StreamExecutionEnvironment, cache: Cache) -> None:
@@ -329,7 +341,9 @@ class IterativeStream(DataStream):
     mode BATCH.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment
-    >>> iteration = StreamExecutionEnvironment.get_execution_environment().from_collection([3]).iterate()
+    >>> iteration = (
+    ...     StreamExecutionEnvironment.get_execution_environment().from_collection([3]).iterate()
+    ... )
     >>> fewer = iteration.map(lambda number: number - 1)
     >>> again = iteration.close_with(fewer.filter(lambda number: number > 0))
     >>> fewer.take(10)
@@ -356,7 +370,9 @@ class WindowedStream(KeyedWindows[DataStream]):
 
     >>> from flinkpy.common import Time
     >>> from flinkpy.datastream.window import TumblingEventTimeWindows
-    >>> bids.key_by(lambda bid: bid[0]).window(TumblingEventTimeWindows.of(Time.seconds(10))).max(1)  # doctest: +SKIP
+    >>> bids.key_by(lambda bid: bid[0]).window(TumblingEventTimeWindows.of(Time.seconds(10))).max(
+    ...     1
+    ... )  # doctest: +SKIP
     """
 
     def __init__(

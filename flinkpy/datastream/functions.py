@@ -12,6 +12,7 @@ needs ``open``, state, timers or two inputs:
 >>> class Known(FilterFunction):
 ...     def open(self, runtime_context):
 ...         self.names = {"ann", "ben"}
+...
 ...     def filter(self, value):
 ...         return value in self.names
 >>> class Larger(ReduceFunction):
@@ -26,20 +27,25 @@ needs ``open``, state, timers or two inputs:
 >>> class Mean(AggregateFunction):
 ...     def create_accumulator(self):
 ...         return 0, 0
+...
 ...     def add(self, value, accumulator):
 ...         return accumulator[0] + value, accumulator[1] + 1
+...
 ...     def get_result(self, accumulator):
 ...         return accumulator[0] / accumulator[1]
+...
 ...     def merge(self, acc_a, acc_b):
 ...         return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
 >>> class Both(CoMapFunction):
 ...     def map1(self, value):
 ...         return "number", value
+...
 ...     def map2(self, value):
 ...         return "text", value
 >>> class Flat(CoFlatMapFunction):
 ...     def flat_map1(self, value):
 ...         yield value
+...
 ...     def flat_map2(self, value):
 ...         yield from value
 >>> class Late(ProcessFunction):
@@ -48,16 +54,19 @@ needs ``open``, state, timers or two inputs:
 >>> class Remind(KeyedProcessFunction):
 ...     def process_element(self, value, ctx):
 ...         ctx.timer_service().register_event_time_timer(ctx.timestamp() + 60_000)
+...
 ...     def on_timer(self, timestamp, ctx):
 ...         yield ctx.get_current_key(), timestamp
 >>> class Merge(CoProcessFunction):
 ...     def process_element1(self, value, ctx):
 ...         yield value
+...
 ...     def process_element2(self, value, ctx):
 ...         yield str(value)
 >>> class Match(KeyedCoProcessFunction):
 ...     def process_element1(self, value, ctx):
 ...         yield ctx.get_current_key(), value
+...
 ...     def process_element2(self, value, ctx):
 ...         yield ctx.get_current_key(), value
 >>> class Tell(SinkFunction):
@@ -67,12 +76,15 @@ needs ``open``, state, timers or two inputs:
 ...     def run(self, ctx):
 ...         for number in range(3):
 ...             ctx.collect(number)
+...
 ...     def cancel(self):
 ...         pass
 
 >>> from flinkpy.datastream import StreamExecutionEnvironment
 >>> env = StreamExecutionEnvironment.get_execution_environment()
->>> env.from_collection(["1 2", "3"]).flat_map(Split()).map(Parse()).key_by(lambda number: number % 2).reduce(Larger()).take(3)
+>>> env.from_collection(["1 2", "3"]).flat_map(Split()).map(Parse()).key_by(
+...     lambda number: number % 2
+... ).reduce(Larger()).take(3)
 [1, 2, 3]
 """
 

@@ -62,7 +62,13 @@ class MemorySize:
 class SlotSharingGroup:
     """A slot sharing group: its name, and what its slots must have.
 
-    >>> group = SlotSharingGroup.builder("gpu").set_cpu_cores(2).set_task_heap_memory_mb(512).set_external_resource("gpu", 1).build()
+    >>> group = (
+    ...     SlotSharingGroup.builder("gpu")
+    ...     .set_cpu_cores(2)
+    ...     .set_task_heap_memory_mb(512)
+    ...     .set_external_resource("gpu", 1)
+    ...     .build()
+    ... )
     >>> group.get_cpu_cores(), group.get_external_resources()
     (2.0, {'gpu': 1.0})
     """

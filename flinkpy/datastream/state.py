@@ -11,13 +11,24 @@ live.
 A function gets its states in ``open``; they refer to the current key:
 
 >>> from flinkpy.datastream.functions import KeyedProcessFunction
->>> from flinkpy.datastream.state import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor
+>>> from flinkpy.datastream.state import (
+...     ListStateDescriptor,
+...     MapStateDescriptor,
+...     ReducingStateDescriptor,
+... )
 >>> class Visitor(KeyedProcessFunction):
 ...     def open(self, runtime_context):
 ...         self.last: ValueState[int] = runtime_context.get_state(descriptor)
-...         self.pages: ListState[str] = runtime_context.get_list_state(ListStateDescriptor("pages", Types.STRING()))
-...         self.counts: MapState[str, int] = runtime_context.get_map_state(MapStateDescriptor("counts", Types.STRING(), Types.LONG()))
-...         self.longest: ReducingState[int] = runtime_context.get_reducing_state(ReducingStateDescriptor("longest", max, Types.LONG()))
+...         self.pages: ListState[str] = runtime_context.get_list_state(
+...             ListStateDescriptor("pages", Types.STRING())
+...         )
+...         self.counts: MapState[str, int] = runtime_context.get_map_state(
+...             MapStateDescriptor("counts", Types.STRING(), Types.LONG())
+...         )
+...         self.longest: ReducingState[int] = runtime_context.get_reducing_state(
+...             ReducingStateDescriptor("longest", max, Types.LONG())
+...         )
+...
 ...     def process_element(self, value, ctx):
 ...         page, second = value
 ...         if self.last.value() is not None:

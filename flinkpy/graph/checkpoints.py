@@ -33,7 +33,10 @@ class StateHandle:
     def shared_file(self) -> str | None:
         """The name of its file, if that is one which later checkpoints may use too.
 
-        >>> StateHandle(3, 0, path="../shared/17-c0ffee").shared_file, StateHandle(3, 0, path="0a-1-0").shared_file
+        >>> (
+        ...     StateHandle(3, 0, path="../shared/17-c0ffee").shared_file,
+        ...     StateHandle(3, 0, path="0a-1-0").shared_file,
+        ... )
         ('17-c0ffee', None)
         """
         return (

@@ -50,7 +50,11 @@ class Metric(ABC):
 class Counter(Metric):
     """A number that goes up and down.
 
-    >>> late = Counter(); late.inc(); late.inc(5); late.dec(); late.get_count()
+    >>> late = Counter()
+    ... late.inc()
+    ... late.inc(5)
+    ... late.dec()
+    ... late.get_count()
     5
     """
 
@@ -115,7 +119,10 @@ class Meter(Metric):
 class Distribution(Metric):
     """The distribution of a number: the count, minimum, maximum and mean of its values.
 
-    >>> sizes = Distribution(); sizes.update(3); sizes.update(5); sizes.value()
+    >>> sizes = Distribution()
+    ... sizes.update(3)
+    ... sizes.update(5)
+    ... sizes.value()
     {'count': 2, 'min': 3, 'max': 5, 'mean': 4.0}
     """
 
@@ -144,8 +151,10 @@ class Histogram(Metric):
     values; mean, standard deviation and quantiles of the last ``HISTORY``.
 
     >>> ages = Histogram()
-    >>> for age in (4, 1, 2, 3): ages.update(age)
-    >>> told = ages.value(); [told[name] for name in ("count", "min", "max", "mean", "median", "p99")]
+    >>> for age in (4, 1, 2, 3):
+    ...     ages.update(age)
+    >>> told = ages.value()
+    ... [told[name] for name in ("count", "min", "max", "mean", "median", "p99")]
     [4, 1, 4, 2.5, 3, 4]
     """
 
@@ -201,7 +210,8 @@ class MetricGroup:
 
     >>> from flinkpy.core.clock import SYSTEM_CLOCK
     >>> group = MetricGroup({}, ("Map", "0"), SYSTEM_CLOCK).add_group("cache")
-    >>> group.counter("hits").inc(); group.get_metric_identifier("hits")
+    >>> group.counter("hits").inc()
+    ... group.get_metric_identifier("hits")
     'Map.0.cache.hits'
     """
 

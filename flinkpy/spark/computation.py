@@ -135,9 +135,13 @@ class Computation:
 def reason_of(text: str) -> str:
     """The line of a Python or Java traceback that has the error message.
 
-    >>> reason_of("SparkException: PythonException: Traceback (most recent call last):\\n  File x\\nValueError: no\\n\\n\\tat a.b")
+    >>> reason_of(
+    ...     "SparkException: PythonException: Traceback (most recent call last):\\n  File x\\nValueError: no\\n\\n\\tat a.b"
+    ... )
     'ValueError: no'
-    >>> reason_of("An error occurred while calling o1.get.\\n: java.util.E: x\\n\\tat a.b\\nCaused by: java.io.IOException: no space\\n\\tat c.d\\n")
+    >>> reason_of(
+    ...     "An error occurred while calling o1.get.\\n: java.util.E: x\\n\\tat a.b\\nCaused by: java.io.IOException: no space\\n\\tat c.d\\n"
+    ... )
     'java.io.IOException: no space'
     """
     _, python, rest = text.rpartition("Traceback (most recent call last):")

@@ -199,7 +199,10 @@ def spark_type(kind: pa.DataType, column: str) -> pa.DataType:
     """Returns an Arrow type that Spark reads and that holds every value of ``kind``. Raises
     ProgramError if there is none.
 
-    >>> spark_type(pa.timestamp("ms"), "t"), spark_type(pa.dictionary(pa.int32(), pa.large_string()), "s")
+    >>> (
+    ...     spark_type(pa.timestamp("ms"), "t"),
+    ...     spark_type(pa.dictionary(pa.int32(), pa.large_string()), "s"),
+    ... )
     (TimestampType(timestamp[us]), DataType(string))
     """
     types = pa.types

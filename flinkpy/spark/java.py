@@ -86,7 +86,11 @@ def version_of(java: Path) -> int | None:
 def parse_version(said: str) -> int | None:
     """Returns the feature version from the output of ``java -version``.
 
-    >>> parse_version('openjdk version "17.0.9" 2023-10-17'), parse_version('java version "1.8.0_381"'), parse_version("bash: java: not found")
+    >>> (
+    ...     parse_version('openjdk version "17.0.9" 2023-10-17'),
+    ...     parse_version('java version "1.8.0_381"'),
+    ...     parse_version("bash: java: not found"),
+    ... )
     (17, 8, None)
     """
     found = re.search(r'version "(\d+)(?:\.(\d+))?', said)

@@ -155,7 +155,9 @@ class OperatorStateStore(ABC):
         """A list of this subtask. Restored with another parallelism, the elements of all subtasks
         are divided anew among them.
 
-        >>> saved = context.get_operator_state_store().get_list_state(ListStateDescriptor("buffer", Types.STRING()))  # doctest: +SKIP
+        >>> saved = context.get_operator_state_store().get_list_state(
+        ...     ListStateDescriptor("buffer", Types.STRING())
+        ... )  # doctest: +SKIP
         """
 
     @abstractmethod

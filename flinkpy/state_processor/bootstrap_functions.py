@@ -46,6 +46,7 @@ class KeyedStateBootstrapFunction(Function):
     >>> class Totals(KeyedStateBootstrapFunction):
     ...     def open(self, runtime_context):
     ...         self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+    ...
     ...     def process_element(self, value, ctx):
     ...         self.total.update((self.total.value() or 0) + value["amount"])
     """
@@ -65,7 +66,10 @@ class StateBootstrapFunction(Function):
     >>> from flinkpy.datastream.state import MapStateDescriptor
     >>> class Rules(StateBootstrapFunction):
     ...     def initialize_state(self, store):
-    ...         self.rules = store.get_broadcast_state(MapStateDescriptor("rules", Types.STRING(), Types.DOUBLE()))
+    ...         self.rules = store.get_broadcast_state(
+    ...             MapStateDescriptor("rules", Types.STRING(), Types.DOUBLE())
+    ...         )
+    ...
     ...     def process_element(self, value):
     ...         self.rules.put(value["name"], value["limit"])
     """

@@ -38,8 +38,12 @@ class SavepointWriter:
 
     >>> from flinkpy.state_processor import KeyedStateBootstrapFunction, OperatorTransformation
     >>> writer = SavepointWriter.new_savepoint(max_parallelism=128)
-    >>> state = OperatorTransformation.bootstrap_with(history).key_by("user").transform(Totals())   # doctest: +SKIP
-    >>> writer.with_operator("totals", state).write("/data/savepoints/from-history")                # doctest: +SKIP
+    >>> state = (
+    ...     OperatorTransformation.bootstrap_with(history).key_by("user").transform(Totals())
+    ... )  # doctest: +SKIP
+    >>> writer.with_operator("totals", state).write(
+    ...     "/data/savepoints/from-history"
+    ... )  # doctest: +SKIP
     """
 
     def __init__(

@@ -65,7 +65,9 @@ class OneInputHarness(OperatorHarness):
     def of(cls, build: Callable[[DataStream], DataStream], **options: Any) -> OneInputHarness:
         """Makes a harness of a piece of stream: ``build`` gets the input and returns the output.
 
-        >>> with OneInputHarness.of(lambda stream: stream.map(len).filter(lambda size: size > 1)) as harness:
+        >>> with OneInputHarness.of(
+        ...     lambda stream: stream.map(len).filter(lambda size: size > 1)
+        ... ) as harness:
         ...     harness.push_all(["a", "bc"])
         ...     harness.output
         [2]
@@ -96,6 +98,7 @@ class KeyedOneInputHarness(OneInputHarness):
     >>> class Remind(KeyedProcessFunction):
     ...     def process_element(self, value, ctx):
     ...         ctx.timer_service().register_event_time_timer(ctx.timestamp() + 1000)
+    ...
     ...     def on_timer(self, timestamp, ctx):
     ...         yield ctx.get_current_key(), timestamp
     >>> with KeyedOneInputHarness(Remind(), lambda value: value) as harness:
@@ -122,6 +125,7 @@ class TwoInputHarness(OperatorHarness):
     >>> class Names(CoMapFunction):
     ...     def map1(self, value):
     ...         return f"left {value}"
+    ...
     ...     def map2(self, value):
     ...         return f"right {value}"
     >>> with TwoInputHarness(Names()) as harness:
@@ -182,9 +186,12 @@ class KeyedTwoInputHarness(TwoInputHarness):
     >>> class Tell(CoMapFunction):
     ...     def map1(self, value):
     ...         return "number", value
+    ...
     ...     def map2(self, value):
     ...         return "text", value
-    >>> with KeyedTwoInputHarness(Tell(), lambda number: number % 2, lambda text: len(text) % 2) as harness:
+    >>> with KeyedTwoInputHarness(
+    ...     Tell(), lambda number: number % 2, lambda text: len(text) % 2
+    ... ) as harness:
     ...     harness.push1(1)
     ...     harness.push2("a")
     ...     harness.output

@@ -82,7 +82,9 @@ class ScriptedSource(Source[ScriptSplit]):
     item form one batch. With ``bounded=False`` the source stays, silent, when its script is over.
     Checkpoints include its position: after a restart it continues from the last one.
 
-    >>> source = ScriptedSource([At(10, "a"), Watermark(10), IDLE, At(20, "b"), Fail(times=1), At(30, "c")])
+    >>> source = ScriptedSource(
+    ...     [At(10, "a"), Watermark(10), IDLE, At(20, "b"), Fail(times=1), At(30, "c")]
+    ... )
     >>> stream = env.from_source(source)  # doctest: +SKIP
     """
 

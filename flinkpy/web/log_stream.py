@@ -50,7 +50,12 @@ def log_response(request: Request, address: str, file: LogFile) -> Response:
 def part_of(wanted: str, size: int) -> tuple[int, int] | None:
     """The bytes that a range means, the end not included; None if there are none.
 
-    >>> part_of("bytes=0-9", 100), part_of("bytes=90-", 100), part_of("bytes=-30", 100), part_of("bytes=100-", 100)
+    >>> (
+    ...     part_of("bytes=0-9", 100),
+    ...     part_of("bytes=90-", 100),
+    ...     part_of("bytes=-30", 100),
+    ...     part_of("bytes=100-", 100),
+    ... )
     ((0, 10), (90, 100), (70, 100), None)
     """
     found = _RANGE.fullmatch(wanted)

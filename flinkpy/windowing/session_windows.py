@@ -140,7 +140,9 @@ class ProcessingTimeSessionWindows(_StaticGap):
 class DynamicEventTimeSessionWindows(_DynamicGap):
     """Sessions by timestamps, with a gap for each record.
 
-    >>> DynamicEventTimeSessionWindows.with_dynamic_gap(lambda click: click["gap_ms"]).is_event_time()
+    >>> DynamicEventTimeSessionWindows.with_dynamic_gap(
+    ...     lambda click: click["gap_ms"]
+    ... ).is_event_time()
     True
     """
 
@@ -159,7 +161,9 @@ class DynamicEventTimeSessionWindows(_DynamicGap):
 class DynamicProcessingTimeSessionWindows(_DynamicGap):
     """Sessions by the machine's clock, with a gap for each record.
 
-    >>> DynamicProcessingTimeSessionWindows.with_dynamic_gap(lambda click: click["gap_ms"]).is_event_time()
+    >>> DynamicProcessingTimeSessionWindows.with_dynamic_gap(
+    ...     lambda click: click["gap_ms"]
+    ... ).is_event_time()
     False
     """
 

@@ -67,7 +67,10 @@ class TimeWindow(_Interval, Window):
         """The start of the window that contains the timestamp. Windows begin at ``offset``, and at
         multiples of their size from there.
 
-        >>> TimeWindow.get_window_start_with_offset(-1, 0, 10), TimeWindow.get_window_start_with_offset(12, 5, 10)
+        >>> (
+        ...     TimeWindow.get_window_start_with_offset(-1, 0, 10),
+        ...     TimeWindow.get_window_start_with_offset(12, 5, 10),
+        ... )
         (-10, 5)
         """
         return timestamp - (timestamp - offset) % window_size

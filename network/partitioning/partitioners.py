@@ -345,7 +345,10 @@ def make_selector(
     if the partitioning is incomplete.
 
     >>> from flinkpy.graph.partitioning import REBALANCE
-    >>> [(channel, part.values) for channel, part in make_selector(REBALANCE, 2).split(RowBatch([7, 8, 9]))]
+    >>> [
+    ...     (channel, part.values)
+    ...     for channel, part in make_selector(REBALANCE, 2).split(RowBatch([7, 8, 9]))
+    ... ]
     [(0, [7, 9]), (1, [8])]
     """
     kind = partitioning.kind

@@ -29,7 +29,13 @@ def first_number(restored: int | None, generation: int) -> int:
     not know how many checkpoints earlier ones have taken since then, so it skips the rest of that
     block of numbers and ``generation`` further blocks.
 
-    >>> first_number(None, 0), first_number(7, 0), first_number(None, 1), first_number(7, 1), first_number(1003, 2)
+    >>> (
+    ...     first_number(None, 0),
+    ...     first_number(7, 0),
+    ...     first_number(None, 1),
+    ...     first_number(7, 1),
+    ...     first_number(1003, 2),
+    ... )
     (1, 8, 2001, 2001, 4001)
     """
     if not generation:

@@ -125,7 +125,8 @@ class _WaitingEvents(Generic[T]):
 class EventReceiver(Generic[T]):
     """Returns each event once.
 
-    >>> receiver = EventReceiver(); receiver.fresh(0, ("a", "b")), receiver.fresh(0, ("a", "b")), receiver.fresh(1, ("b", "c"))
+    >>> receiver = EventReceiver()
+    ... receiver.fresh(0, ("a", "b")), receiver.fresh(0, ("a", "b")), receiver.fresh(1, ("b", "c"))
     (('a', 'b'), (), ('c',))
     """
 

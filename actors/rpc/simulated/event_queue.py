@@ -71,8 +71,11 @@ class Simulation:
     """The queue. ``after_event`` is called after each event, for invariants; ``random`` is the only
     source of randomness.
 
-    >>> simulation = Simulation(seed=1); seen = []
-    >>> _ = simulation.schedule(5.0, lambda: seen.append(simulation.now)); simulation.run_for(60); seen
+    >>> simulation = Simulation(seed=1)
+    ... seen = []
+    >>> _ = simulation.schedule(5.0, lambda: seen.append(simulation.now))
+    ... simulation.run_for(60)
+    ... seen
     [5.0]
     """
 

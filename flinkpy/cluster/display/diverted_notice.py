@@ -23,7 +23,10 @@ def tell_diverted(job_name: str, accumulators: Mapping[str, Any]) -> None:
 def diverted_notice(job_name: str, accumulators: Mapping[str, Any]) -> str:
     """The sentence; empty if no record was diverted.
 
-    >>> diverted_notice("ratios", {"flinkpy.metrics": [("Map.0.numRecordsDiverted", 2), ("Map.1.numRecordsDiverted", 1)]})
+    >>> diverted_notice(
+    ...     "ratios",
+    ...     {"flinkpy.metrics": [("Map.0.numRecordsDiverted", 2), ("Map.1.numRecordsDiverted", 1)]},
+    ... )
     "job 'ratios': 3 records failed and were diverted to side outputs ('Map': 3)"
     """
     counts: dict[str, int] = {}

@@ -115,7 +115,9 @@ def states(vertex: VertexDetails) -> str:
     """``2 RUNNING`` and so on.
 
     >>> from flinkpy.core.lifecycles import ExecutionState
-    >>> states(VertexDetails("v", "Map", 2, {ExecutionState.RUNNING: 1, ExecutionState.FINISHED: 1}))
+    >>> states(
+    ...     VertexDetails("v", "Map", 2, {ExecutionState.RUNNING: 1, ExecutionState.FINISHED: 1})
+    ... )
     '1 RUNNING, 1 FINISHED'
     """
     return ", ".join(f"{count} {state.value}" for state, count in vertex.states.items() if count)

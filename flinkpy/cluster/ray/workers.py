@@ -483,7 +483,11 @@ def why_not_started(error: BaseException) -> str:
     """What Ray tells of an actor that did not start, in a word: the option at fault, if the actor
     named one at the end of its traceback.
 
-    >>> why_not_started(Exception("The actor died\\n...\\nflinkpy.core.errors.ConfigurationError: option rest.port: 80 is taken"))
+    >>> why_not_started(
+    ...     Exception(
+    ...         "The actor died\\n...\\nflinkpy.core.errors.ConfigurationError: option rest.port: 80 is taken"
+    ...     )
+    ... )
     'option rest.port: 80 is taken'
     """
     sign = f"{ConfigurationError.__name__}: "

@@ -53,7 +53,20 @@ class HeldResults:
     >>> held = HeldResults()
     >>> held.take(0, 0, 1, [b"a", Marker(1, 7), b"b"])
     []
-    >>> held.take(0, 1, 1, [Complete(0, 0, 1), b"b again", Marker(1, 8), Complete(0, 1, 1), b"c", Marker(2, 9), b"d"])
+    >>> held.take(
+    ...     0,
+    ...     1,
+    ...     1,
+    ...     [
+    ...         Complete(0, 0, 1),
+    ...         b"b again",
+    ...         Marker(1, 8),
+    ...         Complete(0, 1, 1),
+    ...         b"c",
+    ...         Marker(2, 9),
+    ...         b"d",
+    ...     ],
+    ... )
     [(0, b'a'), (0, b'b again')]
     >>> held.job_failed(9)
     [(0, b'c')]

@@ -121,7 +121,9 @@ class FileSource:
     ``FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build()`` is the
     same as ``TextFileSource(path)``.
 
-    >>> FileSource.for_record_stream_format(StreamFormat.text_line_format(), "lines.txt").build()  # doctest: +SKIP
+    >>> FileSource.for_record_stream_format(
+    ...     StreamFormat.text_line_format(), "lines.txt"
+    ... ).build()  # doctest: +SKIP
     """
 
     @staticmethod
@@ -152,7 +154,9 @@ class FileSource:
 class FileSourceBuilder:
     """Builds a file source.
 
-    >>> FileSource.for_record_stream_format(StreamFormat.text_line_format(), "lines.txt")  # doctest: +ELLIPSIS
+    >>> FileSource.for_record_stream_format(
+    ...     StreamFormat.text_line_format(), "lines.txt"
+    ... )  # doctest: +ELLIPSIS
     <...FileSourceBuilder...>
     """
 
@@ -218,7 +222,9 @@ class FileSourceBuilder:
 class OutputFileConfig:
     """The prefix and suffix of the names of part files.
 
-    >>> config = OutputFileConfig.builder().with_part_prefix("words").with_part_suffix(".txt").build()
+    >>> config = (
+    ...     OutputFileConfig.builder().with_part_prefix("words").with_part_suffix(".txt").build()
+    ... )
     >>> config.get_part_prefix(), config.get_part_suffix()
     ('words', '.txt')
     """

@@ -29,7 +29,9 @@ class PartitionFolders:
     """The columns from the folder names of these files; none if there are no files yet. ``given``
     may say their types. Raises ProgramError if the files' folders have different names.
 
-    >>> PartitionFolders("out", [FileInfo(os.path.abspath("out/city=Oslo/year=2024/part.parquet"), 1)]).schema.names
+    >>> PartitionFolders(
+    ...     "out", [FileInfo(os.path.abspath("out/city=Oslo/year=2024/part.parquet"), 1)]
+    ... ).schema.names
     ['city', 'year']
     """
 

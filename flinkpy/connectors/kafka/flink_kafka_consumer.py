@@ -26,7 +26,11 @@ class FlinkKafkaConsumer(KafkaSource):
     New programs use ``KafkaSource``.
 
     >>> from flinkpy.common.serialization import SimpleStringSchema
-    >>> FlinkKafkaConsumer("orders", SimpleStringSchema(), {"bootstrap.servers": "localhost:9092", "group.id": "shop"}).set_start_from_earliest()
+    >>> FlinkKafkaConsumer(
+    ...     "orders",
+    ...     SimpleStringSchema(),
+    ...     {"bootstrap.servers": "localhost:9092", "group.id": "shop"},
+    ... ).set_start_from_earliest()
     FlinkKafkaConsumer(orders)
     """
 

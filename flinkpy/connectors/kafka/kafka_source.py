@@ -48,8 +48,14 @@ class KafkaSource(Source[KafkaSplit]):
     ``KafkaSource.builder()``.
 
     >>> from flinkpy.common.serialization import SimpleStringSchema
-    >>> source = (KafkaSource.builder().set_bootstrap_servers("localhost:9092").set_topics("orders").set_group_id("shop")
-    ...           .set_value_only_deserializer(SimpleStringSchema()).build())
+    >>> source = (
+    ...     KafkaSource.builder()
+    ...     .set_bootstrap_servers("localhost:9092")
+    ...     .set_topics("orders")
+    ...     .set_group_id("shop")
+    ...     .set_value_only_deserializer(SimpleStringSchema())
+    ...     .build()
+    ... )
     >>> source
     KafkaSource(orders)
     """
@@ -146,7 +152,9 @@ class KafkaSourceBuilder:
     a deserializer must be set. Each method raises ProgramError for an argument that cannot be
     right, ``build`` for what is missing or does not go together.
 
-    >>> KafkaSourceBuilder().set_topics("orders", "returns").set_property("isolation.level", "read_committed")
+    >>> KafkaSourceBuilder().set_topics("orders", "returns").set_property(
+    ...     "isolation.level", "read_committed"
+    ... )
     KafkaSourceBuilder(orders, returns)
     """
 

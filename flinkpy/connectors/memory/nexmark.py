@@ -78,7 +78,11 @@ class NexmarkGenerator:
     ProgramError for a rate below 1 and a negative number of events.
 
     >>> generator = NexmarkGenerator(events=50)
-    >>> generator.count("bid"), generator.bids([0, 1])["auction"].tolist() == generator.bids([0, 1])["auction"].tolist()
+    >>> (
+    ...     generator.count("bid"),
+    ...     generator.bids([0, 1])["auction"].tolist()
+    ...     == generator.bids([0, 1])["auction"].tolist(),
+    ... )
     (46, True)
     """
 
@@ -99,7 +103,9 @@ class NexmarkGenerator:
         ``pace`` of them a second, or (None) as fast as they are consumed. Raises ProgramError for
         another kind.
 
-        >>> bids = env.from_source(NexmarkGenerator(events=100_000).source("bid"), strategy, "bids")  # doctest: +SKIP
+        >>> bids = env.from_source(
+        ...     NexmarkGenerator(events=100_000).source("bid"), strategy, "bids"
+        ... )  # doctest: +SKIP
         """
         if kind not in KINDS:
             raise ProgramError(

@@ -51,7 +51,9 @@ class HybridSource(Source[HybridSplit]):
     either all give rows or all give columns; otherwise raises ProgramError.
 
     >>> from flinkpy.connectors.memory.ranges import NumberSequenceSource
-    >>> HybridSource.builder(NumberSequenceSource(1, 3)).add_source(NumberSequenceSource(4, 6)).build()
+    >>> HybridSource.builder(NumberSequenceSource(1, 3)).add_source(
+    ...     NumberSequenceSource(4, 6)
+    ... ).build()
     HybridSource(NumberSequenceSource(1..3), then NumberSequenceSource(4..6))
     """
 

@@ -5,15 +5,18 @@ position.
 
     class Sensors(PythonSource):
         bounded = False
-        blocking = True                          # waits for its device: give it a thread
+        blocking = True  # waits for its device: give it a thread
 
         def splits(self, parallelism):
             return ["sensor-1", "sensor-2"]
 
-        def read(self, split, position):         # position: how many records of this split were read before, 0 at first
+        def read(
+            self, split, position
+        ):  # position: how many records of this split were read before, 0 at first
             with connect(split) as device:
                 device.skip(position)
                 yield from device.readings()
+
 
     env.from_source(Sensors(), WatermarkStrategy.no_watermarks(), "sensors")
 

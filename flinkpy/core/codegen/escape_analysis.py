@@ -63,7 +63,10 @@ def kind_of_results(function: Any) -> Kind | None:
     """The kind of what a function of one argument returns (a generator function: yields) for a
     plain value; None if that cannot be told.
 
-    >>> kind_of_results(lambda line: [(word, 1) for word in line.split()]), kind_of_results(lambda line: print(line))
+    >>> (
+    ...     kind_of_results(lambda line: [(word, 1) for word in line.split()]),
+    ...     kind_of_results(lambda line: print(line)),
+    ... )
     (<Kind.FLAT: 1>, None)
     """
     names: dict[str, _StackItem] = {}

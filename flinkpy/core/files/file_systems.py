@@ -79,7 +79,10 @@ def told(error: Exception, store: str) -> str:
     """What Arrow says, for the end of a sentence. Of a server that does not answer it also says
     where it was looked for, and what says so.
 
-    >>> told(OSError("curlCode: 7, Could not connect to server"), "s3://lake/?endpoint_override=minio:9000&scheme=http")
+    >>> told(
+    ...     OSError("curlCode: 7, Could not connect to server"),
+    ...     "s3://lake/?endpoint_override=minio:9000&scheme=http",
+    ... )
     'no server answers at minio:9000; check endpoint_override= and scheme= in the URL (curlCode: 7, Could not connect to server)'
     """
     if not is_without_answer(error):
@@ -134,7 +137,10 @@ def is_lasting(error: OSError) -> bool:
     """Whether an attempt a moment later would meet the same: nobody may write there, or something
     else is in the place.
 
-    >>> is_lasting(NotADirectoryError(20, "Not a directory")), is_lasting(OSError(28, "No space left on device"))
+    >>> (
+    ...     is_lasting(NotADirectoryError(20, "Not a directory")),
+    ...     is_lasting(OSError(28, "No space left on device")),
+    ... )
     (True, False)
     """
     return error.errno in _LASTING or any(

@@ -83,7 +83,13 @@ class HighAvailability:
         """None if it is turned off. ``cluster`` is the name of a cluster that was given none.
         Raises ConfigurationError if no folder is named.
 
-        >>> HighAvailability.of({"high-availability.type": "filesystem", "high-availability.storageDir": "/shared/ha"}, "default")
+        >>> HighAvailability.of(
+        ...     {
+        ...         "high-availability.type": "filesystem",
+        ...         "high-availability.storageDir": "/shared/ha",
+        ...     },
+        ...     "default",
+        ... )
         HighAvailability(storage_dir='/shared/ha', cluster_id='default')
         """
         if not is_highly_available(values):

@@ -3,9 +3,16 @@ flinkpy's own.
 
 A format says how records become a file. Your own FileFormat derives from one of them.
 
->>> [issubclass(each, FileFormat) for each in (AvroFormat, CsvFormat, JsonLinesFormat, ParquetFormat, TextFormat)]
+>>> [
+...     issubclass(each, FileFormat)
+...     for each in (AvroFormat, CsvFormat, JsonLinesFormat, ParquetFormat, TextFormat)
+... ]
 [True, True, True, True, True]
->>> sink = FileSink("out", CsvFormat(columns=["shop", "price"]), buckets=BucketAssigner.base_path_bucket_assigner())
+>>> sink = FileSink(
+...     "out",
+...     CsvFormat(columns=["shop", "price"]),
+...     buckets=BucketAssigner.base_path_bucket_assigner(),
+... )
 >>> folder_of({"city": "Oslo", "year": 2024})
 'city=Oslo/year=2024'
 """

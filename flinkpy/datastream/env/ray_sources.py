@@ -43,7 +43,9 @@ class RaySources(Sources[S]):
         without a strategy event time advances only at its end. Raises ProgramError for anything but
         a Ray Dataset with columns.
 
-        >>> env.from_ray_dataset(ray.data.read_parquet("flights"), timestamp_column="time_hour")  # doctest: +SKIP
+        >>> env.from_ray_dataset(
+        ...     ray.data.read_parquet("flights"), timestamp_column="time_hour"
+        ... )  # doctest: +SKIP
         """
         from flinkpy.connectors.ray.object_store import dataset_blocks
 
@@ -75,7 +77,9 @@ class RaySources(Sources[S]):
         strategy event time advances only at the end. Raises ProgramError for anything but a Spark
         DataFrame.
 
-        >>> env.from_spark(spark.read.parquet("flights.parquet"), timestamp_column="time_hour")  # doctest: +SKIP
+        >>> env.from_spark(
+        ...     spark.read.parquet("flights.parquet"), timestamp_column="time_hour"
+        ... )  # doctest: +SKIP
         """
         require_spark(df, "DataFrame", "from_spark()")
         from flinkpy.spark.data_frames import hand_over

@@ -52,7 +52,9 @@ class Sources(ABC, Generic[S]):
         rows may be written as tuples or dicts. Raises ProgramError for a collection of columns,
         such as a DataFrame, and for values that are not of the declared type.
 
-        >>> env.from_collection([("a", 1)], Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()]))  # doctest: +SKIP
+        >>> env.from_collection(
+        ...     [("a", 1)], Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()])
+        ... )  # doctest: +SKIP
         """
         from flinkpy.connectors.memory.ranges import CollectionSource
 
@@ -241,7 +243,9 @@ class Sources(ABC, Generic[S]):
         left out, and with ``ErrorPolicy.divert(tag)`` they go to a side output as dead letters of a
         ``BrokenLine``.
 
-        >>> env.from_csv("cities.csv", null_values=["", "NA"], encoding="latin-1", on_error="null")  # doctest: +SKIP
+        >>> env.from_csv(
+        ...     "cities.csv", null_values=["", "NA"], encoding="latin-1", on_error="null"
+        ... )  # doctest: +SKIP
         """
         from flinkpy.connectors.files.reading.column_files import CsvSource
         from flinkpy.connectors.files.reading.text_files import DEFAULT_SPLIT_BYTES
@@ -376,7 +380,9 @@ class Sources(ABC, Generic[S]):
         event time is found, and how watermarks are generated. Raises ProgramError for anything but
         a Source object.
 
-        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event["at"])
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        ...     lambda event: event["at"]
+        ... )
         >>> env.from_source(source, strategy, "events")  # doctest: +SKIP
         """
         from flinkpy.connectors.source_api.source import Source

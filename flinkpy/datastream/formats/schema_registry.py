@@ -2,11 +2,18 @@
 module.
 
 >>> from flinkpy.datastream.formats.avro import AvroColumnarDecoder, AvroColumnarEncoder
->>> from flinkpy.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
+>>> from flinkpy.datastream.formats.avro import (
+...     AvroRowDeserializationSchema,
+...     AvroRowSerializationSchema,
+... )
 >>> registry = SchemaRegistry("http://registry:8081")
 >>> schema = '{"type": "record", "name": "visit", "fields": [{"name": "shop", "type": "string"}]}'
->>> reads_rows = RegistryDeserializationSchema(registry, AvroRowDeserializationSchema(avro_schema_string=schema))
->>> writes_rows = RegistrySerializationSchema(registry, "visits-value", AvroRowSerializationSchema(avro_schema_string=schema))
+>>> reads_rows = RegistryDeserializationSchema(
+...     registry, AvroRowDeserializationSchema(avro_schema_string=schema)
+... )
+>>> writes_rows = RegistrySerializationSchema(
+...     registry, "visits-value", AvroRowSerializationSchema(avro_schema_string=schema)
+... )
 >>> reads_columns = RegistryColumnarDecoder(registry, AvroColumnarDecoder(schema))
 >>> writes_columns = RegistryColumnarEncoder(registry, "visits-value", AvroColumnarEncoder(schema))
 """

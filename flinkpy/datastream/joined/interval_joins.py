@@ -46,7 +46,9 @@ class IntervalJoin(Generic[S]):
         Bounds may be negative. Raises ProgramError if the lower bound is above the upper one, or if
         the records have no timestamps.
 
-        >>> clicks.interval_join(orders).between(Time.minutes(0), Time.minutes(10))  # doctest: +SKIP
+        >>> clicks.interval_join(orders).between(
+        ...     Time.minutes(0), Time.minutes(10)
+        ... )  # doctest: +SKIP
         """
         if not self._event_time:
             raise refuse(
@@ -81,7 +83,11 @@ class IntervalJoined(Generic[S]):
     """An interval join with its interval, in milliseconds. Each setting returns a new object;
     ``process`` returns the stream of results.
 
-    >>> joined = clicks.interval_join(orders).between(Time.minutes(0), Time.minutes(10)).upper_bound_exclusive()  # doctest: +SKIP
+    >>> joined = (
+    ...     clicks.interval_join(orders)
+    ...     .between(Time.minutes(0), Time.minutes(10))
+    ...     .upper_bound_exclusive()
+    ... )  # doctest: +SKIP
     """
 
     _left: S

@@ -232,8 +232,13 @@ class JoinedStreams(TwoStreams[S]):
     >>> from flinkpy.common import Time
     >>> from flinkpy.datastream.window import TumblingEventTimeWindows
     >>> ten_seconds = TumblingEventTimeWindows.of(Time.seconds(10))
-    >>> sales = (auctions.join(persons).where(lambda a: a.seller).equal_to(lambda p: p.id)
-    ...          .window(ten_seconds).apply(lambda auction, person: (person.name, auction.price)))  # doctest: +SKIP
+    >>> sales = (
+    ...     auctions.join(persons)
+    ...     .where(lambda a: a.seller)
+    ...     .equal_to(lambda p: p.id)
+    ...     .window(ten_seconds)
+    ...     .apply(lambda auction, person: (person.name, auction.price))
+    ... )  # doctest: +SKIP
     """
 
     _call = "join"
@@ -267,7 +272,9 @@ class JoinedStreams(TwoStreams[S]):
     def select(self, *expressions: Any) -> S:
         """Joins as columns, and selects these columns and expressions.
 
-        >>> auctions.join(persons).where("seller").equal_to("id").window(ten_seconds).select("id", "price")  # doctest: +SKIP
+        >>> auctions.join(persons).where("seller").equal_to("id").window(ten_seconds).select(
+        ...     "id", "price"
+        ... )  # doctest: +SKIP
         """
         return self._as_stream(select_columns(self._columns("select()"), expressions))
 
@@ -299,8 +306,11 @@ class CoGroupedStreams(TwoStreams[S]):
     """Returned by ``DataStream.co_group``: all records of a key and window of both streams at once,
     even if one side has none.
 
-    >>> orders.co_group(payments).where(lambda o: o.id).equal_to(lambda p: p.order).window(ten_seconds).apply(
-    ...     lambda orders, payments: [order for order in orders if not payments])  # doctest: +SKIP
+    >>> orders.co_group(payments).where(lambda o: o.id).equal_to(lambda p: p.order).window(
+    ...     ten_seconds
+    ... ).apply(
+    ...     lambda orders, payments: [order for order in orders if not payments]
+    ... )  # doctest: +SKIP
     """
 
     _call = "co_group"

@@ -73,7 +73,9 @@ class StreamResults(WriteVerbs, LookVerbs):
         ``limit``, a list of the first ``limit`` records. Of running results each change is a
         record.
 
-        >>> with env.from_collection([1, 2]).map(lambda x: x * 2).execute_and_collect() as results:  # doctest: +SKIP
+        >>> with (
+        ...     env.from_collection([1, 2]).map(lambda x: x * 2).execute_and_collect() as results
+        ... ):  # doctest: +SKIP
         ...     print(list(results))
         [2, 4]
         """
@@ -145,7 +147,9 @@ class StreamResults(WriteVerbs, LookVerbs):
         type ``Int64`` or its like, which rounds nothing. Raises ProgramError if pandas is not
         installed.
 
-        >>> env.from_pandas(sales).key_by("shop").aggregate(col("amount").sum.alias("sold")).to_pandas()  # doctest: +SKIP
+        >>> env.from_pandas(sales).key_by("shop").aggregate(
+        ...     col("amount").sum.alias("sold")
+        ... ).to_pandas()  # doctest: +SKIP
         """
 
         from flinkpy.datastream.results.whole_results import frame_of_pandas
@@ -175,7 +179,9 @@ class StreamResults(WriteVerbs, LookVerbs):
 
         The blocks are kept as long as this program runs.
 
-        >>> env.from_parquet("flights.parquet").to_ray_dataset().groupby("carrier").count()  # doctest: +SKIP
+        >>> env.from_parquet("flights.parquet").to_ray_dataset().groupby(
+        ...     "carrier"
+        ... ).count()  # doctest: +SKIP
         """
         from flinkpy.datastream.results.whole_results import ray_dataset
 
@@ -189,7 +195,9 @@ class StreamResults(WriteVerbs, LookVerbs):
 
         The blocks are kept as long as this program runs.
 
-        >>> env.from_spark(flights).filter(col("dep_delay") > 60).to_spark(spark).groupBy("carrier").count()  # doctest: +SKIP
+        >>> env.from_spark(flights).filter(col("dep_delay") > 60).to_spark(spark).groupBy(
+        ...     "carrier"
+        ... ).count()  # doctest: +SKIP
         """
         from flinkpy.datastream.results.whole_results import spark_frame
 

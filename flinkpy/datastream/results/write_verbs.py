@@ -36,7 +36,9 @@ class WriteVerbs(OperatorSettings):
     ) -> DataStreamSink:
         """Writes Parquet files into the folder ``path``. Call ``env.execute()`` to run the program.
 
-        >>> flights.filter(col("dep_delay") > 60).write_parquet("late", partition_by=["carrier"])  # doctest: +SKIP
+        >>> flights.filter(col("dep_delay") > 60).write_parquet(
+        ...     "late", partition_by=["carrier"]
+        ... )  # doctest: +SKIP
         """
         from flinkpy.connectors.files.writing.file_formats import ParquetFormat
 

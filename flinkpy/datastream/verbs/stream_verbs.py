@@ -66,7 +66,9 @@ class TableVerbs(OperatorSettings, ABC, Generic[S]):
         ``output="rows"`` any iterable of records. ``schema`` declares the resulting columns, so
         that they are known while the program is built, and even if no record comes.
 
-        >>> flights.map_batches(lambda frame: frame.dropna(), batch_format="pandas")  # doctest: +SKIP
+        >>> flights.map_batches(
+        ...     lambda frame: frame.dropna(), batch_format="pandas"
+        ... )  # doctest: +SKIP
         """
         return self._stream(
             column_verbs.map_batches(self.recorded, function, batch_format, output, schema)
@@ -87,7 +89,9 @@ class TableVerbs(OperatorSettings, ABC, Generic[S]):
         columns as they come in, not from each other.
 
         >>> from flinkpy.table.expressions import col
-        >>> bids.with_columns((col("price") * 0.908).alias("euro"), day=col("at").floor("day"))  # doctest: +SKIP
+        >>> bids.with_columns(
+        ...     (col("price") * 0.908).alias("euro"), day=col("at").floor("day")
+        ... )  # doctest: +SKIP
         """
         return self._stream(
             shaping.with_columns(self.recorded, expressions, named, "with_columns()")
@@ -148,7 +152,9 @@ class TableVerbs(OperatorSettings, ABC, Generic[S]):
         With ``how="left"`` a record without a row is kept, with nulls. Null equals nothing, as in
         SQL; NaN equals NaN. Other columns of equal names get the suffix ``_right`` in the table.
 
-        >>> orders.join_table(pd.read_csv("products.csv"), on={"product": "id"}, how="left")  # doctest: +SKIP
+        >>> orders.join_table(
+        ...     pd.read_csv("products.csv"), on={"product": "id"}, how="left"
+        ... )  # doctest: +SKIP
         """
         if isinstance(getattr(table, "recorded", None), RecordedStream):
             table = table.to_arrow()
@@ -160,7 +166,9 @@ class TableVerbs(OperatorSettings, ABC, Generic[S]):
         row for each batch, of which the last one is the result.
 
         >>> from flinkpy.table.expressions import col
-        >>> flights.aggregate(col("delay").avg.alias("mean"), col("carrier").count_distinct.alias("carriers"))  # doctest: +SKIP
+        >>> flights.aggregate(
+        ...     col("delay").avg.alias("mean"), col("carrier").count_distinct.alias("carriers")
+        ... )  # doctest: +SKIP
         """
         return self._stream(shaping.aggregate_all(self.recorded, aggregates))
 
@@ -201,7 +209,9 @@ class StreamVerbs(TableVerbs[S]):
         """Calls the function with each record, and emits any number of results, which it yields or
         returns as an iterable. On a keyed stream a FlatMapFunction may keep state per key.
 
-        >>> env.from_collection(["a b"]).flat_map(lambda line: line.split(), Types.STRING())  # doctest: +SKIP
+        >>> env.from_collection(["a b"]).flat_map(
+        ...     lambda line: line.split(), Types.STRING()
+        ... )  # doctest: +SKIP
         """
         return self._stream(row_verbs.flat_map_records(self.recorded, func, output_type))
 
@@ -210,7 +220,8 @@ class StreamVerbs(TableVerbs[S]):
         keyed stream a FilterFunction may keep state per key.
 
         >>> from flinkpy.table.expressions import col
-        >>> stream.filter(lambda x: x > 3); flights.filter(col("delay") > 3)  # doctest: +SKIP
+        >>> stream.filter(lambda x: x > 3)
+        ... flights.filter(col("delay") > 3)  # doctest: +SKIP
         """
         if column_verbs.is_expression(func):
             return self._stream(column_verbs.filter_columns(self.recorded, func))
@@ -230,7 +241,8 @@ class StreamVerbs(TableVerbs[S]):
         >>> class Sort(ProcessFunction):
         ...     def process_element(self, value, ctx):
         ...         yield value if value > 0 else (OutputTag("negative"), value)
-        >>> positive = stream.process(Sort()); negative = positive.get_side_output(OutputTag("negative"))  # doctest: +SKIP
+        >>> positive = stream.process(Sort())
+        ... negative = positive.get_side_output(OutputTag("negative"))  # doctest: +SKIP
         """
         return self._stream(row_verbs.process_records(self.recorded, func, output_type))
 
@@ -239,7 +251,9 @@ class StreamVerbs(TableVerbs[S]):
         of earlier operators are replaced.
 
         >>> from flinkpy.common import Duration
-        >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(lambda bid: bid[2])
+        >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        ...     Duration.of_seconds(5)
+        ... ).with_timestamp_assigner(lambda bid: bid[2])
         >>> stream.assign_timestamps_and_watermarks(strategy)  # doctest: +SKIP
         """
         return self._stream(assign_timestamps(self.recorded, watermark_strategy))
@@ -252,8 +266,14 @@ class StreamVerbs(TableVerbs[S]):
 
         >>> from flinkpy.datastream import ErrorPolicy, StreamExecutionEnvironment
         >>> failed = OutputTag("failed")
-        >>> ratios = StreamExecutionEnvironment.get_execution_environment().from_collection([4, 0]).map(lambda x: 8 / x)
-        >>> ratios.on_error(ErrorPolicy.divert(failed)).get_side_output(failed).map(lambda letter: letter.record).take(10)
+        >>> ratios = (
+        ...     StreamExecutionEnvironment.get_execution_environment()
+        ...     .from_collection([4, 0])
+        ...     .map(lambda x: 8 / x)
+        ... )
+        >>> ratios.on_error(ErrorPolicy.divert(failed)).get_side_output(failed).map(
+        ...     lambda letter: letter.record
+        ... ).take(10)
         [0]
         """
         set_error_policy(self.recorded, policy)
@@ -280,7 +300,9 @@ class StreamVerbs(TableVerbs[S]):
     ) -> S:
         """Sends each record to the channel that ``partitioner(key, number of channels)`` returns.
 
-        >>> stream.partition_custom(lambda key, channels: key % channels, lambda pair: pair[0])  # doctest: +SKIP
+        >>> stream.partition_custom(
+        ...     lambda key, channels: key % channels, lambda pair: pair[0]
+        ... )  # doctest: +SKIP
         """
         return self._stream(
             routing.partitioned_by_function(self.recorded, partitioner, key_selector)
@@ -372,8 +394,11 @@ class KeyedVerbs(StreamVerbs[S]):
         ``avg`` of integers is exact: their sum divided by their count.
 
         >>> from flinkpy.table.expressions import col
-        >>> flights.key_by("carrier").aggregate(col("carrier").count.alias("flights"), col("delay").avg.alias("mean"),
-        ...                                  (col("delay").max - col("delay").min).alias("range"))  # doctest: +SKIP
+        >>> flights.key_by("carrier").aggregate(
+        ...     col("carrier").count.alias("flights"),
+        ...     col("delay").avg.alias("mean"),
+        ...     (col("delay").max - col("delay").min).alias("range"),
+        ... )  # doctest: +SKIP
         """
         return self._stream(
             key_verbs.aggregate_expressions(key_verbs.keyed(self.recorded), aggregates)

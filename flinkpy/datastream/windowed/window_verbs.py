@@ -149,7 +149,9 @@ class Windowed(Generic[S]):
         key, the key's columns, the aggregates, ``window_start`` and ``window_end``.
 
         >>> from flinkpy.table.expressions import col
-        >>> windowed.aggregate(col("price").max.alias("highest"), col("price").count.alias("bids"))  # doctest: +SKIP
+        >>> windowed.aggregate(
+        ...     col("price").max.alias("highest"), col("price").count.alias("bids")
+        ... )  # doctest: +SKIP
         """
         arguments = aggregate_function, window_function, accumulator_type, output_type, *more
         if are_aggregates(arguments):

@@ -170,7 +170,9 @@ class AvroColumnarEncoder(ColumnarEncoder, RegisteredFormat):
     """The rows of a batch as Avro records. Columns are taken by name and cast exactly.
 
     >>> schema = '{"type": "record", "name": "visit", "fields": [{"name": "shop", "type": "string"}, {"name": "n", "type": ["null", "int"]}]}'
-    >>> AvroColumnarEncoder(schema).encode(pa.RecordBatch.from_pydict({"n": [3, None], "shop": ["Oslo", "Ulm"]}))
+    >>> AvroColumnarEncoder(schema).encode(
+    ...     pa.RecordBatch.from_pydict({"n": [3, None], "shop": ["Oslo", "Ulm"]})
+    ... )
     [b'\\x08Oslo\\x02\\x06', b'\\x06Ulm\\x00']
     """
 

@@ -16,7 +16,11 @@ def self_contained(schema: RegisteredSchema) -> str:
     as Avro wants it.
 
     >>> city = RegisteredSchema("AVRO", '{"type": "enum", "name": "geo.city", "symbols": ["Oslo"]}')
-    >>> self_contained(RegisteredSchema("AVRO", '{"type": "array", "items": "geo.city"}', (("geo.city", city),)))
+    >>> self_contained(
+    ...     RegisteredSchema(
+    ...         "AVRO", '{"type": "array", "items": "geo.city"}', (("geo.city", city),)
+    ...     )
+    ... )
     '{"type": "array", "items": {"type": "enum", "name": "geo.city", "symbols": ["Oslo"], "namespace": ""}}'
     """
     if not schema.references:

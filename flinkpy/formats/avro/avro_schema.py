@@ -126,7 +126,11 @@ class AvroField:
 class AvroSchema:
     """A parsed schema.
 
-    >>> str(AvroSchema.parse_string('{"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}'))
+    >>> str(
+    ...     AvroSchema.parse_string(
+    ...         '{"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}'
+    ...     )
+    ... )
     '{"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}'
     """
 
@@ -170,7 +174,9 @@ class AvroSchema:
 class GenericRecordAvroTypeInfo(TypeInformation):
     """The type of the records of an Avro schema: dicts, or rows with its fields.
 
-    >>> GenericRecordAvroTypeInfo(AvroSchema.parse_string('{"type": "record", "name": "r", "fields": []}')).schema.schema["name"]
+    >>> GenericRecordAvroTypeInfo(
+    ...     AvroSchema.parse_string('{"type": "record", "name": "r", "fields": []}')
+    ... ).schema.schema["name"]
     'r'
     """
 

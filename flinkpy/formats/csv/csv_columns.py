@@ -180,7 +180,9 @@ _WRITTEN_BY_ARROW = (
 class CsvColumnarEncoder(ColumnarEncoder):
     """The rows of a batch as lines of CSV, as ``CsvRowSerializationSchema`` writes rows.
 
-    >>> CsvColumnarEncoder(line_delimiter="").encode(pa.RecordBatch.from_pydict({"a": [1, None], "b": ["x", "y, z"]}))
+    >>> CsvColumnarEncoder(line_delimiter="").encode(
+    ...     pa.RecordBatch.from_pydict({"a": [1, None], "b": ["x", "y, z"]})
+    ... )
     [b'1,x', b',"y, z"']
     """
 

@@ -1,8 +1,14 @@
 """CSV messages one by one: rows of a declared type, under PyFlink's names.
 
 >>> from flinkpy.common import Row, Types
->>> visit = Types.ROW_NAMED(["shop", "note", "scores"], [Types.STRING(), Types.STRING(), Types.LIST(Types.INT())])
->>> line = CsvRowSerializationSchema.Builder(visit).build().serialize(Row("Oslo, Norway", None, [1, 2]))
+>>> visit = Types.ROW_NAMED(
+...     ["shop", "note", "scores"], [Types.STRING(), Types.STRING(), Types.LIST(Types.INT())]
+... )
+>>> line = (
+...     CsvRowSerializationSchema.Builder(visit)
+...     .build()
+...     .serialize(Row("Oslo, Norway", None, [1, 2]))
+... )
 >>> line
 b'"Oslo, Norway",,1;2\\n'
 >>> CsvRowDeserializationSchema.Builder(visit).build().deserialize(line)
@@ -75,7 +81,9 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     field's type, raise MalformedMessageError.
 
     >>> from flinkpy.common import Types
-    >>> CsvRowDeserializationSchema.Builder(Types.ROW([Types.INT(), Types.STRING()])).build().deserialize(b"1,a")
+    >>> CsvRowDeserializationSchema.Builder(
+    ...     Types.ROW([Types.INT(), Types.STRING()])
+    ... ).build().deserialize(b"1,a")
     Row(f0=1, f1='a')
     """
 
@@ -156,7 +164,9 @@ class CsvRowSerializationSchema(SerializationSchema):
     field's type, and for one that could not be read back.
 
     >>> from flinkpy.common import Row, Types
-    >>> CsvRowSerializationSchema.Builder(Types.ROW([Types.INT(), Types.STRING()])).set_line_delimiter("").build().serialize(Row(1, ""))
+    >>> CsvRowSerializationSchema.Builder(
+    ...     Types.ROW([Types.INT(), Types.STRING()])
+    ... ).set_line_delimiter("").build().serialize(Row(1, ""))
     b'1,""'
     """
 

@@ -173,7 +173,9 @@ class JsonColumnarEncoder(ColumnarEncoder):
     """The rows of a batch as JSON objects, without blanks, as ``JsonRowSerializationSchema`` writes
     rows.
 
-    >>> JsonColumnarEncoder().encode(pa.RecordBatch.from_pydict({"a": [1, None], "b": ["x", 'say "y"']}))
+    >>> JsonColumnarEncoder().encode(
+    ...     pa.RecordBatch.from_pydict({"a": [1, None], "b": ["x", 'say "y"']})
+    ... )
     [b'{"a":1,"b":"x"}', b'{"a":null,"b":"say \\\\"y\\\\""}']
     """
 

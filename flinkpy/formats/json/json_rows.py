@@ -2,9 +2,13 @@
 values.
 
 >>> from flinkpy.common import Types
->>> visit = Types.ROW_NAMED(["shop", "at", "price"], [Types.STRING(), Types.INSTANT(), Types.BIG_DEC()])
+>>> visit = Types.ROW_NAMED(
+...     ["shop", "at", "price"], [Types.STRING(), Types.INSTANT(), Types.BIG_DEC()]
+... )
 >>> rows = JsonRowDeserializationSchema.builder().type_info(visit).build()
->>> row = rows.deserialize(b'{"shop": "Oslo", "at": "2024-05-01T12:00:00+02:00", "price": "1.50", "more": 1}')
+>>> row = rows.deserialize(
+...     b'{"shop": "Oslo", "at": "2024-05-01T12:00:00+02:00", "price": "1.50", "more": 1}'
+... )
 >>> row.price, row.at.hour
 (Decimal('1.50'), 10)
 >>> JsonRowSerializationSchema.builder().with_type_info(visit).build().serialize(row)
@@ -35,7 +39,9 @@ class JsonRowDeserializationSchema(DeserializationSchema, RegisteredFormat):
     not of its field's type, and a message that is no JSON object, raise MalformedMessageError.
 
     >>> from flinkpy.common import Types
-    >>> JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["a"], [Types.INT()])).build().deserialize(b'{"a": 2.9}')
+    >>> JsonRowDeserializationSchema.builder().type_info(
+    ...     Types.ROW_NAMED(["a"], [Types.INT()])
+    ... ).build().deserialize(b'{"a": 2.9}')
     Traceback (most recent call last):
         ...
     flinkpy.formats.port.MalformedMessageError: the message cannot be decoded: field 'a': 2.9 (float) is no value of Types.INT(): b'{"a": 2.9}'
@@ -121,7 +127,9 @@ class JsonRowSerializationSchema(SerializationSchema, RegisteredFormat):
     is not of its field's type.
 
     >>> from flinkpy.common import Row, Types
-    >>> JsonRowSerializationSchema.builder().with_type_info(Types.ROW_NAMED(["a"], [Types.INT()])).build().serialize(Row(7))
+    >>> JsonRowSerializationSchema.builder().with_type_info(
+    ...     Types.ROW_NAMED(["a"], [Types.INT()])
+    ... ).build().serialize(Row(7))
     b'{"a":7}'
     """
 

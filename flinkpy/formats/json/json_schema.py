@@ -25,7 +25,9 @@ def type_of_json_schema(text: str) -> TypeInformation:
     text is a date, a time or an instant by its ``format``, bytes by ``contentEncoding: base64``.
     Raises ProgramError for anything that has no declared type.
 
-    >>> type_of_json_schema('{"type": "object", "properties": {"n": {"type": ["integer", "null"]}}}')
+    >>> type_of_json_schema(
+    ...     '{"type": "object", "properties": {"n": {"type": ["integer", "null"]}}}'
+    ... )
     Types.ROW_NAMED(['n'], [Types.BIG_INT()])
     """
     try:

@@ -69,7 +69,9 @@ def reader_of(type_info: TypeInformation, required: bool = False) -> Convert:
     all their fields. Raises ProgramError for a type that JSON cannot hold.
 
     >>> from flinkpy.common import Types
-    >>> reader_of(Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.LIST(Types.BIG_DEC())]))({"a": 1, "b": ["2.50"]})
+    >>> reader_of(Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.LIST(Types.BIG_DEC())]))(
+    ...     {"a": 1, "b": ["2.50"]}
+    ... )
     Row(a=1, b=[Decimal('2.50')])
     """
     if isinstance(type_info, RowTypeInfo):
@@ -234,7 +236,9 @@ def writer_of(type_info: TypeInformation) -> Convert:
     value that is not of the type, and ProgramError for a type that JSON cannot hold.
 
     >>> from flinkpy.common import Row, Types
-    >>> writer_of(Types.ROW_NAMED(["a", "b"], [Types.DOUBLE(), Types.PRIMITIVE_ARRAY(Types.BYTE())]))(Row(math.nan, b"abc"))
+    >>> writer_of(
+    ...     Types.ROW_NAMED(["a", "b"], [Types.DOUBLE(), Types.PRIMITIVE_ARRAY(Types.BYTE())])
+    ... )(Row(math.nan, b"abc"))
     {'a': 'NaN', 'b': 'YWJj'}
     """
     if isinstance(type_info, RowTypeInfo):

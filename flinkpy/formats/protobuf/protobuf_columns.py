@@ -127,7 +127,9 @@ class ProtobufColumnarEncoder(ColumnarEncoder, OfMessageClass):
     exactly.
 
     >>> from google.protobuf.timestamp_pb2 import Timestamp
-    >>> ProtobufColumnarEncoder(Timestamp).encode(pa.RecordBatch.from_pydict({"nanos": [0], "seconds": [7]}))
+    >>> ProtobufColumnarEncoder(Timestamp).encode(
+    ...     pa.RecordBatch.from_pydict({"nanos": [0], "seconds": [7]})
+    ... )
     [b'\\x08\\x07']
     """
 

@@ -34,7 +34,9 @@ class AsyncRetryStrategy(ABC):
 
     The timeout of the operator covers all attempts and the pauses between them.
 
-    >>> strategy = AsyncRetryStrategy.fixed_delay(3, 100, exception_predicate=lambda error: isinstance(error, ConnectionError))
+    >>> strategy = AsyncRetryStrategy.fixed_delay(
+    ...     3, 100, exception_predicate=lambda error: isinstance(error, ConnectionError)
+    ... )
     >>> strategy.can_retry(3), strategy.can_retry(4), strategy.get_backoff_time_millis(1)
     (True, False, 100)
     """

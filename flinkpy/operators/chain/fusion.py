@@ -87,7 +87,9 @@ def segments(kinds: Sequence[StageKind]) -> list[range]:
     """Cuts the stages into loops with at most one filter or flat_map each, a flat_map being the
     last of its loop.
 
-    >>> segments([StageKind.MAP, StageKind.FILTER, StageKind.MAP, StageKind.FLAT_MAP, StageKind.MAP])
+    >>> segments(
+    ...     [StageKind.MAP, StageKind.FILTER, StageKind.MAP, StageKind.FLAT_MAP, StageKind.MAP]
+    ... )
     [range(0, 3), range(3, 4), range(4, 5)]
     """
     starts, counted = [0], False

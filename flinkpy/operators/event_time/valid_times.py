@@ -63,7 +63,10 @@ def milliseconds(moment: Any, given_by: str = "the assigner") -> int:
     """A datetime, date or integer as milliseconds since 1970-01-01 UTC. Raises TypeError for
     anything else, and ValueError for numbers beyond event time.
 
-    >>> milliseconds(datetime.datetime(1970, 1, 1, 0, 0, 1)), milliseconds(datetime.date(1970, 1, 2))
+    >>> (
+    ...     milliseconds(datetime.datetime(1970, 1, 1, 0, 0, 1)),
+    ...     milliseconds(datetime.date(1970, 1, 2)),
+    ... )
     (1000, 86400000)
     """
     # pandas' NaT is a datetime, and not equal to itself

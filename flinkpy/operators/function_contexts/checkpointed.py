@@ -57,10 +57,14 @@ class CheckpointedFunction(ABC):
     >>> from flinkpy.datastream.state import ListStateDescriptor
     >>> class Buffer(SinkFunction, CheckpointedFunction):
     ...     def initialize_state(self, context):
-    ...         self.saved = context.get_operator_state_store().get_list_state(ListStateDescriptor("buffer", Types.STRING()))
+    ...         self.saved = context.get_operator_state_store().get_list_state(
+    ...             ListStateDescriptor("buffer", Types.STRING())
+    ...         )
     ...         self.buffer = list(self.saved.get())
+    ...
     ...     def invoke(self, value, context=None):
     ...         self.buffer.append(value)
+    ...
     ...     def snapshot_state(self, context):
     ...         self.saved.update(self.buffer)
     """

@@ -39,7 +39,9 @@ class KeyedStateStore(ABC):
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """State with one value per key.
 
-        >>> count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))  # doctest: +SKIP
+        >>> count = runtime_context.get_state(
+        ...     ValueStateDescriptor("count", Types.LONG())
+        ... )  # doctest: +SKIP
         """
         return self._state(state_descriptor, ValueStateDescriptor, ValueState, "get_state()")
 

@@ -84,7 +84,9 @@ class KeyedBroadcastContext(BroadcastContext):
         state (Flink's applyToKeyedState). Raises ProgramError if it is not given a state
         descriptor.
 
-        >>> ctx.apply_to_keyed_state(waiting, lambda key, state: found.extend(state.get()))  # doctest: +SKIP
+        >>> ctx.apply_to_keyed_state(
+        ...     waiting, lambda key, state: found.extend(state.get())
+        ... )  # doctest: +SKIP
         """
         refuse_coroutines(function, "apply_to_keyed_state()")
         self._apply(state_descriptor, function)
@@ -170,6 +172,7 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
     ...     def process_element(self, value, ctx):
     ...         if value[1] > (ctx.get_broadcast_state(limits).get(value[0]) or 0):
     ...             yield value
+    ...
     ...     def process_broadcast_element(self, value, ctx):
     ...         ctx.get_broadcast_state(limits).put(*value)
     """
@@ -195,6 +198,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
     ...     def process_element(self, value, ctx):
     ...         if ctx.get_broadcast_state(limits).contains(ctx.get_current_key()):
     ...             yield value
+    ...
     ...     def process_broadcast_element(self, value, ctx):
     ...         ctx.get_broadcast_state(limits).put(*value)
     ...         ctx.apply_to_keyed_state(waiting, lambda key, state: state.clear())

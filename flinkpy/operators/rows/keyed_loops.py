@@ -76,7 +76,11 @@ def keyed_loop(update: str, emitted: str, selected: str, falls_back: bool) -> Ke
 def makes_objects(update: str) -> bool:
     """Whether the update could turn values that cannot be changed in place into one that can.
 
-    >>> makes_objects("(current[0], max(current[1], record[1]))"), makes_objects("(current[0], [record[1]])"), makes_objects(CALLED)
+    >>> (
+    ...     makes_objects("(current[0], max(current[1], record[1]))"),
+    ...     makes_objects("(current[0], [record[1]])"),
+    ...     makes_objects(CALLED),
+    ... )
     (False, True, True)
     """
     return any(

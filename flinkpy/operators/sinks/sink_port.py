@@ -130,7 +130,9 @@ class GlobalCommitter(ABC):
 
     >>> import os
     >>> class Manifests(GlobalCommitter):
-    ...     def __init__(self, folder): self.folder = folder
+    ...     def __init__(self, folder):
+    ...         self.folder = folder
+    ...
     ...     def commit(self, committables, checkpoint_id):
     ...         manifest = os.path.join(self.folder, f"{min(committables)}.manifest")
     ...         if not os.path.exists(manifest):
@@ -162,8 +164,11 @@ class SupportsGlobalCommitter(ABC):
     sink has no committer in its subtasks.
 
     >>> class Table(Sink, SupportsGlobalCommitter):
-    ...     def create_writer(self, context): return UpperWriter(context.task.subtask_index)
-    ...     def create_global_committer(self, context): return Manifests("table")
+    ...     def create_writer(self, context):
+    ...         return UpperWriter(context.task.subtask_index)
+    ...
+    ...     def create_global_committer(self, context):
+    ...         return Manifests("table")
     """
 
     @abstractmethod
@@ -175,7 +180,8 @@ class Sink(ABC):
     """A recipe for writers; picklable. Subclasses make a writer, and a committer if they want one.
 
     >>> class Upper(Sink):
-    ...     def create_writer(self, context): return UpperWriter(context.task.subtask_index)
+    ...     def create_writer(self, context):
+    ...         return UpperWriter(context.task.subtask_index)
     """
 
     # whether it writes what a row means for its table too: its writer reads ``ColumnBatch.kinds``, or

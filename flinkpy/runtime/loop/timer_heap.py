@@ -27,7 +27,10 @@ class TimerHeap:
     due.
 
     >>> timers, fired = TimerHeap(), []
-    >>> late, early = timers.add(2.0, lambda: fired.append("late")), timers.add(1.0, lambda: fired.append("early"))
+    >>> late, early = (
+    ...     timers.add(2.0, lambda: fired.append("late")),
+    ...     timers.add(1.0, lambda: fired.append("early")),
+    ... )
     >>> while (action := timers.take_due(1.5)) is not None:
     ...     action()
     >>> fired, timers.next_due(), timers.pending

@@ -170,7 +170,9 @@ _SCALARS: dict[str, Holds] = {
 def values_of(column: Any, type_info: TypeInformation) -> list[Any]:
     """The values of an Arrow array of the type's column.
 
-    >>> values_of(pa.array([{"f0": 1, "f1": "a"}, None]), Types.TUPLE([Types.LONG(), Types.STRING()]))
+    >>> values_of(
+    ...     pa.array([{"f0": 1, "f1": "a"}, None]), Types.TUPLE([Types.LONG(), Types.STRING()])
+    ... )
     [(1, 'a'), None]
     """
     if isinstance(type_info, BasicTypeInfo):

@@ -52,7 +52,9 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 class CheckpointStorage(ABC):
     """Keeps the checkpoints of one job. It pickles, and each process may make its own.
 
-    >>> storage = CheckpointStorage.of({"execution.checkpointing.dir": "/tmp/checkpoints"}, JobId("job"))
+    >>> storage = CheckpointStorage.of(
+    ...     {"execution.checkpointing.dir": "/tmp/checkpoints"}, JobId("job")
+    ... )
     >>> type(storage).__name__
     'FileCheckpointStorage'
     """
@@ -383,7 +385,9 @@ class SavepointStorage(CheckpointStorage):
     """The folder of one savepoint, whatever its checkpoint's number. Files are named relative to
     it, and it has all that it needs, so it can be moved and copied.
 
-    >>> CheckpointStorage.of({}, JobId("job")).of_snapshot("/tmp/savepoints/mine").store(CompletedCheckpoint(1, 0, {})).location  # doctest: +SKIP
+    >>> CheckpointStorage.of({}, JobId("job")).of_snapshot("/tmp/savepoints/mine").store(
+    ...     CompletedCheckpoint(1, 0, {})
+    ... ).location  # doctest: +SKIP
     '/tmp/savepoints/mine'
     """
 

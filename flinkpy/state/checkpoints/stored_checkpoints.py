@@ -36,7 +36,10 @@ def job_folder_of(location: str) -> str:
     """The name of the folder of a job that this location is, or that the checkpoint there is in:
     the job's id, unless somebody has renamed it.
 
-    >>> job_folder_of("/tmp/checkpoints/job/chk-17/_metadata"), job_folder_of("/tmp/checkpoints/job")
+    >>> (
+    ...     job_folder_of("/tmp/checkpoints/job/chk-17/_metadata"),
+    ...     job_folder_of("/tmp/checkpoints/job"),
+    ... )
     ('job', 'job')
     """
     folder = folder_of(location) if name_of(location) == METADATA else location

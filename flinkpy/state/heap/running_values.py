@@ -244,7 +244,11 @@ def numbers_of(entries: dict[Any, Any], key_at: int, kind: type) -> dict[int, An
     """The numbers by key, if every key is exactly an int and its value a pair of this int and a
     number exactly of that kind; else None.
 
-    >>> numbers_of({1: (1, 10)}, 0, int), numbers_of({1: (True, 10)}, 0, int), numbers_of({1: (1, 2.5)}, 0, int)
+    >>> (
+    ...     numbers_of({1: (1, 10)}, 0, int),
+    ...     numbers_of({1: (True, 10)}, 0, int),
+    ...     numbers_of({1: (1, 2.5)}, 0, int),
+    ... )
     ({1: 10}, None, None)
     """
     pairs = entries.values()

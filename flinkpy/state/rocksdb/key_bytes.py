@@ -92,7 +92,10 @@ def may_differ_elsewhere(data: bytes) -> bool:
     have other bytes, so it cannot be found there.
 
     >>> import array
-    >>> may_differ_elsewhere(encode_key(("a", 1.5))), may_differ_elsewhere(encode_key(("a", array.array("b"))))
+    >>> (
+    ...     may_differ_elsewhere(encode_key(("a", 1.5))),
+    ...     may_differ_elsewhere(encode_key(("a", array.array("b")))),
+    ... )
     (False, True)
     """
     kind, rest, end = data[:1], data[1:], 0

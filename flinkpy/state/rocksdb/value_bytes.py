@@ -66,7 +66,11 @@ def encode_value(value: Any, by_value: StreamPickler, what: str = "a value of st
     cannot be pickled.
 
     >>> own = StreamPickler(only_here=True)
-    >>> decode_value(encode_value(3, own)), len(encode_value(3, own)), decode_value(encode_value([None, "a"], own))
+    >>> (
+    ...     decode_value(encode_value(3, own)),
+    ...     len(encode_value(3, own)),
+    ...     decode_value(encode_value([None, "a"], own)),
+    ... )
     (3, 9, [None, 'a'])
     """
     value = reveal(value)

@@ -49,7 +49,12 @@ class StateTtlConfig:
     """How long values live, what prolongs their life, and how expired ones are removed.
 
     >>> from flinkpy.common.time import Duration
-    >>> config = StateTtlConfig.new_builder(Duration.of_hours(1)).update_ttl_on_read_and_write().never_return_expired().build()
+    >>> config = (
+    ...     StateTtlConfig.new_builder(Duration.of_hours(1))
+    ...     .update_ttl_on_read_and_write()
+    ...     .never_return_expired()
+    ...     .build()
+    ... )
     >>> config.get_update_type()
     <UpdateType.OnReadAndWrite: 2>
     """

@@ -128,7 +128,9 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
 
     >>> from flinkpy.windowing.assigners import TumblingEventTimeWindows
     >>> count = lambda key, window, inputs: [(key, len(inputs))]
-    >>> WindowOperator(KeySpec(lambda pair: pair[0]), TumblingEventTimeWindows(1000), window_function=count)
+    >>> WindowOperator(
+    ...     KeySpec(lambda pair: pair[0]), TumblingEventTimeWindows(1000), window_function=count
+    ... )
     <WindowOperator TumblingEventTimeWindows(1000, 0), EventTimeTrigger(), All records>
     """
 

@@ -25,7 +25,9 @@ def matching_pairs(left: list[Any], right: list[Any]) -> tuple[Any, Any]:
     """Positions (left, right) of all pairs with equal key columns, ordered by left position, then
     by right position. Null equals nothing.
 
-    >>> left, right = matching_pairs([pa.chunked_array([[3, 1, 3]])], [pa.chunked_array([[3, 2, 3]])])
+    >>> left, right = matching_pairs(
+    ...     [pa.chunked_array([[3, 1, 3]])], [pa.chunked_array([[3, 2, 3]])]
+    ... )
     >>> left.tolist(), right.tolist()
     ([0, 0, 2, 2], [0, 2, 0, 2])
     """

@@ -273,7 +273,9 @@ class TextFileSource(Source[FileSplit]):
     job (``"fail"``), it is left out (``"skip"``), or it has U+FFFD in their place (``"replace"``),
     as in Flink.
 
-    >>> env.from_source(TextFileSource("logs/*.txt"), WatermarkStrategy.no_watermarks(), "logs")  # doctest: +SKIP
+    >>> env.from_source(
+    ...     TextFileSource("logs/*.txt"), WatermarkStrategy.no_watermarks(), "logs"
+    ... )  # doctest: +SKIP
     """
 
     has_timestamps = False

@@ -103,7 +103,9 @@ class BucketAssigner(ABC):
         ``city=Oslo/year=2024``. As in Hive and Spark, the values stand in the folder's name only,
         and not in its files.
 
-        >>> FileSink("out", "parquet", buckets=BucketAssigner.by_columns("city", "year"))  # doctest: +SKIP
+        >>> FileSink(
+        ...     "out", "parquet", buckets=BucketAssigner.by_columns("city", "year")
+        ... )  # doctest: +SKIP
         """
         return ByColumns(names)
 

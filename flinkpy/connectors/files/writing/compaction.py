@@ -101,7 +101,9 @@ class FileCompactor(ABC):
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     parts = [pathlib.Path(folder, name) for name in "ab"]
     ...     written = [part.write_text(part.name) for part in parts]
-    ...     FileCompactor.concat_file_compactor(b"-").compact([str(part) for part in parts], str(pathlib.Path(folder, "c")))
+    ...     FileCompactor.concat_file_compactor(b"-").compact(
+    ...         [str(part) for part in parts], str(pathlib.Path(folder, "c"))
+    ...     )
     ...     pathlib.Path(folder, "c").read_text()
     'a-b'
     """

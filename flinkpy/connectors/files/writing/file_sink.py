@@ -60,7 +60,9 @@ class FileSink(Sink):
     files are seen when a subtask has ended well. A failed job leaves hidden files behind, which
     readers pass over.
 
-    >>> stream.sink_to(FileSink("out", format=CsvFormat(columns=["word", "count"])))  # doctest: +SKIP
+    >>> stream.sink_to(
+    ...     FileSink("out", format=CsvFormat(columns=["word", "count"]))
+    ... )  # doctest: +SKIP
     """
 
     def __init__(

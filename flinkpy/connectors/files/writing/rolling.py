@@ -22,7 +22,9 @@ class RollingPolicy(ABC):
     """Decides when a part ends. It is asked after each batch, and at the sink's check interval
     while no record comes.
 
-    >>> RollingPolicy.default_rolling_policy(part_size=1000).should_roll(OpenPart(1000, 0, 0), now_ms=1)
+    >>> RollingPolicy.default_rolling_policy(part_size=1000).should_roll(
+    ...     OpenPart(1000, 0, 0), now_ms=1
+    ... )
     True
     """
 
@@ -50,7 +52,9 @@ class RollingPolicy(ABC):
 class DefaultRollingPolicy(RollingPolicy):
     """Ends a part when it has reached its size or age, or has not been written to for too long.
 
-    >>> DefaultRollingPolicy(1000, 60_000, 5_000).should_roll(OpenPart(10, opened_ms=0, written_ms=0), now_ms=5_000)
+    >>> DefaultRollingPolicy(1000, 60_000, 5_000).should_roll(
+    ...     OpenPart(10, opened_ms=0, written_ms=0), now_ms=5_000
+    ... )
     True
     """
 

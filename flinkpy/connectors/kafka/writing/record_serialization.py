@@ -42,7 +42,9 @@ class KafkaRecordSerializationSchema:
     """What a message is made of; made by a builder.
 
     >>> from flinkpy.common import SimpleStringSchema
-    >>> KafkaRecordSerializationSchema.builder().set_topic("words").set_value_serialization_schema(SimpleStringSchema()).build().topic
+    >>> KafkaRecordSerializationSchema.builder().set_topic("words").set_value_serialization_schema(
+    ...     SimpleStringSchema()
+    ... ).build().topic
     'words'
     """
 
@@ -82,8 +84,14 @@ class KafkaRecordSerializationSchemaBuilder:
     own.
 
     >>> from flinkpy.common import SimpleStringSchema
-    >>> builder = KafkaRecordSerializationSchema.builder().set_topic_selector(lambda word: f"words-{len(word)}")
-    >>> schema = builder.set_value_serialization_schema(SimpleStringSchema()).set_headers(lambda word: {"language": b"en"}).build()
+    >>> builder = KafkaRecordSerializationSchema.builder().set_topic_selector(
+    ...     lambda word: f"words-{len(word)}"
+    ... )
+    >>> schema = (
+    ...     builder.set_value_serialization_schema(SimpleStringSchema())
+    ...     .set_headers(lambda word: {"language": b"en"})
+    ...     .build()
+    ... )
     >>> schema.asks_for_records
     True
     """

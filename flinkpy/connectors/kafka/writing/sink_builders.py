@@ -20,8 +20,15 @@ class KafkaSink(KafkaSinkBase):
     """Writes into Kafka topics; made by a builder.
 
     >>> from flinkpy.common import SimpleStringSchema
-    >>> words = KafkaRecordSerializationSchema.builder().set_topic("words").set_value_serialization_schema(SimpleStringSchema()).build()
-    >>> KafkaSink.builder().set_bootstrap_servers("localhost:9092").set_record_serializer(words).build()
+    >>> words = (
+    ...     KafkaRecordSerializationSchema.builder()
+    ...     .set_topic("words")
+    ...     .set_value_serialization_schema(SimpleStringSchema())
+    ...     .build()
+    ... )
+    >>> KafkaSink.builder().set_bootstrap_servers("localhost:9092").set_record_serializer(
+    ...     words
+    ... ).build()
     KafkaSink(words, NONE)
     """
 
@@ -37,7 +44,9 @@ class KafkaSink(KafkaSinkBase):
 class KafkaSinkBuilder:
     """Builds a KafkaSink.
 
-    >>> KafkaSink.builder().set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)  # doctest: +ELLIPSIS
+    >>> KafkaSink.builder().set_delivery_guarantee(
+    ...     DeliveryGuarantee.EXACTLY_ONCE
+    ... )  # doctest: +ELLIPSIS
     <...KafkaSinkBuilder...>
     """
 
