@@ -96,7 +96,7 @@ class LocalRpcService(BaseRpcService):
     """Endpoints on threads. ``process`` is its name in addresses.
 
     >>> service = LocalRpcService()
-    ... service.address_of("dispatcher")
+    >>> service.address_of("dispatcher")
     'local/dispatcher'
     """
 

@@ -52,7 +52,7 @@ class Row:
     >>> Row("Ada", 1815)
     <Row('Ada', 1815)>
     >>> Person = Row("name", "born")
-    ... Person("Ada", 1815)
+    >>> Person("Ada", 1815)
     Row(name='Ada', born=1815)
     """
 

@@ -127,8 +127,8 @@ class StateMachine(Generic[S]):
     moves before it.
 
     >>> machine = StateMachine(MAILBOX, "mailbox of task 3")
-    ... machine.move(MailboxState.QUIESCED)
-    ... machine.state.name
+    >>> machine.move(MailboxState.QUIESCED)
+    >>> machine.state.name
     'QUIESCED'
     """
 

@@ -181,7 +181,7 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         KeySelector, or the names of fields.
 
         >>> stream.key_by(lambda pair: pair[0])
-        ... flights.key_by("carrier", "origin")  # doctest: +SKIP
+        >>> flights.key_by("carrier", "origin")  # doctest: +SKIP
         """
         return KeyedStream(
             self._env, key_verbs.key_stream(self.recorded, key_selector, more, key_type).stream
@@ -302,7 +302,7 @@ class CachedDataStream(NoOperator, DataStream):
 
     >>> squares = env.from_sequence(1, 100).map(lambda x: x * x).cache()  # doctest: +SKIP
     >>> list(squares.execute_and_collect())
-    ... list(squares.filter(lambda x: x > 50).execute_and_collect())  # doctest: +SKIP
+    >>> list(squares.filter(lambda x: x > 50).execute_and_collect())  # doctest: +SKIP
     """
 
     def __init__(self, env: StreamExecutionEnvironment, cache: Cache) -> None:

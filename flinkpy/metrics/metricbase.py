@@ -51,10 +51,10 @@ class Counter(Metric):
     """A number that goes up and down.
 
     >>> late = Counter()
-    ... late.inc()
-    ... late.inc(5)
-    ... late.dec()
-    ... late.get_count()
+    >>> late.inc()
+    >>> late.inc(5)
+    >>> late.dec()
+    >>> late.get_count()
     5
     """
 
@@ -120,9 +120,9 @@ class Distribution(Metric):
     """The distribution of a number: the count, minimum, maximum and mean of its values.
 
     >>> sizes = Distribution()
-    ... sizes.update(3)
-    ... sizes.update(5)
-    ... sizes.value()
+    >>> sizes.update(3)
+    >>> sizes.update(5)
+    >>> sizes.value()
     {'count': 2, 'min': 3, 'max': 5, 'mean': 4.0}
     """
 
@@ -154,7 +154,7 @@ class Histogram(Metric):
     >>> for age in (4, 1, 2, 3):
     ...     ages.update(age)
     >>> told = ages.value()
-    ... [told[name] for name in ("count", "min", "max", "mean", "median", "p99")]
+    >>> [told[name] for name in ("count", "min", "max", "mean", "median", "p99")]
     [4, 1, 4, 2.5, 3, 4]
     """
 
@@ -211,7 +211,7 @@ class MetricGroup:
     >>> from flinkpy.core.clock import SYSTEM_CLOCK
     >>> group = MetricGroup({}, ("Map", "0"), SYSTEM_CLOCK).add_group("cache")
     >>> group.counter("hits").inc()
-    ... group.get_metric_identifier("hits")
+    >>> group.get_metric_identifier("hits")
     'Map.0.cache.hits'
     """
 

@@ -56,8 +56,8 @@ def spark_sink() -> SparkSink:
     """A new sink, for one job.
 
     >>> sink = spark_sink()
-    ... stream.sink_to(sink)
-    ... env.execute()
-    ... frame = sink.dataframe(spark)  # doctest: +SKIP
+    >>> stream.sink_to(sink)
+    >>> env.execute()
+    >>> frame = sink.dataframe(spark)  # doctest: +SKIP
     """
     return SparkSink(make_keeper())

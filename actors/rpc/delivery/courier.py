@@ -126,7 +126,7 @@ class EventReceiver(Generic[T]):
     """Returns each event once.
 
     >>> receiver = EventReceiver()
-    ... receiver.fresh(0, ("a", "b")), receiver.fresh(0, ("a", "b")), receiver.fresh(1, ("b", "c"))
+    >>> receiver.fresh(0, ("a", "b")), receiver.fresh(0, ("a", "b")), receiver.fresh(1, ("b", "c"))
     (('a', 'b'), (), ('c',))
     """
 

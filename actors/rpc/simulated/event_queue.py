@@ -72,10 +72,10 @@ class Simulation:
     source of randomness.
 
     >>> simulation = Simulation(seed=1)
-    ... seen = []
+    >>> seen = []
     >>> _ = simulation.schedule(5.0, lambda: seen.append(simulation.now))
-    ... simulation.run_for(60)
-    ... seen
+    >>> simulation.run_for(60)
+    >>> seen
     [5.0]
     """
 

@@ -221,7 +221,7 @@ class StreamVerbs(TableVerbs[S]):
 
         >>> from flinkpy.table.expressions import col
         >>> stream.filter(lambda x: x > 3)
-        ... flights.filter(col("delay") > 3)  # doctest: +SKIP
+        >>> flights.filter(col("delay") > 3)  # doctest: +SKIP
         """
         if column_verbs.is_expression(func):
             return self._stream(column_verbs.filter_columns(self.recorded, func))
@@ -242,7 +242,7 @@ class StreamVerbs(TableVerbs[S]):
         ...     def process_element(self, value, ctx):
         ...         yield value if value > 0 else (OutputTag("negative"), value)
         >>> positive = stream.process(Sort())
-        ... negative = positive.get_side_output(OutputTag("negative"))  # doctest: +SKIP
+        >>> negative = positive.get_side_output(OutputTag("negative"))  # doctest: +SKIP
         """
         return self._stream(row_verbs.process_records(self.recorded, func, output_type))
 

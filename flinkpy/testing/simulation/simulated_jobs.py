@@ -98,9 +98,9 @@ class JobBuilder:
     """Builds a job graph vertex by vertex.
 
     >>> job = JobBuilder(JobId("1"))
-    ... source = job.vertex(2)
-    ... _ = job.vertex(2, [(source, DistributionPattern.ALL_TO_ALL)])
-    ... len(job.build().vertices)
+    >>> source = job.vertex(2)
+    >>> _ = job.vertex(2, [(source, DistributionPattern.ALL_TO_ALL)])
+    >>> len(job.build().vertices)
     2
     """
 
