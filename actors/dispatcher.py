@@ -259,8 +259,8 @@ class Dispatcher(LeadingEndpoint):
         ended: Callable[[ArchivedJob], T],
         running: Callable[[JobMasterGateway], Future[T]],
     ) -> T:
-        """Of a job that has ended, also while its JobMaster was asked, what is archived; else what
-        the JobMaster says."""
+        """What the JobMaster answers; for a job that has ended, also while its JobMaster was asked,
+        what the archive answers."""
         if job_id not in self._archive:
             try:
                 return await running(await self._master_of(job_id))

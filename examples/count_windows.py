@@ -66,7 +66,7 @@ def difference(old: tuple[str, float], new: tuple[str, float]) -> float:
 
 
 def means_near_the_last(stream: KeyedStream) -> DataStream:
-    """Of every four records, the mean of those that differ from the last one by less than 25."""
+    """The mean of those of every four records that differ from the last one by less than 25."""
     windows = (
         stream.window(GlobalWindows.create())
         .trigger(PurgingTrigger.of(CountTrigger.of(4)))

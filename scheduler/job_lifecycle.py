@@ -15,7 +15,7 @@ def is_symptom(error: BaseException) -> bool:
 
 
 class RootCause:
-    """Of the failures that end a job, the one to show: the first, unless it is a mere symptom and a
+    """Which of the failures that end a job is shown: the first, unless it is a mere symptom and a
     real one follows."""
 
     def __init__(self) -> None:

@@ -16,8 +16,8 @@ LONGEST_PIECE = 1 << 20  # bytes of a log in one answer
 
 @dataclass(frozen=True)
 class ProcessFigures:
-    """Of the whole process, at one moment. In an embedded session all endpoints share one process,
-    and so these figures."""
+    """Figures of the whole process, at one moment. In an embedded session all endpoints share one
+    process, and so these figures."""
 
     at_ms: int
     threads: int

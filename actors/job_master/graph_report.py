@@ -27,8 +27,8 @@ from flinkpy.scheduler.scheduler_report import ExecutionSummary, FailureRecord, 
 
 
 class GraphReport:
-    """Of one job. The scheduler's times are monotonic seconds; what is told are milliseconds since
-    1970."""
+    """Reports on one job. The scheduler's times are monotonic seconds; those of the report are
+    milliseconds since 1970."""
 
     def __init__(self, job_graph: JobGraph, clock: Clock) -> None:
         self._job_graph, self._clock = job_graph, clock

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class NoGateway(Protocol):
-    """Of an endpoint that nobody calls."""
+    """The gateway of an endpoint that takes no calls."""
 
 
 class RpcEndpoint:

@@ -21,8 +21,8 @@ log = engine_logger("flinkpy.rpc")
 
 
 def ended_by(address: str, error: BaseException) -> ProcessEndedError:
-    """What is told to those who ask a process that ends by an error of the engine: the error, and
-    its place."""
+    """The answer to calls of a process that ends by an error of the engine: the error, and its
+    place."""
     return ProcessEndedError(
         (
             f"{address} ended by an error of the engine: {type(error).__name__}: "
@@ -33,7 +33,7 @@ def ended_by(address: str, error: BaseException) -> ProcessEndedError:
 
 
 def told_to_stop(process: str) -> ProcessEndedError:
-    """What is told to those who ask a process that ends because somebody wants it to."""
+    """The answer to calls of a process that ends because it was stopped."""
     return ProcessEndedError(f"{process} was told to stop (SIGTERM)")
 
 

@@ -135,7 +135,8 @@ class JobManager(DispatcherHost):
         self._on_shut_down()
 
     def stop_webhook(self) -> None:
-        """Whoever waits for events has had them, if they come within seconds."""
+        """Sends the events that are still waiting to the webhook, if it takes them within
+        seconds."""
         if self._webhook is not None:
             self._webhook.close()
 

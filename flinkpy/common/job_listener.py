@@ -1,4 +1,4 @@
-"""Who is told when a program's jobs are submitted and have ended."""
+"""Listeners of a program: they are called when its jobs are submitted and when they have ended."""
 
 from __future__ import annotations
 

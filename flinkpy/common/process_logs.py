@@ -14,8 +14,8 @@ from flinkpy.core.options.logs import LogConfig
 
 
 class PlainFormatter(logging.Formatter):
-    """Of the engine's records it tells the time; those of a program look as Python writes them
-    without set-up."""
+    """Shows the time of the engine's records; those of a program look as Python writes them without
+    set-up."""
 
     def __init__(self) -> None:
         super().__init__(logging.BASIC_FORMAT)
@@ -27,8 +27,8 @@ class PlainFormatter(logging.Formatter):
 
 
 def set_up_logs(config: LogConfig, default: int) -> None:
-    """Of a process that belongs to a cluster. The engine logs from level ``default`` on, if the
-    options say nothing."""
+    """Sets up the logs of a process that belongs to a cluster. The engine logs from level
+    ``default`` on, if the options say nothing."""
     written = logging.StreamHandler(sys.stderr)
     written.setFormatter(JsonFormatter() if config.is_json else PlainFormatter())
     logging.lastResort = written
@@ -39,8 +39,8 @@ def set_up_logs(config: LogConfig, default: int) -> None:
 
 
 def set_up_embedded_logs(config: LogConfig) -> None:
-    """Of a program: whatever is not flinkpy's logs as the program wants, unless the options name
-    the logger. Without any of these options nothing changes."""
+    """Sets up the logs of a program. Loggers that are not flinkpy's stay as the program wants them,
+    unless the options name them. Without any of these options nothing changes."""
     if config == LogConfig():
         return
     written = logging.StreamHandler(sys.stderr)

@@ -9,7 +9,7 @@ _MARKS = 10  # of earlier readings, within the span
 
 
 class Rate:
-    """Of one counter that began at 0.
+    """The rate of one counter that began at 0.
 
     >>> rate = Rate(began_s=0.0)
     >>> rate.per_second(4.0, 100), rate.per_second(8.0, 100), rate.per_second(18.0, 200)

@@ -69,8 +69,8 @@ class ProcessReading:
 
 
 def without_rates(reading: TaskReading) -> TaskReading:
-    """Of a task that has ended: what it has counted, and how it stood. It does nothing per second
-    any more."""
+    """The last reading of a task that has ended: what it counted, and its last state, without
+    rates."""
     operators = tuple(
         replace(
             each,

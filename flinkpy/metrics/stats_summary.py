@@ -48,8 +48,8 @@ def _quantile(ordered: list[int], share: float) -> float:
 
 
 class RunningStats:
-    """Of numbers that come one by one. The quantiles are those of the latest ``WINDOW``, all else
-    is of all."""
+    """Statistics of numbers that come one by one. The quantiles are those of the latest ``WINDOW``,
+    all else is of all."""
 
     WINDOW = 1000
 

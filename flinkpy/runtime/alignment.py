@@ -49,7 +49,7 @@ def overtakes_in_s(barrier: CheckpointBarrier, now_ms: int) -> float | None:
 
 
 class BarrierAligner:
-    """Of one task, over all channels of all its inputs."""
+    """Aligns the barriers of one task, over all channels of all its inputs."""
 
     def __init__(self, channels: int) -> None:
         self._open = set(range(channels))

@@ -41,7 +41,8 @@ MAILS = "mailboxMails"  # a counter that is told as a rate only
 
 
 class TaskMeasures:
-    """Of one attempt whose task runs. ``initialization_ms`` is how long it took to come to that."""
+    """Measures one attempt whose task runs. ``initialization_ms`` is how long it took until it
+    ran."""
 
     def __init__(
         self,

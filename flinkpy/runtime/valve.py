@@ -38,7 +38,7 @@ class _Channel:
 
 
 class WatermarkValve:
-    """Of one task, over all channels of all its inputs."""
+    """The event time of one task, over all channels of all its inputs."""
 
     def __init__(self, channels: int) -> None:
         self._channels = [_Channel(number) for number in range(channels)]

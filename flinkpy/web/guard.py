@@ -1,4 +1,5 @@
-"""Who may ask: those with the token, from this host's own pages, with bodies of a bearable size."""
+"""Lets requests through that have the token, come from this host's own pages, and have bodies of a
+bearable size."""
 
 from __future__ import annotations
 

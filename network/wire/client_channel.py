@@ -44,8 +44,8 @@ UNKNOWN = -1  # subtask and attempt of a connection that has not sent KIND_BEGIN
 
 
 class Begin(NamedTuple):
-    """Of a stream of a job with checkpoints: the sink's parallelism, and whether this attempt goes
-    on from a checkpoint."""
+    """What a client knows of a stream of a job with checkpoints: the sink's parallelism, and
+    whether this attempt goes on from a checkpoint."""
 
     parallelism: int
     restored: bool

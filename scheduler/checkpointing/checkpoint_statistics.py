@@ -1,4 +1,4 @@
-"""What is told of a job's checkpoints: frozen values that travel. Times are milliseconds since
+"""The statistics of a job's checkpoints: frozen values that travel. Times are milliseconds since
 1970, sizes are bytes."""
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class CheckpointStatistics:
 
     @property
     def written(self) -> int:
-        """Of the size what no earlier checkpoint has."""
+        """The part of the size that no earlier checkpoint has."""
         return self.coordinators_size + sum(each.written for each in self.acknowledged)
 
     @property

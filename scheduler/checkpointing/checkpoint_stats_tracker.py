@@ -26,8 +26,9 @@ SUMMARIZED = ("state_size", "written", "in_flight", "duration_ms")
 
 
 class CheckpointStatsTracker:
-    """Of one job. ``now`` is the monotonic time in seconds, as in the scheduler; what is told has
-    the time of day. ``kept`` checkpoints are in the history, those under way among them."""
+    """Tracks the checkpoints of one job. ``now`` is the monotonic time in seconds, as in the
+    scheduler; the statistics have the time of day. ``kept`` checkpoints are in the history, those
+    under way among them."""
 
     def __init__(self, job_graph: JobGraph, kept: int) -> None:
         self._vertices, self._kept = [vertex.id for vertex in job_graph.vertices], kept

@@ -27,7 +27,8 @@ _ENDS = (
 
 
 class RequestedSnapshots:
-    """Of one job. ``waiting`` have not begun; at most one is ``under_way`` at a time."""
+    """The requests of one job. ``waiting`` have not begun; at most one is ``under_way`` at a
+    time."""
 
     TIMEOUT = "snapshot-request-timeout"  # a timer
     EARLY_S = 0.001  # that a timer may fire before its time

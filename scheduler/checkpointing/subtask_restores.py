@@ -19,7 +19,8 @@ _NOTHING = OperatorSubtaskState()  # one for all: it is pickled once
 
 
 class SubtaskRestores:
-    """Of one vertex. ``whole`` is the checkpoint's part for all its subtasks."""
+    """The restores of one vertex's subtasks. ``whole`` is the checkpoint's part for all its
+    subtasks."""
 
     def __init__(self, whole: TaskRestore, vertex: JobVertex) -> None:
         self._whole = whole

@@ -83,7 +83,7 @@ def program_options(command: F) -> F:
 
 
 def claim_mode(command: F) -> F:
-    """Whose the checkpoint is that a job starts from, by Flink's names."""
+    """The owner of the checkpoint that a job starts from, by Flink's names."""
     note = stands_for("execution.state-recovery.claim-mode")
     command = click.option("-rm", "--restoreMode", expose_value=False, callback=note, hidden=True)(
         command

@@ -113,7 +113,8 @@ def _attempt(attempt: SubtaskInfo, at_ms: int) -> str:
 
 
 def _checkpoints(known: CheckpointsReport, at_ms: int, names: Mapping[str, str]) -> Iterator[str]:
-    """Of one that is under way: how long it has been, and who is waited for."""
+    """The lines about a checkpoint that is under way: how long it has been, and which subtasks it
+    waits for."""
     if known.completed or known.failed or known.in_progress:
         yield (
             f"checkpoints: {known.completed} complete, {known.failed} failed, "

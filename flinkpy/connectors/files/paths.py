@@ -137,7 +137,7 @@ def _find(path: str) -> list[FileInfo]:
 
 
 def _walk_match(path: str) -> Iterator[FileInfo]:
-    """Of one match among others: what is no plain file is left out, as in a folder."""
+    """The files of one match among others: what is no plain file is left out, as in a folder."""
     kind = None if os.path.isdir(path) else _other_kind(path)
     if kind is None:
         yield from _walk(path)

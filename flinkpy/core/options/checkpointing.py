@@ -29,7 +29,7 @@ class CheckpointRetention(Enum):
 
 
 class RecoveryClaimMode(Enum):
-    """Whose the checkpoint is that a job starts from (Flink's RecoveryClaimMode)."""
+    """The owner of the checkpoint that a job starts from (Flink's RecoveryClaimMode)."""
 
     NO_CLAIM = "NO_CLAIM"
     CLAIM = "CLAIM"

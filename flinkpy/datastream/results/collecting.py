@@ -117,8 +117,8 @@ def _await_end(job: Any, server: CollectServer, watched: bool) -> None:
 
 
 def _newest_checkpoint(job: Any) -> int | None:
-    """Of a job that has failed or was cancelled; None if it had none, or nobody can say any
-    more."""
+    """The last checkpoint of a job that has failed or was cancelled; None if it had none, or if the
+    cluster is gone and cannot say."""
     try:
         checkpoint_id: int | None = job.details().checkpoint_id
         return checkpoint_id

@@ -52,7 +52,7 @@ def interrupt(thread_id: int) -> bool:
 
 
 class Interruptions:
-    """Of one TaskExecutor, by timers of a thread that runs no function."""
+    """Interrupts the functions of one TaskExecutor, by timers of a thread that runs no function."""
 
     def __init__(self, timers: Reactor) -> None:
         self._timers = timers

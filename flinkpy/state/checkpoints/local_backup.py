@@ -190,7 +190,7 @@ class LocalBackup:
 
     @property
     def locations(self) -> frozenset[str]:
-        """Of the files that have copies."""
+        """The names of the files that have copies."""
         return frozenset(self._copies)
 
     @property

@@ -22,8 +22,8 @@ _CHECKERS = 4  # threads; the checksum of one file is made while others are read
 
 
 class StateReader:
-    """Of the checkpoint in this folder; without a folder, of one whose state stands in the handles.
-    What is intact in ``backup`` is read there.
+    """Reads the state of the checkpoint in this folder; without a folder, of one whose state stands
+    in the handles. What is intact in ``backup`` is read there.
 
     >>> StateReader().read(StateHandle(3, 891568578, data=b"abc"))
     b'abc'

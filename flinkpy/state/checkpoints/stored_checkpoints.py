@@ -65,7 +65,7 @@ def owner_of(store: FileStore, location: str) -> JobId | None:
 
 
 def checkpoint_ids(store: FileStore, job_dir: str) -> list[int]:
-    """Of all checkpoints of the job that have a folder, the newest first."""
+    """The numbers of all checkpoints of the job that have a folder, the newest first."""
     matches = [_CHECKPOINT.fullmatch(name) for name in store.list(job_dir)]
     return sorted((int(match[1]) for match in matches if match), reverse=True)
 

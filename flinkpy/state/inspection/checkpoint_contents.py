@@ -108,9 +108,9 @@ def contents_of(
     state: str | None = None,
     stores: Callable[[str], FileStore] = file_store_of,
 ) -> CheckpointContents:
-    """Of the checkpoint or savepoint in this folder, or the newest one of this folder of a job;
-    ``show`` entries of each state, or of the state of this name. ProgramError if there is none;
-    CheckpointDamagedError if its manifest is damaged."""
+    """The contents of the checkpoint or savepoint in this folder, or of the newest one in this
+    folder of a job; ``show`` entries of each state, or of the state of this name. ProgramError if
+    there is none; CheckpointDamagedError if its manifest is damaged."""
     folder, others = _folder(location, stores)
     store = stores(folder)
     manifest = load_manifest(store, folder)

@@ -29,7 +29,7 @@ def of_vertex(vertex: VertexInfo, metrics: JobMetrics) -> dict[str, Any]:
 
 
 def of_subtasks(job: ExecutionGraphInfo, vertex: VertexInfo, metrics: JobMetrics) -> dict[str, Any]:
-    """Of the current attempt of each."""
+    """The accumulators of each subtask's current attempt."""
     return {
         "id": vertex.vertex_id,
         "parallelism": len(vertex.subtasks),

@@ -38,7 +38,7 @@ def overview(cluster: ClusterOverview, jobs: Iterable[JobOverview]) -> dict[str,
 
 
 def overview_of_ended(states: Iterable[str]) -> dict[str, Any]:
-    """Of jobs that ended in these states, in a cluster that is no more."""
+    """The overview of a cluster that has gone, whose jobs ended in these states."""
     return _overview(ClusterOverview(0, 0, 0, 0), Counter(map(JobState.__getitem__, states)))
 
 

@@ -159,8 +159,8 @@ def watermarks(each: Iterable[tuple[SubtaskInfo, Mapping[str, Value]]]) -> list[
 def lowest_watermarks(
     vertices: Iterable[tuple[str, Iterable[Mapping[str, Value]]]],
 ) -> list[dict[str, Any]]:
-    """Of each vertex that of the subtask that is furthest behind, as it holds up all those after
-    it; None of sources, and where nothing was told."""
+    """The watermark of each vertex: that of the subtask furthest behind, as it holds up all those
+    after it. None for sources, and where no subtask has reported one."""
     name = "currentInputWatermark"
     found = []
     for vertex_id, subtasks in vertices:
@@ -180,8 +180,7 @@ def listed(values: Mapping[str, Any], get: str | None) -> list[dict[str, str]]:
 def chosen(
     told: list[dict[str, Any]], get: str | None, aggregates: str | None = None
 ) -> list[dict[str, Any]]:
-    """Of what ``listed`` or ``aggregated`` has told of all metrics, as these would have told of
-    some."""
+    """Picks some metrics out of an answer of ``listed`` or ``aggregated`` that has all of them."""
     if get is None:
         return [{"id": each["id"]} for each in told]
     known = {each["id"]: each for each in told}

@@ -51,8 +51,8 @@ def _first(files: Iterable[LogFile], *kinds: LogKind) -> LogFile | None:
 
 
 def environment() -> dict[str, Any]:
-    """Of the process that answers; under Flink's names for the Java machine. Variables of the
-    environment are not told: they hold secrets."""
+    """The environment of the process that answers, under Flink's names for the Java machine. Its
+    environment variables are left out: they hold secrets."""
     version = f"{platform.python_implementation()} {platform.python_version()}"
     return {
         "jvm": {"version": version, "arch": platform.machine(), "options": []},

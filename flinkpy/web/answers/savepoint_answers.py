@@ -40,7 +40,7 @@ def checkpoint_status(found: SavepointStatus) -> dict[str, Any]:
 
 
 def disposal_status(is_over: bool, error: BaseException | None) -> dict[str, Any]:
-    """Of a savepoint that is being deleted."""
+    """The answer about a savepoint that is being deleted."""
     if not is_over:
         return {"status": {"id": "IN_PROGRESS"}}
     return {

@@ -83,7 +83,7 @@ def span(subtasks: Iterable[SubtaskInfo], at_ms: int) -> dict[str, int]:
 
 
 def statistics_of(values: Sequence[float]) -> dict[str, int]:
-    """Of numbers, in whole numbers; all 0 without any.
+    """Minimum, maximum, average and quantiles of numbers, in whole numbers; all 0 without any.
 
     >>> statistics_of([1, 2, 3, 10])["median"]
     2

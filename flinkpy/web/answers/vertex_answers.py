@@ -110,8 +110,8 @@ def subtask_times(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]
 
 
 def attempts(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
-    """Of each subtask the current attempt and the latest of those before it, the newest first: when
-    each entered its states, and why it failed."""
+    """Each subtask's current attempt and the latest of those before it, the newest first: when each
+    entered its states, and why it failed."""
     return {
         "id": vertex.vertex_id,
         "name": vertex.name,

@@ -69,7 +69,7 @@ class _OneJob:
 
 
 def _paths(job: ExecutionGraphInfo) -> Iterator[str]:
-    """Of all routes that tell of the job, with each of its vertices, subtasks, attempts and
+    """The paths of all routes about the job, with each of its vertices, subtasks, attempts and
     checkpoints."""
     for route in V1:
         if not isinstance(route, Route) or "GET" not in (route.methods or ()):
@@ -104,7 +104,7 @@ def _paths(job: ExecutionGraphInfo) -> Iterator[str]:
 
 
 async def _answers(app: Starlette, paths: list[str]) -> dict[str, str]:
-    """Of those that answer; a route that needs a running job does not."""
+    """The answers of these paths; a route that needs a running job has none."""
     found = {}
     for path in paths:
         status, body = await _ask(app, path)

@@ -125,7 +125,7 @@ async def get_watermarks(request: Request) -> JSONResponse:
 
 
 async def get_lowest_watermarks(request: Request) -> JSONResponse:
-    """Of all vertices in one answer, of what runs."""
+    """The loads of all vertices in one answer, from the tasks that run."""
     job, tasks = await job_of(request), (await fetcher_of(request).reading()).tasks
     vertices = []
     for vertex in job.vertices:

@@ -62,7 +62,7 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         self.late_tag = late_tag
 
     def output_schema(self, schema: Any) -> Any:
-        """Of columns, the schema of the results."""
+        """For columns, the schema of the results."""
         return self.store.output_schema(schema)
 
     # -- lifecycle ---------------------------------------------------------------------------------

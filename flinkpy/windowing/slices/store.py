@@ -31,7 +31,7 @@ class SliceStore(ABC):
     _slices: Mapping[int, Sized]  # the accumulators of each
 
     def output_schema(self, schema: Any) -> Any:
-        """Of columns, the schema of the results for records of this schema; ProgramError for what
+        """For columns, the schema of the results for records of this schema; ProgramError for what
         cannot be aggregated."""
         return None
 
