@@ -88,7 +88,8 @@ class ThreadHost(EndpointHost):
             try:
                 if not self._processor.run_step():
                     self._mailbox.wait_for_mail()
-            except BaseException as error:  # also SystemExit: a handler must not silently end the thread of its endpoint
+            except BaseException as error:
+                # also SystemExit: a handler must not silently end the thread of its endpoint
                 self.service.fatal(self.address, error)
 
 

@@ -73,10 +73,9 @@ def _power(left: Any, right: Any) -> float:
     base, exponent = float(left), float(right)
     try:
         return math.pow(base, exponent)
-    except (
-        OverflowError,
-        ValueError,
-    ):  # the power of a zero or of a large number is an infinity, that of a negative number may be none
+    except (OverflowError, ValueError):
+        # the power of a zero or of a large number is an infinity, that of a negative number may be
+        # none
         return (
             math.nan
             if base < 0 and exponent % 1

@@ -76,7 +76,9 @@ def _init(address: str) -> None:
             f"the Ray cluster at {address} does not answer: "
             f"{_first_line(error)}{_token_hint(error)}"
         ) from error
-    except Exception as error:  # RuntimeError for other versions of Python or Ray, AuthenticationError, and what gRPC raises
+    except Exception as error:
+        # RuntimeError for other versions of Python or Ray, AuthenticationError, and what gRPC
+        # raises
         raise ResourceUnavailableError(
             f"cannot join the Ray cluster at {address}: {_first_line(error)}{_token_hint(error)}"
         ) from error

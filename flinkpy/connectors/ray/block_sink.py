@@ -139,7 +139,9 @@ class _BlockCommitter(Committer):
         for blocks in committables:
             if blocks.keeper == self._keeper:
                 Store(self._keeper).commit_written(blocks)
-            else:  # from a checkpoint of another program: its blocks were seen there, or have ended with it
+            else:
+                # from a checkpoint of another program: its blocks were seen there, or have ended
+                # with it
                 LOG.warning(
                     "blocks that an earlier program has written before the checkpoint are not "
                     "part of this program's results"

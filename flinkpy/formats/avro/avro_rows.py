@@ -153,7 +153,9 @@ def record_reader(writer: AvroSchema, reader: AvroSchema) -> Callable[[bytes], d
         source = io.BytesIO(data)
         try:
             found: dict[str, Any] = read(source, written, wanted)
-        except Exception as error:  # fastavro has many kinds of errors for bytes that are no record, IndexError and KeyError among them
+        except Exception as error:
+            # fastavro has many kinds of errors for bytes that are no record, IndexError and
+            # KeyError among them
             raise MalformedMessageError(None, _why(error), data) from error
         if source.tell() != len(data):
             raise MalformedMessageError(

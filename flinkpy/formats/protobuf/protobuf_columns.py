@@ -73,7 +73,9 @@ class ProtobufColumnarDecoder(ColumnarDecoder, OfMessageClass):
             columns = [_field(each, parsed) for each in self._class.type.fields]
             if columns:
                 return Decoded(pa.RecordBatch.from_arrays(columns, schema=self.schema))
-        except Exception:  # a malformed message, one without a value, and a value that its column does not hold: found one by one
+        except Exception:
+            # a malformed message, one without a value, and a value that its column does not hold:
+            # found one by one
             pass
         return decode_one_by_one(
             messages, lambda data: list(self._rows.deserialize(data)), self.schema

@@ -73,7 +73,8 @@ class ProtobufRowSerializationSchema(SerializationSchema, OfMessageClass):
         try:
             self._fill(message, value)
             encoded: bytes = message.SerializeToString()
-        except Exception as error:  # a message without its required fields, and a value that the field does not have
+        except Exception as error:
+            # a message without its required fields, and a value that the field does not have
             raise ProgramError(f"{value!r:.100} cannot be written as Protobuf: {error}") from error
         return encoded
 

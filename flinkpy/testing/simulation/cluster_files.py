@@ -73,7 +73,9 @@ class ClusterFiles(SimulatedFileStore):
     def list(self, location: str) -> Sequence[str]:
         try:
             return super().list(location)
-        except OSError:  # who wanted to delete what is there does not find it; nor does who asked there whether to delete
+        except OSError:
+            # who wanted to delete what is there does not find it; nor does who asked there whether
+            # to delete
             self._undeleted.add(location)
             self._nobody_deletes = self._nobody_deletes or not location.startswith(
                 (DIRECTORY, SAVEPOINTS)
