@@ -8,7 +8,7 @@ takes no checkpoints of its own and is not restarted."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,9 @@ from flinkpy.core.options.engine import (
     RuntimeMode,
 )
 from flinkpy.graph.checkpoints import CompletedCheckpoint
+from flinkpy.graph.operator_port import Operator
 from flinkpy.graph.stream_graph import NodeKind, StreamGraph, StreamNode
+from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.debugging.debugged_operator import Stops, debugged
 from flinkpy.operators.debugging.debugger import DebuggingEnded
 
@@ -103,6 +105,7 @@ def prepare(
         _check_source(node)
         if hasattr(node.operator, "sink"):
             node.operator = _dropping(node.operator)
+    assert isinstance(chosen.operator, StreamOperator)
     chosen.operator = debugged(chosen.operator, stops, chosen.label)
 
 
@@ -177,12 +180,13 @@ def _check_source(node: StreamNode) -> None:
         )
 
 
-def _dropping(operator: Any) -> Any:
+def _dropping(operator: Operator) -> Operator:
     """The sink's operator, with a sink that drops everything. Its id stays, so that the state of
     the real sink is not missed."""
     from flinkpy.connectors.discarding_sink import DiscardingSink
 
-    return type(operator)(DiscardingSink())
+    made: Callable[[DiscardingSink], Operator] = type(operator)
+    return made(DiscardingSink())
 
 
 def _has_left(error: BaseException) -> bool:

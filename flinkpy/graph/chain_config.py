@@ -4,19 +4,13 @@ outputs."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from flinkpy.core.ids import OperatorId
+from flinkpy.graph.operator_port import Operator
 from flinkpy.graph.partitioning import Partitioning
 
-
-class ChainingStrategy(Enum):
-    """Whether an operator may be chained to the one before it, and the next one to it."""
-
-    ALWAYS = "ALWAYS"
-    HEAD = "HEAD"  # begins a chain; others may follow
-    NEVER = "NEVER"
+O_co = TypeVar("O_co", bound=Operator, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -41,22 +35,23 @@ class NetworkEdge:
 
 
 @dataclass(frozen=True)
-class ChainedOperator:
+class ChainedOperator(Generic[O_co]):
     operator_id: OperatorId
     name: str
     uid: str | None
-    operator: Any  # a flinkpy.operators.base.StreamOperator, which this package must not import
+    operator: O_co
     edges: tuple[ChainedEdge | NetworkEdge, ...] = ()
 
 
 @dataclass(frozen=True)
-class ChainConfig:
+class ChainConfig(Generic[O_co]):
     """The operators of a chain, head first; an operator's chained successors come after it.
-    ``inputs`` is the number of inputs of the head: 0 for a source."""
+    ``inputs`` is the number of inputs of the head: 0 for a source. A task reads it as a
+    ``ChainConfig[StreamOperator]``, for it calls the operators."""
 
-    operators: tuple[ChainedOperator, ...]
+    operators: tuple[ChainedOperator[O_co], ...]
     inputs: int = 0
 
     @property
-    def head(self) -> ChainedOperator:
+    def head(self) -> ChainedOperator[O_co]:
         return self.operators[0]

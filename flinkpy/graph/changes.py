@@ -18,24 +18,24 @@ are records of their own."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.transformations import (
     PartitionTransformation,
     SideOutputTransformation,
     Transformation,
     UnionTransformation,
+    operator_of,
 )
 
 
 def refuse_added_updates(transformation: Transformation) -> None:
     """Raises ProgramError for an operator that would aggregate updates."""
-    takes = _says(transformation, "takes_changes") or ALL_CHANGES
+    operator = operator_of(transformation)
     # a table's input gives the last result of each key only, and that is one record
-    if _says(transformation, "takes_last_results"):
-        takes = ALL_CHANGES
+    if operator is None or operator.takes_last_results:
+        return
+    takes = operator.takes_changes
     refused = next(
         (each for each in transformation.inputs if not takes.contains_all(each.changelog_mode)),
         None,
@@ -54,7 +54,7 @@ def refuse_added_updates(transformation: Transformation) -> None:
 
 def _maker_of_updates(transformation: Transformation) -> Transformation:
     """The operator that makes the records of this stream updates."""
-    while not _says(transformation, "emits_changes"):
+    while (operator := operator_of(transformation)) is None or operator.emits_changes is None:
         transformation = next(
             each for each in transformation.inputs if not each.changelog_mode.is_insert_only
         )
@@ -69,18 +69,18 @@ def makers_of_tables(order: Sequence[Transformation]) -> set[Transformation]:
     """
     changing: set[Transformation] = set()  # what gives results that are replaced later
     for each in order:
-        if _says(each, "replaces_results") or any(
+        if _replaces_results(each) or any(
             _passes(each, reader) for reader in each.inputs if reader in changing
         ):
             changing.add(each)
-    ends = [each for each in order if _says(each, "takes_last_results")]
+    ends = [each for each in order if _takes_last_results(each)]
     wanted = _leading_to(ends, changing)
     for each in order:
         taken = next((reader for reader in each.inputs if reader in wanted), None)
         if (
             isinstance(each, SideOutputTransformation)
             and taken is not None
-            and _says(taken, "replaces_results")
+            and _replaces_results(taken)
         ):
             continue  # what fails is told as it comes
         if taken is not None and each not in wanted and each not in ends:
@@ -91,7 +91,7 @@ def makers_of_tables(order: Sequence[Transformation]) -> set[Transformation]:
                 "Call execute_and_collect(), which gives each result as it comes, or run "
                 "them one after the other"
             )
-    return {each for each in wanted if _says(each, "replaces_results")}
+    return {each for each in wanted if _replaces_results(each)}
 
 
 def is_changing(stream: Transformation) -> bool:
@@ -101,7 +101,7 @@ def is_changing(stream: Transformation) -> bool:
         each = waiting.pop()
         if each in seen:
             continue
-        if _says(each, "replaces_results"):
+        if _replaces_results(each):
             return True
         seen.add(each)
         waiting += [reader for reader in each.inputs if _passes(each, reader)]
@@ -118,7 +118,7 @@ def _leading_to(
         if each in found:
             continue
         found.add(each)
-        if not _says(each, "replaces_results"):
+        if not _replaces_results(each):
             waiting += [
                 reader for reader in each.inputs if reader in changing and _passes(each, reader)
             ]
@@ -127,14 +127,21 @@ def _leading_to(
 
 def _passes(transformation: Transformation, reader: Transformation) -> bool:
     """Whether a new version of a record of its input makes a new version of its results."""
-    if isinstance(transformation, (PartitionTransformation, UnionTransformation)) or _says(
-        transformation, "keeps_nothing"
-    ):
+    if isinstance(transformation, (PartitionTransformation, UnionTransformation)):
+        return True
+    operator = operator_of(transformation)
+    if operator is not None and operator.keeps_nothing:
         return True
     return not (
         reader.changelog_mode.is_insert_only or transformation.changelog_mode.is_insert_only
     )
 
 
-def _says(transformation: Transformation, what: str) -> Any:
-    return getattr(getattr(transformation, "operator", None), what, False)
+def _replaces_results(transformation: Transformation) -> bool:
+    operator = operator_of(transformation)
+    return operator is not None and operator.replaces_results
+
+
+def _takes_last_results(transformation: Transformation) -> bool:
+    operator = operator_of(transformation)
+    return operator is not None and operator.takes_last_results

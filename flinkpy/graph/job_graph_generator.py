@@ -13,15 +13,10 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import JobId, JobVertexId, OperatorId
 from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
 from flinkpy.core.program import code
-from flinkpy.graph.chain_config import (
-    ChainConfig,
-    ChainedEdge,
-    ChainedOperator,
-    ChainingStrategy,
-    NetworkEdge,
-)
+from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.hashes import data_set_id, operator_ids
 from flinkpy.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex, OperatorInfo
+from flinkpy.graph.operator_port import ChainingStrategy, Operator
 from flinkpy.graph.partitioning import PartitioningKind
 from flinkpy.graph.resources import ANY
 from flinkpy.graph.stream_graph import NodeKind, StreamEdge, StreamGraph, StreamNode
@@ -92,7 +87,7 @@ def _would_only_store(graph: StreamGraph, edge: StreamEdge) -> bool:
     is_of_single_tasks = (
         graph.nodes[edge.source].parallelism == graph.nodes[edge.target].parallelism == 1
     )
-    takes_as_they_come = getattr(graph.nodes[edge.target].operator, "chains_by_key", False)
+    takes_as_they_come = graph.nodes[edge.target].operator.chains_by_key
     return (
         graph.runtime_mode is RuntimeMode.BATCH
         and edge.partitioning.kind is PartitioningKind.HASH
@@ -185,7 +180,7 @@ def _vertex(
 
 def _chain_config(
     chains: Chains, head: int, members: list[StreamNode], ids: Mapping[int, OperatorId]
-) -> ChainConfig:
+) -> ChainConfig[Operator]:
     positions = {node.id: position for position, node in enumerate(members)}
     outputs = {edge: index for index, edge in enumerate(chains.network_edges(head))}
 
@@ -206,7 +201,7 @@ def _chain_config(
 
 
 def _pickled(
-    chain: ChainConfig, members: list[StreamNode], out_of_band: list[code.OutOfBand]
+    chain: ChainConfig[Operator], members: list[StreamNode], out_of_band: list[code.OutOfBand]
 ) -> bytes:
     """Pickles the chain as a whole, so that objects shared by its operators stay shared. Only if
     that fails does it try the operators one by one, to name the culprit."""

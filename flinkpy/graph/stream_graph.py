@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import MAX_PARALLELISM_LIMIT, default_max_parallelism
 from flinkpy.core.options.engine import AggregatePhases, RuntimeMode
-from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.graph.changes import makers_of_tables, refuse_added_updates
 from flinkpy.graph.job_graph import DEFAULT_SLOT_SHARING_GROUP, ResultPartitionType
+from flinkpy.graph.operator_port import ChainingStrategy, Operator, TwoPhases
 from flinkpy.graph.partitioning import FORWARD, REBALANCE, KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.resources import ANY, ResourceProfile
 from flinkpy.graph.transformations import (
@@ -30,7 +30,6 @@ from flinkpy.graph.transformations import (
     TwoInputTransformation,
     UnionTransformation,
 )
-from flinkpy.graph.two_phases import TwoPhases
 
 
 class NodeKind(Enum):
@@ -61,7 +60,7 @@ class StreamNode:
     id: int
     name: str
     kind: NodeKind
-    operator: Any
+    operator: Operator
     parallelism: int
     max_parallelism: int
     slot_sharing_group: str
@@ -75,7 +74,7 @@ class StreamNode:
     is_bounded: bool = True
     key_kind: str | None = None  # which keys its state is of, if their types were declared
     # Of the operator it feeds, which has the id and settings from the program
-    # (``flinkpy.graph.two_phases``)
+    # (``flinkpy.graph.operator_port``)
     is_local_phase: bool = False
     max_parallelism_is_set: bool = False  # by the program, and not derived from the parallelism
     in_edges: list[StreamEdge] = field(default_factory=list)
@@ -118,10 +117,10 @@ def build_stream_graph(
     buffer_timeout_ms: int = 100,
     runtime_mode: RuntimeMode = RuntimeMode.STREAMING,
     name: str = "flinkpy job",
-    batch_form: Callable[[Any], Any] = lambda operator: operator,
-    two_phases: Callable[[Any], TwoPhases | None] | None = None,
+    batch_form: Callable[[Operator], Operator] = lambda operator: operator,
+    two_phases: Callable[[Operator], TwoPhases | None] | None = None,
     phases: AggregatePhases = AggregatePhases.AUTO,
-    last_results: Callable[[Any], Any] = lambda operator: operator,
+    last_results: Callable[[Operator], Operator] = lambda operator: operator,
 ) -> StreamGraph:
     """The graph of everything that ``transformations`` depend on; the sinks are enough, and naming
     others too is harmless. In BATCH mode ``batch_form`` returns the operator that runs in place of
@@ -195,14 +194,14 @@ class _Forms:
         self,
         order: Sequence[Transformation],
         mode: RuntimeMode,
-        batch_form: Callable[[Any], Any],
-        last_results: Callable[[Any], Any],
+        batch_form: Callable[[Operator], Operator],
+        last_results: Callable[[Operator], Operator],
     ) -> None:
         self._batch_form = batch_form if mode is RuntimeMode.BATCH else None
         self._last_results = last_results
         self._makers = makers_of_tables(order) if mode is RuntimeMode.STREAMING else frozenset()
 
-    def of(self, transformation: Transformation, operator: Any) -> Any:
+    def of(self, transformation: Transformation, operator: Operator) -> Operator:
         """The form of the operator that ``transformation`` names."""
         if self._batch_form is not None:
             return self._batch_form(operator)
@@ -219,7 +218,7 @@ class _Builder:
         buffer_timeout_ms: int,
         mode: RuntimeMode,
         forms: _Forms,
-        two_phases: Callable[[Any], TwoPhases | None] | None,
+        two_phases: Callable[[Operator], TwoPhases | None] | None,
         phases: AggregatePhases,
     ) -> None:
         self._forms = forms
@@ -291,7 +290,7 @@ class _Builder:
         return found if by_key or found.key is None else None
 
     def _local_phase(
-        self, operator: Any, key: KeySpec | None, upstream: _Upstream, target: StreamNode
+        self, operator: Operator, key: KeySpec | None, upstream: _Upstream, target: StreamNode
     ) -> _Upstream:
         """The sender's phase of ``target``: a node before it. Its id is negative, because ids from
         the program are positive."""
@@ -328,7 +327,7 @@ class _Builder:
         parallelism = transformation.parallelism or self._parallelism
         operator, kind = _operator_and_kind(transformation)
         operator = self._forms.of(transformation, operator)
-        declared: ChainingStrategy = getattr(operator, "chaining", ChainingStrategy.ALWAYS)
+        declared = operator.chaining
         node = StreamNode(
             transformation.id,
             _display_name(transformation),
@@ -428,7 +427,7 @@ def _topological(ends: Iterable[Transformation]) -> list[Transformation]:
     return order
 
 
-def _operator_and_kind(transformation: Transformation) -> tuple[Any, NodeKind]:
+def _operator_and_kind(transformation: Transformation) -> tuple[Operator, NodeKind]:
     if isinstance(transformation, SourceTransformation):
         return transformation.operator, NodeKind.SOURCE
     if isinstance(transformation, OneInputTransformation):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flinkpy.common.changelog_mode import INSERT_ONLY, ChangelogMode
-from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.graph.operator_port import ChainingStrategy, Operator
 from flinkpy.graph.partitioning import KeySpec, Partitioning
 from flinkpy.graph.resources import ANY, ResourceProfile
 
@@ -34,7 +34,8 @@ class Transformation:
     changelog_mode: ChangelogMode = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        emits = getattr(getattr(self, "operator", None), "emits_changes", None)
+        operator = operator_of(self)
+        emits = None if operator is None else operator.emits_changes
         if emits is None:
             emits = INSERT_ONLY
             for each in self.inputs:
@@ -61,7 +62,7 @@ class SourceTransformation(Transformation):
     """``operator`` is a SourceOperator; ``source`` the flinkpy.connectors.source_api.source.Source
     whose enumerator the JobMaster runs, or None."""
 
-    operator: Any
+    operator: Operator
     source: Any = None
     is_bounded: bool = True
 
@@ -80,7 +81,7 @@ class OneInputTransformation(Transformation):
     """An operator with one input; also a sink, which has no consumers."""
 
     input: Transformation
-    operator: Any
+    operator: Operator
     key: KeySpec | None = None
 
     @property
@@ -96,7 +97,7 @@ class OneInputTransformation(Transformation):
 class TwoInputTransformation(Transformation):
     input1: Transformation
     input2: Transformation
-    operator: Any
+    operator: Operator
     key1: KeySpec | None = None
     key2: KeySpec | None = None
 
@@ -142,3 +143,12 @@ class SideOutputTransformation(Transformation):
     @property
     def inputs(self) -> list[Transformation]:
         return [self.input]
+
+
+def operator_of(transformation: Transformation) -> Operator | None:
+    """Its operator; None if it only says where records go."""
+    if isinstance(
+        transformation, (SourceTransformation, OneInputTransformation, TwoInputTransformation)
+    ):
+        return transformation.operator
+    return None

@@ -26,8 +26,7 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import ProgramError
-from flinkpy.graph.chain_config import ChainingStrategy
-from flinkpy.graph.two_phases import TwoPhases
+from flinkpy.graph.operator_port import ChainingStrategy, TwoPhases
 from flinkpy.metrics.latency import record_latency
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.output.typed_output import TypedOutput

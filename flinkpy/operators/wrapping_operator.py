@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from flinkpy.core.elements import (
     Batch,
@@ -28,7 +27,7 @@ class WrappingOperator(StreamOperator):
 
     batch_form = BatchForm.AS_IN_STREAM  # of an object: that of the operator it wraps
 
-    def __init__(self, wrapped: Any) -> None:
+    def __init__(self, wrapped: StreamOperator) -> None:
         self.wrapped = wrapped
         self.chaining, self.batch_form = wrapped.chaining, wrapped.batch_form
         self.takes_changes = wrapped.takes_changes
@@ -81,7 +80,7 @@ class WrappingOperator(StreamOperator):
         return f"<{type(self).__name__} of {self.wrapped!r}>"
 
 
-def bare(operator: Any) -> Any:
+def bare(operator: StreamOperator) -> StreamOperator:
     """The operator itself, out of whatever wraps it."""
     while isinstance(operator, WrappingOperator):
         operator = operator.wrapped

@@ -31,7 +31,7 @@ from flinkpy.core.reactor import Reactor
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator
 from flinkpy.graph.checkpoint_messages import FinalCheckpointAwaited
 from flinkpy.network.port import InputGate, RecordWriter
-from flinkpy.operators.base import InputStatus, SourceOperator
+from flinkpy.operators.base import InputStatus, SourceOperator, StreamOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.user_errors import user_code_error
@@ -124,7 +124,7 @@ class StreamTaskConfig:
     """What a task's descriptor says about its chain."""
 
     info: TaskInfo
-    chain: ChainConfig
+    chain: ChainConfig[StreamOperator]
     input_indices: tuple[int, ...] = ()  # beside the gates
     configuration: dict[str, Any] = field(default_factory=dict)
     restored: Mapping[OperatorId, SavedState] | None = None
@@ -259,7 +259,7 @@ class StreamTask:
             self.gates, self.config.input_indices, chain, self.batch_size, self.checkpoints, timing
         )
 
-    def _context_of(self, operator: ChainedOperator) -> OperatorContext:
+    def _context_of(self, operator: ChainedOperator[StreamOperator]) -> OperatorContext:
         return OperatorContext(
             operator.operator_id,
             operator.name,

@@ -42,6 +42,7 @@ from flinkpy.graph.partitioning import Partitioning, PartitioningKind
 from flinkpy.metrics.live import LiveAccumulators
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
+from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.chain.own_functions import holds_what_is_opened, with_own_functions
 from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.user_errors import format_error, user_frames
@@ -251,7 +252,7 @@ class Task:
             batch_records=read(values, BATCH_RECORDS),
         )
 
-    def _load_chain(self) -> ChainConfig:
+    def _load_chain(self) -> ChainConfig[StreamOperator]:
         if read(self.descriptor.configuration, PYFLINK_IMPORTS):
             install_pyflink_imports()
         try:
@@ -268,7 +269,7 @@ class Task:
             )
         return with_own_functions(chain)
 
-    def _create_writers(self, chain: ChainConfig) -> list[RecordWriter]:
+    def _create_writers(self, chain: ChainConfig[StreamOperator]) -> list[RecordWriter]:
         edges = {
             edge.output_index: edge
             for operator in chain.operators

@@ -19,6 +19,7 @@ from flinkpy.graph.transformations import (
     TwoInputTransformation,
     UnionTransformation,
 )
+from flinkpy.operators.base import InputStatus, SourceOperator, StreamOperator
 from flinkpy.testing.harness import OperatorHarness, pickled
 from flinkpy.testing.wiring import Origin, Piece
 
@@ -246,7 +247,7 @@ def _recipe(inputs: int, build: Callable[..., DataStream]) -> bytes:
     env = StreamExecutionEnvironment.get_execution_environment()
     starts = [
         SourceTransformation(
-            id=-1 - number, name=f"input {number + 1} of the harness", operator=None
+            id=-1 - number, name=f"input {number + 1} of the harness", operator=_HarnessInput()
         )
         for number in range(inputs)
     ]
@@ -257,6 +258,13 @@ def _recipe(inputs: int, build: Callable[..., DataStream]) -> bytes:
     if not isinstance(built, DataStream):
         raise ProgramError(f"a harness is built of what gives a DataStream, this is {built!r:.80}")
     return pickled(_Gathered(starts).piece(built.recorded.transformation), "the harness's function")
+
+
+class _HarnessInput(SourceOperator):
+    """Where the harness pushes records in; it never runs."""
+
+    def emit_next(self) -> InputStatus:
+        return InputStatus.END_OF_INPUT
 
 
 class _Gathered:
@@ -285,6 +293,7 @@ class _Gathered:
     def _look_behind(self, here: Transformation) -> tuple[Origin, ...]:
         origins = [self._origins_of(each) for each in here.inputs]
         if isinstance(here, (OneInputTransformation, TwoInputTransformation)):
+            assert isinstance(here.operator, StreamOperator)
             self._piece.operators.append(here.operator)
             self._piece.inputs.append(tuple(origins))
             return (Origin(len(self._piece.operators) - 1),)

@@ -237,7 +237,8 @@ def test_a_sum_is_refused_if_it_leaves_64_bits_and_not_if_only_a_part_of_it_does
         ).in_two_phases()
         assert phases is not None
         operator = batch_form(phases.merging)
-        batches = [phases.local.process_columns(batch) for batch in batches]
+        local: Any = phases.local
+        batches = [local.process_columns(batch) for batch in batches]
     elif form == "batch":
         operator = batch_form(KeyedAggregatesOperator(["k"], calls))
     else:

@@ -38,7 +38,7 @@ from flinkpy.datastream import (
     StreamExecutionEnvironment,
 )
 from flinkpy.datastream.state import MapStateDescriptor
-from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.graph.operator_port import ChainingStrategy
 from flinkpy.table.expressions import col
 
 

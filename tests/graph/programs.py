@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any, TypeVar
 
+from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
 from flinkpy.core.ids import JobId
 from flinkpy.core.program import code
-from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainingStrategy
+from flinkpy.graph.chain_config import ChainConfig, ChainedEdge
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.job_graph_generator import build_job_graph
+from flinkpy.graph.operator_port import ChainingStrategy
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.stream_graph import StreamGraph, build_stream_graph
 from flinkpy.graph.transformations import (
@@ -25,17 +27,23 @@ from flinkpy.graph.transformations import (
 T = TypeVar("T", bound=Transformation)
 
 
-class Reads:
+class Maps:
+    """Stands for an operator."""
+
+    chaining = ChainingStrategy.ALWAYS
+    takes_changes = ALL_CHANGES
+    emits_changes: ChangelogMode | None = None
+    replaces_results = keeps_nothing = takes_last_results = chains_by_key = False
+    keeps_timestamps = False
+
+
+class Reads(Maps):
     """Stands for a source operator."""
 
     chaining = ChainingStrategy.HEAD
 
 
-class Maps:
-    """Stands for an operator."""
-
-
-class Joins:
+class Joins(Maps):
     """Stands for an operator with two inputs."""
 
 
@@ -128,12 +136,12 @@ def job_edges(graph: JobGraph) -> list[str]:
     ]
 
 
-def chain_of(graph: JobGraph, position: int) -> ChainConfig:
-    chain: ChainConfig = code.loads(graph.vertices[position].chain)
+def chain_of(graph: JobGraph, position: int) -> ChainConfig[Any]:
+    chain: ChainConfig[Any] = code.loads(graph.vertices[position].chain)
     return chain
 
 
-def inner_edges(chain: ChainConfig) -> list[tuple[str, str]]:
+def inner_edges(chain: ChainConfig[Any]) -> list[tuple[str, str]]:
     """The chained edges of a chain, by operator names."""
     return [
         (operator.name, chain.operators[edge.target].name)

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.ids import JobId
-from flinkpy.graph.chain_config import ChainedEdge, ChainingStrategy, NetworkEdge
+from flinkpy.graph.chain_config import ChainedEdge, NetworkEdge
 from flinkpy.graph.hashes import operator_ids
 from flinkpy.graph.job_graph_generator import build_job_graph
+from flinkpy.graph.operator_port import ChainingStrategy
 from flinkpy.graph.partitioning import BROADCAST, REBALANCE, RESCALE
 from flinkpy.graph.plan import draw_plan, plan_json
 from flinkpy.graph.transformations import Transformation

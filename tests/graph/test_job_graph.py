@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.options.engine import RuntimeMode
 from flinkpy.core.program import code
-from flinkpy.graph.chain_config import ChainedEdge, ChainingStrategy, NetworkEdge
+from flinkpy.graph.chain_config import ChainedEdge, NetworkEdge
 from flinkpy.graph.hashes import operator_ids
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.job_graph_generator import LONGEST_CHAIN
+from flinkpy.graph.operator_port import ChainingStrategy
 from flinkpy.graph.partitioning import REBALANCE
 from flinkpy.graph.plan import draw_plan, plan_json
 from flinkpy.graph.transformations import Transformation
@@ -249,7 +251,8 @@ def test_sources_are_told_apart_by_what_they_are_and_a_union_may_be_turned_round
         program = Program()
         read = {what: program.source(name, source=what) for name, what in sources}
         for source in read.values():
-            source.operator.source = source.source
+            operator: Any = source.operator
+            operator.source = source.source
         last = program.op("Map", program.union(*read.values()))
         found = operator_ids(program.stream_graph())
         return [found[read[what].id] for _, what in (one, other)] + [found[last.id]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.options.engine import AggregatePhases, RuntimeMode
 from flinkpy.graph.hashes import operator_ids
 from flinkpy.graph.job_graph import DistributionPattern, ResultPartitionType
+from flinkpy.graph.operator_port import TwoPhases
 from flinkpy.graph.partitioning import (
     BROADCAST,
     FORWARD,
@@ -21,7 +23,6 @@ from flinkpy.graph.partitioning import (
 )
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.graph.stream_graph import StreamGraph, build_stream_graph
-from flinkpy.graph.two_phases import TwoPhases
 from tests.graph.programs import HASH, Maps, Program, first
 
 
@@ -254,7 +255,9 @@ def test_co_location_across_slot_sharing_groups_is_refused() -> None:
 def test_what_cannot_travel_is_refused_by_the_operators_name() -> None:
     program = Program()
     program.op("Fine", program.source())
-    program.op("Opens a file", program.ends[1], operator=threading.Lock())
+    holds: Any = Maps()
+    holds.held = threading.Lock()
+    program.op("Opens a file", program.ends[1], operator=holds)
     message = refused(program)
     assert "the operator 'Opens a file' cannot be sent to the workers" in message
 
@@ -297,7 +300,7 @@ def test_custom_partitioning_reaches_the_edge() -> None:
     assert edge.partitioning.key is HASH.key
 
 
-class Windows:
+class Windows(Maps):
     """Stands for an operator that can be run in two phases."""
 
 

@@ -20,7 +20,7 @@ class BatchHarness(ChainHarness):
         self.memory = memory
         super().__init__(linear(batch_form(operator), inputs=inputs))
 
-    def context(self, operator: ChainedOperator) -> OperatorContext:
+    def context(self, operator: ChainedOperator[Any]) -> OperatorContext:
         context = super().context(operator)
         context.configuration |= {RUNTIME_MODE.key: RuntimeMode.BATCH, SORT_MEMORY.key: self.memory}
         return context

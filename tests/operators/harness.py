@@ -147,7 +147,7 @@ class RecordingWriter:
         return [element for element in self.elements if not isinstance(element, RowBatch)]
 
 
-def linear(*operators: StreamOperator, inputs: int = 1) -> ChainConfig:
+def linear(*operators: StreamOperator, inputs: int = 1) -> ChainConfig[Any]:
     """Operators one behind the other, the last one writing to network output 0."""
     last = len(operators) - 1
     return ChainConfig(
@@ -170,7 +170,7 @@ class ChainHarness:
 
     def __init__(
         self,
-        config: ChainConfig,
+        config: ChainConfig[Any],
         *,
         writers: int = 1,
         fusion: bool = True,
@@ -191,7 +191,7 @@ class ChainHarness:
         if open_it:
             self.chain.open()
 
-    def context(self, operator: ChainedOperator) -> OperatorContext:
+    def context(self, operator: ChainedOperator[Any]) -> OperatorContext:
         return OperatorContext(
             operator.operator_id,
             operator.name,

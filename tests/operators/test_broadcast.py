@@ -52,12 +52,12 @@ class _Harness(ChainHarness):
     """With a task and options of its own."""
 
     def __init__(
-        self, config: ChainConfig, task: TaskInfo = harnesses.TASK, backend: str = "hashmap"
+        self, config: ChainConfig[Any], task: TaskInfo = harnesses.TASK, backend: str = "hashmap"
     ) -> None:
         self._task, self._options = task, {"state.backend.type": backend}
         super().__init__(config, open_it=False)
 
-    def context(self, operator: ChainedOperator) -> Any:
+    def context(self, operator: ChainedOperator[Any]) -> Any:
         return replace(super().context(operator), task=self._task, configuration=self._options)
 
 

@@ -52,11 +52,11 @@ class Broken(OneInputOperator):
 
 def chained(
     position: int, operator: StreamOperator, *edges: ChainedEdge | NetworkEdge
-) -> ChainedOperator:
+) -> ChainedOperator[Any]:
     return ChainedOperator(OperatorId(str(position)), f"op {position}", None, operator, edges)
 
 
-def fan_out(first: Any, second: Any) -> ChainConfig:
+def fan_out(first: Any, second: Any) -> ChainConfig[Any]:
     """One head, two chained consumers, each with a writer, and a writer of the head's own in the
     end."""
     return ChainConfig(

@@ -57,7 +57,7 @@ VALUES = (
 )
 
 
-def with_letters(operators: list[StreamOperator], inputs: int = 1) -> ChainConfig:
+def with_letters(operators: list[StreamOperator], inputs: int = 1) -> ChainConfig[Any]:
     """A chain whose results go to network output 0, and its dead letters to 1."""
     last = len(operators) - 1
     return ChainConfig(

@@ -88,7 +88,8 @@ def test_one_function_object_in_two_operators_counts_for_each(function: type[Num
 def test_where_nothing_is_shared_the_functions_are_those_that_came() -> None:
     first, second = Numbered(), Numbered()
     chain = with_own_functions(linear(MapOperator(first), MapOperator(second), MapOperator(len)))
-    assert [operator.operator.function for operator in chain.operators] == [first, second, len]
+    operators: list[Any] = [operator.operator for operator in chain.operators]
+    assert [operator.function for operator in operators] == [first, second, len]
 
 
 def test_the_selector_of_an_operator_and_of_the_writer_behind_it_are_two() -> None:
@@ -106,7 +107,8 @@ def test_the_selector_of_an_operator_and_of_the_writer_behind_it_are_two() -> No
     chain = with_own_functions(config)
     edge_of_chain: Any = chain.head.edges[0]
     called: Any = functions_of_writer(edge_of_chain.partitioning)[0]
-    assert chain.head.operator.key.selector is selector
+    operator: Any = chain.head.operator
+    assert operator.key.selector is selector
     assert called is not selector
     Rich.calls.clear()
     harness = ChainHarness(chain)

@@ -226,7 +226,7 @@ def attempt(vertex: str, subtask: int = 0) -> ExecutionAttemptId:
 
 def chain(
     *operators: StreamOperator, inputs: int = 0, outputs: Sequence[NetworkEdge] = ()
-) -> ChainConfig:
+) -> ChainConfig[Any]:
     last = len(operators) - 1
     return ChainConfig(
         tuple(

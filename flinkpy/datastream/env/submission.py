@@ -24,13 +24,14 @@ from flinkpy.core.options.schema import read
 from flinkpy.core.program.launch_context import ProgramAborted, note_used, plan_listener
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
+from flinkpy.graph.operator_port import Operator
 from flinkpy.graph.transformations import IterationHeadTransformation, Transformation
 from flinkpy.state.checkpoints.locations import absolute
 
 if TYPE_CHECKING:
     from flinkpy.graph.job_graph import JobGraph
+    from flinkpy.graph.operator_port import TwoPhases
     from flinkpy.graph.stream_graph import StreamGraph
-    from flinkpy.graph.two_phases import TwoPhases
 
 DEFAULT_JOB_NAME = "flinkpy job"
 
@@ -223,21 +224,26 @@ def _first_loop(transformations: Iterable[Transformation]) -> str | None:
     )
 
 
-def _batch_form(operator: Any) -> Any:
+def _batch_form(operator: Operator) -> Operator:
     from flinkpy.operators.batch.batch_forms import batch_form
 
-    return batch_form(operator)
+    formed: Operator = batch_form(operator)
+    return formed
 
 
-def _last_results(operator: Any) -> Any:
+def _last_results(operator: Operator) -> Operator:
+    from flinkpy.operators.base import OneInputOperator
     from flinkpy.operators.results.last_results import LastResultsOperator
 
+    assert isinstance(operator, OneInputOperator)
     return LastResultsOperator(operator)
 
 
-def _two_phases(values: dict[str, Any], operator: Any) -> TwoPhases | None:
+def _two_phases(values: dict[str, Any], operator: Operator) -> TwoPhases | None:
     from flinkpy.cluster.launch import choose_target
+    from flinkpy.operators.base import StreamOperator
 
+    assert isinstance(operator, StreamOperator)
     if operator.has_window_phases:
         from flinkpy.windowing.slices.phases import in_two_phases
 

@@ -28,6 +28,7 @@ from flinkpy.datastream.verbs.event_time import refuse_unstamped
 from flinkpy.datastream.verbs.key_verbs import Keyed, key_stream
 from flinkpy.datastream.verbs.routing import union_of
 from flinkpy.datastream.verbs.row_verbs import map_records
+from flinkpy.graph.operator_port import Operator
 from flinkpy.operators.functions import Function
 from flinkpy.operators.process.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from flinkpy.windowing.arguments import Span, milliseconds_of
@@ -178,7 +179,7 @@ class TwoStreams(Generic[S]):
 
     # -- recording ---------------------------------------------------------------------------------
 
-    def _on_grid(self, name: str, operator: Any, output_type: TypeInformation | None) -> S:
+    def _on_grid(self, name: str, operator: Operator, output_type: TypeInformation | None) -> S:
         """Both streams under an operator for aligned windows."""
         left, right = self._need_window("apply()")
         return self._as_stream(

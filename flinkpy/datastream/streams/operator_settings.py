@@ -8,7 +8,7 @@ from flinkpy.common.execution_config import max_parallelism_of, positive
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
 from flinkpy.datastream.streams.recorded import RecordedStream
-from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.graph.operator_port import ChainingStrategy
 from flinkpy.graph.transformations import (
     OneInputTransformation,
     SourceTransformation,

@@ -10,6 +10,7 @@ from flinkpy.core.program.coroutines import refuse_coroutines
 from flinkpy.datastream.checks import caller, located
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream, RowStream
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
+from flinkpy.graph.operator_port import Operator
 from flinkpy.graph.transformations import SourceTransformation
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def read_source(
 
 
 def read_function(
-    program: RecordedProgram, operator: Any, name: str, type_info: TypeInformation | None
+    program: RecordedProgram, operator: Operator, name: str, type_info: TypeInformation | None
 ) -> RowStream:
     """The unbounded stream of what a SourceFunction collects."""
     return RowStream(program, _transformation(program, operator, None, name, type_info, False))
@@ -52,7 +53,7 @@ def read_function(
 
 def _transformation(
     program: RecordedProgram,
-    operator: Any,
+    operator: Operator,
     source: Any,
     name: str,
     type_info: TypeInformation | None,

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from flinkpy.datastream.checks import caller, located, refuse
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
+from flinkpy.graph.operator_port import ColumnarJoin, ColumnarOperator, Operator
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.graph.transformations import (
     OneInputTransformation,
@@ -58,7 +59,7 @@ class RecordedStream(ABC):
         error names ``call``."""
 
     @abstractmethod
-    def output_schema(self, operator: Any) -> Any:
+    def output_schema(self, operator: ColumnarOperator) -> Any:
         """The schema of a columnar operator's output when it reads this stream; None if only its
         batches will show it."""
 
@@ -84,7 +85,7 @@ class RecordedStream(ABC):
     def apply(
         self,
         name: str,
-        operator: Any,
+        operator: Operator,
         output_type: TypeInformation | None = None,
         key: KeySpec | None = None,
     ) -> RowStream:
@@ -96,7 +97,7 @@ class RecordedStream(ABC):
     def apply_columns(
         self,
         name: str,
-        operator: Any,
+        operator: ColumnarOperator,
         output_type: TypeInformation | None = None,
         key: KeySpec | None = None,
     ) -> ColumnStream:
@@ -110,7 +111,11 @@ class RecordedStream(ABC):
         )
 
     def _add(
-        self, name: str, operator: Any, output_type: TypeInformation | None, key: KeySpec | None
+        self,
+        name: str,
+        operator: Operator,
+        output_type: TypeInformation | None,
+        key: KeySpec | None,
     ) -> Transformation:
         transformation = OneInputTransformation(
             id=self.program.next_id(),
@@ -178,7 +183,7 @@ class RowStream(RecordedStream):
         stream.is_conversion = True
         return stream
 
-    def output_schema(self, operator: Any) -> Any:
+    def output_schema(self, operator: ColumnarOperator) -> Any:
         with located():
             return operator.output_schema(None)
 
@@ -225,7 +230,7 @@ class ColumnStream(RecordedStream):
         copy_place(self.transformation, stream.transformation)
         return stream
 
-    def output_schema(self, operator: Any) -> Any:
+    def output_schema(self, operator: ColumnarOperator) -> Any:
         if self.schema is None:
             return None
         with located():
@@ -246,7 +251,7 @@ class ColumnStream(RecordedStream):
 
 def apply_two(
     name: str,
-    operator: Any,
+    operator: Operator,
     first: RecordedStream,
     second: RecordedStream,
     output_type: TypeInformation | None = None,
@@ -262,7 +267,7 @@ def apply_two(
 
 def apply_two_columns(
     name: str,
-    operator: Any,
+    operator: ColumnarJoin,
     first: ColumnStream,
     second: ColumnStream,
     key1: KeySpec,
@@ -283,7 +288,7 @@ def apply_two_columns(
 
 def _add_two(
     name: str,
-    operator: Any,
+    operator: Operator,
     first: RecordedStream,
     second: RecordedStream,
     output_type: TypeInformation | None,

@@ -28,6 +28,7 @@ from flinkpy.datastream.streams.recorded import RecordedStream, apply_two
 from flinkpy.datastream.verbs.routing import partitioned
 from flinkpy.datastream.verbs.typed_functions import declared
 from flinkpy.graph.partitioning import BROADCAST
+from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.functions import Function
 from flinkpy.operators.process.broadcast import (
     BroadcastProcessOperator,
@@ -98,7 +99,7 @@ class BroadcastConnected(Generic[S]):
             operator = KeyedBroadcastProcessOperator(func, self.broadcast_state_descriptors, key)
         return self._apply("Co-Process-Broadcast-Keyed", operator, output_type)
 
-    def _apply(self, name: str, operator: Any, output_type: TypeInformation | None) -> S:
+    def _apply(self, name: str, operator: StreamOperator, output_type: TypeInformation | None) -> S:
         first = self.non_broadcast_stream.recorded
         second = self.broadcast_stream.input_stream.recorded
         return self._as_stream(

@@ -12,6 +12,7 @@ from flinkpy.datastream.streams.operator_settings import OperatorSettings
 from flinkpy.datastream.streams.recorded import RecordedStream, apply_two
 from flinkpy.datastream.verbs.typed_functions import declared
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.process.process_operators import (
     CoFlatMapOperator,
     CoMapOperator,
@@ -75,7 +76,7 @@ class Connected(Generic[S]):
         key1, key2 = self.stream1.recorded.key, self.stream2.recorded.key
         return None if key1 is None or key2 is None else (key1, key2)
 
-    def _apply(self, name: str, operator: Any, output_type: TypeInformation | None) -> S:
+    def _apply(self, name: str, operator: StreamOperator, output_type: TypeInformation | None) -> S:
         key1, key2 = self._keys() or (None, None)
         return self._as_stream(
             apply_two(

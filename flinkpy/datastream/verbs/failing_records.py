@@ -13,6 +13,7 @@ from flinkpy.graph.transformations import (
     SourceTransformation,
     TwoInputTransformation,
 )
+from flinkpy.operators.base import SourceOperator, StreamOperator
 from flinkpy.operators.guarding.with_policy import with_policy
 
 
@@ -31,8 +32,10 @@ def set_error_policy(stream: RecordedStream, policy: Any) -> None:
         )
     made = operator_of(stream, "on_error()")
     if isinstance(made, SourceTransformation):
+        assert isinstance(made.operator, SourceOperator)
         with located():
             made.operator.set_error_policy(policy, made.name)
     if isinstance(made, (OneInputTransformation, TwoInputTransformation)):
+        assert isinstance(made.operator, StreamOperator)
         with located():
             made.operator = with_policy(made.operator, policy, made.name)

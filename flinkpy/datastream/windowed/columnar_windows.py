@@ -14,6 +14,7 @@ from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
 from flinkpy.datastream.verbs.event_time import event_time_zone
 from flinkpy.datastream.verbs.key_verbs import Keyed
+from flinkpy.graph.operator_port import ColumnarOperator
 
 if TYPE_CHECKING:
     from flinkpy.windowing.slicing import Slicing
@@ -105,7 +106,9 @@ class ColumnarWindow:
     def _keys(self, call: str) -> tuple[str, ...]:
         return () if self.by_key is None else self.by_key.columns(call)
 
-    def _applied(self, columns: ColumnStream, operator: Any, what: str) -> ColumnStream:
+    def _applied(
+        self, columns: ColumnStream, operator: ColumnarOperator, what: str
+    ) -> ColumnStream:
         result = columns.apply_columns(
             type(self.assigner).__name__,
             operator,

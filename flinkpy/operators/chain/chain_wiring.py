@@ -9,7 +9,7 @@ from flinkpy.core.elements import Batch
 from flinkpy.core.errors import EngineError
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.network.port import RecordWriter
-from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.base import OneInputOperator, StreamOperator
 from flinkpy.operators.chain.fusion import FusedRun
 from flinkpy.operators.chain.outputs import (
     BroadcastingOutput,
@@ -33,13 +33,24 @@ class ChainWiring:
     output must not see each other's changes."""
 
     def __init__(
-        self, config: ChainConfig, writers: Sequence[RecordWriter], *, fusion: bool, copies: bool
+        self,
+        config: ChainConfig[StreamOperator],
+        writers: Sequence[RecordWriter],
+        *,
+        fusion: bool,
+        copies: bool,
     ) -> None:
         self._config, self._copies = config, copies
         self.counters = [OperatorCounters() for _ in config.operators]
         self.writers = [RecordWriterOutput(writer) for writer in writers]
         self.runs = {
-            run[0]: FusedRun([config.operators[position].operator for position in run])
+            run[0]: FusedRun(
+                [
+                    stage
+                    for position in run
+                    if isinstance(stage := config.operators[position].operator, StageOperator)
+                ]
+            )
             for run in fused_positions(config)
             if fusion
         }
@@ -57,7 +68,7 @@ class ChainWiring:
         """The inputs that may park, tail to head."""
         return [way_in for way_in in self.inputs.values() if isinstance(way_in, ParkingInput)]
 
-    def _output_of(self, operator: ChainedOperator) -> Output:
+    def _output_of(self, operator: ChainedOperator[StreamOperator]) -> Output:
         main = [edge for edge in operator.edges if edge.side_tag is None]
         sides: dict[str, list[ChainedEdge | NetworkEdge]] = {}
         for edge in operator.edges:
@@ -112,7 +123,7 @@ class ChainWiring:
         return found
 
 
-def fused_positions(config: ChainConfig) -> list[range]:
+def fused_positions(config: ChainConfig[StreamOperator]) -> list[range]:
     """The longest runs of stages that lead to nothing but each other, as ranges of positions."""
     runs: list[range] = []
     position = 0

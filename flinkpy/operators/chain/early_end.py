@@ -11,7 +11,7 @@ class Enough:
     """Asks the operators of a chain that may some time have enough, provided that all of the
     chain's input goes to them."""
 
-    def __init__(self, config: ChainConfig) -> None:
+    def __init__(self, config: ChainConfig[StreamOperator]) -> None:
         found: list[StreamOperator] = []
 
         def all_goes_there(at: int) -> bool:

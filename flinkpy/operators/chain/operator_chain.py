@@ -34,7 +34,7 @@ from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.snapshots.saved_state import FrozenState, SavedState
 
 T = TypeVar("T")
-ContextFactory = Callable[[ChainedOperator], OperatorContext]
+ContextFactory = Callable[[ChainedOperator[StreamOperator]], OperatorContext]
 
 
 class OperatorChain:
@@ -45,7 +45,7 @@ class OperatorChain:
 
     def __init__(
         self,
-        config: ChainConfig,
+        config: ChainConfig[StreamOperator],
         writers: Sequence[RecordWriter],
         context_of: ContextFactory,
         *,
@@ -298,7 +298,7 @@ def _is_flushed(operator: StreamOperator) -> bool:
     return operator.flushed
 
 
-def _functions_of_writers(chained: ChainedOperator) -> list[Function]:
+def _functions_of_writers(chained: ChainedOperator[StreamOperator]) -> list[Function]:
     """The key selectors and partitioners on the edges to the network."""
     return [
         function

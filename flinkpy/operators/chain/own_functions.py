@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from flinkpy.core.program import code
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import Partitioning
+from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.functions import Function
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ _FEW = 16  # a longer list holds data
 _OPENING = ("open", "create_reader", "create_writer")
 
 
-def with_own_functions(chain: ChainConfig) -> ChainConfig:
+def with_own_functions(chain: ChainConfig[StreamOperator]) -> ChainConfig[StreamOperator]:
     """The chain with no function object in two places; unchanged if there is none."""
     taken: set[int] = set()
     return replace(
@@ -63,7 +64,7 @@ def _values_in(holder: Any) -> Iterator[Any]:
             waiting += getattr(value, "__dict__", {}).values()
 
 
-def holds_what_is_opened(chain: ChainConfig) -> bool:
+def holds_what_is_opened(chain: ChainConfig[StreamOperator]) -> bool:
     """Whether something of the program's in the chain is opened, or makes readers or writers: what
     it acquires then may belong to the thread in which it was opened, as a connection of ``sqlite3``
     does, and what belongs to a model on a GPU."""
@@ -94,7 +95,9 @@ def _is_of_engine(kind: type) -> bool:
     return kind.__module__.startswith("flinkpy.")
 
 
-def _own_operator(chained: ChainedOperator, taken: set[int]) -> ChainedOperator:
+def _own_operator(
+    chained: ChainedOperator[StreamOperator], taken: set[int]
+) -> ChainedOperator[StreamOperator]:
     operator = _own(chained.operator, taken)
     edges = tuple([_own_edge(edge, taken) for edge in chained.edges])
     return replace(chained, operator=operator, edges=edges)

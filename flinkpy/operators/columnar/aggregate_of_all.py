@@ -18,7 +18,7 @@ from flinkpy.columns.compiler import column_index, compile_expression
 from flinkpy.columns.expression import Column, columns_of
 from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import ColumnBatch
-from flinkpy.graph.two_phases import TwoPhases
+from flinkpy.graph.operator_port import TwoPhases
 from flinkpy.operators.columnar.column_operators import ColumnOperator, SelectColumnsOperator
 from flinkpy.operators.columnar.group_aggregate import Chosen, KeyedAggregatesOperator
 from flinkpy.operators.columnar.key_index import KeyedBatch

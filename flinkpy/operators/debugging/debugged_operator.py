@@ -9,7 +9,7 @@ from flinkpy.core.elements import Batch, ControlElement, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.users_values import bounded_repr
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, TwoInputOperator, Work
+from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.debugging.debugger import Debugger, Wanted, nowhere, untraced
 from flinkpy.operators.row_batches import each_record, single_row
@@ -32,7 +32,7 @@ class DebuggedOperator(WrappingOperator):
 
     parks = True
 
-    def __init__(self, wrapped: Any, stops: Stops) -> None:
+    def __init__(self, wrapped: StreamOperator, stops: Stops) -> None:
         super().__init__(wrapped)
         self.stops = stops
 
@@ -130,12 +130,16 @@ class DebuggedOperator(WrappingOperator):
 class DebuggedInput(DebuggedOperator, OneInputOperator):
     """Wraps an operator with one input."""
 
+    wrapped: OneInputOperator
+
     def process_batch(self, batch: Batch) -> Work:
         return self.replay(self.wrapped.process_batch, next(iter(self._keys), None), batch)
 
 
 class DebuggedInputs(DebuggedOperator, TwoInputOperator):
     """Wraps an operator with two inputs."""
+
+    wrapped: TwoInputOperator
 
     def process_batch1(self, batch: Batch) -> Work:
         return self.replay(self.wrapped.process_batch1, next(iter(self._keys), None), batch)
@@ -147,7 +151,7 @@ class DebuggedInputs(DebuggedOperator, TwoInputOperator):
         self.wrapped.end_input(input_index)
 
 
-def debugged(operator: Any, stops: Stops, label: str) -> DebuggedOperator:
+def debugged(operator: StreamOperator, stops: Stops, label: str) -> DebuggedOperator:
     """The operator under a debugger. Raises ProgramError for one that calls no function in the
     task's thread; ``label`` is how errors name it."""
     operator = bare(operator)

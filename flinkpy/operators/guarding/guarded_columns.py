@@ -18,6 +18,8 @@ from flinkpy.operators.guarding.guarded_operator import GuardedOperator
 class GuardedColumns(GuardedOperator, OneInputOperator):
     """Wraps an operator over columns that has no state."""
 
+    wrapped: OneInputOperator
+
     parks = False
 
     def process_batch(self, batch: Batch) -> None:

@@ -18,7 +18,13 @@ from typing import Any, TypeVar
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, TwoInputOperator, Work, run_to_end
+from flinkpy.operators.base import (
+    OneInputOperator,
+    StreamOperator,
+    TwoInputOperator,
+    Work,
+    run_to_end,
+)
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.guarding.dead_letters import Letters, is_users
 from flinkpy.operators.guarding.results_of_record import HeldResults
@@ -37,7 +43,7 @@ class GuardedOperator(WrappingOperator):
 
     parks = True
 
-    def __init__(self, guarded: Any, policy: ErrorPolicy) -> None:
+    def __init__(self, guarded: StreamOperator, policy: ErrorPolicy) -> None:
         super().__init__(guarded)
         self.policy = policy
 
@@ -131,6 +137,8 @@ class GuardedOperator(WrappingOperator):
 class GuardedInput(GuardedOperator, OneInputOperator):
     """Wraps an operator with one input."""
 
+    wrapped: OneInputOperator
+
     def __init__(self, guarded: OneInputOperator, policy: ErrorPolicy) -> None:
         super().__init__(guarded, policy)
         self.key: KeySpec | None = getattr(guarded, "key", None)
@@ -145,6 +153,8 @@ class GuardedInput(GuardedOperator, OneInputOperator):
 
 class GuardedInputs(GuardedOperator, TwoInputOperator):
     """Wraps an operator with two inputs."""
+
+    wrapped: TwoInputOperator
 
     def __init__(self, guarded: TwoInputOperator, policy: ErrorPolicy) -> None:
         super().__init__(guarded, policy)

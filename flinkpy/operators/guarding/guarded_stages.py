@@ -9,7 +9,7 @@ from typing import Any
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.base import Work
-from flinkpy.operators.chain.stages import StageKind
+from flinkpy.operators.chain.stages import StageKind, StageOperator
 from flinkpy.operators.guarding.guarded_operator import GuardedInput
 from flinkpy.operators.output.output_isolation import all_private, private
 from flinkpy.operators.row_batches import rows
@@ -18,6 +18,8 @@ from flinkpy.operators.row_batches import rows
 class GuardedStage(GuardedInput):
     """Wraps a stage: without the wrapped operator's own loop, which takes a batch, this one is four
     times as fast."""
+
+    wrapped: StageOperator
 
     def open(self) -> None:
         super().open()

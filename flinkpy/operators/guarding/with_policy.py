@@ -6,7 +6,7 @@ from typing import Any
 
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.base import Guarding, TwoInputOperator
+from flinkpy.operators.base import Guarding, OneInputOperator, StreamOperator, TwoInputOperator
 from flinkpy.operators.chain.stages import StageOperator
 from flinkpy.operators.guarding.guarded_columns import GuardedColumns
 from flinkpy.operators.guarding.guarded_operator import GuardedInput, GuardedInputs
@@ -14,7 +14,7 @@ from flinkpy.operators.guarding.guarded_stages import GuardedStage
 from flinkpy.operators.wrapping_operator import bare
 
 
-def with_policy(operator: Any, policy: ErrorPolicy, name: str) -> Any:
+def with_policy(operator: StreamOperator, policy: ErrorPolicy, name: str) -> StreamOperator:
     """The operator with that policy in place of the one it has; itself without a guard if the
     policy changes nothing. Raises ProgramError for an operator that takes no policy; ``name`` is
     how the program calls it."""
@@ -26,7 +26,8 @@ def with_policy(operator: Any, policy: ErrorPolicy, name: str) -> Any:
             f"{operator.takes_no_policy}"
         )
     if guarding is Guarding.BY_ITSELF:
-        operator.set_error_policy(policy)
+        guarded_by_itself: Any = operator
+        guarded_by_itself.set_error_policy(policy)
         return operator
     if policy.fails_at_once:
         return operator
@@ -39,8 +40,7 @@ def with_policy(operator: Any, policy: ErrorPolicy, name: str) -> Any:
         return GuardedColumns(operator, policy)
     if isinstance(operator, StageOperator):
         return GuardedStage(operator, policy)
-    return (
-        GuardedInputs(operator, policy)
-        if isinstance(operator, TwoInputOperator)
-        else GuardedInput(operator, policy)
-    )
+    if isinstance(operator, TwoInputOperator):
+        return GuardedInputs(operator, policy)
+    assert isinstance(operator, OneInputOperator)
+    return GuardedInput(operator, policy)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from flinkpy.core.elements import BEYOND_TIME, MAX_TIMESTAMP, Batch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, ProgramError
-from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.graph.operator_port import ChainingStrategy
 from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.loops.feedback import (
     FeedbackChannel,

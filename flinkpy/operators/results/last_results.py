@@ -21,7 +21,9 @@ class LastResultsOperator(WrappingOperator, OneInputOperator):
     """Wraps an operator that ``replaces_results``. Emits one result for each key when the input has
     ended."""
 
-    def __init__(self, wrapped: Any) -> None:
+    wrapped: OneInputOperator
+
+    def __init__(self, wrapped: OneInputOperator) -> None:
         super().__init__(wrapped)
         self.parks = wrapped.parks
 
@@ -50,7 +52,8 @@ class LastResultsOperator(WrappingOperator, OneInputOperator):
             self._rest = None
 
     def _emitting(self) -> Iterator[None]:
-        for batch in bare(self.wrapped).last_results():
+        holds_results: Any = bare(self.wrapped)  # which is so of what ``replaces_results``
+        for batch in holds_results.last_results():
             self.output.emit(batch)
             yield
         if self._held.end_of_time is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
-from flinkpy.graph.two_phases import TwoPhases
+from flinkpy.graph.operator_port import TwoPhases
 from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.row_kinds import check_kinds
 from flinkpy.state.descriptors import RESERVED

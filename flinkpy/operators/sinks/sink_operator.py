@@ -21,7 +21,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.core.program.coroutines import refuse_coroutine_methods
 from flinkpy.core.users_values import bounded_repr, several
-from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.graph.operator_port import ChainingStrategy
 from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.function_contexts.checkpointed import initialize_function

@@ -4,10 +4,9 @@ the same as in one."""
 from __future__ import annotations
 
 import copy
-from typing import Any
 
+from flinkpy.graph.operator_port import TwoPhases
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.graph.two_phases import TwoPhases
 from flinkpy.windowing.slices.column_phases import (
     LocalAggregates,
     LocalFields,
@@ -23,7 +22,7 @@ from flinkpy.windowing.slices.row_slices import RowSlices
 from flinkpy.windowing.slices.store import LocalSlices, SliceStore
 
 
-def in_two_phases(operator: Any) -> TwoPhases | None:
+def in_two_phases(operator: object) -> TwoPhases | None:
     """On the client. None where late records are given out, as they must arrive as they are; for
     windows of processing time, where a record's slice is when it arrives; without a key; for
     ``reduce``, whose function may give something else when it is called in another order; and for

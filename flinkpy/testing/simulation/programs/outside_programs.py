@@ -40,7 +40,9 @@ def _in_virtual_time(stream: DataStream) -> DataStream:
     """Makes the calls of the operator that was applied last part of the simulation."""
     transformation = stream.recorded.transformation
     assert isinstance(transformation, OneInputTransformation)
-    transformation.operator = AsyncWaitOperator(transformation.operator.descriptor, simulated_calls)
+    applied = transformation.operator
+    assert isinstance(applied, AsyncWaitOperator)
+    transformation.operator = AsyncWaitOperator(applied.descriptor, simulated_calls)
     return stream
 
 
