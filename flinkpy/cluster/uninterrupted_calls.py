@@ -48,7 +48,7 @@ class Answer(Generic[T]):
 
 
 class _Gateway:
-    def __init__(self, gateway: Any) -> None:
+    def __init__(self, gateway: object) -> None:
         self._gateway = gateway
 
     def __getattr__(self, name: str) -> Callable[..., Answer[Any]]:

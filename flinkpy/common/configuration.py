@@ -103,11 +103,11 @@ class Configuration:
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
         return self._set(key, value, (bytearray, bytes))
 
-    def set(self, option: ConfigOption[Any], value: Any) -> Configuration:
+    def set(self, option: ConfigOption[Any], value: object) -> Configuration:
         """Sets a declared option."""
         return self._set(option.key, value, option.kind)
 
-    def _set(self, key: str, value: Any, kind: type | tuple[type, ...]) -> Configuration:
+    def _set(self, key: str, value: object, kind: type | tuple[type, ...]) -> Configuration:
         if not isinstance(key, str) or not isinstance(value, kind):
             wanted = " or ".join(
                 each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,))
@@ -154,7 +154,7 @@ class Configuration:
     def __hash__(self) -> int:
         return hash(tuple(sorted(self.to_dict().items())))
 
-    def __deepcopy__(self, memo: Any) -> Configuration:
+    def __deepcopy__(self, memo: object) -> Configuration:
         return Configuration(self)
 
     def __str__(self) -> str:
@@ -164,5 +164,5 @@ class Configuration:
         return f"Configuration({self.to_dict()})"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return text_of(value)

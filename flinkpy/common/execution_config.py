@@ -174,7 +174,7 @@ class ExecutionConfig:
     def get_default_input_dependency_constraint(self) -> InputDependencyConstraint:
         return InputDependencyConstraint[str(read(self._values, kept_options.INPUT_DEPENDENCY))]
 
-    def _set(self, wanted: Option[Any], value: Any) -> ExecutionConfig:
+    def _set(self, wanted: Option[Any], value: object) -> ExecutionConfig:
         self._values[wanted.key] = value
         return self
 
@@ -214,7 +214,7 @@ def _span(span: int | timedelta, what: str) -> timedelta:
     return timedelta(milliseconds=milliseconds)
 
 
-def positive(number: Any, what: str) -> int:
+def positive(number: object, what: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise ConfigurationError(f"{what} is a whole number from 1 on, this is {number!r}")
     return number

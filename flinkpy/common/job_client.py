@@ -118,7 +118,7 @@ class JobClient:
         return CompletableFuture(self._metrics)
 
     def trigger_savepoint(
-        self, savepoint_directory: str | PathLike[str] | None = None, format_type: Any = None
+        self, savepoint_directory: str | PathLike[str] | None = None, format_type: object = None
     ) -> CompletableFuture[str]:
         """Asks for a savepoint at once, while the job goes on. The future has its folder: a new one
         in ``savepoint_directory``, or in the folder of ``execution.checkpointing.savepoint-dir``.
@@ -129,7 +129,7 @@ class JobClient:
         self,
         advance_to_end_of_event_time: bool,
         savepoint_directory: str | PathLike[str] | None = None,
-        format_type: Any = None,
+        format_type: object = None,
     ) -> CompletableFuture[str]:
         """Asks for a savepoint at once, and for the job to stop with it: nothing is processed
         behind it, and the job ends FINISHED. With ``advance_to_end_of_event_time`` the sources end
@@ -140,7 +140,7 @@ class JobClient:
         return self._savepoint(kind, savepoint_directory, format_type)
 
     def _savepoint(
-        self, kind: SnapshotType, directory: str | PathLike[str] | None, format_type: Any
+        self, kind: SnapshotType, directory: str | PathLike[str] | None, format_type: object
     ) -> CompletableFuture[str]:
         name = None if format_type is None else str(getattr(format_type, "name", format_type))
         future: CompletableFuture[str] = CompletableFuture(
@@ -175,7 +175,7 @@ class JobClient:
             # a repr must not raise
             return f"<JobClient {self._job.name!r} {self._job.job_id}: {error}>"
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """Text and HTML from the same moment; notebooks call this first."""
         try:
             picture = self._job.picture()

@@ -41,7 +41,7 @@ class formatter:
         self._printed = printed
         self._format: Format | None = None
 
-    def __call__(self, value: Any) -> str:
+    def __call__(self, value: object) -> str:
         if self._format is None:
             self._format = (
                 _format_of(self._type_info) if self._printed else _java_format_of(self._type_info)

@@ -63,7 +63,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         """The character set."""
         return self._charset
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         return str(value).encode(self._charset)
 
     def deserialize(self, data: bytes) -> str:
@@ -152,5 +152,5 @@ class _LineEncoder(Encoder):
     def of_type(self, type_info: TypeInformation | None) -> Encoder:
         return _LineEncoder(self._charset, type_info)
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: object) -> bytes:
         return (self._format(value) + "\n").encode(self._charset)

@@ -66,7 +66,7 @@ def _numbered(count: int) -> list[str]:
     return [f"f{at}" for at in range(count)]
 
 
-def _fields(record: Any, names: Sequence[str]) -> tuple[Any, ...] | None:
+def _fields(record: object, names: Sequence[str]) -> tuple[Any, ...] | None:
     """The record's values for these columns; None if it has another shape."""
     if isinstance(record, (tuple, Row)):
         own = getattr(record, "_fields", None)
@@ -91,7 +91,7 @@ def _is_numbered(names: Sequence[str]) -> bool:
     return list(names) == _numbered(len(names))
 
 
-def _cell(value: Any, width: int | None) -> str:
+def _cell(value: object, width: int | None) -> str:
     try:
         text = (
             "null"

@@ -37,11 +37,11 @@ class TypeInformation:
         them."""
         return self.conversion() is not None
 
-    def to_internal_type(self, obj: Any) -> Any:
+    def to_internal_type(self, obj: object) -> Any:
         """The value in the form in which it is sent: rows become plain tuples."""
         return obj
 
-    def from_internal_type(self, obj: Any) -> Any:
+    def from_internal_type(self, obj: object) -> Any:
         """The value from the form in which it was sent."""
         convert = self.conversion()
         return obj if convert is None else convert(obj)
@@ -56,7 +56,7 @@ class TypeInformation:
         return hash((type(self).__name__, repr(self)))
 
 
-def _refuse(value: Any, wanted: TypeInformation, why: str = "") -> ProgramError:
+def _refuse(value: object, wanted: TypeInformation, why: str = "") -> ProgramError:
     return ProgramError(
         f"{value!r:.100} is not a value of {wanted!r}"
         + (f": {why}" if why else f" (it is a {type(value).__name__})")
@@ -85,7 +85,7 @@ class BasicTypeInfo(TypeInformation):
         self._low = low
         self._high = high
 
-    def check(self, value: Any) -> None:
+    def check(self, value: object) -> None:
         if value is None:
             return
         if not isinstance(value, self._accepts) or (
@@ -140,7 +140,7 @@ class PrimitiveArrayTypeInfo(TypeInformation):
     def __init__(self, element_type: TypeInformation) -> None:
         self.element_type = _type(element_type, f"Types.{self._NAME}")
 
-    def check(self, value: Any) -> None:
+    def check(self, value: object) -> None:
         if value is None or (
             isinstance(value, (bytes, bytearray)) and self.element_type == Types.BYTE()
         ):
@@ -200,7 +200,7 @@ class MapTypeInfo(TypeInformation):
         self.key_type = _type(key_type_info, "Types.MAP")
         self.value_type = _type(value_type_info, "Types.MAP")
 
-    def check(self, value: Any) -> None:
+    def check(self, value: object) -> None:
         if value is None:
             return
         if not isinstance(value, dict):
@@ -246,7 +246,7 @@ class TupleTypeInfo(TypeInformation):
     def get_field_types(self) -> list[TypeInformation]:
         return self.field_types
 
-    def check(self, value: Any) -> None:
+    def check(self, value: object) -> None:
         if value is None:
             return
         if not isinstance(value, (tuple, list)):
@@ -310,7 +310,7 @@ class RowTypeInfo(TypeInformation):
     def get_field_types(self) -> list[TypeInformation]:
         return self.field_types
 
-    def check(self, value: Any) -> None:
+    def check(self, value: object) -> None:
         if value is None:
             return
         if not isinstance(value, (Row, dict, tuple, list)):
@@ -352,7 +352,7 @@ class RowTypeInfo(TypeInformation):
         inner = [each.conversion() for each in self.field_types]
         is_deep = any(inner)
 
-        def convert(value: Any) -> Any:
+        def convert(value: object) -> Any:
             if value is None or (
                 type(value) is not tuple
                 and isinstance(value, Row)
@@ -377,7 +377,7 @@ class RowTypeInfo(TypeInformation):
 
         return convert
 
-    def to_internal_type(self, obj: Any) -> Any:
+    def to_internal_type(self, obj: object) -> Any:
         if obj is None:
             return None
         return tuple(
@@ -421,7 +421,7 @@ def _type(value: Any, where: str) -> TypeInformation:
     raise refuse(f"{where} takes types{hint} (this is {value!r:.80})")
 
 
-def _types(values: Any, where: str) -> list[TypeInformation]:
+def _types(values: object, where: str) -> list[TypeInformation]:
     if isinstance(values, (str, bytes, TypeInformation)) or not isinstance(values, Iterable):
         raise refuse(
             f"{where} takes a list of types, such as [Types.STRING()] (this is {values!r:.80})"

@@ -113,7 +113,7 @@ class Row:
         except KeyError as error:
             raise AttributeError(error.args[0]) from None
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         try:
             self._values[self._position(name)] = value
         except KeyError as error:
@@ -124,7 +124,7 @@ class Row:
     def __getitem__(self, item: Any) -> Any:
         return self._values[self._position(item) if isinstance(item, str) else item]
 
-    def __setitem__(self, item: int | str, value: Any) -> None:
+    def __setitem__(self, item: int | str, value: object) -> None:
         self._values[self._position(item) if isinstance(item, str) else item] = value
 
     def __iter__(self) -> Iterator[Any]:
@@ -222,7 +222,7 @@ def _rebuild(names: tuple[str, ...] | None, values: list[Any], kind: RowKind) ->
     return row
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Row):
         return value.as_dict(True) if value._fields is not None else list(map(_plain, value))
     if isinstance(value, (list, tuple)):

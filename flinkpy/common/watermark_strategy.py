@@ -296,7 +296,7 @@ class WatermarkStrategy:
         return made
 
 
-def _span(span: Any, where: str) -> timedelta:
+def _span(span: object, where: str) -> timedelta:
     if not isinstance(span, timedelta):
         raise refuse(
             f"{where} takes a Duration, such as Duration.of_seconds(5), this is {span!r:.80}"

@@ -40,7 +40,7 @@ PLAIN_KEYS = frozenset(
 )
 
 
-def canonical_key(key: Any) -> Any:
+def canonical_key(key: object) -> Any:
     """The canonical form of a key, under which a dict finds it again. Nearly always this is the key
     itself.
 
@@ -76,7 +76,7 @@ def canonical_keys(keys: list[Any]) -> list[Any]:
     return keys if PLAIN_KEYS.issuperset(map(type, keys)) else [canonical_key(key) for key in keys]
 
 
-def _canonical_other(key: Any) -> Any:
+def _canonical_other(key: object) -> Any:
     if isinstance(key, decimal.Decimal):
         hash(key)  # raises for a signaling NaN
         return NAN if key.is_nan() else key
@@ -102,7 +102,7 @@ def _canonical_other(key: Any) -> Any:
     return key
 
 
-def _with(key: Any, changed: dict[str, Any], found: Iterable[Any], held: Iterable[Any]) -> Any:
+def _with(key: object, changed: dict[str, Any], found: Iterable[Any], held: Iterable[Any]) -> Any:
     if all(map(is_, found, held)):
         return key
     copied = copy.copy(key)
@@ -168,7 +168,7 @@ def _hash_bytes(data: bytes, salt: int) -> int:
     return mix64((zlib.crc32(data) << 32 | zlib.adler32(data)) ^ salt << 56 ^ len(data))
 
 
-def _hash_other(key: Any) -> int:
+def _hash_other(key: object) -> int:
     key = canonical_key(key)
     if key is None:
         return 0x6E6F6E65
@@ -224,7 +224,7 @@ def since_midnight(key: datetime.time) -> datetime.timedelta:
     )
 
 
-def key_group(key: Any, max_parallelism: int) -> int:
+def key_group(key: object, max_parallelism: int) -> int:
     """The key group of a key: the unit in which state moves when a job is rescaled."""
     return stable_hash(key) % max_parallelism
 

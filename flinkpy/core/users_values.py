@@ -10,7 +10,7 @@ from typing import Any
 RECORD_REPR_CHARS = 200
 
 
-def bounded_repr(value: Any, limit: int = RECORD_REPR_CHARS) -> str:
+def bounded_repr(value: object, limit: int = RECORD_REPR_CHARS) -> str:
     """The value's repr with at most ``limit`` characters, whatever its ``__repr__`` does."""
     try:
         text = repr(value) if not _is_large(value) else reprlib.repr(value)
@@ -19,14 +19,14 @@ def bounded_repr(value: Any, limit: int = RECORD_REPR_CHARS) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _is_large(value: Any) -> bool:
+def _is_large(value: object) -> bool:
     return (
         isinstance(value, (str, bytes, list, tuple, dict, set, frozenset))
         and len(value) > RECORD_REPR_CHARS
     )
 
 
-def unbuilt(value: Any) -> str:
+def unbuilt(value: object) -> str:
     """What to add to a sentence that refuses this value: a builder was given where what it builds
     is wanted."""
     return (
@@ -36,7 +36,7 @@ def unbuilt(value: Any) -> str:
     )
 
 
-def several(found: Any, call: str, what: str) -> Iterable[Any]:
+def several(found: object, call: str, what: str) -> Iterable[Any]:
     """What the user's function gave, if one can iterate over it. TypeError if not: it says which
     call gives what."""
     if not isinstance(found, Iterable):

@@ -47,7 +47,7 @@ class CheckpointConfig:
         self._values: dict[str, Any] = {} if values is None else values
 
     def _set(
-        self, wanted: Option[Any], value: Any, *, is_right: bool = True, what: str = ""
+        self, wanted: Option[Any], value: object, *, is_right: bool = True, what: str = ""
     ) -> CheckpointConfig:
         with located():
             if not is_right:

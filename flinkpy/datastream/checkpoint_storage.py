@@ -167,7 +167,7 @@ def storage_of(values: Mapping[str, Any]) -> CheckpointStorage | None:
     )
 
 
-def _whole(number: Any, what: str, least: int) -> int:
+def _whole(number: object, what: str, least: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or number < least:
         raise ConfigurationError(f"{what} is a whole number from {least} on, this is {number!r}")
     return number

@@ -104,7 +104,7 @@ _INSTEAD |= {  # what users of frames try
 _GIVE_ONE_VALUE = frozenset({"map", "filter", "reduce", "get_key", "partition", "invoke"})
 
 
-def check_type(type_info: Any, call: str) -> TypeInformation | None:
+def check_type(type_info: object, call: str) -> TypeInformation | None:
     """The declared type, or None; refuses anything else."""
     if type_info is None or isinstance(type_info, TypeInformation):
         return type_info
@@ -116,7 +116,7 @@ def check_type(type_info: Any, call: str) -> TypeInformation | None:
     raise refuse(f"{call}: the output type {type_info!r:.80} is no type; {hint}")
 
 
-def check_strategy(strategy: Any, call: str) -> WatermarkStrategy:
+def check_strategy(strategy: object, call: str) -> WatermarkStrategy:
     """The watermark strategy; refuses one that cannot be used in this call."""
     if not isinstance(strategy, WatermarkStrategy):
         raise refuse(f"{call} takes a WatermarkStrategy, this is {strategy!r:.80}")
@@ -129,7 +129,7 @@ def check_strategy(strategy: Any, call: str) -> WatermarkStrategy:
     return strategy
 
 
-def _check_assigner(assigner: Any, call: str) -> None:
+def _check_assigner(assigner: object, call: str) -> None:
     """Refuses an assigner that takes neither the record, nor the record and its previous
     timestamp."""
     import inspect
@@ -155,7 +155,7 @@ def _check_assigner(assigner: Any, call: str) -> None:
 
 
 def check_function(
-    function: Any, kind: type[Function], method: str, arguments: int, call: str
+    function: object, kind: type[Function], method: str, arguments: int, call: str
 ) -> None:
     """Refuses a function that cannot be called as ``method`` with this many arguments."""
     # other classes are called like any function: map(str)
@@ -196,7 +196,7 @@ def _check_returns(function: Callable[..., Any], method: str, call: str) -> None
         )
 
 
-def check_process_function(function: Any, kind: type[Function]) -> None:
+def check_process_function(function: object, kind: type[Function]) -> None:
     """Refuses an object without ``process_element(value, ctx)``, such as a plain function."""
     if (
         not isinstance(function, type)
@@ -212,7 +212,7 @@ def check_process_function(function: Any, kind: type[Function]) -> None:
     check_function(function, kind, "process_element", 2, "process()")
 
 
-def no_such_method(stream: Any, name: str, keyed: type) -> AttributeError:
+def no_such_method(stream: object, name: str, keyed: type) -> AttributeError:
     """The error for a method that the stream does not have; if a ``keyed`` stream has it, the
     message suggests ``key_by``."""
     message = f"{type(stream).__name__!r} object has no attribute {name!r}"
@@ -228,7 +228,7 @@ def no_such_method(stream: Any, name: str, keyed: type) -> AttributeError:
     return AttributeError(message, name=name, obj=stream)
 
 
-def no_frame(key: Any) -> TypeError:
+def no_frame(key: object) -> TypeError:
     """The error for ``stream[key]``."""
     if isinstance(key, str):
         return TypeError(

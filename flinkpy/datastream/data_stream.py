@@ -149,7 +149,7 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         once, so outer joins are possible."""
         return CoGroupedStreams(self, self._partner(other_stream, "co_group()"), self._stream)
 
-    def _partner(self, other: Any, call: str) -> DataStream:
+    def _partner(self, other: object, call: str) -> DataStream:
         if not isinstance(other, DataStream):
             raise refuse(f"{call} takes a stream, this is {other!r:.80}")
         self.recorded.refuse_stranger(other.recorded, call)
@@ -175,7 +175,7 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
     # -- to which subtask --------------------------------------------------------------------------
 
     def key_by(
-        self, key_selector: Any, *more: Any, key_type: TypeInformation | None = None
+        self, key_selector: object, *more: Any, key_type: TypeInformation | None = None
     ) -> KeyedStream:
         """Sends all records of a key to one subtask. The key is a function of the record, a
         KeySelector, or the names of fields.
@@ -414,7 +414,7 @@ class ConnectedStreams(Connected[DataStream]):
         super().__init__(stream1, stream2, stream1._stream)
 
     def key_by(
-        self, key_selector1: Any, key_selector2: Any, key_type: TypeInformation | None = None
+        self, key_selector1: object, key_selector2: object, key_type: TypeInformation | None = None
     ) -> ConnectedStreams:
         """Sends records of one key, from both streams, to one subtask."""
         return ConnectedStreams(

@@ -48,7 +48,7 @@ class LiveAccumulators:
                 {name: value for name, value in values.items() if self._travels(name, value)}
             )
 
-    def _travels(self, name: str, value: Any) -> bool:
+    def _travels(self, name: str, value: object) -> bool:
         try:
             dumps_any(value)
         except Exception as error:

@@ -38,7 +38,7 @@ def shown(accumulators: Mapping[str, Any]) -> Shown:
     )
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     try:
         text = _REPR.repr(value) if type(value) in _CONTAINERS else str(value)
     except Exception as error:  # a class of the program may raise anything

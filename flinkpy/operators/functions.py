@@ -74,13 +74,13 @@ class RuntimeContext(KeyedStateStore):
         """The number of this attempt; 0 for the first."""
         return self._context.task.attempt_id.attempt
 
-    def get_job_parameter(self, key: str, default_value: Any = None) -> Any:
+    def get_job_parameter(self, key: str, default_value: object = None) -> Any:
         """A value of the job's configuration: an option of the engine, or one of the program's own,
         with or without ``user.`` before its key."""
         values = self._context.configuration
         return values.get(key, values.get(f"user.{key}", default_value))
 
-    def add_accumulator(self, name: str, accumulator: Any) -> None:
+    def add_accumulator(self, name: str, accumulator: object) -> None:
         """Adds an accumulator: any mutable object that can be pickled. The job's result has its
         last value, merged over all subtasks with ``merge(other)``. Raises ProgramError if the task
         already has an accumulator of that name."""
@@ -133,7 +133,7 @@ class RuntimeContext(KeyedStateStore):
 class Function(ABC):  # noqa: B024  # abstract: subclasses have the abstract methods
     """The base class of all user functions."""
 
-    def __class_getitem__(cls, parameters: Any) -> Any:
+    def __class_getitem__(cls, parameters: object) -> Any:
         """The class itself: PyFlink programs may write type parameters, as in
         ``ProcessWindowFunction[tuple, tuple, str, TimeWindow]``."""
         return cls
@@ -205,7 +205,7 @@ class KeySelector(Function):
     def get_key(self, value: Any) -> Any:
         """The value's key: a number, text, bytes, date, enum, or a tuple of these."""
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: object) -> Any:
         """The same as ``get_key``: the writers that partition by key call plain functions."""
         return self.get_key(value)
 
@@ -423,7 +423,7 @@ class SinkFunction(Function):
 # -- how operators hold functions ------------------------------------------------------------------
 
 
-def method_of(function: Any, name: str) -> Callable[..., Any]:
+def method_of(function: object, name: str) -> Callable[..., Any]:
     """The method ``name`` of a function object, or else the callable itself; raises ProgramError
     for anything else."""
     method = getattr(function, name, None)
@@ -448,7 +448,7 @@ _BEFORE_RECORDS = NoKey(
 
 
 def open_function(
-    function: Any, context: OperatorContext, backend: KeyedStateBackend | None = None
+    function: object, context: OperatorContext, backend: KeyedStateBackend | None = None
 ) -> None:
     """Calls ``open`` of a function object, after a CheckpointedFunction got its state back. On
     keyed streams ``open`` may ask for state. Plain callables have no ``open``."""
@@ -460,7 +460,7 @@ def open_function(
         function.open(runtime_context)
 
 
-def close_function(function: Any) -> None:
+def close_function(function: object) -> None:
     """Calls ``close`` if it is a function object."""
     if isinstance(function, Function):
         function.close()

@@ -4,7 +4,6 @@ their key groups."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.keys import key_group_range
@@ -39,7 +38,7 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
     )
 
 
-def may_ask_for_state(function: Any) -> bool:
+def may_ask_for_state(function: object) -> bool:
     """Whether the function may ask for state while it processes records, because it may have kept
     its runtime context."""
     function = getattr(function, "wrapped_function", function)

@@ -26,6 +26,6 @@ def each_record(batch: RowBatch) -> Iterator[tuple[Any, int | None]]:
     return zip(batch.values, batch.timestamps or repeat(None))
 
 
-def single_row(record: Any, timestamp: int | None) -> RowBatch:
+def single_row(record: object, timestamp: int | None) -> RowBatch:
     """A batch of this record."""
     return RowBatch([record], None if timestamp is None else [timestamp])

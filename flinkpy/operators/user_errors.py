@@ -13,7 +13,6 @@ import sys
 import traceback
 from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
-from typing import Any
 
 from flinkpy.core.errors import BadRecordError, FlinkpyError, UserCodeError, UserFrame
 from flinkpy.core.program.code import dumps
@@ -32,7 +31,7 @@ _NO_RECORD = object()
 
 
 def user_code_error(
-    error: BaseException, context: OperatorContext, record: Any = _NO_RECORD
+    error: BaseException, context: OperatorContext, record: object = _NO_RECORD
 ) -> FlinkpyError:
     """The error to raise for an exception of a user's function. Errors of the engine are returned
     unchanged."""

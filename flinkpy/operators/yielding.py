@@ -150,7 +150,7 @@ def emit_results(
     process: Callable[[Any, Any], Iterable[Any] | None],
     records: Iterable[Any],
     stamps: Iterable[int | None] | None,
-    at: Any,
+    at: object,
     operator: StreamOperator,
     *,
     keyed: Keyed | None = None,

@@ -132,7 +132,7 @@ def stream_bytes(table: pa.Table) -> bytes:
     return into.getvalue()
 
 
-def schema_of(block: Any) -> pa.Schema:
+def schema_of(block: object) -> pa.Schema:
     """Returns the schema that ``stream_bytes`` was given, in Spark's types."""
     return pa.ipc.read_schema(pa.py_buffer(pa.ipc.open_stream(block).schema.metadata[_EXACT]))
 

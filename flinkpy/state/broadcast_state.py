@@ -25,7 +25,7 @@ class _Reading(ReadableMap[Any, Any]):
     def get(self, key: Any) -> Any:
         return release(self._entries.get(canonical_key(key)))
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         return canonical_key(key) in self._entries
 
     def items(self) -> list[tuple[Any, Any]]:
@@ -56,7 +56,7 @@ class HeapBroadcastState(_Reading, BroadcastState[Any, Any]):
         for key, value in pairs_of(dict_value):
             self.put(key, value)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         self._entries.pop(canonical_key(key), None)
 
     def clear(self) -> None:

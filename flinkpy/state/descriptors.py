@@ -182,7 +182,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         return self._agg_function
 
 
-def _checked(name: str, type_info: Any) -> TypeInformation | None:
+def _checked(name: str, type_info: object) -> TypeInformation | None:
     if type_info is not None and not isinstance(type_info, TypeInformation):
         raise refuse(
             f"state {name!r}: {type_info!r:.80} is no type; use one of Types, such as Types.LONG()"
@@ -190,5 +190,5 @@ def _checked(name: str, type_info: Any) -> TypeInformation | None:
     return type_info
 
 
-def _known(name: str, type_info: Any) -> TypeInformation:
+def _known(name: str, type_info: object) -> TypeInformation:
     return _checked(name, type_info) or Types.PICKLED_BYTE_ARRAY()

@@ -43,7 +43,7 @@ class LayeredValues:
         return FrozenEntries(frozen, private, same, groups_of_keys, shares_keys)
 
 
-def _private(name: str, copy: Callable[[Any], Any], value: Any) -> Any:
+def _private(name: str, copy: Callable[[Any], Any], value: object) -> Any:
     try:
         return copy(value)
     except Exception as error:

@@ -46,7 +46,7 @@ class OperatorListState(ListState[Any]):
     def get(self) -> list[Any]:
         return [release(each) for each in self._stored]
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         self._stored.append(protect(refuse_none(value)))
 
     def add_all(self, values: Iterable[Any]) -> None:
@@ -123,7 +123,7 @@ class OperatorStateBackend(OperatorStateStore):
         )
 
     def _table(
-        self, descriptor: Any, wanted: type[StateDescriptor], sharing: Sharing, call: str
+        self, descriptor: object, wanted: type[StateDescriptor], sharing: Sharing, call: str
     ) -> _Table:
         if not isinstance(descriptor, wanted):
             raise ProgramError(f"{call} takes a {wanted.__name__}, this is {descriptor!r:.80}")

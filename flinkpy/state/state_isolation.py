@@ -20,14 +20,14 @@ class PrivateCopy:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
     def __repr__(self) -> str:
         return f"PrivateCopy({self.value!r:.80})"
 
 
-def protect(value: Any) -> Any:
+def protect(value: object) -> Any:
     """The value as state stores it. TypeError for one that cannot be copied."""
     if is_safe(value):
         return value
@@ -40,18 +40,18 @@ def protect(value: Any) -> Any:
         ) from None
 
 
-def adopt(value: Any) -> Any:
+def adopt(value: object) -> Any:
     """The value as state stores it, without a copy: for a value that nobody else has, as it was
     just unpickled or made for this state."""
     return value if is_safe(value) else PrivateCopy(value)
 
 
-def release(stored: Any) -> Any:
+def release(stored: object) -> Any:
     """A stored value as the program gets it."""
     return private_copy(stored.value) if type(stored) is PrivateCopy else stored
 
 
-def reveal(stored: Any) -> Any:
+def reveal(stored: object) -> Any:
     """The stored value itself, for the engine only: never pass it to the program."""
     return stored.value if type(stored) is PrivateCopy else stored
 

@@ -68,7 +68,7 @@ def form_of(kind: StateKind, expires: bool) -> Form:
     return Form(dump, load, _alive_single, _sweep_single, _private_stamped if expires else _private)
 
 
-def _private(stored: Any) -> Any:
+def _private(stored: object) -> Any:
     return PrivateCopy(private_copy(stored.value)) if type(stored) is PrivateCopy else stored
 
 
@@ -77,7 +77,7 @@ def _private_stamped(stamped: Stamped) -> Stamped:
     return stamped if found is stamped[0] else (found, stamped[1])
 
 
-def same(value: Any) -> Any:
+def same(value: object) -> Any:
     """The form of what is stored as it is."""
     return value
 
@@ -90,7 +90,7 @@ def _load_stamped(saved: tuple[Any, int]) -> Stamped:
     return adopt(saved[0]), saved[1] * NS_PER_MS
 
 
-def _always(stored: Any, deadline: int) -> Any:
+def _always(stored: object, deadline: int) -> Any:
     return stored
 
 

@@ -71,7 +71,7 @@ def changed_entries(saved: str, declared: str, expires: bool = False) -> Change 
     return _stamped(_change(before.value_type, after.value_type), expires)
 
 
-def carried_out(change: Change, value: Any, name: str) -> Any:
+def carried_out(change: Change, value: object, name: str) -> Any:
     """The changed value. ProgramError for a value that was not of the type that was declared for
     it."""
     try:

@@ -31,7 +31,7 @@ class OperatorTransformation:
     """
 
     @staticmethod
-    def bootstrap_with(data: Any) -> OneInputOperatorTransformation:
+    def bootstrap_with(data: object) -> OneInputOperatorTransformation:
         """With these records: an iterable of values; a pyarrow Table or RecordBatch, a DataFrame of
         pandas, Polars or Spark, whose records are Rows."""
         return OneInputOperatorTransformation(data)
@@ -40,7 +40,7 @@ class OperatorTransformation:
 class OneInputOperatorTransformation:
     """Records without a key yet."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: object) -> None:
         self._data = data
 
     def key_by(self, *key: Callable[[Any], Any] | str | int) -> KeyedOperatorTransformation:
@@ -74,7 +74,7 @@ class OneInputOperatorTransformation:
 class KeyedOperatorTransformation:
     """Records with a key."""
 
-    def __init__(self, data: Any, key: Callable[[Any], Any]) -> None:
+    def __init__(self, data: object, key: Callable[[Any], Any]) -> None:
         self._data, self._key = data, key
 
     def transform(self, function: KeyedStateBootstrapFunction) -> StateBootstrapTransformation:
@@ -105,7 +105,7 @@ class StateBootstrapTransformation:
         return self._make(max_parallelism, parallelism)
 
 
-def records_of(data: Any) -> Iterator[Any]:
+def records_of(data: object) -> Iterator[Any]:
     """The records of data in any of the forms that ``bootstrap_with`` takes."""
     if hasattr(data, "sparkSession"):
         from flinkpy.spark.collected_frames import arrow_table_of
@@ -139,7 +139,7 @@ def records_of(data: Any) -> Iterator[Any]:
 
 
 def _keyed_state(
-    data: Any,
+    data: object,
     key_of: Callable[[Any], Any],
     function: KeyedStateBootstrapFunction,
     max_parallelism: int,
@@ -192,7 +192,7 @@ class _Opened:
 
 
 def _operator_state(
-    data: Any, function: StateBootstrapFunction, parallelism: int
+    data: object, function: StateBootstrapFunction, parallelism: int
 ) -> list[FrozenState]:
     held = OperatorStateBackend()
     function.initialize_state(held)

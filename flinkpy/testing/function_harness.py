@@ -57,7 +57,7 @@ class OneInputHarness(OperatorHarness):
     at which its clock starts.
     """
 
-    def __init__(self, function: Any, **options: Any) -> None:
+    def __init__(self, function: object, **options: Any) -> None:
         super().__init__(
             _recipe(1, lambda stream: _applied(stream, function, keyed=False)), **options
         )
@@ -77,7 +77,7 @@ class OneInputHarness(OperatorHarness):
         OperatorHarness.__init__(made, _recipe(1, build), **options)
         return made
 
-    def push(self, value: Any, timestamp: int | None = None) -> None:
+    def push(self, value: object, timestamp: int | None = None) -> None:
         """Pushes one element, with its event time in milliseconds if it has one."""
         self._push(0, [value], None if timestamp is None else [timestamp])
 
@@ -110,7 +110,7 @@ class KeyedOneInputHarness(OneInputHarness):
     (1, [('a', 1005)])
     """
 
-    def __init__(self, function: Any, key_selector: Any, **options: Any) -> None:
+    def __init__(self, function: object, key_selector: object, **options: Any) -> None:
         OperatorHarness.__init__(
             self,
             _recipe(1, lambda stream: _applied(stream.key_by(key_selector), function)),
@@ -138,7 +138,7 @@ class TwoInputHarness(OperatorHarness):
 
     _number_of_inputs = 2
 
-    def __init__(self, function: Any, **options: Any) -> None:
+    def __init__(self, function: object, **options: Any) -> None:
         super().__init__(
             _recipe(2, lambda left, right: _applied(left.connect(right), function, keyed=False)),
             **options,
@@ -161,11 +161,11 @@ class TwoInputHarness(OperatorHarness):
         OperatorHarness.__init__(made, _recipe(2, build), **options)
         return made
 
-    def push1(self, value: Any, timestamp: int | None = None) -> None:
+    def push1(self, value: object, timestamp: int | None = None) -> None:
         """Pushes an element into the first input."""
         self._push(0, [value], None if timestamp is None else [timestamp])
 
-    def push2(self, value: Any, timestamp: int | None = None) -> None:
+    def push2(self, value: object, timestamp: int | None = None) -> None:
         """Pushes an element into the second input."""
         self._push(1, [value], None if timestamp is None else [timestamp])
 
@@ -200,7 +200,7 @@ class KeyedTwoInputHarness(TwoInputHarness):
     """
 
     def __init__(
-        self, function: Any, key_selector1: Any, key_selector2: Any, **options: Any
+        self, function: object, key_selector1: object, key_selector2: object, **options: Any
     ) -> None:
         OperatorHarness.__init__(
             self,
@@ -214,7 +214,7 @@ class KeyedTwoInputHarness(TwoInputHarness):
         )
 
 
-def _applied(stream: Any, function: Any, *, keyed: bool = True) -> DataStream:
+def _applied(stream: object, function: object, *, keyed: bool = True) -> DataStream:
     """Calls the stream's method for functions of that class with the function."""
     method = next(
         (

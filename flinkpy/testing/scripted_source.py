@@ -192,5 +192,5 @@ class ScriptReader(SourceReader[ScriptSplit]):
         )
 
 
-def _is_value(item: Any) -> bool:
+def _is_value(item: object) -> bool:
     return not isinstance(item, (Fail, Watermark, WatermarkStatus))

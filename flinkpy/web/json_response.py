@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from starlette import responses
 
@@ -17,7 +16,7 @@ class JSONResponse(responses.JSONResponse):
     Text may hold what UTF-8 has no bytes for, as names of files do: that is told as ``?``. The name
     of one job must not hide all of them."""
 
-    def render(self, content: Any) -> bytes:
+    def render(self, content: object) -> bytes:
         return json.dumps(
             shown_json(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")
         ).encode("utf-8", "replace")

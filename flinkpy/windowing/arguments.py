@@ -14,7 +14,7 @@ from flinkpy.core.program.program_line import refuse
 Span: TypeAlias = Time | timedelta
 
 
-def milliseconds_of(span: Any, what: str) -> int:
+def milliseconds_of(span: object, what: str) -> int:
     """A Time or a timedelta in whole milliseconds; raises ProgramError for anything else."""
     if not isinstance(span, (Time, timedelta)):
         raise refuse(
@@ -23,14 +23,14 @@ def milliseconds_of(span: Any, what: str) -> int:
     return to_milliseconds(span)
 
 
-def positive(number: Any, what: str) -> int:
+def positive(number: object, what: str) -> int:
     """The number, if it is an integer from 1 on; else raises ProgramError."""
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise refuse(f"{what} is a whole number from 1 on, this is {number!r:.80}")
     return number
 
 
-def offset_within(offset: Any, span: int, what: str, of: str) -> int:
+def offset_within(offset: object, span: int, what: str, of: str) -> int:
     """An offset, if it shifts windows by less than ``span`` in either direction; else raises
     ProgramError."""
     if isinstance(offset, bool) or not isinstance(offset, int) or abs(offset) >= span:
@@ -41,7 +41,7 @@ def offset_within(offset: Any, span: int, what: str, of: str) -> int:
     return offset
 
 
-def threshold_of(threshold: Any, what: str) -> float:
+def threshold_of(threshold: object, what: str) -> float:
     """The threshold of a delta function: a number."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real):
         raise refuse(f"{what}: the threshold is a number, this is {threshold!r:.80}")

@@ -105,7 +105,7 @@ class TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
 
     event_time: bool
 
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
+    def get_default_trigger(self, env: object = None) -> Trigger[Any, TimeWindow]:
         return EventTimeTrigger() if self.event_time else ProcessingTimeTrigger()
 
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
@@ -284,7 +284,7 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[GlobalWindow]:
         return [GlobalWindow.get()]
 
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, GlobalWindow]:
+    def get_default_trigger(self, env: object = None) -> Trigger[Any, GlobalWindow]:
         return NeverTrigger()
 
     def get_window_serializer(self) -> TypeSerializer[GlobalWindow]:
@@ -310,7 +310,7 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
         state.update(position + 1)
         return position
 
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, CountWindow]:
+    def get_default_trigger(self, env: object = None) -> Trigger[Any, CountWindow]:
         return CountTrigger(self.window_size)
 
     def get_window_serializer(self) -> TypeSerializer[CountWindow]:

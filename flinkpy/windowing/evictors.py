@@ -148,13 +148,15 @@ class DeltaEvictor(_OneTimeEvictor):
     0.5
     """
 
-    def __init__(self, threshold: float, delta_function: Any, do_evict_after: bool = False) -> None:
+    def __init__(
+        self, threshold: float, delta_function: object, do_evict_after: bool = False
+    ) -> None:
         super().__init__(do_evict_after)
         self.threshold = threshold_of(threshold, "DeltaEvictor")
         self._delta = delta_of(delta_function)
 
     @staticmethod
-    def of(threshold: float, delta_function: Any, do_evict_after: bool = False) -> DeltaEvictor:
+    def of(threshold: float, delta_function: object, do_evict_after: bool = False) -> DeltaEvictor:
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def evict(self, elements: list[TimestampedValue]) -> None:

@@ -70,7 +70,7 @@ class _DynamicGap(_SessionWindows):
             )
         self._extractor = extractor
 
-    def gap(self, element: Any) -> int:
+    def gap(self, element: object) -> int:
         """The record's gap; raises ProgramError unless it is a positive integer."""
         extractor = self._extractor
         gap = (

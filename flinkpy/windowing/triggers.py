@@ -38,7 +38,7 @@ FIRE = TriggerResult.FIRE
 FIRE_AND_PURGE = TriggerResult.FIRE_AND_PURGE
 
 
-def checked_result(result: Any) -> TriggerResult:
+def checked_result(result: object) -> TriggerResult:
     """What a trigger returned, which is None if it forgot to; raises TypeError unless it is a
     TriggerResult."""
     if isinstance(result, TriggerResult):
@@ -132,7 +132,7 @@ class _BaseTrigger(Trigger[Any, W]):
     """Does nothing, except what a subclass overrides."""
 
     def on_element(
-        self, element: Any, timestamp: int, window: W, ctx: Trigger.TriggerContext
+        self, element: object, timestamp: int, window: W, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         return CONTINUE
 
@@ -174,7 +174,7 @@ class EventTimeTrigger(_BaseTrigger[TimeWindow]):
         return EventTimeTrigger()
 
     def on_element(
-        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+        self, element: object, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         if window.max_timestamp() <= ctx.get_current_watermark():
             return FIRE
@@ -211,7 +211,7 @@ class ProcessingTimeTrigger(_BaseTrigger[TimeWindow]):
         return ProcessingTimeTrigger()
 
     def on_element(
-        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+        self, element: object, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         ctx.register_processing_time_timer(window.max_timestamp())
         return CONTINUE
@@ -248,7 +248,7 @@ class CountTrigger(_BaseTrigger[Any]):
         return CountTrigger(window_size)
 
     def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+        self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         count = ctx.get_partitioned_state(self._count)
         count.add(1)
@@ -348,7 +348,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         ctx.delete_event_time_timer(time)
 
     def on_element(
-        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+        self, element: object, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         if window.max_timestamp() <= ctx.get_current_watermark():
             return FIRE
@@ -385,7 +385,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
         ctx.delete_processing_time_timer(time)
 
     def on_element(
-        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+        self, element: object, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         self.begin(ctx.get_current_processing_time(), window, ctx)
         return CONTINUE
@@ -404,17 +404,17 @@ class DeltaTrigger(_BaseTrigger[Any]):
     DeltaTrigger(0.5)
     """
 
-    def __init__(self, threshold: float, delta_function: Any) -> None:
+    def __init__(self, threshold: float, delta_function: object) -> None:
         self.threshold = threshold_of(threshold, "DeltaTrigger")
         self._delta = delta_of(delta_function)
         self._last = ValueStateDescriptor("last-element")
 
     @staticmethod
-    def of(threshold: float, delta_function: Any) -> DeltaTrigger:
+    def of(threshold: float, delta_function: object) -> DeltaTrigger:
         return DeltaTrigger(threshold, delta_function)
 
     def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+        self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         state = ctx.get_partitioned_state(self._last)
         last = state.value()
@@ -450,7 +450,7 @@ class PurgingTrigger(Trigger[Any, Any]):
         return PurgingTrigger(nested_trigger)
 
     def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+        self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
 

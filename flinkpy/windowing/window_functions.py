@@ -44,7 +44,7 @@ class WindowContext(ABC):
     """The window, the time and state, for a process window function. One object serves all windows:
     do not keep it."""
 
-    def __class_getitem__(cls, parameters: Any) -> Any:
+    def __class_getitem__(cls, parameters: object) -> Any:
         """The class itself, so that annotations may name the window:
         ``ProcessWindowFunction.Context[TimeWindow]``."""
         return cls

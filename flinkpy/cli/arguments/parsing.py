@@ -116,7 +116,7 @@ class CheckpointFirst(Command):
 def stands_for(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     """A callback that notes ``-D key=value`` for an option."""
 
-    def note(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    def note(ctx: click.Context, param: click.Parameter, value: object) -> None:
         if value is not None:
             ctx.meta.setdefault(DEFINITIONS, []).append(f"{key}={value}")
 
@@ -131,7 +131,7 @@ def noted(ctx: click.Context) -> tuple[str, ...]:
 def refused(*names: str, instead: str, is_flag: bool = False) -> Callable[[F], F]:
     """A hidden option of Flink's, which says what to write instead."""
 
-    def refuse(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    def refuse(ctx: click.Context, param: click.Parameter, value: object) -> None:
         if value and not ctx.resilient_parsing:
             raise click.UsageError(f"{names[0]}: {instead}", ctx)
 

@@ -27,7 +27,7 @@ _COLUMNS_WIDTH = 61  # of the columns beside the name
 _MAX_LINES = 12
 
 
-def is_terminal(stream: Any) -> bool:
+def is_terminal(stream: object) -> bool:
     """Whether it is a terminal. A program may have closed its outputs, or replaced them with any
     object that has a ``write``."""
     says = getattr(stream, "isatty", None)

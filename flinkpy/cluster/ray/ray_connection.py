@@ -92,7 +92,7 @@ def _own_signal_handler() -> Iterator[None]:
     _end_on_sigterm(before)
 
 
-def _end_on_sigterm(handler: Any) -> None:
+def _end_on_sigterm(handler: object) -> None:
     """SIGTERM, which `ray job stop` sends, ends the program normally: with its job cancelled. Ray's
     library would end the process at once, by a handler that Python does not know of; so the one
     that Python knows is set again."""

@@ -59,7 +59,7 @@ _EMPTY = object()  # an empty place on the stack
 _Frame = tuple[tuple[_StackItem, ...], tuple[tuple[str, _StackItem], ...]]
 
 
-def kind_of_results(function: Any) -> Kind | None:
+def kind_of_results(function: object) -> Kind | None:
     """The kind of what a function of one argument returns (a generator function: yields) for a
     plain value; None if that cannot be told.
 

@@ -68,7 +68,7 @@ class _Unreadable(Exception):
     """An instruction that cannot be part of an inlined expression."""
 
 
-def inlined(function: Any, *arguments: str) -> str | None:
+def inlined(function: object, *arguments: str) -> str | None:
     """The function's result as an expression over variables of these names; None if the function
     has to be called.
 
@@ -109,7 +109,7 @@ def inlined(function: Any, *arguments: str) -> str | None:
         return None
 
 
-def call_or_inline(function: Any, called: str, *arguments: str) -> str:
+def call_or_inline(function: object, called: str, *arguments: str) -> str:
     """The inlined expression, or else the call ``called(arguments)``.
 
     >>> call_or_inline(len, "f0", "x0")

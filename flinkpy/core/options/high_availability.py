@@ -20,7 +20,7 @@ class HighAvailabilityType(Enum):
 
 
 class _TypeOption(Option[Any]):
-    def _parsed(self, value: Any) -> Any:
+    def _parsed(self, value: object) -> Any:
         try:
             return super()._parsed(value)
         except ValueError:

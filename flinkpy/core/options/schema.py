@@ -166,7 +166,7 @@ class Option(Generic[T]):
     choices: Mapping[str, str] | None = None
     without_effect: str | None = None
 
-    def parse(self, value: Any, key: str | None = None) -> T:
+    def parse(self, value: object, key: str | None = None) -> T:
         """The value converted to the option's type. Raises ConfigurationError if that fails; it
         names the option by ``key``, under which the value stood."""
         key = key or self.key
@@ -187,7 +187,7 @@ class Option(Generic[T]):
             )
         return parsed  # type: ignore[no-any-return]
 
-    def _parsed(self, value: Any) -> Any:
+    def _parsed(self, value: object) -> Any:
         if self.is_memory:
             return parse_memory(str(value))
         if isinstance(value, self.kind) and not (self.kind is int and isinstance(value, bool)):
@@ -291,7 +291,7 @@ SCHEMA = Schema()
 def option(
     key: str,
     kind: type[Any],
-    default: Any,
+    default: object,
     doc: str,
     *,
     memory: bool = False,

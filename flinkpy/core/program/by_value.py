@@ -41,7 +41,7 @@ class StreamPickler:
         self._sent: set[type] = set()
 
     def dumps(
-        self, value: Any, buffer_callback: Callable[[pickle.PickleBuffer], Any] | None = None
+        self, value: object, buffer_callback: Callable[[pickle.PickleBuffer], Any] | None = None
     ) -> bytes:
         """Raises whatever pickle raises for a value it cannot pickle."""
         file = io.BytesIO()
@@ -63,7 +63,7 @@ class _Pickler(pickle.Pickler):
     only_here: bool
     definitions: dict[str, bytes] | None
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         if not isinstance(obj, type):
             return NotImplemented
         try:

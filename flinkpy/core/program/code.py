@@ -32,7 +32,7 @@ class OutOfBand:
 
 
 def dumps(
-    value: Any,
+    value: object,
     what: str = "the program",
     out_of_band: list[OutOfBand] | None = None,
     purpose: str = "sent to the workers",
@@ -43,7 +43,7 @@ def dumps(
     With ``out_of_band``, each :class:`OutOfBand` object is appended to that list once instead of
     being pickled; ``loads`` needs the same list."""
 
-    def pickled(part: Any) -> bytes:
+    def pickled(part: object) -> bytes:
         file = io.BytesIO()
         if out_of_band is None:
             program_pickler()(file, protocol=5).dump(part)
@@ -62,7 +62,7 @@ def dumps(
             ) from error
 
 
-def dumps_state(value: Any, what: str) -> bytes:
+def dumps_state(value: object, what: str) -> bytes:
     """Like ``dumps``, for what goes into a checkpoint."""
     return dumps(value, what, purpose="saved")
 
@@ -72,7 +72,7 @@ def _naming_pickler() -> Any:
     class Pickler(program_pickler()):  # type: ignore[misc]
         out_of_band: list[OutOfBand]
 
-        def persistent_id(self, value: Any) -> int | None:
+        def persistent_id(self, value: object) -> int | None:
             if not isinstance(value, OutOfBand):
                 return None
             if value not in self.out_of_band:
@@ -82,7 +82,7 @@ def _naming_pickler() -> Any:
     return Pickler
 
 
-def dumps_data(value: Any, what: str) -> bytes:
+def dumps_data(value: object, what: str) -> bytes:
     """Like ``dumps``, and faster for plain data: falls back to ``dumps`` only for what the program
     itself defines."""
     file = io.BytesIO()
@@ -94,7 +94,7 @@ def dumps_data(value: Any, what: str) -> bytes:
 
 
 class _DataPickler(pickle.Pickler):
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         module = obj.__module__ if hasattr(obj, "__module__") else type(obj).__module__
         if not _is_installed(module):
             raise pickle.PicklingError(f"{module} travels by value")
@@ -111,7 +111,7 @@ def _is_installed(module: str | None) -> bool:
     )
 
 
-def _explained(value: Any, pickled: Callable[[Any], bytes]) -> str | None:
+def _explained(value: object, pickled: Callable[[Any], bytes]) -> str | None:
     from flinkpy.core.program.unpicklable import explain
 
     try:
@@ -172,7 +172,7 @@ def _user_modules() -> list[ModuleType]:
     return found
 
 
-def _home(file: Path, spec: Any) -> Path:
+def _home(file: Path, spec: object) -> Path:
     """The program's folder; for a module of a package (``python -m jobs.words``) the folder that
     contains the package."""
     package: str = getattr(spec, "parent", None) or ""

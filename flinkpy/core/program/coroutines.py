@@ -27,7 +27,7 @@ _WITHOUT_BASE = ("__call__", "write", "flush", "run", "add", "merge", "get_resul
 _MANY = 100  # a collection with more is data
 
 
-def refuse_coroutines(holder: Any, call: str) -> None:
+def refuse_coroutines(holder: object, call: str) -> None:
     """Raises ProgramError, with the user's line, if a function that ``holder`` is or holds is a
     coroutine function. ``call`` says in the error what was given it."""
     found = coroutine_in(holder)
@@ -48,7 +48,7 @@ def refused(name: str, call: str) -> ProgramError:
     return refuse(f"{call}: {name} {ADVICE}")
 
 
-def coroutine_in(holder: Any) -> str | None:
+def coroutine_in(holder: object) -> str | None:
     """The name of a coroutine function that ``holder`` is, or holds; None if there is none.
 
     >>> async def look_up(key):
@@ -72,7 +72,7 @@ def coroutine_in(holder: Any) -> str | None:
     return None
 
 
-def is_coroutine_function(function: Any) -> bool:
+def is_coroutine_function(function: object) -> bool:
     """Whether calling it gives something to be awaited, or to be iterated over with ``async
     for``."""
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
@@ -107,7 +107,7 @@ def _is_ours(kind: type) -> bool:
     return kind.__module__.startswith("flinkpy.")
 
 
-def _held_by(value: Any) -> Iterator[Any]:
+def _held_by(value: object) -> Iterator[Any]:
     """What flinkpy's own objects and functions hold, and collections; nothing of other objects."""
     if isinstance(value, functools.partial):
         yield from (value.func, *value.args, *value.keywords.values())

@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Any
 
 
-def dumps_any(value: Any) -> bytes:
+def dumps_any(value: object) -> bytes:
     """Pickles also what cannot be imported: lambdas, and classes of ``__main__``. Raises whatever
     its parts raise.
 

@@ -36,7 +36,7 @@ class Part:
     value: Any
 
 
-def explain(value: Any, dumps: Callable[[Any], object]) -> str | None:
+def explain(value: object, dumps: Callable[[Any], object]) -> str | None:
     """A sentence about the user's function or object inside ``value`` that ``dumps`` cannot pickle,
     with what to do about it. None if the culprit is one of the engine's objects.
 
@@ -88,12 +88,12 @@ class _Told:
         else:
             self._path += part.how
 
-    def _begin(self, value: Any) -> None:
+    def _begin(self, value: object) -> None:
         self.subject = _described(value)
         self._owner = value
         self._path = ""
 
-    def sentence(self, culprit: Any) -> str:
+    def sentence(self, culprit: object) -> str:
         if not self._uses and not self._path:
             return f"its {self.subject}"
         said = [*self._uses]
@@ -104,7 +104,7 @@ class _Told:
         return f"its {self.subject} {', which '.join(said)} ({_type_name(culprit)}), which"
 
 
-def _way(value: Any, dumps: Callable[[Any], object]) -> Iterator[Part]:
+def _way(value: object, dumps: Callable[[Any], object]) -> Iterator[Part]:
     """The parts from ``value`` down to the smallest one that cannot be pickled."""
     part: Part | None = Part("", value)
     seen: set[int] = set()
@@ -123,7 +123,7 @@ def _way(value: Any, dumps: Callable[[Any], object]) -> Iterator[Part]:
         )
 
 
-def _error(value: Any, dumps: Callable[[Any], object]) -> Exception | None:
+def _error(value: object, dumps: Callable[[Any], object]) -> Exception | None:
     try:
         dumps(value)
     except Exception as error:
@@ -131,7 +131,7 @@ def _error(value: Any, dumps: Callable[[Any], object]) -> Exception | None:
     return None
 
 
-def _parts(value: Any) -> Iterable[Part]:
+def _parts(value: object) -> Iterable[Part]:
     if isinstance(value, types.FunctionType):
         return _parts_of_function(value)
     if isinstance(value, types.MethodType):
@@ -184,7 +184,7 @@ def _globals_of(code: types.CodeType) -> Iterator[str]:
             yield from _globals_of(constant)
 
 
-def _parts_of_object(value: Any) -> Iterator[Part]:
+def _parts_of_object(value: object) -> Iterator[Part]:
     try:
         reduced = value.__reduce_ex__(5)
     except Exception:
@@ -206,20 +206,20 @@ def _parts_of_object(value: Any) -> Iterator[Part]:
         yield from (Part("", each) for each in more or ())
 
 
-def _unwrapped(attribute: Any) -> Any:
+def _unwrapped(attribute: object) -> Any:
     if isinstance(attribute, (staticmethod, classmethod)):
         return attribute.__func__
     return attribute.fget if isinstance(attribute, property) else attribute
 
 
-def _is_engines(value: Any) -> bool:
+def _is_engines(value: object) -> bool:
     owner = (
         value if isinstance(value, (type, types.FunctionType, types.MethodType)) else type(value)
     )
     return str(owner.__module__).partition(".")[0] == "flinkpy"
 
 
-def _belongs_to_program(value: Any) -> bool:
+def _belongs_to_program(value: object) -> bool:
     """Whether it is an environment, a stream or a running job: its parts would tell the user
     nothing."""
     return not isinstance(value, types.FunctionType) and type(value).__module__.startswith(
@@ -227,14 +227,14 @@ def _belongs_to_program(value: Any) -> bool:
     )
 
 
-def _is_data(value: Any) -> bool:
+def _is_data(value: object) -> bool:
     """Whether it is neither a function of the user nor an instance of one of the user's classes."""
     return isinstance(value, _PLAIN) or not (
         callable(value) or type(value).__module__ == "__main__"
     )
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     if isinstance(value, types.MethodType):
         return _described(value.__func__)
     if isinstance(value, types.FunctionType):
@@ -250,7 +250,7 @@ def _where(function: types.FunctionType) -> str:
     return place(function.__code__.co_filename, function.__code__.co_firstlineno)
 
 
-def _type_name(value: Any) -> str:
+def _type_name(value: object) -> str:
     module = type(value).__module__
     return (
         type(value).__qualname__
@@ -259,7 +259,7 @@ def _type_name(value: Any) -> str:
     )
 
 
-def _reason(culprit: Any, dumps: Callable[[Any], object], advice: str) -> str:
+def _reason(culprit: object, dumps: Callable[[Any], object], advice: str) -> str:
     """Why it cannot be pickled, in the error's own words if it has any, and what to do."""
     error = _error(culprit, dumps)
     while error is not None and isinstance(error.__cause__, Exception):

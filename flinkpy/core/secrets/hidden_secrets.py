@@ -101,7 +101,7 @@ def is_sensitive(key: str) -> bool:
     return any(word in key.lower() for word in _SENSITIVE)
 
 
-def shown_value(key: str, value: Any) -> str:
+def shown_value(key: str, value: object) -> str:
     """The value of an option as text; of a secret one ``******``."""
     return HIDDEN if is_sensitive(key) else without_secrets(text_of(value))
 
@@ -111,7 +111,7 @@ def shown_options(configuration: Mapping[str, Any]) -> dict[str, str]:
     return {key: shown_value(key, value) for key, value in sorted(configuration.items())}
 
 
-def shown_json(content: Any) -> Any:
+def shown_json(content: object) -> Any:
     """A JSON value with all its texts without secrets.
 
     >>> shown_json({"external_path": ["s3://key:secret@lake/chk-1", 1]})

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import Enum
-from typing import Any
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """A value as it may be written in a file or after ``-D``.
 
     >>> from datetime import timedelta

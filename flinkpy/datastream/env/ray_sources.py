@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def require_spark(value: Any, wanted: str, call: str) -> None:
+def require_spark(value: object, wanted: str, call: str) -> None:
     """Refuses a value that is not an instance of PySpark's class ``wanted``, without importing
     PySpark."""
     if not type(value).__module__.startswith("pyspark.sql") or type(value).__name__ != wanted:
@@ -32,7 +32,7 @@ class RaySources(Sources[S]):
 
     def from_ray_dataset(
         self,
-        dataset: Any,
+        dataset: object,
         timestamp_column: str | None = None,
         watermark_strategy: WatermarkStrategy | None = None,
     ) -> S:

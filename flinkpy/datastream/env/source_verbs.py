@@ -338,7 +338,7 @@ class Sources(ABC, Generic[S]):
             )
             return self._read(source, "Avro Source")
 
-    def from_arrow(self, data: Any, batch_rows: int | None = None) -> S:
+    def from_arrow(self, data: object, batch_rows: int | None = None) -> S:
         """Reads as columns the rows of a ``pyarrow.Table`` or ``RecordBatch``, or of anything that
         exports itself as an Arrow stream of rows (``__arrow_c_stream__``), such as a Polars frame
         or a ``RecordBatchReader``, which is read to its end now. ``batch_rows`` is how many rows a
@@ -463,7 +463,7 @@ def _interval(given: Duration | timedelta | int | None) -> int | None:
     return milliseconds
 
 
-def _source_of_columns(collection: Any) -> str | None:
+def _source_of_columns(collection: object) -> str | None:
     """The method to call instead, for a collection whose iteration gives columns and not
     records."""
     from flinkpy.connectors.memory.arrow_tables import is_arrow_stream

@@ -154,7 +154,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         require_rocksdb()
         return super().settings() | self._settings
 
-    def _keep(self, option: Option[Any], value: Any) -> None:
+    def _keep(self, option: Option[Any], value: object) -> None:
         if value is not None:
             self._settings[option.key] = value
 

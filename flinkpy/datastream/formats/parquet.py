@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flinkpy.columns.values.arrow_types import arrow_schema
 from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.connectors.files.writing.file_formats import ParquetFormat
@@ -36,7 +34,7 @@ class ParquetBulkWriters:
 
     @staticmethod
     def for_row_type(
-        row_type: RowTypeInfo, hadoop_config: Any = None, utc_timestamp: bool = False
+        row_type: RowTypeInfo, hadoop_config: object = None, utc_timestamp: bool = False
     ) -> ParquetFormat:
         """Parquet with the columns of ``Types.ROW_NAMED([names], [types])``; PyFlink takes a type
         of its Table API. Instants are always written in UTC. Raises ProgramError for another type,

@@ -165,7 +165,7 @@ class IntervalJoined(Generic[S]):
         )
 
 
-def _tag(tag: Any, call: str) -> OutputTag:
+def _tag(tag: object, call: str) -> OutputTag:
     if not isinstance(tag, OutputTag):
         raise refuse(f"{call} takes an OutputTag, this is {tag!r:.80}")
     return tag

@@ -12,7 +12,7 @@ from flinkpy.operators.functions import Function, RuntimeContext, method_of
 
 
 def typed_join(
-    function: Any, method: str, output_type: TypeInformation | None, *, many: bool
+    function: object, method: str, output_type: TypeInformation | None, *, many: bool
 ) -> Any:
     """The function itself, or one that converts its results. ``many``: whether it returns an
     iterable of them."""
@@ -25,7 +25,7 @@ class TypedJoin(Function):
     """The user's function, and the conversion of its results, which is built in the task."""
 
     def __init__(
-        self, function: Any, method: str, output_type: TypeInformation, many: bool
+        self, function: object, method: str, output_type: TypeInformation, many: bool
     ) -> None:
         self._function = function
         self._method = method

@@ -84,7 +84,7 @@ class TwoStreams(Generic[S]):
             )
         return replace(self, _right=right)
 
-    def window(self: J, assigner: Any) -> J:
+    def window(self: J, assigner: object) -> J:
         """Sets the windows: records in the same window are joined. Raises ProgramError before both
         keys are set."""
         from flinkpy.windowing.assigners import WindowAssigner
@@ -106,7 +106,7 @@ class TwoStreams(Generic[S]):
             )
         return replace(self, _assigner=assigner)
 
-    def trigger(self: J, trigger: Any) -> J:
+    def trigger(self: J, trigger: object) -> J:
         """Sets when a window is evaluated, in place of the assigner's default trigger. The trigger
         gets records as TaggedUnion."""
         from flinkpy.windowing.assigners import MergingWindowAssigner
@@ -122,7 +122,7 @@ class TwoStreams(Generic[S]):
             )
         return replace(self, _trigger=trigger)
 
-    def evictor(self: J, evictor: Any) -> J:
+    def evictor(self: J, evictor: object) -> J:
         """Sets an evictor, which removes records from a window when it is evaluated. It gets
         records as TaggedUnion."""
         from flinkpy.windowing.evictors import Evictor
@@ -194,7 +194,7 @@ class TwoStreams(Generic[S]):
             )
         )
 
-    def _as_one(self, name: str, function: Any, output_type: TypeInformation | None) -> S:
+    def _as_one(self, name: str, function: object, output_type: TypeInformation | None) -> S:
         """The union of both streams as tagged records, under the general window operator."""
         from flinkpy.windowing.general.window_operator import WindowOperator
         from flinkpy.windowing.joins.tagged_union import TaggedKey, TaggedUnion
@@ -244,7 +244,7 @@ class JoinedStreams(TwoStreams[S]):
 
     _call = "join"
 
-    def apply(self, function: Any = None, output_type: TypeInformation | None = None) -> S:
+    def apply(self, function: object = None, output_type: TypeInformation | None = None) -> S:
         """Calls a JoinFunction, a FlatJoinFunction or a function of two records with every pair.
         Results have the window's last timestamp.
 
@@ -316,7 +316,7 @@ class CoGroupedStreams(TwoStreams[S]):
 
     _call = "co_group"
 
-    def apply(self, function: Any, output_type: TypeInformation | None = None) -> S:
+    def apply(self, function: object, output_type: TypeInformation | None = None) -> S:
         """Calls a CoGroupFunction, or a function of two lists that returns an iterable, for each
         key and window. Results have the window's last timestamp."""
         from flinkpy.windowing.joins.tagged_union import CoGroup
@@ -338,7 +338,7 @@ class CoGroupedStreams(TwoStreams[S]):
         return self._as_one("CoGroup", CoGroup(function), output_type)
 
 
-def _check_kind(function: Any, kinds: tuple[type[Function], ...], call: str) -> None:
+def _check_kind(function: object, kinds: tuple[type[Function], ...], call: str) -> None:
     if isinstance(function, Function) and not isinstance(function, kinds):
         names = " or a ".join(kind.__name__ for kind in kinds)
         raise refuse(f"apply() behind {call} takes a {names}; {type(function).__name__} is none")
@@ -354,7 +354,7 @@ def _keyed(
     return key_stream(stream, selectors[0], selectors[1:], key_type, call)
 
 
-def _tagged(stream: RecordedStream, tag: Any) -> RowStream:
+def _tagged(stream: RecordedStream, tag: object) -> RowStream:
     """Tags records in the subtasks that make them, so that they keep their order."""
     rows = stream.as_rows(before_edge=True)
     tagged = map_records(rows, tag, None)

@@ -214,7 +214,7 @@ def _figures(at: int, field: Any) -> list[Expression]:
     return [each.alias(f"{at} {name}") for name, each in figures.items()]
 
 
-def _one(record: Any) -> Row:
+def _one(record: object) -> Row:
     return Row(one=1)
 
 

@@ -34,7 +34,7 @@ class StreamResults(WriteVerbs, LookVerbs):
             add_sink(stream, PrintSink(sink_identifier, formatter=write), "Sink: Print to Std. Out")
         )
 
-    def sink_to(self, sink: Any) -> DataStreamSink:
+    def sink_to(self, sink: object) -> DataStreamSink:
         """Writes to a sink of ``flinkpy.connectors.sinks``, or to any object with ``write(value)``.
         Raises ProgramError for anything else."""
         from flinkpy.operators.sinks.sink_port import Sink, SupportsGlobalCommitter
@@ -56,7 +56,7 @@ class StreamResults(WriteVerbs, LookVerbs):
             )
         return DataStreamSink(add_sink(stream.as_rows(), sink, "Sink: Writer"))
 
-    def add_sink(self, sink_func: Any) -> DataStreamSink:
+    def add_sink(self, sink_func: object) -> DataStreamSink:
         """Calls a SinkFunction, or a plain function, with every record."""
         from flinkpy.operators.function_contexts.sink_context import takes_context
 
@@ -167,7 +167,7 @@ class StreamResults(WriteVerbs, LookVerbs):
 
         return frame_of_polars(self.recorded, job_name)
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         """All records as a stream of Arrow's C interface, for libraries that read tables so:
         ``pyarrow.table(stream)``. Runs a job as ``to_arrow`` does."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)

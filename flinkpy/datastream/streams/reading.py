@@ -54,7 +54,7 @@ def read_function(
 def _transformation(
     program: RecordedProgram,
     operator: Operator,
-    source: Any,
+    source: object,
     name: str,
     type_info: TypeInformation | None,
     is_bounded: bool,

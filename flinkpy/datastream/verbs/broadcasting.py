@@ -132,7 +132,7 @@ def broadcast_with_states(stream: RecordedStream, descriptors: Sequence[Any]) ->
     return partitioned(rows, BROADCAST, "broadcast()")
 
 
-def _check(function: Any, wanted: type[Function], keyed: bool) -> None:
+def _check(function: object, wanted: type[Function], keyed: bool) -> None:
     if isinstance(function, type):
         raise refuse(f"process() takes a function object, not a class: write {function.__name__}()")
     if not isinstance(function, wanted):

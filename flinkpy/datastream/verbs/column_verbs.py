@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flinkpy.columns.expression import Expression
 
 
-def is_expression(value: Any) -> bool:
+def is_expression(value: object) -> bool:
     """Whether the value is an expression over columns."""
     from flinkpy.columns.expression import Expression
 
@@ -48,7 +48,7 @@ def filter_columns(stream: RecordedStream, expression: Expression) -> ColumnStre
 
 
 def map_batches(
-    stream: RecordedStream, function: Any, batch_format: str, output: str, schema: Any
+    stream: RecordedStream, function: object, batch_format: str, output: str, schema: Any
 ) -> RecordedStream:
     """Implements ``map_batches``."""
     from flinkpy.operators.columnar.column_operators import IN_PANDAS, MapBatchesOperator
@@ -104,7 +104,7 @@ def join_table(
     return columns.apply_columns("JoinTable", operator)
 
 
-def _keys_of(on: Any) -> tuple[Sequence[str], Sequence[str]]:
+def _keys_of(on: object) -> tuple[Sequence[str], Sequence[str]]:
     if isinstance(on, str):
         on = [on]
     if isinstance(on, Mapping):

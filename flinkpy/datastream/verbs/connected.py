@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream import functions as f
@@ -94,7 +94,7 @@ class Connected(Generic[S]):
         return f"<ConnectedStreams {self.stream1!r} {self.stream2!r}>"
 
 
-def _check(function: Any, methods: tuple[str, str], kind: type[f.Function], call: str) -> None:
+def _check(function: object, methods: tuple[str, str], kind: type[f.Function], call: str) -> None:
     if isinstance(function, type):
         raise refuse(f"{call} takes a function object, not a class: write {function.__name__}()")
     missing = [name for name in methods if not callable(getattr(function, name, None))]

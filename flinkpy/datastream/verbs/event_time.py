@@ -3,7 +3,7 @@ built."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flinkpy.datastream.checks import check_strategy, located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
 
-def assign_timestamps(stream: RecordedStream, watermark_strategy: Any) -> RecordedStream:
+def assign_timestamps(stream: RecordedStream, watermark_strategy: object) -> RecordedStream:
     """Implements ``assign_timestamps_and_watermarks``."""
     from flinkpy.operators.event_time.timestamps import is_expression
     from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.operator_settings import operator_of
@@ -17,7 +15,7 @@ from flinkpy.operators.base import SourceOperator, StreamOperator
 from flinkpy.operators.guarding.with_policy import with_policy
 
 
-def set_error_policy(stream: RecordedStream, policy: Any) -> None:
+def set_error_policy(stream: RecordedStream, policy: object) -> None:
     """Implements ``on_error``."""
     if not isinstance(policy, ErrorPolicy):
         raise refuse(

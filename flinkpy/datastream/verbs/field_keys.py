@@ -26,7 +26,7 @@ class FieldKey:
     def __init__(self, fields: tuple[int | str, ...]) -> None:
         self._fields = fields
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: object) -> Any:
         fields = self._fields
         if len(fields) == 1:
             return field_of(value, fields[0])

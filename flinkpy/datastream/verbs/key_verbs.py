@@ -98,14 +98,14 @@ def _key_fields(keys: tuple[Any, ...], stream: RecordedStream) -> tuple[str, ...
 # -- running results -------------------------------------------------------------------------------
 
 
-def reduce_running(by_key: Keyed, func: Any) -> RecordedStream:
+def reduce_running(by_key: Keyed, func: object) -> RecordedStream:
     """Implements ``reduce``."""
     check_function(func, f.ReduceFunction, "reduce", 2, "reduce()")
     rows = by_key.stream.as_rows()
     return rows.apply("Reduce", KeyedReduceOperator(func, by_key.key), rows.output_type, by_key.key)
 
 
-def aggregate_running(by_key: Keyed, kind: str, wanted: Any) -> RecordedStream:
+def aggregate_running(by_key: Keyed, kind: str, wanted: object) -> RecordedStream:
     """Implements ``sum``, ``min``, ``max``, ``min_by`` and ``max_by``."""
     name = {"min_by": "MinBy", "max_by": "MaxBy"}.get(kind, kind.capitalize())
     stream, key = by_key
@@ -150,7 +150,7 @@ def refuse_no_aggregates(aggregates: tuple[Any, ...]) -> None:
         )
 
 
-def field_position(stream: RecordedStream, kind: str, wanted: Any) -> int | str | None:
+def field_position(stream: RecordedStream, kind: str, wanted: object) -> int | str | None:
     """The field of an aggregate, checked against the declared type if there is one; None if records
     are plain numbers."""
     position, declared = _position_or_name(kind, wanted), stream.output_type

@@ -4,7 +4,6 @@ the graph writes them onto its edges."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import TypeInformation
@@ -41,7 +40,7 @@ def partitioned_by_key(stream: RecordedStream, key: KeySpec) -> RecordedStream:
 
 
 def partitioned_by_function(
-    stream: RecordedStream, partitioner: Any, key_selector: Any
+    stream: RecordedStream, partitioner: object, key_selector: object
 ) -> RecordedStream:
     """Implements ``partition_custom``."""
     check_function(partitioner, f.Partitioner, "partition", 2, "partition_custom()")

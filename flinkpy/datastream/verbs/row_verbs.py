@@ -3,8 +3,6 @@ keep state per key."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from flinkpy.common.typeinfo import (
     PickledBytesTypeInfo,
     RowTypeInfo,
@@ -32,7 +30,7 @@ from flinkpy.operators.rows.stateless import (
 
 
 def map_records(
-    stream: RecordedStream, func: Any, output_type: TypeInformation | None
+    stream: RecordedStream, func: object, output_type: TypeInformation | None
 ) -> RowStream:
     """Implements ``map``."""
     check_function(func, f.MapFunction, "map", 1, "map()")
@@ -47,7 +45,7 @@ def map_records(
 
 
 def flat_map_records(
-    stream: RecordedStream, func: Any, output_type: TypeInformation | None
+    stream: RecordedStream, func: object, output_type: TypeInformation | None
 ) -> RowStream:
     """Implements ``flat_map``."""
     check_function(func, f.FlatMapFunction, "flat_map", 1, "flat_map()")
@@ -61,7 +59,7 @@ def flat_map_records(
     )
 
 
-def filter_records(stream: RecordedStream, func: Any) -> RowStream:
+def filter_records(stream: RecordedStream, func: object) -> RowStream:
     """Implements ``filter`` with a function."""
     if isinstance(func, str):
         raise refuse(
@@ -79,7 +77,7 @@ def filter_records(stream: RecordedStream, func: Any) -> RowStream:
     )
 
 
-def _key_for_state(stream: RecordedStream, function: Any) -> KeySpec | None:
+def _key_for_state(stream: RecordedStream, function: object) -> KeySpec | None:
     """The key, if the function may keep state, which a plain function cannot."""
     return stream.key if isinstance(function, f.Function) else None
 
@@ -105,7 +103,7 @@ def project_fields(stream: RecordedStream, field_indexes: tuple[int, ...]) -> Ro
 
 
 def process_records(
-    stream: RecordedStream, func: Any, output_type: TypeInformation | None
+    stream: RecordedStream, func: object, output_type: TypeInformation | None
 ) -> RowStream:
     """Implements ``process`` with a ProcessFunction."""
     if isinstance(func, f.KeyedProcessFunction):
@@ -122,7 +120,7 @@ def process_records(
 
 
 def process_keyed(
-    stream: RecordedStream, key: KeySpec, func: Any, output_type: TypeInformation | None
+    stream: RecordedStream, key: KeySpec, func: object, output_type: TypeInformation | None
 ) -> RowStream:
     """Implements ``process`` with a KeyedProcessFunction."""
     if isinstance(func, f.ProcessFunction):

@@ -71,7 +71,7 @@ def _names(columns: tuple[Any, ...], call: str) -> tuple[str, ...]:
         )
 
 
-def _column_name(value: Any, call: str) -> str:
+def _column_name(value: object, call: str) -> str:
     if not hasattr(value, "column_name"):
         raise refuse(f"{call} takes the names of columns, this is {value!r:.80}")
     name: str = value.column_name(call)
@@ -96,14 +96,14 @@ class _IsFirst(f.FilterFunction):
             descriptor.enable_time_to_live(self._ttl)
         self._seen = runtime_context.get_state(descriptor)
 
-    def filter(self, value: Any) -> bool:
+    def filter(self, value: object) -> bool:
         if self._seen.value():
             return False
         self._seen.update(True)
         return True
 
 
-def _itself(record: Any) -> Any:
+def _itself(record: object) -> Any:
     return record
 
 
@@ -145,7 +145,7 @@ def distinct_records(
     return by_key.stream.apply_columns("Distinct", operator, stream.output_type, key=by_key.key)
 
 
-def limited(stream: RecordedStream, n: Any) -> RecordedStream:
+def limited(stream: RecordedStream, n: object) -> RecordedStream:
     """Implements ``limit``."""
     from flinkpy.operators.results.limit import LimitOperator
 

@@ -74,7 +74,7 @@ class TableVerbs(OperatorSettings, ABC, Generic[S]):
             column_verbs.map_batches(self.recorded, function, batch_format, output, schema)
         )
 
-    def with_column(self, name: str, expression: Any) -> S:
+    def with_column(self, name: str, expression: object) -> S:
         """All columns and this one, which takes the place of a column of the same name.
 
         >>> from flinkpy.table.expressions import col

@@ -17,7 +17,7 @@ from flinkpy.operators.functions import (
 )
 
 
-def typed(function: Any, kind: type[Function], output_type: TypeInformation | None) -> Any:
+def typed(function: object, kind: type[Function], output_type: TypeInformation | None) -> Any:
     """The function itself, or one that converts its results."""
     convert = None if output_type is None else output_type.conversion()
     if convert is None or output_type is None:
@@ -40,7 +40,7 @@ def declared(operator: StreamOperator, output_type: TypeInformation | None) -> S
 class _Typed(Function):
     """The user's function, and the conversion of its results, which is built in the task."""
 
-    def __init__(self, function: Any, output_type: TypeInformation) -> None:
+    def __init__(self, function: object, output_type: TypeInformation) -> None:
         self._function, self._output_type = function, output_type
         # Built in the task, at the first record
         self._made: tuple[Callable[[Any], Any], Callable[[Any], Any]] | None = None
@@ -65,7 +65,7 @@ class _Typed(Function):
 
 
 class _TypedMap(_Typed, MapFunction):
-    def map(self, value: Any) -> Any:
+    def map(self, value: object) -> Any:
         if self._made is None:
             self._made = self._parts("map")
         function, convert = self._made
@@ -73,7 +73,7 @@ class _TypedMap(_Typed, MapFunction):
 
 
 class _TypedFlatMap(_Typed, FlatMapFunction):
-    def flat_map(self, value: Any) -> Iterable[Any]:
+    def flat_map(self, value: object) -> Iterable[Any]:
         if self._made is None:
             self._made = self._parts("flat_map")
         function, convert = self._made

@@ -9,7 +9,7 @@ from flinkpy.datastream.streams.recorded import RecordedStream
 from flinkpy.datastream.verbs.event_time import lacks_timestamps
 
 
-def checked_assigner(stream: RecordedStream, assigner: Any, call: str) -> Any:
+def checked_assigner(stream: RecordedStream, assigner: object, call: str) -> Any:
     """The assigner; refuses an object that is none, and an event-time assigner for records without
     timestamps."""
     from flinkpy.windowing.assigners import WindowAssigner

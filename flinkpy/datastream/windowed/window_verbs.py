@@ -115,8 +115,8 @@ class Windowed(Generic[S]):
 
     def reduce(
         self,
-        reduce_function: Any,
-        window_function: Any = None,
+        reduce_function: object,
+        window_function: object = None,
         output_type: TypeInformation | None = None,
     ) -> S:
         """Reduces the records of a window to one, as they arrive. A window function gets that
@@ -136,10 +136,10 @@ class Windowed(Generic[S]):
 
     def aggregate(
         self,
-        aggregate_function: Any,
-        window_function: Any = None,
-        accumulator_type: Any = None,
-        output_type: Any = None,
+        aggregate_function: object,
+        window_function: object = None,
+        accumulator_type: object = None,
+        output_type: object = None,
         *more: Any,
     ) -> S:
         """Adds a window's records to the accumulator of an AggregateFunction as they arrive, and
@@ -184,7 +184,7 @@ class Windowed(Generic[S]):
             check_type(output_type, "aggregate()"),
         )
 
-    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> S:
+    def apply(self, window_function: object, output_type: TypeInformation | None = None) -> S:
         """Calls a window function with all records of a window."""
         self._check_function(window_function, "apply()", needed=self._apply_kind)
         return self._call(
@@ -271,7 +271,7 @@ class Windowed(Generic[S]):
         }
 
     def _check_function(
-        self, function: Any, call: str, needed: type[f.Function] | None = None
+        self, function: object, call: str, needed: type[f.Function] | None = None
     ) -> None:
         """Refuses anything but a window function for this kind of stream. None passes if none is
         ``needed``; a plain function is called like ``apply``."""

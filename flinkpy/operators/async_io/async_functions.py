@@ -100,7 +100,7 @@ class AsyncFunctionDescriptor:
         self.async_retry_strategy = async_retry_strategy
         self.output_mode = output_mode
 
-    def results_after_timeout(self, value: Any) -> Iterable[Any]:
+    def results_after_timeout(self, value: object) -> Iterable[Any]:
         """The program's results for a record that timed out; raises TimeoutError if the program
         defines none."""
         if isinstance(self.async_function, AsyncFunction):
@@ -122,7 +122,7 @@ def _retries_nothing(strategy: AsyncRetryStrategy) -> bool:
     return predicate.result_predicate() is None and predicate.exception_predicate() is None
 
 
-def async_method(function: Any) -> Callable[[Any], Awaitable[Any]]:
+def async_method(function: object) -> Callable[[Any], Awaitable[Any]]:
     """The method or function to call for each record; raises ProgramError if it is not
     asynchronous."""
     if isinstance(function, type):
@@ -155,7 +155,7 @@ def async_method(function: Any) -> Callable[[Any], Awaitable[Any]]:
     raise ProgramError(f"{function!r:.80} is not asynchronous: {hint}")
 
 
-def _seconds(timeout: Any) -> float:
+def _seconds(timeout: object) -> float:
     if isinstance(timeout, bool) or not isinstance(timeout, (Time, timedelta, int)):
         raise ProgramError(
             f"the timeout is a Time, such as Time.seconds(5), this is {timeout!r:.80}"

@@ -56,11 +56,11 @@ def event_loop_thread(name: str, invoke: Invoke, deliver: Deliver) -> CallLoop:
     return EventLoopThread(name, invoke, deliver)
 
 
-def _as_they_are(given: Any) -> Any:
+def _as_they_are(given: object) -> Any:
     return given
 
 
-def _all_private(given: Any) -> Any:
+def _all_private(given: object) -> Any:
     return [private(each) for each in given] if isinstance(given, (list, tuple)) else given
 
 
@@ -220,7 +220,7 @@ class AsyncWaitOperator(OneInputOperator):
         if entries:
             self._open_calls().begin(entries)
 
-    async def _invoke(self, value: Any) -> Any:
+    async def _invoke(self, value: object) -> Any:
         """Runs in the event loop's thread; copies the result there, before another call can change
         it."""
         return self._own(await self.descriptor.invoke(self._given(value)))
@@ -255,7 +255,7 @@ class AsyncWaitOperator(OneInputOperator):
             finished(entry)
         self._emit_and_begin()
 
-    def _as_list(self, result: Any, entry: Entry) -> list[Any]:
+    def _as_list(self, result: object, entry: Entry) -> list[Any]:
         """The results as a list; None counts as empty. Raises for a single value outside a list,
         which is most likely a mistake."""
         if result is None:

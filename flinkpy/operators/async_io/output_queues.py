@@ -25,7 +25,7 @@ class Entry:
 
     __slots__ = ("attempts", "letter", "results", "segment", "timestamp", "value")
 
-    def __init__(self, value: Any, timestamp: int | None) -> None:
+    def __init__(self, value: object, timestamp: int | None) -> None:
         self.value, self.timestamp = value, timestamp
         self.results: list[Any] | None = None
         self.attempts = 1

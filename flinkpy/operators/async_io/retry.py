@@ -201,7 +201,7 @@ class ExponentialBackoffDelayRetryStrategy(_LimitedRetryStrategy):
         )
 
 
-def _positive(number: Any, name: str) -> Any:
+def _positive(number: object, name: str) -> Any:
     if isinstance(number, bool) or not isinstance(number, (int, float)) or number <= 0:
         raise refuse(f"{name} must be a number greater than zero, this is {number!r:.80}")
     return number

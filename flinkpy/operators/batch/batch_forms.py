@@ -172,7 +172,7 @@ class SortedInput(BatchKeyed, OneInputOperator):
     """Wraps a keyed operator with one input."""
 
     def __init__(
-        self, inner: Any, key: KeySpec, *, only_last: bool = False, by_time: bool = True
+        self, inner: object, key: KeySpec, *, only_last: bool = False, by_time: bool = True
     ) -> None:
         super().__init__(inner)
         self.key = key
@@ -193,7 +193,7 @@ class SortedInputs(BatchKeyed, TwoInputOperator):
 
     tagged = True
 
-    def __init__(self, inner: Any, keys: tuple[KeySpec, KeySpec]) -> None:
+    def __init__(self, inner: object, keys: tuple[KeySpec, KeySpec]) -> None:
         super().__init__(inner)
         self.keys = keys
 
@@ -216,7 +216,7 @@ class BroadcastFirst(BatchKeyed, TwoInputOperator):
     """Wraps an operator of the broadcast pattern. Input 2 is processed as it arrives; then input 1,
     by key if the operator has one, else in order of arrival."""
 
-    def __init__(self, inner: Any, key: KeySpec | None) -> None:
+    def __init__(self, inner: object, key: KeySpec | None) -> None:
         super().__init__(inner)
         self.key = key
         self.by_time = key is not None

@@ -166,7 +166,7 @@ class KeyGroups:
         file.append(waiting)
         self.runs.append((start, file.size))
 
-    def _dumped(self, items: Any) -> bytes:
+    def _dumped(self, items: object) -> bytes:
         """Pickles the items; classes of the user's ``__main__`` only by name, because this process
         reads them again."""
         try:
@@ -269,7 +269,7 @@ def _completed(items: list[Any]) -> list[Item]:
     return [(NO_TIME, 0, value) for value in items]
 
 
-def _dumped_by_value(items: Any, by_value: StreamPickler) -> bytes:
+def _dumped_by_value(items: object, by_value: StreamPickler) -> bytes:
     with suppress(Exception):  # a lambda among them, for one
         return by_value.dumps(items)
     try:

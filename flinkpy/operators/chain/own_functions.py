@@ -41,12 +41,12 @@ def functions_of_writer(partitioning: Partitioning) -> list[Function]:
     return list({id(owner): owner for owner in owners if isinstance(owner, Function)}.values())
 
 
-def functions_in(holder: Any) -> Iterator[Function]:
+def functions_in(holder: object) -> Iterator[Function]:
     """The function objects that the engine's object holds, each once."""
     return (value for value in _values_in(holder) if isinstance(value, Function))
 
 
-def _values_in(holder: Any) -> Iterator[Any]:
+def _values_in(holder: object) -> Iterator[Any]:
     """What the engine's object holds, each once; of other objects not what they hold."""
     seen: set[int] = set()
     waiting = [holder]
@@ -75,7 +75,7 @@ def holds_what_is_opened(chain: ChainConfig[StreamOperator]) -> bool:
     )
 
 
-def _is_opened(value: Any) -> bool:
+def _is_opened(value: object) -> bool:
     kind = type(value)
     if isinstance(value, Function):
         return any(
@@ -87,7 +87,7 @@ def _is_opened(value: Any) -> bool:
     return not is_known and any(hasattr(kind, name) for name in _OPENING)
 
 
-def _is_engines(value: Any) -> bool:
+def _is_engines(value: object) -> bool:
     return not isinstance(value, type) and _is_of_engine(type(value))
 
 

@@ -64,7 +64,7 @@ class KeyedAccumulators:
             values, codes_of_fewer, ids, keys
         )
 
-    def _values_with(self, values: Any, codes: Any, ids: Any, keys: int) -> Any:
+    def _values_with(self, values: object, codes: Any, ids: object, keys: int) -> Any:
         """The new aggregates of these keys. Earlier values go first, so that sums of floats are
         rounded as if values were added one by one."""
         return self.of.added_to(self._values.reach(keys).take(ids), values, codes)

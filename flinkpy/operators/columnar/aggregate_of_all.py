@@ -85,7 +85,7 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
             self.stamp(self._stamps.reach(1), keyed.ids[keyed.codes], batch.timestamps)
             self._is_stamped = True
 
-    def added(self, data: Any, keyed: KeyedBatch) -> list[Any]:
+    def added(self, data: object, keyed: KeyedBatch) -> list[Any]:
         if not self.merges:
             return super().added(data, keyed)
         return [

@@ -55,7 +55,7 @@ def columns(
 
 
 @contextmanager
-def explained(data: Any, context: OperatorContext) -> Iterator[None]:
+def explained(data: object, context: OperatorContext) -> Iterator[None]:
     """Adds the operator's name to errors raised while it processes ``data`` (None: the columns of
     several batches)."""
     try:
@@ -282,7 +282,7 @@ class MapBatchesOperator(ColumnOperator):
             )
 
 
-def as_record_batch(result: Any) -> Any:
+def as_record_batch(result: object) -> Any:
     """The return value of a batch function as one record batch; raises TypeError if it is none of
     the allowed types."""
     if result is None or isinstance(result, pa.RecordBatch):

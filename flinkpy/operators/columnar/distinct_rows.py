@@ -45,7 +45,7 @@ class DistinctRowsOperator(KeyedColumnsOperator):
         self._firsts.add(self.first_columns(batch.data), keyed)
         return _only(batch, np.sort(keyed.firsts[keyed.is_new]))
 
-    def values(self, data: Any) -> list[Any]:
+    def values(self, data: object) -> list[Any]:
         return []
 
     def value_names(self) -> list[str]:

@@ -90,7 +90,7 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
     def first_columns(self, data: Any) -> Any:
         return data.select([column_index(name, data.schema) for name in dict.fromkeys(self.keys)])
 
-    def values(self, data: Any) -> list[Any]:
+    def values(self, data: object) -> list[Any]:
         return [evaluate(data) for evaluate in self._evaluates]
 
     def value_names(self) -> list[str]:
@@ -109,7 +109,7 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
     def _result(self, columns: list[Any]) -> Any:
         return self._shown[1](pa.RecordBatch.from_arrays(columns, schema=self._row))
 
-    def added(self, data: Any, keyed: KeyedBatch) -> list[Any]:
+    def added(self, data: object, keyed: KeyedBatch) -> list[Any]:
         """Accumulates the records; the aggregates of the batch's keys."""
         return [
             aggregate.add(column, keyed, len(self._index))

@@ -36,7 +36,7 @@ _WAITING = 1 << 15
 INPUT = b"input"  # in the table's metadata: the schema of the input records
 
 
-def group_numbers(data: Any, keys: Sequence[str], max_parallelism: int) -> Any:
+def group_numbers(data: object, keys: Sequence[str], max_parallelism: int) -> Any:
     """The key group of each row, by these key columns."""
     return (key_hashes(data, keys) % np.uint64(max_parallelism)).astype(np.int64)
 

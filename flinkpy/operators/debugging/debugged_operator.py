@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from flinkpy.core.elements import Batch, ControlElement, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
@@ -98,7 +97,7 @@ class DebuggedOperator(WrappingOperator):
                     return
             yield
 
-    def _shown(self, record: Any, timestamp: int | None, key: KeySpec | None) -> Wanted:
+    def _shown(self, record: object, timestamp: int | None, key: KeySpec | None) -> Wanted:
         """Says whether the debugger stops for the record: then what it is."""
         if self.stops.key is None and key is None:
             return lambda: self._told(f"record {bounded_repr(record)}", timestamp)
@@ -123,7 +122,7 @@ class DebuggedOperator(WrappingOperator):
         time = "" if timestamp is None else f", event time {timestamp}"
         return f"\n{self.context.name}, subtask {self.context.task.subtask_index}: {what}{time}"
 
-    def _is_key(self, key: Any) -> bool:
+    def _is_key(self, key: object) -> bool:
         return self.stops.key is None or self.stops.key in (str(key), repr(key))
 
 

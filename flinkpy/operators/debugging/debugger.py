@@ -81,7 +81,7 @@ class Debugger(pdb.Pdb):
             caller = caller.f_back
         return caller is not None and super().stop_here(frame)
 
-    def dispatch_return(self, frame: FrameType, argument: Any) -> Any:
+    def dispatch_return(self, frame: FrameType, argument: object) -> Any:
         """The function has returned, or has yielded a result: goes on to the next stop."""
         given = super().dispatch_return(frame, argument)
         if frame is self._stopped_in:
@@ -89,7 +89,7 @@ class Debugger(pdb.Pdb):
             self.set_continue()
         return given
 
-    def _watch(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _watch(self, frame: FrameType, event: str, argument: object) -> Any:
         """The trace function: called for each call of Python code."""
         if frame is self._stopped_in and self._stepping:
             self.set_trace(frame)
@@ -107,7 +107,7 @@ class Debugger(pdb.Pdb):
         self.set_trace(frame)
         return self.trace_dispatch
 
-    def _break_in(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _break_in(self, frame: FrameType, event: str, argument: object) -> Any:
         """Looks for breakpoints that the user has set in the frame."""
         if not self.break_anywhere(frame):
             return None
@@ -178,7 +178,7 @@ def nowhere() -> None:
     """Wanted by those who want no stop."""
 
 
-def _code_of(function: Any) -> CodeType | None:
+def _code_of(function: object) -> CodeType | None:
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return code if isinstance(code, CodeType) else None
 

@@ -123,12 +123,12 @@ def _naming_record(error: Exception, context: OperatorContext, batch: ColumnBatc
     return user_code_error(error, context, record)
 
 
-def is_columnar(assigner: Any) -> bool:
+def is_columnar(assigner: object) -> bool:
     """Whether the assigner works on whole column batches."""
     return isinstance(assigner, str) or is_expression(assigner)
 
 
-def is_expression(assigner: Any) -> bool:
+def is_expression(assigner: object) -> bool:
     """Whether it is an expression over columns."""
     from flinkpy.columns.expression import Expression
 
@@ -168,7 +168,7 @@ def _required_arguments(function: Callable[..., Any]) -> int:
     )
 
 
-def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
+def column_function(assigner: object, schema: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
     """The function from a record batch of the schema to event times. Raises ProgramError for
     unknown columns and for types that are no times."""
     from flinkpy.columns.compiler import compile_expression
@@ -179,7 +179,7 @@ def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[n
     convert = _conversion(compiled.type, expression)
     evaluate = compiled.evaluate
 
-    def stamps(data: Any) -> npt.NDArray[np.int64]:
+    def stamps(data: object) -> npt.NDArray[np.int64]:
         found = evaluate(data)
         if found.null_count:
             first = found.is_null().index(True).as_py()

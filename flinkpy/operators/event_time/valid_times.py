@@ -59,7 +59,7 @@ def are_times(stamps: list[Any]) -> bool:
     return not packed.tobytes()[_HIGHEST_BYTE::8].translate(None, _OF_TIMES)
 
 
-def milliseconds(moment: Any, given_by: str = "the assigner") -> int:
+def milliseconds(moment: object, given_by: str = "the assigner") -> int:
     """A datetime, date or integer as milliseconds since 1970-01-01 UTC. Raises TypeError for
     anything else, and ValueError for numbers beyond event time.
 

@@ -6,7 +6,6 @@ both in the task's thread."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.function_contexts.keyed_state_store import KeyedStateStore
@@ -80,7 +79,7 @@ class CheckpointedFunction(ABC):
 
 
 def initialize_function(
-    function: Any, context: OperatorContext, keyed_state_store: KeyedStateStore
+    function: object, context: OperatorContext, keyed_state_store: KeyedStateStore
 ) -> None:
     """Calls the function's ``initialize_state``, and registers its ``snapshot_state``. Other
     functions are left alone.

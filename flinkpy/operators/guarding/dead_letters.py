@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 from flinkpy.common.error_policy import DeadLetter, ErrorPolicy
 from flinkpy.core.errors import UserCodeError
@@ -29,7 +28,7 @@ class Letters:
     def letter(
         self,
         error: Exception,
-        record: Any,
+        record: object,
         timestamp: int | None,
         *,
         calls: int = 1,

@@ -73,7 +73,7 @@ class GuardedOperator(WrappingOperator):
         self,
         process: Process,
         select: Select | None,
-        record: Any,
+        record: object,
         timestamp: int | None,
         input_number: int,
     ) -> None:
@@ -93,7 +93,7 @@ class GuardedOperator(WrappingOperator):
             )
         self.held.keep()  # here, because what raises behind this operator is none of its errors
 
-    def _give(self, process: Process, record: Any, timestamp: int | None) -> None:
+    def _give(self, process: Process, record: object, timestamp: int | None) -> None:
         """Gives the operator the record, and drops its results if it raises."""
         self.held.begin()
         try:
@@ -108,7 +108,7 @@ class GuardedOperator(WrappingOperator):
         self,
         call: Callable[[Any], T],
         error: Exception,
-        kept: Any,
+        kept: object,
         timestamp: int | None,
         input_number: int = 1,
     ) -> T | None:
@@ -125,7 +125,7 @@ class GuardedOperator(WrappingOperator):
         self.held.add_letter(self.letters.side_output, letter)
         return None
 
-    def check_key(self, select: Select, record: Any) -> None:
+    def check_key(self, select: Select, record: object) -> None:
         """Raises what the key selector raises. The operator calls it too, but there the error would
         pass for one of the function."""
         try:
@@ -178,5 +178,5 @@ class GuardedInputs(GuardedOperator, TwoInputOperator):
         self.wrapped.end_input(input_index)
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Any:
     return value

@@ -69,7 +69,7 @@ def _filtered(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _flat_mapped(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def call(record: Any) -> Any:
+    def call(record: object) -> Any:
         given = function(record)
         return (
             ()

@@ -66,7 +66,7 @@ def all_private(values: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
     return [private(value) for value in values]
 
 
-def copied(value: Any) -> Any:
+def copied(value: object) -> Any:
     """A copy that shares nothing with the value that can be changed."""
     try:
         return _copy(value, {})

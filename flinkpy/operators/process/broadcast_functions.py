@@ -141,7 +141,7 @@ class BroadcastTimerContext(KeyedReadOnlyContext):
         return self._domain
 
 
-def unknown_state(descriptor: Any, states: Mapping[str, Any]) -> ProgramError:
+def unknown_state(descriptor: object, states: Mapping[str, Any]) -> ProgramError:
     """The error for a descriptor that ``broadcast()`` was not given."""
     if not isinstance(descriptor, MapStateDescriptor):
         return ProgramError(

@@ -46,7 +46,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
     def __init__(
         self,
-        function: Any,
+        function: object,
         key1: KeySpec,
         key2: KeySpec,
         lower: int,
@@ -231,7 +231,7 @@ class Expiries:
     def __len__(self) -> int:
         return sum(map(len, self._keys.values()))
 
-    def add(self, time: int, key: Any) -> None:
+    def add(self, time: int, key: object) -> None:
         keys = self._keys.get(time)
         if keys is None:
             self._keys[time] = [key]
@@ -253,7 +253,7 @@ def _copy_of_lists(buffers: Buffers) -> Buffers:
     return buffers[0].copy(), buffers[1].copy(), buffers[2].copy(), buffers[3].copy()
 
 
-def insert(times: list[int], values: list[Any], time: int, value: Any) -> None:
+def insert(times: list[int], values: list[Any], time: int, value: object) -> None:
     """Inserts a record after those of its own time or earlier."""
     if not times or times[-1] <= time:
         times.append(time)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from flinkpy.operators.functions import Function
 
 
-def never_joins(key: Any) -> bool:
+def never_joins(key: object) -> bool:
     """Whether a join finds no partner for the key, as in SQL: it is None, or a tuple that contains
     None.
 

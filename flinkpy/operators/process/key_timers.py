@@ -77,12 +77,12 @@ class TimerQueue:
             for timestamp in timestamps:
                 self.add(timestamp, key)
 
-    def add(self, timestamp: int, key: Any) -> None:
+    def add(self, timestamp: int, key: object) -> None:
         if (timestamp, key) not in self._registered:
             self._registered[(timestamp, key)] = None
             heapq.heappush(self._heap, (timestamp, next(self._order), key))
 
-    def remove(self, timestamp: int, key: Any) -> None:
+    def remove(self, timestamp: int, key: object) -> None:
         self._registered.pop((timestamp, key), None)
         if self._layers.is_settled and len(self._heap) > 2 * len(self._registered) + _SLACK:
             self._heap = [timer for timer in self._heap if (timer[0], timer[2]) in self._registered]
@@ -107,7 +107,7 @@ class TimerQueue:
             yield timestamp, key
 
 
-def _whole(timestamp: Any) -> int:
+def _whole(timestamp: object) -> int:
     """The user's timestamp as an int. Raises TypeError if it is not an integer, and ValueError if
     time ends before it, so that the timer would never fire."""
     if type(timestamp) is not int:

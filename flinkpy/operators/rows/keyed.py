@@ -98,7 +98,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         then selected one at a time."""
         select, current = key_function(self.key), self.backend.current
 
-        def select_and_set(record: Any) -> Any:
+        def select_and_set(record: object) -> Any:
             current.key = key = canonical_key(select(record))
             return key
 
@@ -219,7 +219,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         return raised_by(self._select, [record], error)
 
 
-def _as_it_is(record: Any) -> Any:
+def _as_it_is(record: object) -> Any:
     return record
 
 
@@ -284,7 +284,7 @@ class KeyedReduceOperator(KeyedOperator):
         self.output.emit(RowBatch(results, batch.timestamps))
 
 
-def _only_safe(record: Any) -> Any:
+def _only_safe(record: object) -> Any:
     if not is_safe(record):
         raise _OddShape
     return record
@@ -323,14 +323,14 @@ class KeyedAggregateOperator(KeyedOperator):
             self.run(CALLED, "value", values[len(results) :], results, _as_it_is, update)
         self.output.emit(RowBatch(results, batch.timestamps))
 
-    def _specialise(self, sample: Any) -> None:
+    def _specialise(self, sample: object) -> None:
         self._shape = shape_of(sample)
         # not empty after a restore
         alike = all(shape_of(value) == self._shape for value in self.values.values())
         self._special = self.aggregate.update_expression(sample) if alike else None
         self.keep_pairs(self._special or CALLED)
 
-    def _entered(self, record: Any) -> Any:
+    def _entered(self, record: object) -> Any:
         if shape_of(record) != self._shape:
             raise _OddShape
         return record

@@ -31,11 +31,11 @@ def with_key(
     """The function, wrapped so that the value's key is set before each call."""
     current, after_records = backend.current, backend.after_records
 
-    def keyed(value: Any) -> Any:
+    def keyed(value: object) -> Any:
         current.key = canonical_key(select(value))
         return function(value)
 
-    def keyed_and_cleaned(value: Any) -> Any:
+    def keyed_and_cleaned(value: object) -> Any:
         current.key = canonical_key(select(value))
         after_records(1)
         return function(value)
@@ -51,7 +51,7 @@ class KeyedStageOperator(KeyedStateOperator, FunctionStageOperator):
     # whether a key's records come in order of time in BATCH, and not in that of their arrival
     by_time = True
 
-    def __init__(self, function: Any, key: KeySpec) -> None:
+    def __init__(self, function: object, key: KeySpec) -> None:
         super().__init__(function)
         key_function(key)
         self.key = key

@@ -29,7 +29,7 @@ class FunctionStageOperator(StageOperator):
     kind: StageKind
     method: str
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: object) -> None:
         # raises for what cannot be called, while the program is being built
         method_of(function, self.method)
         self.function = function
@@ -73,7 +73,7 @@ class MapOperator(FunctionStageOperator):
     kind, method = StageKind.MAP, "map"
 
     @staticmethod
-    def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
+    def apply(function: Callable[[Any], Any], value: object) -> list[Any] | tuple[Any, ...]:
         return (function(value),)
 
 
@@ -83,7 +83,7 @@ class FilterOperator(FunctionStageOperator):
     kind, method = StageKind.FILTER, "filter"
 
     @staticmethod
-    def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
+    def apply(function: Callable[[Any], Any], value: object) -> list[Any] | tuple[Any, ...]:
         return (value,) if function(value) else ()
 
 

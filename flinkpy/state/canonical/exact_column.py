@@ -76,7 +76,7 @@ class ExactColumn:
             return False
         return True
 
-    def _pickled(self, value: Any) -> bytes:
+    def _pickled(self, value: object) -> bytes:
         try:
             return pickle.dumps(value, 5)
         except _PICKLE_TROUBLE:

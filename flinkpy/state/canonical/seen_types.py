@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 from flinkpy.common.typeinfo import PickledBytesTypeInfo, TypeInformation, Types
 from flinkpy.common.types import Row
@@ -21,7 +20,7 @@ _SCALARS: dict[type, TypeInformation] = {
 }
 
 
-def seen_type(value: Any) -> TypeInformation | None:
+def seen_type(value: object) -> TypeInformation | None:
     """A type with a column for values like this one; None if there is none.
 
     >>> seen_type(("a", 1)), seen_type([0.5]), seen_type(object()) is None
@@ -31,7 +30,7 @@ def seen_type(value: Any) -> TypeInformation | None:
     return None if column_type(found) is None else found
 
 
-def _seen(value: Any) -> TypeInformation:
+def _seen(value: object) -> TypeInformation:
     scalar = _SCALARS.get(type(value))
     if scalar is not None:
         return scalar
@@ -47,7 +46,7 @@ def _seen(value: Any) -> TypeInformation:
     return Types.PICKLED_BYTE_ARRAY()
 
 
-def completed_type(declared: TypeInformation | None, value: Any) -> TypeInformation | None:
+def completed_type(declared: TypeInformation | None, value: object) -> TypeInformation | None:
     """The declared type, or what the value shows if nothing is declared, or not the types of its
     parts."""
     if declared is not None and column_type(declared) is not None:

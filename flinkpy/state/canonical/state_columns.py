@@ -77,7 +77,9 @@ class StateColumns:
         self.schema = pa.schema(fields, {METADATA_KEY: json.dumps(self.description)})
 
     @staticmethod
-    def of(table: StateTable, key: Any, value: Any, description: Mapping[str, Any]) -> StateColumns:
+    def of(
+        table: StateTable, key: object, value: object, description: Mapping[str, Any]
+    ) -> StateColumns:
         """For this state. What is not declared is taken from the first key and value."""
         told = {
             "name": table.name,
@@ -173,7 +175,7 @@ def _text(column: ExactColumn | None) -> str:
     return "" if column is None or column.type_info is None else repr(column.type_info)
 
 
-def _keyed_type(table: StateTable, value: Any) -> TypeInformation | None:
+def _keyed_type(table: StateTable, value: object) -> TypeInformation | None:
     """The type of a keyed state's values as they stand in snapshots."""
     if table.kind == StateKind.REGION.value:
         return None  # each operator's own form

@@ -112,7 +112,7 @@ def _scalar(name: str) -> Holds:
     return _SCALARS[name]
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     if type(value) is not str:
         return False
     try:
@@ -121,7 +121,7 @@ def _is_text(value: Any) -> bool:
         return False
 
 
-def _is_short_float(value: Any) -> bool:
+def _is_short_float(value: object) -> bool:
     if type(value) is not float:
         return False
     try:
@@ -130,7 +130,7 @@ def _is_short_float(value: Any) -> bool:
         return False
 
 
-def _is_decimal(value: Any) -> bool:
+def _is_decimal(value: object) -> bool:
     """Whether it has 18 digits behind the point, as the column gives it back."""
     if type(value) is not Decimal or not value.is_finite():
         return False
@@ -138,7 +138,7 @@ def _is_decimal(value: Any) -> bool:
     return exponent == -18 and len(digits) <= 38 and not (sign and not value)
 
 
-def _is_moment(value: Any) -> bool:
+def _is_moment(value: object) -> bool:
     return type(value) is datetime.datetime and value.tzinfo is None and value.fold == 0
 
 

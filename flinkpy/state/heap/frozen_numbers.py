@@ -67,13 +67,13 @@ class Freezing:
     def __bool__(self) -> bool:
         return bool(self._frozen)
 
-    def freeze(self, array: Any) -> FrozenArray:
+    def freeze(self, array: object) -> FrozenArray:
         """The array as it is now."""
         frozen = FrozenArray(array)
         self._frozen.append(weakref.ref(frozen))
         return frozen
 
-    def keep(self, at: Any) -> None:
+    def keep(self, at: object) -> None:
         """What is at these places is about to be overwritten."""
         self._frozen = [
             each for each in self._frozen if (frozen := each()) is not None and frozen.keep(at)

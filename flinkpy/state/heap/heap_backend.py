@@ -174,7 +174,7 @@ class HeapKeyedStateBackend(TableBackend):
         self._unsettled = []
 
 
-def _private(name: str, copy: Callable[[Any], Any], value: Any) -> Any:
+def _private(name: str, copy: Callable[[Any], Any], value: object) -> Any:
     """A copy of a value of the state; ProgramError if it cannot be copied."""
     try:
         return copy(value)

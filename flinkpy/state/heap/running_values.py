@@ -171,15 +171,15 @@ class RunningValues(MutableMapping[Any, Any]):
 
     # -- as a mapping ------------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         self.become_dict()  # single keys are read only where it is no table
         return self._dict[key]
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self.become_dict()
         self._dict[key] = value
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         self.become_dict()
         del self._dict[key]
 

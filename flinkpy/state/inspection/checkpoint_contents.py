@@ -302,7 +302,7 @@ def _pair(pair: tuple[Any, Any]) -> str:
     return f"{_short(pair[0])}: {_short(pair[1])}"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 

@@ -67,16 +67,16 @@ class Unknown:
 
     def __init__(self, *arguments: Any, **named: Any) -> None: ...
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         self.__dict__["state"] = state
 
-    def append(self, part: Any) -> None:
+    def append(self, part: object) -> None:
         self.__dict__["parts"].append(part)
 
     def extend(self, parts: Iterable[Any]) -> None:
         self.__dict__["parts"].extend(parts)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self.append((key, value))
 
     def __call__(self, *arguments: Any, **named: Any) -> Unknown:
@@ -111,7 +111,7 @@ class Unknown:
 
 
 def _unknown(
-    module: str, name: str, arguments: tuple[Any, ...], state: Any, parts: list[Any]
+    module: str, name: str, arguments: tuple[Any, ...], state: object, parts: list[Any]
 ) -> Unknown:
     made = _class_of(module, name)(*arguments)
     made.__dict__.update(state=state, parts=parts)
@@ -141,11 +141,11 @@ class _Unpickler(pickle.Unpickler):
                 pass
         return _class_of(module, name)
 
-    def persistent_load(self, pid: Any) -> Any:
+    def persistent_load(self, pid: object) -> Any:
         return _class_of("pickle", "persistent")(pid)
 
 
-def _member(owner: Any, name: str) -> Any:
+def _member(owner: object, name: str) -> Any:
     """How Python pickles the members of an enum, and zones."""
     if (owner, name) == (ZoneInfo, "_unpickle"):
         return getattr(owner, name)
@@ -156,11 +156,11 @@ def _member(owner: Any, name: str) -> Any:
     )
 
 
-def _class_by_value(kind_or_bases: Any, name: str, *more: Any) -> Any:
+def _class_by_value(kind_or_bases: object, name: str, *more: Any) -> Any:
     return _class_of("__main__", name)
 
 
-def _given(made: Any, *more: Any) -> Any:
+def _given(made: object, *more: Any) -> Any:
     return made
 
 

@@ -221,7 +221,7 @@ class Layers:
         except Exception as error:
             raise not_saved(self._name, error) from error
 
-    def _copy_or_spoil(self, value: Any) -> Any:
+    def _copy_or_spoil(self, value: object) -> Any:
         """A copy; the value itself if it cannot be copied, which only a view may not outlive: the
         program goes on with it."""
         assert self._copy is not None

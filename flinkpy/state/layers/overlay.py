@@ -45,7 +45,7 @@ class Overlay(dict[Any, Any]):
 
     # -- one key -----------------------------------------------------------------------------------
 
-    def peek(self, key: Any, default: Any = None) -> Any:
+    def peek(self, key: object, default: object = None) -> Any:
         """The value, only to be looked at."""
         found = _own(self, key, _MISSING)
         if found is not _MISSING:
@@ -68,7 +68,7 @@ class Overlay(dict[Any, Any]):
                 self[key] = found = copied
         return found
 
-    def pop(self, key: Any, *default: Any) -> Any:
+    def pop(self, key: object, *default: Any) -> Any:
         found = self.peek(key, _MISSING)
         if found is _MISSING:
             if not default:
@@ -79,19 +79,19 @@ class Overlay(dict[Any, Any]):
             self.gone.add(key)
         return found
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         found = self.get(key, _MISSING)
         if found is _MISSING:
             raise KeyError(key)
         return found
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         self.pop(key)
 
     def __contains__(self, key: object) -> bool:
         return self.peek(key, _MISSING) is not _MISSING
 
-    def setdefault(self, key: Any, default: Any = None) -> Any:
+    def setdefault(self, key: object, default: object = None) -> Any:
         found = self.get(key, _MISSING)
         if found is _MISSING:
             self[key] = found = default
@@ -159,7 +159,7 @@ class Overlay(dict[Any, Any]):
         """How many entries it holds itself."""
         return dict.__len__(self)
 
-    def own(self, key: Any) -> Any:
+    def own(self, key: object) -> Any:
         """The value of a key that it holds itself."""
         return _own(self, key)
 
@@ -204,7 +204,7 @@ class View(Mapping[Any, Any]):
         if self.error is not None:
             raise self.error
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         found = self._look_up(key, _MISSING)
         if found is _MISSING:
             raise KeyError(key)

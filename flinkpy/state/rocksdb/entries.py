@@ -84,7 +84,7 @@ class ValueEntries(Entries):
     def get(self, key: Any, default: Any = None) -> Any:
         return self._get(key, default)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         found = self._get(key, _MISSING)
         if found is _MISSING:
             raise KeyError(key)
@@ -93,13 +93,13 @@ class ValueEntries(Entries):
     def __contains__(self, key: object) -> bool:
         return self._get(key, _MISSING) is not _MISSING
 
-    def __setitem__(self, key: Any, stored: Any) -> None:
+    def __setitem__(self, key: object, stored: object) -> None:
         self.put(key, stored)
 
-    def add_new(self, key: Any, stored: Any) -> None:
+    def add_new(self, key: object, stored: object) -> None:
         self.put(key, stored)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         if self._get(key, _MISSING) is _MISSING:
             raise KeyError(key)
         self.slots.delete(key)
@@ -124,20 +124,20 @@ class ElementEntries(Entries):
         """A list or dict of (sub, value)."""
         raise NotImplementedError
 
-    def elements(self, key: Any) -> Iterator[tuple[Any, Any]]:
+    def elements(self, key: object) -> Iterator[tuple[Any, Any]]:
         """The (sub, value) pairs of one key, at the time of the call."""
         return ((slot[1], value) for slot, value in self.slots.scan(self.layout.prefix_of(key)))
 
     def get(self, key: Any, default: Any = None) -> Any:
         return self.gathered(self.elements(key)) or default
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         found = self.get(key)
         if found is None:
             raise KeyError(key)
         return found
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         if not self.discard(key):
             raise KeyError(key)
 
@@ -180,11 +180,11 @@ class MapEntries(ElementEntries):
     def gathered(self, elements: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
         return dict(elements)
 
-    def __setitem__(self, key: Any, stored: Mapping[Any, Any]) -> None:
+    def __setitem__(self, key: object, stored: Mapping[Any, Any]) -> None:
         self.discard(key)
         self.add_new(key, stored)
 
-    def add_new(self, key: Any, stored: Mapping[Any, Any]) -> None:
+    def add_new(self, key: object, stored: Mapping[Any, Any]) -> None:
         for sub, value in stored.items():
             self.slots.put((key, sub), value)
 
@@ -202,24 +202,24 @@ class ListEntries(ElementEntries):
     def gathered(self, elements: Iterable[tuple[Any, Any]]) -> list[Any]:
         return [value for _, value in elements]
 
-    def __setitem__(self, key: Any, stored: Iterable[Any]) -> None:
+    def __setitem__(self, key: object, stored: Iterable[Any]) -> None:
         self.discard(key)
         self.extend(key, stored)
 
-    def extend(self, key: Any, stored: Iterable[Any]) -> None:
+    def extend(self, key: object, stored: Iterable[Any]) -> None:
         """Appends to the key's list without reading it."""
         for value in stored:
             self.slots.put((key, self.next_number), value)
             self.next_number += 1
 
-    def add_new(self, key: Any, stored: Iterable[Any]) -> None:
+    def add_new(self, key: object, stored: Iterable[Any]) -> None:
         self.extend(key, stored)
 
 
 class EntriesOfKey(MutableMapping[Any, Any]):
     """The map of one key, entry by entry."""
 
-    def __init__(self, entries: MapEntries, key: Any) -> None:
+    def __init__(self, entries: MapEntries, key: object) -> None:
         self._entries = entries
         self._slots = entries.slots
         self._key = key
@@ -227,16 +227,16 @@ class EntriesOfKey(MutableMapping[Any, Any]):
     def get(self, sub: Any, default: Any = None) -> Any:
         return self._slots.get((self._key, sub), default)
 
-    def __getitem__(self, sub: Any) -> Any:
+    def __getitem__(self, sub: object) -> Any:
         found = self.get(sub, _MISSING)
         if found is _MISSING:
             raise KeyError(sub)
         return found
 
-    def __setitem__(self, sub: Any, value: Any) -> None:
+    def __setitem__(self, sub: object, value: object) -> None:
         self._slots.put((self._key, sub), value)
 
-    def __delitem__(self, sub: Any) -> None:
+    def __delitem__(self, sub: object) -> None:
         self[sub]
         self._slots.delete((self._key, sub))
 

@@ -182,7 +182,7 @@ def _encode_number(key: Any) -> bytes:
     return b"q" + sized(_encode_int(exact.numerator)) + _encode_int(exact.denominator)
 
 
-def _pickled(key: Any) -> bytes:
+def _pickled(key: object) -> bytes:
     """Pickled without the memo: with it, a key that has the same part twice would differ from one
     that has two equal parts."""
     file = io.BytesIO()

@@ -38,7 +38,7 @@ class KeyLayout:
     def __init__(self, number: int, max_parallelism: int) -> None:
         self.prefix, self._max_parallelism = number.to_bytes(2, "big"), max_parallelism
 
-    def head(self, key: Any) -> bytes:
+    def head(self, key: object) -> bytes:
         return self.prefix + key_group(key, self._max_parallelism).to_bytes(2, "big")
 
     def place(self, slot: Any) -> bytes:
@@ -60,7 +60,7 @@ class KeyLayout:
 class MapLayout(KeyLayout):
     """One slot per entry of the key's map; the slot is (key, user key)."""
 
-    def prefix_of(self, key: Any) -> bytes:
+    def prefix_of(self, key: object) -> bytes:
         """What all slots of the key begin with."""
         return self.head(key) + sized(encode_key(key))
 

@@ -111,7 +111,7 @@ class Slots:
         if len(cache) > CACHED_SLOTS >> 1 or self._bytes > CACHED_BYTES >> 1:
             self._age()
 
-    def delete(self, slot: Any) -> None:
+    def delete(self, slot: object) -> None:
         self._cache[slot] = ABSENT
         self._dirty.add(slot)
         if len(self._cache) > CACHED_SLOTS >> 1:
@@ -169,7 +169,7 @@ class Slots:
         self._bytes = 0
         self._old, self._old_places = {}, {}
 
-    def _load(self, slot: Any) -> Any:
+    def _load(self, slot: object) -> Any:
         found = self._old.get(slot, _UNKNOWN)
         if found is not _UNKNOWN:
             place = self._old_places.get(slot)
@@ -184,7 +184,7 @@ class Slots:
             self._age()
         return found
 
-    def _read(self, slot: Any) -> Any:
+    def _read(self, slot: object) -> Any:
         place = self._places[slot] = self.layout.place(slot)
         data = self._store.get(place)
         if data is None:
@@ -198,7 +198,7 @@ class Slots:
         for place, data in entries:
             yield self.read_slot(place, data), self._decode(_payload(data))
 
-    def _entry(self, slot: Any, place: bytes, stored: Any) -> bytes | None:
+    def _entry(self, slot: object, place: bytes, stored: object) -> bytes | None:
         """The bytes for the database: a byte that says whether the slot itself follows, the slot if
         so, and the value. A slot that exists keeps its form (1, 1.0 or True), as the key of a dict
         does."""

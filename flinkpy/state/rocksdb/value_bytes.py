@@ -28,7 +28,7 @@ def _encode_int(value: int) -> bytes:
     )
 
 
-def pickled(value: Any, what: str, by_value: StreamPickler) -> bytes:
+def pickled(value: object, what: str, by_value: StreamPickler) -> bytes:
     """Pickled in the first way that works."""
     try:
         return pickle.dumps(value, 5)
@@ -60,7 +60,7 @@ _DECODERS: dict[int, Callable[[bytes], Any]] = {
 }
 
 
-def encode_value(value: Any, by_value: StreamPickler, what: str = "a value of state") -> bytes:
+def encode_value(value: object, by_value: StreamPickler, what: str = "a value of state") -> bytes:
     """The bytes of a value, taken out of its protection where it has one. ``by_value``
     (``only_here``) is to be kept as long as the bytes are. Raises ProgramError that names ``what``
     cannot be pickled.

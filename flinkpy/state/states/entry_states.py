@@ -67,7 +67,7 @@ def heap_value_state(entries: Entries, current: CurrentKey) -> ValueState[Any]:
             found = look_up(current.key)
             return private_copy(found.value) if type(found) is PrivateCopy else found
 
-        def update(self, value: Any) -> None:
+        def update(self, value: object) -> None:
             nonlocal usual
             if type(value) is usual:
                 entries[current.key] = value
@@ -99,7 +99,7 @@ def heap_reducing_state(
             found = look_up(current.key)
             return private_copy(found.value) if type(found) is PrivateCopy else found
 
-        def add(self, value: Any) -> None:
+        def add(self, value: object) -> None:
             nonlocal usual
             key = current.key
             stored = look_up(key, ABSENT)
@@ -127,7 +127,7 @@ class HeapAggregatingState(HeapState, AggregatingState[Any, Any]):
         stored = self._get(self._current.key, ABSENT)
         return None if stored is ABSENT else result_of(self._function, stored)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         refuse_none(value)
         key, function = self._current.key, self._function
         stored = self._get(key, ABSENT)
@@ -144,7 +144,7 @@ class HeapListState(HeapState, ListState[Any]):
             for stored in self._get(self._current.key, ())
         ]
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         if value is None:
             refuse_none(value)
         stored = value if type(value) in ATOMS else protect(value)
@@ -178,7 +178,7 @@ def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
     def found_or_empty() -> dict[Any, Any]:
         return look_up(current.key) or {}
 
-    def known(key: Any) -> Any:
+    def known(key: object) -> Any:
         nonlocal usual_key
         usual_key = type(key) if type(key) in PLAIN_KEYS else None
         return canonical_key(key)
@@ -200,7 +200,7 @@ def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
             stored = found.get(key)
             return private_copy(stored.value) if type(stored) is PrivateCopy else stored
 
-        def contains(self, key: Any) -> bool:
+        def contains(self, key: object) -> bool:
             return known(key) in found_or_empty()
 
         def put(self, key: Any, value: Any) -> None:
@@ -220,7 +220,7 @@ def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
             for key, value in pairs_of(dict_value):
                 self.put(key, value)
 
-        def remove(self, key: Any) -> None:
+        def remove(self, key: object) -> None:
             found = found_or_empty()
             if found.pop(known(key), ABSENT) is not ABSENT and not found:
                 self.clear()
@@ -240,13 +240,13 @@ def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
     return HeapMapState(entries, current)
 
 
-def _atomic_type(value: Any) -> type | None:
+def _atomic_type(value: object) -> type | None:
     """The type of the value, if no value of this type can be changed in place; else None."""
     kind = type(value)
     return kind if kind in ATOMS else None
 
 
-def refuse_none(value: Any) -> Any:
+def refuse_none(value: object) -> Any:
     """Returns the value; ProgramError for None."""
     if value is None:
         raise ProgramError(
@@ -256,7 +256,7 @@ def refuse_none(value: Any) -> Any:
     return value
 
 
-def result_of(function: Aggregate, stored: Any) -> Any:
+def result_of(function: Aggregate, stored: object) -> Any:
     """The result as the program gets it: a copy if it may be the accumulator itself."""
     result = function.get_result(reveal(stored))
     return private_copy(result) if type(stored) is PrivateCopy else result

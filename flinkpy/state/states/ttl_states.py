@@ -72,7 +72,7 @@ class TtlState(HeapState):
         super().clear()
         self._accessed(self._now())
 
-    def _read(self, entries: Entries, key: Any, now: int) -> Any:
+    def _read(self, entries: Entries, key: object, now: int) -> Any:
         """The stored value if the program may see it, or ABSENT. Removes it if it has expired;
         touches it if reading prolongs life."""
         found: Stamped | None = entries.get(key)
@@ -95,7 +95,7 @@ class TtlState(HeapState):
             else ABSENT
         )
 
-    def _write(self, stored: Any, now: int) -> None:
+    def _write(self, stored: object, now: int) -> None:
         self._entries[self._current.key] = stored, now
         if now >= self._cleanup.quiet_until:
             self._cleanup.step()
@@ -134,7 +134,7 @@ def ttl_value_state(
                 sweeper.step()
             return private_copy(stored.value) if type(stored) is PrivateCopy else stored
 
-        def update(self, value: Any) -> None:
+        def update(self, value: object) -> None:
             if value is None:
                 self.clear()
                 return
@@ -168,7 +168,7 @@ class TtlReducingState(TtlState, ReducingState[Any]):
         self._accessed(now)
         return None if stored is ABSENT else release(stored)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         refuse_none(value)
         now = self._now()
         stored = self._to_build_on(now)
@@ -200,7 +200,7 @@ class TtlAggregatingState(TtlState, AggregatingState[Any, Any]):
         self._accessed(now)
         return None if stored is ABSENT else result_of(self._function, stored)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         refuse_none(value)
         now = self._now()
         stored = self._to_build_on(now)
@@ -229,7 +229,7 @@ class TtlListState(TtlState, ListState[Any]):
     def _append(self, stored: list[Stamped]) -> None:
         self._entries.setdefault(self._current.key, []).extend(stored)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         self.add_all((value,))
 
     def add_all(self, values: Iterable[Any]) -> None:
@@ -257,7 +257,7 @@ class TtlMapState(TtlState, MapState[Any, Any]):
             self._entries.pop(self._current.key, None)
         self._accessed(now)
 
-    def _seen(self, key: Any) -> Any:
+    def _seen(self, key: object) -> Any:
         found, now = self._mapping(), self._now()
         stored = self._read(found, canonical_key(key), now)
         self._settle(found, now)
@@ -277,7 +277,7 @@ class TtlMapState(TtlState, MapState[Any, Any]):
         stored = self._seen(key)
         return None if stored is ABSENT else release(stored)
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         return self._seen(key) is not ABSENT
 
     def put(self, key: Any, value: Any) -> None:
@@ -285,14 +285,14 @@ class TtlMapState(TtlState, MapState[Any, Any]):
         self._put(canonical_key(key), (protect(value), now))
         self._accessed(now)
 
-    def _put(self, key: Any, stamped: Stamped) -> None:
+    def _put(self, key: object, stamped: Stamped) -> None:
         self._entries.setdefault(self._current.key, {})[key] = stamped
 
     def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         for key, value in pairs_of(dict_value):
             self.put(key, value)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         found = self._mapping()
         found.pop(canonical_key(key), None)
         self._settle(found, self._now())

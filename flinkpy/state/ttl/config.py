@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import datetime
 from enum import Enum
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from flinkpy.common.time import Time, to_milliseconds
 from flinkpy.core.program.program_line import refuse
@@ -15,7 +15,7 @@ from flinkpy.state.ttl.cleanup_strategies import Span
 E = TypeVar("E", bound=Enum)
 
 
-def _one_of(kind: type[E], given: Any) -> E:
+def _one_of(kind: type[E], given: object) -> E:
     if not isinstance(given, kind):
         raise refuse(
             f"StateTtlConfig: a {kind.__name__} is needed, such as "

@@ -10,7 +10,7 @@ import unittest
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import FlinkpyError
@@ -80,7 +80,7 @@ class ConnectorTests:
 
     # -- how they run ------------------------------------------------------------------------------
 
-    def setup_method(self, method: Any = None) -> None:
+    def setup_method(self, method: object = None) -> None:
         """Called by pytest before each test."""
         self._closing: list[Callable[[], object]] = []
         temporary = tempfile.TemporaryDirectory(prefix="connector-", ignore_cleanup_errors=True)
@@ -89,7 +89,7 @@ class ConnectorTests:
         self._closing.append(self.close)
         self.open()
 
-    def teardown_method(self, method: Any = None) -> None:
+    def teardown_method(self, method: object = None) -> None:
         """Called by pytest behind each test."""
         errors = self.close_back_to(0)
         if errors:

@@ -25,7 +25,7 @@ class NumberOf:
         self._id = uuid.uuid4().hex
         self._here[self._id] = number_of
 
-    def __call__(self, record: Any) -> int:
+    def __call__(self, record: object) -> int:
         return self._here[self._id](record)
 
 

@@ -65,7 +65,7 @@ class ManualTimers:
             timer.action()
 
 
-def travelled(value: Any) -> Any:
+def travelled(value: object) -> Any:
     """A copy as it arrives in another process. (The way of the user's code looks through all
     modules: too slow for hundreds of examples.)"""
     try:

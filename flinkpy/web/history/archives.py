@@ -135,7 +135,7 @@ def _overview(store: FileStore, folder: str, job_id: JobId) -> dict[str, Any] | 
     return found
 
 
-def _is_overview(told: Any, job_id: JobId) -> bool:
+def _is_overview(told: object, job_id: JobId) -> bool:
     """Whether all is there that lists of jobs show."""
     return (
         isinstance(told, dict)

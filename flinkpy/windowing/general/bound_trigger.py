@@ -27,7 +27,7 @@ class BoundTrigger:
         self._window = window
         self._state = state
 
-    def on_element(self, record: Any, timestamp: int, window: Any) -> TriggerResult:
+    def on_element(self, record: object, timestamp: int, window: object) -> TriggerResult:
         self._window.key = window
         return self._trigger.on_element(record, timestamp, window, self._context)
 
@@ -36,7 +36,7 @@ class BoundTrigger:
         called = self._trigger.on_event_time if event_time else self._trigger.on_processing_time
         return called(time, window, self._context)
 
-    def on_merge(self, result: Any, merged: tuple[Any, ...]) -> None:
+    def on_merge(self, result: object, merged: tuple[Any, ...]) -> None:
         """The windows ``merged`` have become ``result``."""
         self._window.key, self._context.merged = result, merged
         self._trigger.on_merge(result, self._context)

@@ -62,7 +62,7 @@ class ReduceContents(Contents):
     name = "Reduce"
     first_expression, add_expression = "enter(record)", "reduce(contents, record)"
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: object) -> None:
         method_of(function, "reduce")
         self.function = function
 
@@ -85,7 +85,7 @@ class AggregateContents(Contents):
     name = "Aggregate"
     first_expression, add_expression = "add(record, create())", "add(record, contents)"
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: object) -> None:
         if isinstance(function, type) or not isinstance(function, Aggregate):
             raise ProgramError(f"an AggregateFunction object is needed, this is {function!r:.80}")
         self.function = function
@@ -147,24 +147,24 @@ class StoredContents:
         by_window = self.state.get(key)
         return MISSING if by_window is None else by_window.get(window, MISSING)
 
-    def add(self, key: Any, window: Any, record: Any) -> None:
+    def add(self, key: object, window: object, record: object) -> None:
         by_window = namespaces_of(self.state, key)
         contents = by_window.get(window, MISSING)
         by_window[window] = (
             self._first(record) if contents is MISSING else self._add(contents, record)
         )
 
-    def replace(self, key: Any, window: Any, contents: Any) -> None:
+    def replace(self, key: object, window: object, contents: object) -> None:
         """Replaces the contents; MISSING removes them."""
         if contents is MISSING:
             self.remove(key, window)
         else:
             self.state[key][window] = contents
 
-    def remove(self, key: Any, window: Any) -> None:
+    def remove(self, key: object, window: object) -> None:
         remove_namespace(self.state, key, window)
 
-    def merge(self, key: Any, window: Any, absorbed: Iterable[Any]) -> None:
+    def merge(self, key: object, window: object, absorbed: Iterable[Any]) -> None:
         """Merges the contents kept under the ``absorbed`` windows into those under ``window``."""
         contents = remove_namespace(self.state, key, window)
         for each in absorbed:
@@ -180,17 +180,17 @@ class StoredContents:
             namespaces_of(self.state, key)[window] = contents
 
 
-def _same(record: Any) -> Any:
+def _same(record: object) -> Any:
     return record
 
 
-def _own(record: Any) -> Any:
+def _own(record: object) -> Any:
     """The record so that no other window can change it: a copy if it could be changed, because the
     function may change or keep it."""
     return record if is_safe(record) else private_copy(record)
 
 
-def _append(contents: list[Any], record: Any) -> list[Any]:
+def _append(contents: list[Any], record: object) -> list[Any]:
     contents.append(record)
     return contents
 

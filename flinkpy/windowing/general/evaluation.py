@@ -30,7 +30,7 @@ KEYED = (WindowFunction, ProcessWindowFunction)
 UNKEYED = (AllWindowFunction, ProcessAllWindowFunction)
 
 
-def check_window_function(function: Any, keyed: bool) -> None:
+def check_window_function(function: object, keyed: bool) -> None:
     """Raises ProgramError unless it is a window function for this kind of stream."""
     if function is None:
         return
@@ -53,7 +53,7 @@ def check_window_function(function: Any, keyed: bool) -> None:
         )
 
 
-def bound_call(function: Any, keyed: bool, context: FunctionContext) -> Call:
+def bound_call(function: object, keyed: bool, context: FunctionContext) -> Call:
     """The user's function as a function of key, window and inputs. A plain callable is called like
     ``apply``."""
     if isinstance(function, ProcessWindowFunction):
@@ -66,7 +66,7 @@ def bound_call(function: Any, keyed: bool, context: FunctionContext) -> Call:
     return apply if keyed else lambda key, window, inputs: apply(window, inputs)
 
 
-def bound_clear(function: Any, context: FunctionContext) -> Callable[[], None] | None:
+def bound_clear(function: object, context: FunctionContext) -> Callable[[], None] | None:
     """The ``clear`` of a process window function, for the context's current window; None if the
     function does not override it."""
     bases = (ProcessWindowFunction, ProcessAllWindowFunction)
@@ -93,7 +93,7 @@ class Evaluation:
         self._timestamp_of_rest = 0
         self._copies, self._copies_results = copies and call is not None, not context.object_reuse
 
-    def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
+    def evaluate(self, results: Results, key: object, window: object, contents: object) -> Any:
         """Evaluates the window; pass what it returns to ``left``."""
         inputs = self._inputs(contents)
         self.append_results(
@@ -101,7 +101,7 @@ class Evaluation:
         )
         return contents
 
-    def left(self, evaluated: Any, window: Any) -> Any:
+    def left(self, evaluated: object, window: object) -> Any:
         """The contents that stay; MISSING if none do."""
         return evaluated
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from flinkpy.core.elements import MAX_TIMESTAMP
 from flinkpy.operators.base import Work
@@ -47,7 +46,7 @@ class WindowFiring:
 
     # -- by a trigger ------------------------------------------------------------------------------
 
-    def act(self, result: TriggerResult, key: Any, window: Any, namespace: Any) -> Work:
+    def act(self, result: TriggerResult, key: object, window: object, namespace: object) -> Work:
         """Does what the trigger says, which is not CONTINUE. ``namespace`` is the window under
         which the contents are kept."""
         if checked_result(result) is not TriggerResult.PURGE:
@@ -135,7 +134,7 @@ class WindowFiring:
                 yield
                 results = output.results
 
-    def _forget(self, key: Any, window: Any) -> None:
+    def _forget(self, key: object, window: object) -> None:
         """Removes what the window's function keeps for the window."""
         if self.clear is not None:
             self.clear()

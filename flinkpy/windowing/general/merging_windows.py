@@ -57,17 +57,17 @@ class MergingWindows(WindowSet):
                 del self.state[key]
         return None if namespace is None else (actual, namespace)
 
-    def namespace_of(self, key: Any, window: Any) -> Any:
+    def namespace_of(self, key: object, window: object) -> Any:
         by_window = self.state.get(key)
         return None if by_window is None else by_window.get(window)
 
-    def retire(self, key: Any, window: Any) -> None:
+    def retire(self, key: object, window: object) -> None:
         remove_namespace(self.state, key, window)
 
     def write_back(self) -> None:
         write_back(self.state)
 
-    def _merge(self, key: Any, merge: Merge[Any]) -> None:
+    def _merge(self, key: object, merge: Merge[Any]) -> None:
         self._lifetimes.refuse_ended(merge.result, self._assigner)
         self._trigger.on_merge(merge.result, merge.merged)
         for window in merge.merged:

@@ -27,13 +27,13 @@ class WindowLifetimes:
         self._add_timer = service.event.add if event_time else service.add_processing
         self._service = service
 
-    def cleanup_time(self, window: Any) -> int:
+    def cleanup_time(self, window: object) -> int:
         """When the window ends; MAX_TIMESTAMP means that it ends only when time does. Raises as
         ``last_timestamp``."""
         last = last_timestamp(window)
         return min(last + self.allowed_lateness, MAX_TIMESTAMP)
 
-    def has_ended(self, window: Any) -> bool:
+    def has_ended(self, window: object) -> bool:
         """Whether the window takes no more records. Never true of processing-time windows, because
         records are assigned by the current time."""
         return self.event_time and self.cleanup_time(window) <= self._service.watermark
@@ -60,19 +60,19 @@ class WindowLifetimes:
 
     # -- timers ------------------------------------------------------------------------------------
 
-    def register_cleanup(self, key: Any, window: Any) -> None:
+    def register_cleanup(self, key: object, window: object) -> None:
         """Sets the timer that ends the window. A window that ends only with time itself needs
         none."""
         time = self.cleanup_time(window)
         if time != MAX_TIMESTAMP:
             self._add_timer(time, key, window)
 
-    def delete_cleanup(self, key: Any, window: Any) -> None:
+    def delete_cleanup(self, key: object, window: object) -> None:
         time = self.cleanup_time(window)
         if time != MAX_TIMESTAMP:
             self.timers.remove(time, key, window)
 
-    def register_default(self, key: Any, window: Any) -> None:
+    def register_default(self, key: object, window: object) -> None:
         """Sets the timers of a new window with the default trigger: to fire and, if that is later,
         to end."""
         self._add_timer(last_timestamp(window), key, window)

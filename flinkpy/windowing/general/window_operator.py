@@ -89,7 +89,7 @@ OF_WINDOWS = (
 )
 
 
-def single_key(record: Any) -> int:
+def single_key(record: object) -> int:
     """The key of all records of a stream without keys."""
     return 0
 
@@ -145,7 +145,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         trigger: Trigger[Any, Any] | None = None,
         evictor: Evictor[Any, Any] | None = None,
         contents: Contents | None = None,
-        window_function: Any = None,
+        window_function: object = None,
         allowed_lateness: int = 0,
         late_tag: OutputTag | None = None,
     ) -> None:
@@ -379,7 +379,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         except Exception as error:
             raise user_code_error(error, self.context, record) from error
 
-    def _process_one(self, key: Any, record: Any, timestamp: int) -> Work:
+    def _process_one(self, key: object, record: object, timestamp: int) -> Work:
         """Processes a record that the fast path hands back, in the general way."""
         self.backend.current.key = key = canonical_key(key)
         try:
@@ -389,7 +389,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         except Exception as error:
             raise user_code_error(error, self.context, record) from error
 
-    def _process_element(self, key: Any, record: Any, timestamp: int) -> Work:
+    def _process_element(self, key: object, record: object, timestamp: int) -> Work:
         """Puts a record into its windows and calls the trigger for each."""
         taken = False
         kept = (

@@ -19,7 +19,7 @@ class WindowOutput:
         self._late_values: list[Any] = []
         self._late_timestamps: list[int] = []
 
-    def add_late(self, record: Any, timestamp: int) -> None:
+    def add_late(self, record: object, timestamp: int) -> None:
         """Adds a record for the side output of late records."""
         self._late_values.append(record)
         self._late_timestamps.append(timestamp)

@@ -49,7 +49,7 @@ class PlainWindows(WindowSet):
     def place(self, key: Any, window: Any) -> Place | None:
         return None if self._has_ended(window) else (window, window)
 
-    def namespace_of(self, key: Any, window: Any) -> Any:
+    def namespace_of(self, key: object, window: object) -> Any:
         return window
 
     def retire(self, key: Any, window: Any) -> None:

@@ -89,12 +89,12 @@ def _whole(left: Any, right: Any) -> Any:
     return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
 
 
-def _common_type(left: Any, right: Any) -> Any:
+def _common_type(left: object, right: object) -> Any:
     common = key_type(left, right)
     if common is None:
         raise TypeError(f"{left} and {right} cannot be compared")
     return common
 
 
-def _cast(column: Any, wanted: Any) -> Any:
+def _cast(column: Any, wanted: object) -> Any:
     return column if column.type == wanted else column.cast(wanted)

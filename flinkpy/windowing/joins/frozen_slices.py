@@ -29,7 +29,7 @@ class FiredUntil(NamedTuple):
     again: Mapping[Any, tuple[int, ...]]
     size: int
 
-    def saved(self, key: Any) -> Saved:
+    def saved(self, key: object) -> Saved:
         """What is saved of the key; it has no records yet."""
         until = max(self.watermark, self.ahead.get(key, self.watermark))
         again = tuple(

@@ -44,7 +44,7 @@ for other in found:
                         results = []"""
 
 
-def join_loop(join: Any, *, unique: bool, set_key: bool) -> JoinLoop:
+def join_loop(join: object, *, unique: bool, set_key: bool) -> JoinLoop:
     """The loop for a join function; it yields results a batch at a time. ``set_key``: the function
     may ask for state of its key."""
     given = call_or_inline(join, "join", "one", "other")

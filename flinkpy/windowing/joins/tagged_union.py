@@ -24,11 +24,11 @@ class TaggedUnion(NamedTuple):
     value: Any
 
     @staticmethod
-    def one(value: Any) -> TaggedUnion:
+    def one(value: object) -> TaggedUnion:
         return TaggedUnion(1, value)
 
     @staticmethod
-    def two(value: Any) -> TaggedUnion:
+    def two(value: object) -> TaggedUnion:
         return TaggedUnion(2, value)
 
     def is_one(self) -> bool:
@@ -46,7 +46,7 @@ class TaggedUnion(NamedTuple):
 class TaggedKey(KeySelector):
     """Selects the key with the selector of the record's stream."""
 
-    def __init__(self, first: Any, second: Any) -> None:
+    def __init__(self, first: object, second: object) -> None:
         self._selectors = first, second
         self._found: tuple[Callable[[Any], Any], ...] | None = None
 
@@ -70,7 +70,7 @@ class _FunctionOfBoth(WindowFunction):
 
     method: str
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: object) -> None:
         method_of(function, self.method)
         self._function = function
 
@@ -92,7 +92,9 @@ class CoGroup(_FunctionOfBoth):
 
     method = "co_group"
 
-    def apply(self, key: Any, window: Any, inputs: Iterable[TaggedUnion]) -> Iterable[Any] | None:
+    def apply(
+        self, key: object, window: object, inputs: Iterable[TaggedUnion]
+    ) -> Iterable[Any] | None:
         given: Iterable[Any] | None = method_of(self._function, "co_group")(*self._parts(inputs))
         return given
 
@@ -102,11 +104,11 @@ class JoinPairs(_FunctionOfBoth):
 
     method = "join"
 
-    def __init__(self, function: Any, flat: bool) -> None:
+    def __init__(self, function: object, flat: bool) -> None:
         super().__init__(function)
         self._flat = flat
 
-    def apply(self, key: Any, window: Any, inputs: Iterable[TaggedUnion]) -> Iterable[Any]:
+    def apply(self, key: object, window: object, inputs: Iterable[TaggedUnion]) -> Iterable[Any]:
         if never_joins(key):
             return
         first, second = self._parts(inputs)

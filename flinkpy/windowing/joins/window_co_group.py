@@ -21,7 +21,12 @@ class WindowCoGroupOperator(AlignedJoinOperator):
     joins = False
 
     def __init__(
-        self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0
+        self,
+        function: object,
+        key1: KeySpec,
+        key2: KeySpec,
+        assigner: object,
+        allowed_lateness: int = 0,
     ) -> None:
         super().__init__(function, key1, key2, assigner, allowed_lateness)
         method_of(function, "co_group")

@@ -36,10 +36,10 @@ class WindowJoinOperator(AlignedJoinOperator):
 
     def __init__(
         self,
-        function: Any,
+        function: object,
         key1: KeySpec,
         key2: KeySpec,
-        assigner: Any,
+        assigner: object,
         allowed_lateness: int = 0,
         *,
         flat: bool = False,

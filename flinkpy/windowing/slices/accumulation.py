@@ -98,7 +98,7 @@ class SliceLoops:
         self,
         kind: str,
         position: int | str | None,
-        reduce: Any,
+        reduce: object,
         select: Callable[[Any], Any] | None,
         context: OperatorContext,
     ) -> None:
@@ -196,7 +196,7 @@ class SliceLoops:
         ]
         self._by_key, self._by_pair, self._of_all, self._merge = self._compiled
 
-    def _specialise(self, sample: Any) -> None:
+    def _specialise(self, sample: object) -> None:
         """From now on the loops are for records of this shape."""
         self._undecided = False
         assert self._aggregate is not None
@@ -210,7 +210,7 @@ class SliceLoops:
         self._undecided, self._shape = False, None
         self._compile(CALLED)
 
-    def _entered(self, record: Any) -> Any:
+    def _entered(self, record: object) -> Any:
         if self._shape is not None and shape_of(record) != self._shape:
             raise _OddShape
         return record

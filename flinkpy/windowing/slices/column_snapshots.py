@@ -39,7 +39,7 @@ class SavedSlice:
 def save(
     slices: Sequence[SavedSlice],
     aggregates: Sequence[ColumnAggregate],
-    input_schema: Any,
+    input_schema: object,
     max_parallelism: int,
 ) -> Iterator[tuple[int, int, bytes]]:
     """For each key group a key of it, its number, and the table of all its keys and slices."""

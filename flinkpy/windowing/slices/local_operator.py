@@ -15,8 +15,6 @@ nothing, also when it is active again."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
@@ -106,7 +104,7 @@ class LocalSliceOperator(OneInputOperator):
     def finish(self) -> None:
         self._release_at_once()
 
-    def _all_alone(self, batch: Batch, records: Any) -> Work:
+    def _all_alone(self, batch: Batch, records: object) -> Work:
         """What is held goes before: records of one key and slice stay in their order."""
         yield from self._release(list(self.store.starts))
         self.output.emit(self.store.alone(batch, records))

@@ -130,12 +130,12 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
             return None
         return self._add_behind_time(batch, records, standings)
 
-    def _add(self, start: int, records: Any) -> None:
+    def _add(self, start: int, records: object) -> None:
         if start not in self.store.starts:
             self._times.entered(start)
         self.store.add(start, records)
 
-    def _add_now(self, records: Any) -> None:
+    def _add_now(self, records: object) -> None:
         # a clock that was set back reopens nothing
         now = max(self.context.timers.now_ms(), self._times.now + 1)
         start = self.slicing.slice_of(now)
@@ -143,7 +143,9 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
             self._add(start, records)
             self._wake_up.at(self._times.wake)
 
-    def _add_behind_time(self, batch: Batch, records: Any, standings: dict[int, Standing]) -> Work:
+    def _add_behind_time(
+        self, batch: Batch, records: object, standings: dict[int, Standing]
+    ) -> Work:
         """One by one, as each may make windows be evaluated again."""
         late: list[int] = []
         yield from self.store.emit(
@@ -155,7 +157,7 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
             self.output.emit_side(self.late_tag.tag_id, self.store.late_records(batch, late))
 
     def _again(
-        self, batch: Batch, records: Any, standings: dict[int, Standing], late: list[int]
+        self, batch: Batch, records: object, standings: dict[int, Standing], late: list[int]
     ) -> Iterator[Evaluated]:
         """Adds each record when it is its turn; gives the windows to evaluate again, for its key
         alone."""

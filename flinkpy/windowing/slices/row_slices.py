@@ -49,8 +49,8 @@ class RowSlices(SliceStore):
         key: KeySpec | None,
         kind: str,
         position: int | str | None = None,
-        reduce_function: Any = None,
-        window_function: Any = None,
+        reduce_function: object = None,
+        window_function: object = None,
     ) -> None:
         check_aggregate(kind, position)
         if key is not None:
@@ -282,5 +282,5 @@ def _by_key(
         yield from ((key, key, by_key[key]) for key in part)
 
 
-def _no_key(record: Any) -> None:
+def _no_key(record: object) -> None:
     return None

@@ -29,7 +29,7 @@ from flinkpy.windowing.windows import TimeWindow
 WINDOW_STATE = "_window state"  # key -> {window: ...}
 
 
-def can_follow_slices(function: Any) -> bool:
+def can_follow_slices(function: object) -> bool:
     """Whether slices can serve the function. Not one with a ``clear`` of its own: slices do not
     know which keys a window had when it goes."""
     bases = (ProcessWindowFunction, ProcessAllWindowFunction)
@@ -53,7 +53,7 @@ class SliceFunction:
     is noted, as it goes with the window."""
 
     def __init__(
-        self, function: Any, keyed: bool, context: OperatorContext, backend: KeyedStateBackend
+        self, function: object, keyed: bool, context: OperatorContext, backend: KeyedStateBackend
     ) -> None:
         self._key, self._window = backend.current, CurrentKey()
         self._service = WindowTimerService(context.timers, lambda due: None)

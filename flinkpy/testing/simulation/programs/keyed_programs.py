@@ -133,7 +133,7 @@ class CountsOfSubtask(MapFunction, CheckpointedFunction):
             count for subtask, count in self.all_saved.get() if subtask == self.subtask
         )
 
-    def map(self, value: Any) -> Any:
+    def map(self, value: object) -> Any:
         Fragile("a count")(value)
         self.count += 1
         self.count_of_union += 1

@@ -20,7 +20,7 @@ class Fragile:
     def __init__(self, where: str) -> None:
         self._where = where
 
-    def __call__(self, record: Any) -> Any:
+    def __call__(self, record: object) -> Any:
         world_named(WORLD).maybe_fail(self._where)
         return record
 

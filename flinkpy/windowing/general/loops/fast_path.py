@@ -63,7 +63,7 @@ class FastPath:
             ) from error
         return self._unfinished
 
-    def _hand_back(self, key: Any, record: Any, timestamp: int) -> None:
+    def _hand_back(self, key: object, record: object, timestamp: int) -> None:
         work = self._general(key, record, timestamp)
         for _ in work:
             self._unfinished = work

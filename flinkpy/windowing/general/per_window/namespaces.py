@@ -36,16 +36,16 @@ class _HeldState:
     def rebind(self, mapping: dict[Any, ByWindow]) -> None:
         self.mapping, self.get = mapping, mapping.get
 
-    def __getitem__(self, key: Any) -> ByWindow:
+    def __getitem__(self, key: object) -> ByWindow:
         return self.mapping[key]
 
-    def __setitem__(self, key: Any, by_window: ByWindow) -> None:
+    def __setitem__(self, key: object, by_window: ByWindow) -> None:
         self.mapping[key] = by_window
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         del self.mapping[key]
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self.mapping
 
     def __bool__(self) -> bool:
@@ -74,7 +74,7 @@ class _LoadedState(dict[Any, ByWindow]):
             self[key] = found
         return found
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         self[key] = {}
 
     def __bool__(self) -> bool:
@@ -130,7 +130,7 @@ def write_back(state: NamespacedState) -> None:
         state.write_back()
 
 
-def namespaces_of(state: NamespacedState, key: Any) -> ByWindow:
+def namespaces_of(state: NamespacedState, key: object) -> ByWindow:
     """The key's dict, created if there is none. The caller must put a value into it."""
     by_window: ByWindow | None = state.get(key)
     if by_window is None:
@@ -138,7 +138,7 @@ def namespaces_of(state: NamespacedState, key: Any) -> ByWindow:
     return by_window
 
 
-def remove_namespace(state: NamespacedState, key: Any, window: Any) -> Any:
+def remove_namespace(state: NamespacedState, key: object, window: object) -> Any:
     """Removes and returns the value for the window; MISSING if there is none."""
     by_window = state.get(key)
     if by_window is None:

@@ -51,13 +51,13 @@ class _NamedEntries:
         named = None if by_window is None else by_window.get(window)
         return default if named is None else named.get(self._name, default)
 
-    def __contains__(self, window: Any) -> bool:
+    def __contains__(self, window: object) -> bool:
         return self.get(window, self) is not self
 
-    def __getitem__(self, window: Any) -> Any:
+    def __getitem__(self, window: object) -> Any:
         return self._state[self._key.key][window][self._name]
 
-    def __setitem__(self, window: Any, stored: Any) -> None:
+    def __setitem__(self, window: object, stored: object) -> None:
         by_window = namespaces_of(self._state, self._key.key)
         named = by_window.get(window)
         if named is None:
@@ -65,7 +65,7 @@ class _NamedEntries:
         else:
             named[self._name] = stored
 
-    def pop(self, window: Any, default: Any = None) -> Any:
+    def pop(self, window: object, default: object = None) -> Any:
         by_window = self._state.get(self._key.key)
         named = None if by_window is None else by_window.get(window)
         if named is None or self._name not in named:

@@ -48,7 +48,7 @@ class WindowTimers:
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
 
-    def add(self, moment: int, key: Any, window: Any) -> None:
+    def add(self, moment: int, key: object, window: object) -> None:
         waiting = self._waiting.get(moment)
         if waiting is None:
             self._waiting[moment] = {(key, window): None}
@@ -56,7 +56,7 @@ class WindowTimers:
         else:
             waiting[(key, window)] = None
 
-    def remove(self, moment: int, key: Any, window: Any) -> None:
+    def remove(self, moment: int, key: object, window: object) -> None:
         waiting = self._waiting.get(moment)
         if waiting is None:
             return
@@ -179,7 +179,7 @@ class WindowTimerService:
     def now_ms(self) -> int:
         return self._time.now_ms()
 
-    def add_processing(self, moment: int, key: Any, window: Any) -> None:
+    def add_processing(self, moment: int, key: object, window: object) -> None:
         self.processing.add(moment, key, window)
         if not self._firing:
             self._wake_up.at(moment)
