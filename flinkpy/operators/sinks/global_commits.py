@@ -13,7 +13,7 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.core.program.coroutines import refuse_coroutine_methods
 from flinkpy.core.users_values import bounded_repr
-from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.graph.operator_port import ChainingStrategy
 from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.sinks.pending_commits import PendingCommits
 from flinkpy.operators.sinks.sink_operator import COMMITTABLES, WritingOperator

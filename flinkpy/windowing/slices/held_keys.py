@@ -48,7 +48,7 @@ class WindowKeys:
             self._keep(self._of(data).take(pa.array(found.fresh)))
         return found.ids
 
-    def columns(self, ids: object) -> list[Any]:
+    def columns(self, ids: Any) -> list[Any]:
         """The key columns of these keys."""
         if ids is None:
             return []
@@ -56,7 +56,7 @@ class WindowKeys:
             self._chunks = [one_batch(pa.Table.from_batches(self._chunks))]
         return list(self._chunks[0].take(pa.array(self._row_of.values[ids])).columns)
 
-    def batch(self, ids: object) -> Any:
+    def batch(self, ids: Any) -> Any:
         """The same as a record batch; None where there is one key."""
         return (
             None
