@@ -17,18 +17,17 @@ import select
 import selectors
 import socket
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.connectors.collect.collect_sink import CollectSink
-from flinkpy.connectors.collect.held_results import HeldResults
+from flinkpy.connectors.collect.collected_results import CollectedResults
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import JobRestartedError, NetworkProtocolError
 from flinkpy.core.secrets.engine_logs import engine_logger
-from flinkpy.network.wire.client_channel import HANDSHAKE_TIMEOUT_S, UNKNOWN, Frame, IncomingChannel
+from flinkpy.network.wire.client_channel import HANDSHAKE_TIMEOUT_S, Frame, IncomingChannel
 
 __all__ = ["CollectServer", "CollectSink", "CollectStatistics"]
 
@@ -75,34 +74,19 @@ class CollectServer:
     ) -> None:
         self._decode = decode
         self.token = secrets.token_bytes(32)
-        self._clock, self._queue_bytes = clock, queue_bytes
+        self._clock = clock
+        self._results = CollectedResults(queue_bytes)
         self._listener = socket.create_server((host, 0))
         self._listener.setblocking(False)
         self.host, self.port = host, self._listener.getsockname()[1]
-        self._wake_in, self._wake_out = socket.socketpair()
-        self._wake_in.setblocking(False)
+        self._waker = _Waker()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self._selector.register(self._wake_in, selectors.EVENT_READ)
+        self._selector.register(self._waker.inbound, selectors.EVENT_READ)
         self._connections: dict[socket.socket, IncomingChannel] = {}
-        self._refused = self._batches = self._ended = 0
+        self._refused = self._ended = 0
         self._paused: bool | None = False  # None: to be found out for all connections
         self._quiet_since = clock.monotonic()
-        # shared between the two threads Taken directly and not through the condition, in which
-        # Ctrl-C could interrupt and leave it locked.
-        self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
-        # (subtask, payload); None: the records given of the subtask are void
-        self._queue: deque[tuple[int, bytes | None]] = deque()
-        self._attempts: dict[int, int] = {}  # subtask -> the latest
-        # subtasks of whose latest attempt something was taken from the queue
-        self._given: set[int] = set()
-        self._held = HeldResults()
-        self._queued = 0
-        self._job_ended = self._closed = self._complete = False
-        self._error: BaseException | None = None
-        # of a job that has failed: the newest that is complete
-        self._checkpoint_id: int | None = None
         self._thread = threading.Thread(target=self._run, name=f"collect {self.port}", daemon=True)
         self._thread.start()
 
@@ -119,12 +103,8 @@ class CollectServer:
         returned; then iterating ends, and raises ``error`` if there is one. ``checkpoint_id`` is
         the job's newest that is complete: what it has is returned too, though the tasks were not
         told any more."""
-        with self._lock:
-            if not self._job_ended:
-                self._job_ended = True
-                self._error = error
-                self._checkpoint_id = checkpoint_id
-        self._wake()
+        self._results.end_job(error, checkpoint_id)
+        self._waker.wake()
 
     def batches(self) -> Iterator[Any]:
         """The batches as they were sent: lists of records, or columns (ColumnBatch). Raises
@@ -158,22 +138,10 @@ class CollectServer:
     def _attributed(self) -> Iterator[tuple[int, Any | None]]:
         """Batches with their subtasks. None in place of a batch means that the subtask's batches
         returned so far came from an earlier attempt and are void."""
-        while True:
-            with self._lock:
-                self._changed.wait_for(lambda: self._queue or self._complete or self._closed)
-                if not self._queue:
-                    if self._error is not None:
-                        raise self._error
-                    return
-                subtask, payload = self._queue.popleft()
-                was_full = self._queued >= self._queue_bytes
-                if payload is not None:
-                    self._queued -= len(payload)
-                    self._given.add(subtask)
-                resume = was_full and self._queued < self._queue_bytes
-            if resume:
-                self._wake()
-            yield subtask, None if payload is None else self._decode(payload)
+        while (taken := self._results.take()) is not None:
+            if taken.made_room:
+                self._waker.wake()
+            yield taken.subtask, None if taken.payload is None else self._decode(taken.payload)
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self.batches():
@@ -182,13 +150,10 @@ class CollectServer:
     def close(self) -> None:
         """Stops listening and breaks all connections, so sinks that are still writing fail.
         Iterating ends."""
-        with self._lock:
-            already, self._closed = self._closed, True
-            self._changed.notify_all()
-        if not already:
-            self._wake()
+        if not self._results.close():
+            self._waker.wake()
             self._thread.join()
-            self._wake_out.close()
+            self._waker.outbound.close()
 
     def __enter__(self) -> CollectServer:
         return self
@@ -197,46 +162,39 @@ class CollectServer:
         self.close()
 
     def statistics(self) -> CollectStatistics:
+        results = self._results
         return CollectStatistics(
-            len(self._connections), self._refused, self._batches, self._queued, self._ended
+            len(self._connections),
+            self._refused,
+            results.batches,
+            results.queued_bytes,
+            self._ended,
         )
 
     def __repr__(self) -> str:
         return f"<CollectServer {self.host}:{self.port}: {self.statistics()}>"
 
-    def _wake(self) -> None:
-        try:
-            self._wake_out.send(b"\0")
-        except OSError:
-            pass  # closed, or enough wake-ups are pending already
-
     # -- the reading thread ------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
-            while not self._closed and not self._complete:
+            while not self._results.closed and not self._results.complete:
                 for key, _ in self._selector.select(
-                    1.0 if self._connections or self._job_ended else None
+                    1.0 if self._connections or self._results.job_ended else None
                 ):
                     sock: Any = key.fileobj
                     if sock is self._listener:
                         self._accept()
-                    elif sock is self._wake_in:
-                        self._drain_wakes()
+                    elif sock is self._waker.inbound:
+                        self._waker.drain()
                     elif sock in self._connections:
                         self._read(sock)
                 self._regulate()
-        except Exception as error:  # a bug: the iterating thread must see it
+        except Exception as error:
             _LOG.exception("collecting failed")
-            self._error = self._error or error
+            self._results.reading_failed(error)
         finally:
             self._shut()
-
-    def _drain_wakes(self) -> None:
-        try:
-            self._wake_in.recv(4096)
-        except BlockingIOError:
-            pass
 
     def _accept(self) -> None:
         try:
@@ -286,37 +244,10 @@ class CollectServer:
             self._answer(sock, answer)
 
     def _keep(self, connection: IncomingChannel, frames: list[Frame]) -> None:
-        subtask, attempt, begin = connection.subtask, connection.attempt, connection.begin
-        is_later = attempt > self._attempts.get(subtask, UNKNOWN)
-        goes_on = begin is not None and begin.restored
-        if is_later and goes_on:
-            self._read_earlier(subtask, attempt)
-        with self._lock:
-            if is_later:
-                self._attempts[subtask] = attempt
-                if not goes_on:
-                    self._begin_again(subtask)
-            if begin is not None:
-                self._show(self._held.take(subtask, attempt, begin.parallelism, frames))
-            elif attempt == self._attempts.get(subtask, UNKNOWN):
-                self._show([(subtask, frame) for frame in frames if isinstance(frame, bytes)])
-
-    def _show(self, batches: list[tuple[int, bytes]]) -> None:
-        if batches:
-            self._batches += len(batches)
-            self._queue.extend(batches)
-            self._queued += sum(len(payload) for _, payload in batches)
-            self._changed.notify_all()
-
-    def _begin_again(self, subtask: int) -> None:
-        """Drops the records of the subtask's earlier attempts."""
-        self._held.forget(subtask)
-        self._queue = deque(each for each in self._queue if each[0] != subtask)
-        self._queued = sum(len(payload) for _, payload in self._queue if payload is not None)
-        if subtask in self._given:
-            self._given.discard(subtask)
-            self._queue.append((subtask, None))
-            self._changed.notify_all()
+        begin = connection.begin
+        if begin is not None and begin.restored and self._results.is_later(connection):
+            self._read_earlier(connection.subtask, connection.attempt)
+        self._results.add(connection, frames)
 
     def _read_earlier(self, subtask: int, attempt: int) -> None:
         """Reads what earlier attempts of the subtask still have on the way: it comes before what
@@ -341,7 +272,7 @@ class CollectServer:
     def _regulate(self) -> None:
         """Stops reading while the queue is full, drops connections whose handshake takes too long,
         and detects the end."""
-        full = self._queued >= self._queue_bytes
+        full, job_ended = self._results.is_full, self._results.job_ended
         if full != self._paused:
             self._paused = full
             registered = self._selector.get_map()
@@ -353,23 +284,38 @@ class CollectServer:
         now = self._clock.monotonic()
         for sock, connection in list(self._connections.items()):
             if not connection.authenticated and (
-                self._job_ended or now - connection.opened_at > HANDSHAKE_TIMEOUT_S
+                job_ended or now - connection.opened_at > HANDSHAKE_TIMEOUT_S
             ):
                 self._drop(sock)
-        if not self._job_ended or self._paused:
+        if not job_ended or self._paused:
             self._quiet_since = now
         elif not self._connections or now - self._quiet_since > DRAIN_TIMEOUT_S:
-            with self._lock:
-                if self._checkpoint_id is not None:
-                    self._show(self._held.job_failed(self._checkpoint_id))
-            self._complete = True
+            self._results.all_is_read()
 
     def _shut(self) -> None:
         for sock in list(self._connections):
             self._drop(sock)
         self._selector.close()
         self._listener.close()
-        self._wake_in.close()
-        with self._lock:
-            self._complete = True
-            self._changed.notify_all()
+        self._waker.inbound.close()
+        self._results.reading_ends()
+
+
+class _Waker:
+    """Interrupts the thread that waits for sockets."""
+
+    def __init__(self) -> None:
+        self.inbound, self.outbound = socket.socketpair()
+        self.inbound.setblocking(False)
+
+    def wake(self) -> None:
+        try:
+            self.outbound.send(b"\0")
+        except OSError:
+            pass  # closed, or enough wake-ups are pending already
+
+    def drain(self) -> None:
+        try:
+            self.inbound.recv(4096)
+        except BlockingIOError:
+            pass
