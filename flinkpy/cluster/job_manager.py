@@ -58,7 +58,6 @@ class JobManager(DispatcherHost):
         previous_workers: Sequence[ResourceId] = (),
         rest: RestServer | None = None,
     ) -> None:
-        self._service = service
         self._config = config
         self._inheritance = inheritance
         self._on_shut_down, self._webhook = on_shut_down, _webhook(config.webhook)
@@ -104,10 +103,10 @@ class JobManager(DispatcherHost):
         from flinkpy.web.metric_fetcher import LatestReading
 
         dispatcher = connect_to_leader(
-            self._service, self.dispatching.retrieval(), DispatcherGateway
+            self._services.rpc, self.dispatching.retrieval(), DispatcherGateway
         )
         manager = connect_to_leader(
-            self._service, self.managing.retrieval(), ResourceManagerGateway
+            self._services.rpc, self.managing.retrieval(), ResourceManagerGateway
         )
 
         def serve(jobs: DispatcherGateway, workers: ResourceManagerGateway) -> None:
@@ -115,10 +114,10 @@ class JobManager(DispatcherHost):
             # Each has an event loop, and so calls of its own
             if self._rest is not None:
                 self._rest.serve(
-                    jobs, InspectorCalls(self._service, workers), self._config.options, latest
+                    jobs, InspectorCalls(self._services.rpc, workers), self._config.options, latest
                 )
             if self.reporters is not None:
-                self.reporters.serve(jobs, InspectorCalls(self._service, workers), latest)
+                self.reporters.serve(jobs, InspectorCalls(self._services.rpc, workers), latest)
 
         dispatcher.then(lambda jobs: manager.then(lambda workers: serve(jobs, workers)))
 

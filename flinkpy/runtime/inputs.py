@@ -52,7 +52,7 @@ class StreamInputs:
         self._batch_size = batch_size
         # the rest of a batch, which is processed before anything else
         self._parts: RemainingRows | None = None
-        self._parts_input = self._parts_channel = 0
+        self._parts_from = (0, 0)  # the input and the channel
         self._gates = list(gates)
         self._input_indices = list(input_indices)
         self._chain = chain
@@ -117,8 +117,7 @@ class StreamInputs:
                     index, count = self._input_indices[number], len(element.values)
                     if count > limit:
                         self._parts = RemainingRows(element)
-                        self._parts_input = index
-                        self._parts_channel = self._offsets[number] + channel
+                        self._parts_from = index, self._offsets[number] + channel
                         self._process_part(limit)
                     else:
                         self._processes[index](element)
@@ -148,12 +147,12 @@ class StreamInputs:
         part = parts.take(rows)
         if not parts:
             self._parts = None
-        self._processes[self._parts_input](part)
+        self._processes[self._parts_from[0]](part)
         self._batch_size.rows_taken += len(part.values)
 
     def _rest(self) -> tuple[int, RowBatch] | None:
         """The channel and the rest of the batch that is processed in parts."""
-        return (self._parts_channel, self._parts.rest) if self._parts else None
+        return (self._parts_from[1], self._parts.rest) if self._parts else None
 
     def end_event_time(self) -> None:
         """The producers' last watermarks have ended it."""

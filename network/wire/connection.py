@@ -43,6 +43,30 @@ class ConnectionOwner(Protocol):
     def partition_requested(self, request: PartitionRequest, channel: OutboundChannel) -> None: ...
 
 
+class _Channels:
+    """The channels of one connection. Those that this side reads (``inbound``) it numbers itself;
+    the peer numbers those that this side writes (``outbound``), upwards. ``waiting`` are to be
+    requested when the connection is open."""
+
+    def __init__(self) -> None:
+        self.inbound: dict[int, RemoteInputChannel] = {}
+        self.outbound: dict[int, OutboundChannel] = {}
+        self.waiting: list[RemoteInputChannel] = []
+        self.next_inbound = 1
+        self.highest_outbound = 0
+
+    def add_inbound(self, channel: RemoteInputChannel) -> int:
+        """Its number."""
+        channel_id = self.next_inbound
+        self.next_inbound += 1
+        self.inbound[channel_id] = channel
+        return channel_id
+
+    def take_waiting(self) -> list[RemoteInputChannel]:
+        taken, self.waiting = self.waiting, []
+        return taken
+
+
 class Connection:
     """One connection to the TaskExecutor ``peer``. Channels may be opened before it has its stream
     (``use_stream``); they wait."""
@@ -59,11 +83,7 @@ class Connection:
         self._on_sent: list[Callable[[], None]] = []
         self._senders: deque[OutboundChannel] = deque()
         self._writing = False
-        self._inbound: dict[int, RemoteInputChannel] = {}
-        self._outbound: dict[int, OutboundChannel] = {}
-        self._waiting_for_open: list[RemoteInputChannel] = []
-        self._next_channel = 1
-        self._highest_outbound = 0
+        self._channels = _Channels()
         self.bytes_sent = self.bytes_received = 0
 
     @property
@@ -81,8 +101,7 @@ class Connection:
         self._machine.move(ConnectionState.OPEN)
         self._stream = stream
         self._reactor.add_reader(stream, self._readable)
-        waiting, self._waiting_for_open = self._waiting_for_open, []
-        for channel in waiting:
+        for channel in self._channels.take_waiting():
             self._open_now(channel)
         try:
             self._decoder.buffer[: len(rest)] = rest
@@ -99,13 +118,11 @@ class Connection:
         if self.state is ConnectionState.OPEN:
             self._open_now(channel)
         else:
-            self._waiting_for_open.append(channel)
+            self._channels.waiting.append(channel)
 
     def _open_now(self, channel: RemoteInputChannel) -> None:
         if not channel.released:
-            channel_id, self._next_channel = self._next_channel, self._next_channel + 1
-            self._inbound[channel_id] = channel
-            channel.request_subpartition(self, channel_id)
+            channel.request_subpartition(self, self._channels.add_inbound(channel))
 
     # -- sending -----------------------------------------------------------------------------------
 
@@ -246,10 +263,10 @@ class Connection:
         """Handles a frame; returns whether the connection is still open."""
         kind, channel_id = frame.kind, frame.channel
         if kind <= LAST_ELEMENT_KIND or kind in (FrameKind.BACKLOG, FrameKind.FAILED):
-            inbound = self._inbound.get(channel_id)
+            inbound = self._channels.inbound.get(channel_id)
             if inbound is not None:
                 inbound.handle_frame(frame)
-            elif channel_id >= self._next_channel:
+            elif channel_id >= self._channels.next_inbound:
                 raise NetworkProtocolError(
                     f"a frame for channel {channel_id}, which was never asked for"
                 )
@@ -262,9 +279,9 @@ class Connection:
 
     def _handle_answer(self, kind: int, channel_id: int, segments: int) -> None:
         """Handles a channel's CREDIT or CANCEL, which its consumer sends."""
-        outbound = self._outbound.get(channel_id)
+        outbound = self._channels.outbound.get(channel_id)
         if outbound is None:
-            if channel_id > self._highest_outbound:
+            if channel_id > self._channels.highest_outbound:
                 raise NetworkProtocolError(f"channel {channel_id} was never requested")
         elif kind == FrameKind.CREDIT:
             outbound.handle_credit(segments)
@@ -272,22 +289,22 @@ class Connection:
             outbound.release_channel()
 
     def _handle_request(self, frame: Frame) -> None:
-        if frame.channel <= self._highest_outbound:
+        if frame.channel <= self._channels.highest_outbound:
             raise NetworkProtocolError(f"channel {frame.channel} was requested twice")
         if frame.segments < 1:
             raise NetworkProtocolError("a channel needs at least one exclusive segment")
         request = PartitionRequest.decode(frame.payload)
-        self._highest_outbound = frame.channel
-        channel = self._outbound[frame.channel] = OutboundChannel(
+        self._channels.highest_outbound = frame.channel
+        channel = self._channels.outbound[frame.channel] = OutboundChannel(
             self, frame.channel, frame.segments
         )
         self._owner.partition_requested(request, channel)
 
     def forget_outbound(self, channel_id: int) -> None:
-        self._outbound.pop(channel_id, None)
+        self._channels.outbound.pop(channel_id, None)
 
     def forget_inbound(self, channel_id: int) -> None:
-        self._inbound.pop(channel_id, None)
+        self._channels.inbound.pop(channel_id, None)
 
     # -- closing -----------------------------------------------------------------------------------
 
@@ -332,15 +349,15 @@ class Connection:
         for on_sent in self._take_on_sent():
             on_sent()
         self._owner.connection_closed(self)
-        for outbound in list(self._outbound.values()):
+        for outbound in list(self._channels.outbound.values()):
             outbound.release_channel()
-        lost, self._inbound = [*self._inbound.values(), *self._waiting_for_open], {}
-        self._waiting_for_open = []
+        lost = [*self._channels.inbound.values(), *self._channels.take_waiting()]
+        self._channels.inbound = {}
         for channel in lost:
             channel.connection_lost(cause)
 
     def __repr__(self) -> str:
-        channels = f"{len(self._inbound)} channels in, {len(self._outbound)} out"
+        channels = f"{len(self._channels.inbound)} channels in, {len(self._channels.outbound)} out"
         return (
             f"Connection({self.peer}, {self.state.name}, {channels}, {len(self.unsent)} "
             "buffers unsent)"

@@ -41,6 +41,35 @@ class MalformedRecordError(FlinkpyError):
         )
 
 
+class _OffsetCommits:
+    """What is committed to the broker once a checkpoint is complete. ``ended`` has the partitions
+    that were read to their stop, until they are committed."""
+
+    def __init__(self) -> None:
+        self.ended: Offsets = {}
+        self._of_checkpoints: dict[int, Offsets] = {}
+
+    def snapshot(self, checkpoint_id: int, offsets: Offsets) -> None:
+        """This is how far the other partitions are at the checkpoint."""
+        self._of_checkpoints[checkpoint_id] = {**self.ended, **offsets}
+
+    def take(self, checkpoint_id: int) -> Offsets | None:
+        """The offsets of the checkpoint, which is complete, as those before it are."""
+        offsets = self._of_checkpoints.get(checkpoint_id)
+        self._of_checkpoints = {
+            number: later
+            for number, later in self._of_checkpoints.items()
+            if number > checkpoint_id
+        }
+        if offsets:
+            self.ended = {
+                partition: end
+                for partition, end in self.ended.items()
+                if offsets.get(partition) != end
+            }
+        return offsets
+
+
 class KafkaReader(SourceReader[KafkaSplit]):
     """Gives batches of one partition each. What its snapshot says was read is what it has given.
 
@@ -59,22 +88,18 @@ class KafkaReader(SourceReader[KafkaSplit]):
         self._context = context
         self._open_intake = open_intake
         self._decoding = decoding
-        self._commits = commits
+        self._commits = _OffsetCommits() if commits else None
         self._added: list[KafkaSplit] = []  # not begun
         self._splits: dict[KafkaTopicPartition, KafkaSplit] = {}  # where each partition is read on
         # messages, or the offset at which there are no more
         self._ready: deque[tuple[KafkaTopicPartition, list[Message], int | None]] = deque()
         self._may_begin = self._no_more = self._said_idle = False
-        self._last: KafkaTopicPartition | None = None
         # of the first record of the last batch, or of the one that cannot be decoded
-        self._offset = 0
+        self._place: tuple[KafkaTopicPartition, int] | None = None
         # read to their stop: a later run of the job may have another one
         self._done: list[KafkaSplit] = []
         self._stops: Stops = {}
         self._has_intake = False
-        # the offsets of partitions that were read to their stop, until they are committed
-        self._ended: Offsets = {}
-        self._to_commit: dict[int, Offsets] = {}
 
     def start(self) -> None:
         self._intake = self._open_intake()
@@ -105,7 +130,8 @@ class KafkaReader(SourceReader[KafkaSplit]):
     def _end(self, split: KafkaSplit) -> None:
         self._intake.unassign(split.partition)
         del self._splits[split.partition]
-        self._ended[split.partition] = split.offset
+        if self._commits is not None:
+            self._commits.ended[split.partition] = split.offset
         self._done.append(split)
         self._context.split_finished(split.split_id)
 
@@ -185,8 +211,8 @@ class KafkaReader(SourceReader[KafkaSplit]):
         else:
             messages, split = self._up_to_stop(messages, split)
             if messages:
-                self._last, self._offset = partition, messages[0].offset() or 0
-                batch = self._decoded(messages)
+                self._place = partition, messages[0].offset() or 0
+                batch = self._decoded(partition, messages)
         self._splits[partition] = split
         if split.stop is not None and split.offset >= split.stop:
             self._end(split)
@@ -203,11 +229,11 @@ class KafkaReader(SourceReader[KafkaSplit]):
             following = split.stop
         return messages, replace(split, offset=following)
 
-    def _decoded(self, messages: list[Message]) -> Batch | None:
+    def _decoded(self, partition: KafkaTopicPartition, messages: list[Message]) -> Batch | None:
         try:
             return self._decoding.decode(messages)
         except CannotDecodeError as error:
-            self._offset = messages[error.index].offset() or 0
+            self._place = partition, messages[error.index].offset() or 0
             if isinstance(error.__cause__, MalformedMessageError):
                 raise MalformedRecordError(self.position() or "", error.__cause__) from None
             raise (error.__cause__ or error) from None
@@ -218,36 +244,30 @@ class KafkaReader(SourceReader[KafkaSplit]):
         )
 
     def split_of_batch(self) -> str | None:
-        return f"{self._last.topic}-{self._last.partition}" if self._last is not None else None
+        if self._place is None:
+            return None
+        partition, _ = self._place
+        return f"{partition.topic}-{partition.partition}"
 
     def position(self) -> str | None:
-        return (
-            (f"topic {self._last.topic!r}, partition {self._last.partition}, offset {self._offset}")
-            if self._last is not None
-            else None
-        )
+        if self._place is None:
+            return None
+        partition, offset = self._place
+        return f"topic {partition.topic!r}, partition {partition.partition}, offset {offset}"
 
     # -- checkpoints -------------------------------------------------------------------------------
 
     def snapshot_state(self, checkpoint_id: int) -> list[KafkaSplit]:
-        if self._commits:
-            self._to_commit[checkpoint_id] = {
-                **self._ended,
-                **{partition: split.offset for partition, split in self._splits.items()},
-            }
+        if self._commits is not None:
+            self._commits.snapshot(
+                checkpoint_id,
+                {partition: split.offset for partition, split in self._splits.items()},
+            )
         return [*self._splits.values(), *self._added, *self._done]
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        offsets = self._to_commit.get(checkpoint_id)
-        self._to_commit = {
-            number: later for number, later in self._to_commit.items() if number > checkpoint_id
-        }
+        offsets = None if self._commits is None else self._commits.take(checkpoint_id)
         if offsets:
-            self._ended = {
-                partition: end
-                for partition, end in self._ended.items()
-                if offsets.get(partition) != end
-            }
             self._intake.commit(offsets)
 
     def close(self) -> None:

@@ -52,6 +52,17 @@ class LoopStatistics:
     waits: int
 
 
+class _PollPacing:
+    """When a loop that has tasks to step looks at its sockets: ``next``, which is found out in the
+    first round after a poll."""
+
+    __slots__ = ("interval", "next")
+
+    def __init__(self) -> None:
+        self.interval = POLL_INTERVAL_S
+        self.next: float | None = None
+
+
 class SlotLoop:
     """Implements ``flinkpy.runtime.loop.loop_port.Loop``.
 
@@ -71,13 +82,11 @@ class SlotLoop:
         self._soon: deque[Action] = deque()
         self._timers = TimerHeap()
         self._watcher = SocketWatcher(name, poller or make_poller())
-        self._waiting = False
         self.stepping: LoopTask | None = None
         self._stopping = False
         self._thread: threading.Thread | None = None
         self.thread_id: int | None = None
-        self._next_poll: float | None = None
-        self._poll_interval = POLL_INTERVAL_S
+        self._polls = _PollPacing()
         self._steps = self._waits = 0
         self._yield_policy = yield_policy or YieldPolicy()
         self.maybe_yield: Callable[[], None] = self._yield_policy.maybe_yield  # a part of Reactor
@@ -106,8 +115,7 @@ class SlotLoop:
 
     def call_soon_threadsafe(self, action: Action) -> None:
         self._soon.append(action)
-        if self._waiting:
-            self._watcher.interrupt()
+        self._watcher.interrupt()
 
     def bind(self, callback: Callable[P, None]) -> Callable[P, None]:
         def call(*args: P.args, **keywords: P.kwargs) -> None:
@@ -203,18 +211,18 @@ class SlotLoop:
         elif not ready:
             self._look()
         else:
-            now = self.clock.monotonic()
-            if self._next_poll is None:  # the first round after a poll
-                self._next_poll = now + self._poll_interval
-            if now >= self._next_poll:
+            now, polls = self.clock.monotonic(), self._polls
+            if polls.next is None:  # the first round after a poll
+                polls.next = now + polls.interval
+            if now >= polls.next:
                 self._look()
 
     def _look(self) -> None:
         """Polls between two rounds, without waiting. If that found nothing, the next poll comes
         after twice the time."""
-        found = self._poll(0.0)
-        self._poll_interval = (
-            POLL_INTERVAL_S if found else min(2 * self._poll_interval, QUIET_POLL_INTERVAL_S)
+        found, polls = self._poll(0.0), self._polls
+        polls.interval = (
+            POLL_INTERVAL_S if found else min(2 * polls.interval, QUIET_POLL_INTERVAL_S)
         )
 
     def _wait(self) -> None:
@@ -225,14 +233,14 @@ class SlotLoop:
         self._waits += 1
         self._yield_policy.has_slept = True
         # set before ``_soon`` is read: a thread that appends to it after that interrupts the poller
-        self._waiting = True
+        self._watcher.waiting = True
         self._poll(0.0 if self._soon else timeout)
 
     def _poll(self, timeout: float) -> bool:
         """Serves the sockets; gives whether there were any to serve."""
         events = self._watcher.poll(timeout)
-        self._waiting = False
-        self._next_poll = None
+        self._watcher.waiting = False
+        self._polls.next = None
         self._watcher.dispatch(events)
         return bool(events)
 

@@ -47,6 +47,7 @@ class SocketWatcher:
         self._receiver, self._sender = socket.socketpair()
         self._receiver.setblocking(False)
         self._sender.setblocking(False)
+        self.waiting = False  # the loop's thread is in ``poll``, or about to be
         self._closed = False
         self.add_reader(self._receiver, self._drain_interruptions)
 
@@ -103,7 +104,9 @@ class SocketWatcher:
                 LOG.exception("%s: a callback raised", self._name)
 
     def interrupt(self) -> None:
-        """From any thread: ``poll`` returns."""
+        """From any thread: ``poll`` returns, if the loop's thread waits there."""
+        if not self.waiting:
+            return
         try:
             self._sender.send(b"\0")
         except BlockingIOError:

@@ -49,6 +49,67 @@ class SimulatedTimer:
             action()
 
 
+class _WatchedStreams:
+    """What a selector is to a loop. ``on_ready()`` is called when there is something ``to_serve``."""
+
+    def __init__(self, on_ready: Action) -> None:
+        self._on_ready = on_ready
+        self.readers: dict[SimulatedStream, Action] = {}
+        self.writers: dict[SimulatedStream, Action] = {}
+        self.to_serve: dict[SimulatedStream, None] = {}
+
+    def watch(
+        self, stream: Pollable, callbacks: dict[SimulatedStream, Action], callback: Action
+    ) -> None:
+        known = _own(stream)
+        callbacks[known] = callback
+        known.set_listener(self._stream_changed)
+        self._stream_changed(known)
+
+    def unwatch(self, stream: Pollable, callbacks: dict[SimulatedStream, Action]) -> None:
+        known = _own(stream)
+        callbacks.pop(known, None)
+        if known in self.readers or known in self.writers:
+            known.set_listener(self._stream_changed)
+            self._stream_changed(known)
+        else:
+            known.set_listener(None)
+            self.to_serve.pop(known, None)
+
+    def _stream_changed(self, stream: SimulatedStream) -> None:
+        """It may be readable or writable now."""
+        if self._wants(stream):
+            self.to_serve[stream] = None
+            self._on_ready()
+
+    def _wants(self, stream: SimulatedStream) -> bool:
+        return (stream in self.readers and stream.is_readable) or (
+            stream in self.writers and stream.is_writable
+        )
+
+    def serve(self) -> None:
+        """Calls back for each stream that is ready, once."""
+        to_serve, self.to_serve = self.to_serve, {}
+        for stream in to_serve:
+            self._serve(stream)
+
+    def _serve(self, stream: SimulatedStream) -> None:
+        reader = self.readers.get(stream)
+        if reader is not None and stream.is_readable:
+            reader()
+        writer = self.writers.get(stream)
+        if writer is not None and stream.is_writable:
+            writer()
+        if self._wants(stream):
+            self.to_serve[stream] = None
+
+
+def _own(stream: Pollable) -> SimulatedStream:
+    if not isinstance(stream, SimulatedStream):
+        raise EngineError(f"{stream!r} is not of the simulation")
+    return stream
+
+
 class SimulatedLoop:
     """Implements ``flinkpy.runtime.loop.loop_port.Loop``. What raises in it is a bug, and ends the
     simulation."""
@@ -61,9 +122,7 @@ class SimulatedLoop:
         self._faults = faults
         self._soon: deque[Action] = deque()
         self._ready: list[LoopTask] = []
-        self._readers: dict[SimulatedStream, Action] = {}
-        self._writers: dict[SimulatedStream, Action] = {}
-        self._to_serve: dict[SimulatedStream, None] = {}
+        self._streams = _WatchedStreams(self._turn_soon)
         self._timers: dict[SimulatedTimer, None] = {}
         self._turns = self._started = self._stopping = self._ended = False
         self.stepping: LoopTask | None = None
@@ -72,24 +131,16 @@ class SimulatedLoop:
     # -- Reactor -----------------------------------------------------------------------------------
 
     def add_reader(self, stream: Pollable, callback: Action) -> None:
-        known = self._own(stream)
-        self._readers[known] = callback
-        self._watch(known)
+        self._streams.watch(stream, self._streams.readers, callback)
 
     def remove_reader(self, stream: Pollable) -> None:
-        known = self._own(stream)
-        self._readers.pop(known, None)
-        self._watch(known)
+        self._streams.unwatch(stream, self._streams.readers)
 
     def add_writer(self, stream: Pollable, callback: Action) -> None:
-        known = self._own(stream)
-        self._writers[known] = callback
-        self._watch(known)
+        self._streams.watch(stream, self._streams.writers, callback)
 
     def remove_writer(self, stream: Pollable) -> None:
-        known = self._own(stream)
-        self._writers.pop(known, None)
-        self._watch(known)
+        self._streams.unwatch(stream, self._streams.writers)
 
     def call_later(self, delay_s: float, action: Action) -> SimulatedTimer:
         timer = SimulatedTimer(self, action)
@@ -139,44 +190,6 @@ class SimulatedLoop:
     def current_task(self) -> LoopTask | None:
         return self.stepping
 
-    # -- readiness ---------------------------------------------------------------------------------
-
-    @staticmethod
-    def _own(stream: Pollable) -> SimulatedStream:
-        if not isinstance(stream, SimulatedStream):
-            raise EngineError(f"{stream!r} is not of the simulation")
-        return stream
-
-    def _watch(self, stream: SimulatedStream) -> None:
-        """Brings it in line with the callbacks of the stream."""
-        if stream in self._readers or stream in self._writers:
-            stream.set_listener(self.stream_changed)
-            self.stream_changed(stream)
-        else:
-            stream.set_listener(None)
-            self._to_serve.pop(stream, None)
-
-    def stream_changed(self, stream: SimulatedStream) -> None:
-        """It may be readable or writable now."""
-        if self._wants(stream):
-            self._to_serve[stream] = None
-            self._turn_soon()
-
-    def _wants(self, stream: SimulatedStream) -> bool:
-        return (stream in self._readers and stream.is_readable) or (
-            stream in self._writers and stream.is_writable
-        )
-
-    def _serve(self, stream: SimulatedStream) -> None:
-        reader = self._readers.get(stream)
-        if reader is not None and stream.is_readable:
-            reader()
-        writer = self._writers.get(stream)
-        if writer is not None and stream.is_writable:
-            writer()
-        if self._wants(stream):
-            self._to_serve[stream] = None
-
     # -- turning -----------------------------------------------------------------------------------
 
     def _turn_soon(self) -> None:
@@ -196,9 +209,7 @@ class SimulatedLoop:
         self._turns = False
         for _ in range(len(self._soon)):
             self._soon.popleft()()
-        to_serve, self._to_serve = self._to_serve, {}
-        for stream in to_serve:
-            self._serve(stream)
+        self._streams.serve()
         ready, self._ready = self._ready, []
         if len(ready) > 1:
             self._network.random.shuffle(ready)
@@ -206,7 +217,7 @@ class SimulatedLoop:
             self._step(task)
         if self._stopping:
             self._end()
-        elif self._soon or self._to_serve or self._ready:
+        elif self._soon or self._streams.to_serve or self._ready:
             self._turn_soon()
 
     def _step(self, task: LoopTask) -> None:
@@ -241,7 +252,7 @@ class SimulatedLoop:
     @property
     def streams(self) -> int:
         """How many are watched."""
-        return len({**self._readers, **self._writers})
+        return len({**self._streams.readers, **self._streams.writers})
 
     def __repr__(self) -> str:
         return (
