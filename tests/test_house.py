@@ -24,27 +24,27 @@ FACADES = {  # classes whose methods are PyFlink's: docs/decisions/pyflink-facad
     "flinkpy.common.execution_config.ExecutionConfig",
     "flinkpy.datastream.checkpoint_config.CheckpointConfig",
 }
-EXCEPTIONS = {  # a class that is one idea all the same, and why
-    "flinkpy.cluster.job_manager.JobManager": "it is what wires a process: all it is given",
-    "flinkpy.connectors.collect.collect_server.CollectServer": "to be cut: server, buffers",
-    "flinkpy.connectors.files.reading.csv.csv_source.CsvSource": "the options of a format",
-    "flinkpy.connectors.files.reading.json_source.JsonLinesSource": "the options of a format",
-    "flinkpy.connectors.files.writing.file_sink.FileSink": "being cut: writers",
-    "flinkpy.connectors.files.writing.file_writer.FileWriter": "being cut: writers",
-    "flinkpy.connectors.kafka.partition_reader.KafkaReader": "counts and marks of one consumer",
-    "flinkpy.core.errors.UserCodeError": "all that is said of a failure, each part by name",
-    "flinkpy.network.wire.connection.Connection": "to be cut",
-    "flinkpy.network.writer.PartitionWriter": "to be cut",
-    "flinkpy.runtime.inputs.StreamInputs": "one channel table, in columns for speed",
-    "flinkpy.runtime.loop.slot_loop.SlotLoop": "to be cut",
-    "flinkpy.runtime.task.Task": "a task is its state, its thread and all that it closes",
-    "flinkpy.testing.connectors.sink_world.SinkWorld": "a world of a test: what it counts",
-    "flinkpy.testing.simulation.checkpoint_oracle.CheckpointOracle": "what an oracle remembers",
-    "flinkpy.testing.simulation.cluster.SimulatedCluster": "to be cut",
-    "flinkpy.testing.simulation.machine.simulated_loop.SimulatedLoop": "to be cut",
-    "flinkpy.testing.simulation.stream_surroundings.TaskSurroundings": "to be cut",
-    "flinkpy.testing.simulation.stream_tasks.StreamTaskModel": "a model of a task, state and all",
-    "flinkpy.windowing.general.window_operator.WindowOperator": "a window's parts by name",
+EXCEPTIONS = {  # a class that is made from more and is one idea all the same, and why
+    # their arguments are those of the verbs that users write, by name
+    "flinkpy.connectors.files.reading.csv.csv_source.CsvSource": "the arguments of read_csv",
+    "flinkpy.connectors.files.reading.json_source.JsonLinesSource": "the arguments of read_json",
+    # what an error says, each part by name; it is pickled, and made in one place
+    "flinkpy.core.errors.UserCodeError": "what is said of a function that failed",
+    # it wires one process: what it is given are that process's parts, each there or not
+    "flinkpy.cluster.job_manager.JobManager": "the parts of a process",
+    "flinkpy.testing.simulation.cluster.SimulatedCluster": "a whole cluster, and what disturbs it",
+    # of the data path: what they read with each batch is their own, one lookup away
+    "flinkpy.network.writer.PartitionWriter": "gathers batches for the channels of a partition",
+    "flinkpy.runtime.task.Task": "a task's state, its thread, and all that it closes at the end",
+    "flinkpy.windowing.general.window_operator.WindowOperator": "what the parts of windows share",
+    # of tests: they remember all that was seen
+    "flinkpy.testing.connectors.sink_world.SinkWorld": "a sink's writers, and what they were fed",
+    "flinkpy.testing.simulation.checkpoint_oracle.CheckpointOracle": "all checkpoints of a run",
+    "flinkpy.testing.simulation.stream_surroundings.TaskSurroundings": "what a model task calls",
+    "flinkpy.testing.simulation.stream_tasks.StreamTaskModel": "a task in miniature",
+    # being divided
+    "flinkpy.connectors.files.writing.file_sink.FileSink": "the writers' milestone divides it",
+    "flinkpy.connectors.files.writing.file_writer.FileWriter": "the writers' milestone divides it",
 }
 ROLES = {  # a name that several rooms have, and the one thing it means in all of them
     "__init__": "what a package is",
