@@ -48,28 +48,32 @@ class HashTable:
     def find(self, hashes: Any, is_equal: IsEqual | None = None) -> Any:
         """The number of each hash's key; -1 where there is none."""
         slots = self._first_slots(hashes)
-        rows = self._table.take(slots, axis=0)
-        found = rows[:, 1]
-        same = self._is_same(rows[:, 0] == hashes, found, None, is_equal)
-        numbers = np.where(same, found, _EMPTY)
-        at = np.flatnonzero(~same & (found != _EMPTY))
+        numbers, goes_on = self._in_slots(slots, hashes, None, is_equal)
+        at = np.flatnonzero(goes_on)
         slots = slots[at]
         while len(at):
             slots = (slots + 1) & self._last
-            found = self._numbers[slots]
-            same = self._is_same(self._hashes[slots] == hashes[at], found, at, is_equal)
-            numbers[at[same]] = found[same]
-            goes_on = ~same & (found != _EMPTY)
-            at, slots = at[goes_on], slots[goes_on]
+            numbers[at], goes_on = self._in_slots(slots, hashes[at], at, is_equal)
+            left = np.flatnonzero(goes_on)
+            at, slots = at[left], slots[left]
         return numbers
 
-    @staticmethod
-    def _is_same(same: Any, found: Any, at: Any, is_equal: IsEqual | None) -> Any:
-        same &= found >= 0
+    def _in_slots(
+        self, slots: Any, hashes: Any, at: Any, is_equal: IsEqual | None
+    ) -> tuple[Any, Any]:
+        """The numbers that these slots have for the hashes, and which hashes the next slots may
+        have."""
+        rows = self._table.take(slots, axis=0)
+        found = rows[:, 1]
+        same = rows[:, 0] == hashes
+        if self._taken > self._known:
+            same &= found != _GONE
         if is_equal is not None:
-            asked = np.flatnonzero(same)
+            asked = np.flatnonzero(same & (found >= 0))
             same[asked] = is_equal(asked if at is None else at[asked], found[asked])
-        return same
+        goes_on = found != _EMPTY
+        goes_on &= ~same
+        return np.where(same, found, _EMPTY), goes_on
 
     def put(self, hashes: Any, numbers: Any) -> None:
         """Adds keys that are not there."""

@@ -16,7 +16,7 @@ from flinkpy.columns.compiler import column_index
 from flinkpy.columns.values.conversion import python_values
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.hash_table import HashTable
-from flinkpy.operators.columnar.key_words import WHOLE, KeptWords, Words, whole_words, words_of
+from flinkpy.operators.columnar.key_words import KeptWords, Words, whole_words, words_of
 from flinkpy.state.heap.frozen_numbers import Freezing, FrozenArray
 
 _TABLE_LIMIT = 1 << 22
@@ -126,35 +126,43 @@ class KeyIndex:
         self._words.remove(ids[~is_whole])
 
     def _numbers_of_any(self, columns: Sequence[Any], words: Words) -> Numbered:
-        ids = np.full(len(words.sizes), -1, np.int64)
-        is_whole = np.zeros(len(ids), np.bool_)
-        if len(self._columns) == 1:
-            is_whole = words.flat[words.starts] == WHOLE if len(ids) else is_whole
-            is_whole &= words.sizes == 2
-        whole, other = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
-        if len(whole):
-            numbers = words.flat[words.starts[whole] + 1].view(np.int64)
-            ids[whole] = self._whole.find(numbers)
-        if len(other):
-            others = words if len(other) == len(ids) else words.taken(other)
-            hashes = others.hashes()
-            ids[other] = self._other.find(
-                hashes, lambda at, found: others.taken(at).equal(self._words.of(found))
-            )
+        is_whole, numbers = np.zeros(len(words.sizes), np.bool_), np.empty(0, np.int64)
+        if len(self._columns) == 1 and words.may_be_whole:
+            is_whole, numbers = words.whole()
+        if not is_whole.any():
+            ids = self._other_numbers(words)
+        else:
+            ids = np.empty(len(is_whole), np.int64)
+            ids[is_whole] = self._whole.find(numbers[is_whole])
+            ids[~is_whole] = self._other_numbers(words.taken(~is_whole))
         unknown = np.flatnonzero(ids < 0)
         if not len(unknown):
             return Numbered(ids, unknown)
         new = encoded([column.take(pa.array(unknown)) for column in columns])
         given, firsts = self._given(new.count), unknown[new.firsts]
         ids[unknown] = given[new.codes]
-        is_new_whole = is_whole[firsts]
-        numbers = words.flat[words.starts[firsts[is_new_whole]] + 1].view(np.int64)
-        self._put_whole(numbers, given[is_new_whole])
-        kept = words.taken(firsts[~is_new_whole])
-        self._other.put(kept.hashes(), given[~is_new_whole])
-        self._words.put(given[~is_new_whole], kept)
-        self._is_whole.reach(self.size)[given[~is_new_whole]] = False
+        is_whole = is_whole[firsts]
+        if is_whole.any():
+            self._put_whole(numbers[firsts[is_whole]], given[is_whole])
+        others, kept = given[~is_whole], words.taken(firsts[~is_whole])
+        self._other.put(kept.hashes(), others)
+        self._words.put(others, kept)
+        self._is_whole.reach(self.size)[others] = False
         return Numbered(ids, firsts)
+
+    def _other_numbers(self, words: Words) -> Any:
+        hashes = words.hashes()
+        ids = self._other.find(hashes)
+        known = np.flatnonzero(ids >= 0)
+        if len(known) == len(ids):
+            wrong = np.flatnonzero(~words.equal(self._words.of(ids)))
+        else:
+            wrong = known[~words.taken(known).equal(self._words.of(ids[known]))]
+        if len(wrong):  # several keys have one hash
+            ids[wrong] = self._other.find(
+                hashes[wrong], lambda at, found: words.taken(wrong[at]).equal(self._words.of(found))
+            )
+        return ids
 
     def _put_whole(self, keys: Any, ids: Any) -> None:
         self._whole.put(keys, ids)

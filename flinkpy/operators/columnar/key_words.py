@@ -1,8 +1,8 @@
 """Keys as words of 64 bits: equal keys have equal words, whatever the types of their columns.
 
 Each column gives a key a header word, which says the kind and the length of what follows, and
-words. So words of several columns stand behind each other. A whole number is the same word as an
-integer, a float or a decimal, as all numbers that Python calls equal are one key."""
+words. So words of several columns stand behind each other. A whole number has the same words as
+an integer, a float or a decimal, as all numbers that Python calls equal are one key."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ import pyarrow as pa
 
 from flinkpy.columns.values.conversion import python_values
 
-_NULL, WHOLE, _LARGE, _FLOAT, _NAN, _TEXT, _BYTES, _OTHER = (kind << 56 for kind in range(8))
+_NULL, _WHOLE, _LARGE, _FLOAT, _NAN, _TEXT, _BYTES, _OTHER, _SMALL = (
+    kind << 56 for kind in range(9)
+)
+_SMALL_BITS = 55  # whole numbers below have no word of their own: their header has them
 _MIX, _SEED = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
+_ONE, _THREE, _SEVEN, _HALF = map(np.uint64, (1, 3, 7, 32))
 _AT_ONCE = 32  # words; what is longer goes row by row
 _KEPT = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)  # the first bytes
 _TWO_63 = 2.0**63
@@ -27,10 +30,19 @@ _ALL_DIGITS = Context(prec=200)
 
 class Words:
     """The words of many keys: ``flat`` has those of all, and those of a key begin at its
-    ``start``."""
+    ``start``. With a ``step`` all keys have so many words, and stand behind each other."""
 
-    def __init__(self, flat: Any, starts: Any, sizes: Any) -> None:
-        self.flat, self.starts, self.sizes = flat, starts, sizes
+    may_be_whole = True
+    """Whether a key can be a whole number."""
+
+    def __init__(self, flat: Any, starts: Any, sizes: Any, step: int | None = None) -> None:
+        self.flat, self.starts, self.sizes, self.step = flat, starts, sizes, step
+
+    def at(self, place: int) -> Any:
+        """The word of each key at this place."""
+        if self.step is not None:
+            return self.flat[place :: self.step]
+        return self.flat.take(self.starts + place)
 
     def taken(self, at: Any) -> Words:
         """Those of the keys at these positions."""
@@ -40,7 +52,7 @@ class Words:
         """A hash of each key."""
         found = self.sizes.view(np.uint64) * _SEED
         for place, at in _places(self.sizes):
-            word = self.flat[self.starts + place if at is None else self.starts[at] + place]
+            word = self.at(place) if at is None else self.flat[self.starts[at] + place]
             mixed = ((found if at is None else found[at]) ^ word) * _MIX
             mixed ^= mixed >> _HALF
             if at is None:
@@ -57,13 +69,22 @@ class Words:
         sizes = np.where(same, self.sizes, 0)
         for place, at in _places(sizes):
             if at is None:
-                same &= self.flat[self.starts + place] == others.flat[others.starts + place]
+                same &= self.at(place) == others.at(place)
             else:
                 word = self.flat[self.starts[at] + place]
                 same[at] &= word == others.flat[others.starts[at] + place]
         for row in np.flatnonzero(sizes > _AT_ONCE).tolist():
             same[row] &= self._tail(row) == others._tail(row)
         return same
+
+    def whole(self) -> tuple[Any, Any]:
+        """For keys of one column: which are whole numbers, and the numbers of all."""
+        headers = self.at(0)
+        is_small, is_long = headers >> np.uint64(56) == _SMALL >> 56, headers == _WHOLE
+        numbers = (headers << np.uint64(8)).view(np.int64) >> 8
+        at = np.flatnonzero(is_long)
+        numbers[at] = self.flat[self.starts[at] + 1].view(np.int64)
+        return is_small | is_long, numbers
 
     def packed(self) -> Any:
         """The words of these keys alone, one key behind the other."""
@@ -139,60 +160,105 @@ def words_of(columns: Sequence[tuple[Any, int]]) -> Words:
     """The words of the keys that these plain columns form together; beside each the number of
     nanoseconds in its unit, 1 of other columns."""
     parts = [_column(column, unit) for column, unit in columns]
-    sizes = np.sum([part.sizes for part in parts], axis=0)
+    sizes = parts[0].sizes if len(parts) == 1 else np.sum([each.sizes for each in parts], axis=0)
+    step = int(sizes[0]) if len(sizes) and (sizes == sizes[0]).all() else None
     starts = np.cumsum(sizes) - sizes
-    flat, begin = np.zeros(int(sizes.sum()), np.uint64), starts
+    words = Words(np.empty(int(sizes.sum()), np.uint64), starts, sizes, step)
+    words.may_be_whole = any(part.may_be_whole for part in parts)
+    begin = _Targets(words.flat, starts, step)
     for part in parts:
-        part.write(flat, begin)
-        begin = begin + part.sizes
-    return Words(flat, starts, sizes)
+        part.write(begin)
+        begin = begin.behind(part.sizes)
+    return words
+
+
+class _Targets:
+    """Where the words of a column are written. With a ``step`` they are so far from each other."""
+
+    def __init__(self, flat: Any, starts: Any, step: int | None) -> None:
+        self.flat, self.starts, self._step = flat, starts, step
+
+    def put(self, place: int, words: Any, at: Any = None) -> None:
+        """Writes the words at this place, of the keys ``at`` (None: of all)."""
+        if at is not None:
+            self.flat[self.starts[at] + place] = words
+        elif self._step is not None:
+            self.flat[int(self.starts[0]) + place :: self._step][: len(self.starts)] = words
+        else:
+            self.flat[self.starts + place] = words
+
+    def behind(self, sizes: Any) -> _Targets:
+        """Behind columns that have so many words."""
+        is_regular = self._step is not None and (sizes == sizes[0]).all()
+        return _Targets(self.flat, self.starts + sizes, self._step if is_regular else None)
 
 
 class _Numbers:
-    """A header and a word for each row; a header alone where there is none."""
+    """A header for each row, and a word behind it where ``has_word`` says so (None: everywhere)."""
 
-    def __init__(self, headers: Any, words: Any, missing: Any = None) -> None:
+    may_be_whole = True
+
+    def __init__(self, headers: Any, words: Any, has_word: Any) -> None:
         self.headers, self.words = headers, words
-        self.sizes = np.full(len(words), 2, np.int64)
-        self._there = None if missing is None else np.flatnonzero(~missing)
-        if missing is not None:
-            self.headers[missing] = _NULL
-            self.sizes[missing] = 1
+        self._there = None if has_word is None else np.flatnonzero(has_word)
+        self.sizes = np.full(len(headers), 2 if has_word is None else 1, np.int64)
+        if self._there is not None:
+            self.sizes[self._there] = 2
 
-    def write(self, flat: Any, starts: Any) -> None:
-        flat[starts] = self.headers
+    def write(self, targets: _Targets) -> None:
+        targets.put(0, self.headers)
         if self._there is None:
-            flat[starts + 1] = self.words
-        else:
-            flat[starts[self._there] + 1] = self.words[self._there]
+            targets.put(1, self.words)
+        elif len(self._there):
+            targets.put(1, self.words[self._there], self._there)
+
+
+def _numbers(headers: Any, words: Any, missing: Any) -> _Numbers:
+    """Numbers; small whole ones become headers alone, as nulls are."""
+    signed = words.view(np.int64)
+    is_small = (headers == _WHOLE) & (signed < 1 << _SMALL_BITS) & (signed >= -1 << _SMALL_BITS)
+    small = (words & np.uint64((1 << 56) - 1)) | np.uint64(_SMALL)
+    headers = np.where(is_small, small, headers)
+    if missing is not None:
+        headers[missing] = _NULL
+        is_small |= missing
+    return _Numbers(headers, words, ~is_small)
 
 
 class _Texts:
     """A header and the bytes of each row."""
 
+    may_be_whole = False
+
     def __init__(self, headers: Any, data: Any, begins: Any, lengths: Any) -> None:
         self.headers, self.data, self.begins, self.lengths = headers, data, begins, lengths
         self.sizes = 1 + (lengths + 7 >> 3)
 
-    def write(self, flat: Any, starts: Any) -> None:
-        flat[starts] = self.headers
-        # a word can begin at each byte
-        padded = np.zeros(len(self.data) + 8, np.uint8)
-        padded[: len(self.data)] = self.data
-        loads = np.ndarray((len(self.data) + 1,), np.uint64, padded, strides=(1,))
+    def write(self, targets: _Targets) -> None:
+        targets.put(0, self.headers)
+        padded = np.zeros((len(self.data) >> 3) + 3, np.uint64)
+        padded.view(np.uint8)[: len(self.data)] = self.data
+        # A text can begin at each byte: a word of it is made of two
+        first, bits = self.begins >> 3, (self.begins.view(np.uint64) & _SEVEN) << _THREE
+        back = np.uint64(63) - bits
+        shortest = int(self.lengths.min()) if len(self.lengths) else 0
         for place, at in _places(self.sizes - 1):
-            begins, lengths, targets = (
-                each if at is None else each[at] for each in (self.begins, self.lengths, starts)
+            where, right, left, lengths = (
+                each if at is None else each[at]
+                for each in (first + place, bits, back, self.lengths)
             )
-            left = np.minimum(lengths - 8 * place, 8)
-            flat[targets + (1 + place)] = loads[begins + 8 * place] & _KEPT[left]
+            word = padded.take(where) >> right
+            word |= (padded.take(where + 1) << left) << _ONE
+            if 8 * place + 8 > shortest:
+                word &= _KEPT.take(np.minimum(lengths - 8 * place, 8))
+            targets.put(1 + place, word, at)
         for row in np.flatnonzero(self.sizes - 1 > _AT_ONCE).tolist():
             begin = int(self.begins[row]) + 8 * _AT_ONCE
             tail = self.data[begin : int(self.begins[row] + self.lengths[row])]
-            target = int(starts[row]) + 1 + _AT_ONCE
+            target = int(targets.starts[row]) + 1 + _AT_ONCE
             words = np.zeros(-(-len(tail) // 8) * 8, np.uint8)
             words[: len(tail)] = tail
-            flat[target : target + len(words) // 8] = words.view(np.uint64)
+            targets.flat[target : target + len(words) // 8] = words.view(np.uint64)
 
 
 def _column(column: Any, unit: int) -> _Numbers | _Texts:
@@ -200,18 +266,18 @@ def _column(column: Any, unit: int) -> _Numbers | _Texts:
     missing = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
     if pa.types.is_null(kind):
         nothing = np.zeros(len(column), np.uint64)
-        return _Numbers(nothing, nothing, np.ones(len(column), np.bool_))
+        return _Numbers(nothing, nothing, np.zeros(len(column), np.bool_))
     if pa.types.is_floating(kind):
-        return _Numbers(*_floats(_filled(column, 0.0)), missing)
+        return _numbers(*_floats(_filled(column, 0.0)), missing)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         values = _filled(column, False if pa.types.is_boolean(kind) else 0)
         if values.dtype == np.uint64:
-            headers = np.where(values >= 1 << 63, np.uint64(_LARGE), np.uint64(WHOLE))
-            return _Numbers(headers, values, missing)
+            headers = np.where(values >= 1 << 63, np.uint64(_LARGE), np.uint64(_WHOLE))
+            return _numbers(headers, values, missing)
         words = _in_nanoseconds(values.astype(np.int64, copy=False), unit)
         if words is not None:
-            headers = np.full(len(words), WHOLE, np.uint64)
-            return _Numbers(headers, words.view(np.uint64), missing)
+            headers = np.full(len(words), _WHOLE, np.uint64)
+            return _numbers(headers, words.view(np.uint64), missing)
     if pa.types.is_fixed_size_binary(kind) or str(kind) == "binary_view":
         column = column.cast(pa.large_binary())
     elif str(kind) == "string_view":
@@ -254,7 +320,7 @@ def _floats(values: Any) -> tuple[Any, Any]:
     words = values.view(np.uint64).copy()
     is_whole = values == np.floor(values)
     for kind, of_kind, to in (
-        (WHOLE, is_whole & (values >= -_TWO_63) & (values < _TWO_63), np.int64),
+        (_WHOLE, is_whole & (values >= -_TWO_63) & (values < _TWO_63), np.int64),
         (_LARGE, is_whole & (values >= _TWO_63) & (values < 2 * _TWO_63), np.uint64),
     ):
         headers[of_kind], words[of_kind] = kind, values[of_kind].astype(to).view(np.uint64)
@@ -284,7 +350,9 @@ def _one_by_one(values: list[Any]) -> _Texts:
     heads, written = zip(*map(_odd, values)) if values else ((), ())
     lengths = np.array(list(map(len, written)), np.int64)
     data = np.frombuffer(b"".join(written), np.uint8)
-    return _Texts(np.array(heads, np.uint64), data, np.cumsum(lengths) - lengths, lengths)
+    found = _Texts(np.array(heads, np.uint64), data, np.cumsum(lengths) - lengths, lengths)
+    found.may_be_whole = True
+    return found
 
 
 def _odd(value: Any) -> tuple[int, bytes]:
@@ -293,8 +361,10 @@ def _odd(value: Any) -> tuple[int, bytes]:
     if isinstance(value, (int, Decimal)):
         if value == int(value) and -(1 << 63) <= value < 1 << 64:
             number = int(value)
+            if -1 << _SMALL_BITS <= number < 1 << _SMALL_BITS:
+                return _SMALL | number & (1 << 56) - 1, b""
             return (
-                (WHOLE, struct.pack("=q", number))
+                (_WHOLE, struct.pack("=q", number))
                 if number < 1 << 63
                 else (_LARGE, struct.pack("=Q", number))
             )
