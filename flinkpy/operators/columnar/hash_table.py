@@ -11,6 +11,7 @@ import numpy as np
 IsEqual = Callable[[Any, Any], Any]
 
 _FEWEST = 64
+_PIECE = 1 << 13
 _EMPTY, _GONE = -1, -2  # in place of a number
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
@@ -113,7 +114,8 @@ class HashTable:
         there = np.flatnonzero(self._numbers >= 0)
         hashes, numbers = self._hashes[there], self._numbers[there]
         self._allocate(max(_FEWEST, 1 << (2 * keys + keys // 2).bit_length()))
-        self._fill(hashes, numbers)
+        for at in range(0, len(numbers), _PIECE):  # arrays that fit into the processor's cache
+            self._fill(hashes[at : at + _PIECE], numbers[at : at + _PIECE])
 
     def _first_slots(self, hashes: Any) -> Any:
         words = hashes.view(np.uint64)
