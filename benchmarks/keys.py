@@ -1,17 +1,20 @@
-"""The cost of a keyed record against the number of keys (10^3 to 10^7) and of channels (2 to
-128)."""
+"""The cost of a keyed record against the number of keys (10^3 to 10^7) and of channels (2 to 128),
+and the numbering of keys of columns."""
 
 from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
+from typing import Any
 
-from benchmarks.harness import Comparison, quick
+from benchmarks.harness import Comparison, compare, quick
 from benchmarks.rows import engine
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.datastream import DataStream
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 
+BATCH = 8192
 MOST_GROWTH = 3.0  # in multiples of the cost per record with a thousand keys
 
 
@@ -57,8 +60,62 @@ def cost_by_channels(channels: int, records: int) -> float:
     return (time.perf_counter() - started) * 1e9 / records
 
 
-def main() -> list[Comparison]:
+def key_columns(kind: str, keys: int, records: int) -> Any:
+    """A record batch of keys, drawn alike."""
+    import numpy as np
+    import pyarrow as pa
+
+    drawn = np.random.default_rng(keys).integers(0, keys, records)
+    columns = {
+        "64-bit integers": lambda: {"k": pa.array(drawn * 0x9E3779B97F4A7)},
+        "text": lambda: {"k": pa.array([f"key-{key:07d}" for key in drawn.tolist()])},
+        "two integers": lambda: {"k": pa.array(drawn // 100), "l": pa.array(drawn % 100)},
+    }
+    return pa.RecordBatch.from_pydict(columns[kind]())
+
+
+def numbered(data: Any) -> Callable[[], float]:
+    """Keys a second of processor time, when most of them are known."""
+    from flinkpy.operators.columnar.key_index import KeyIndex
+
+    index = KeyIndex(data.schema.names)
+    return per_second(data, index.numbers)
+
+
+def dictionary_encoded(data: Any) -> Callable[[], float]:
+    """The bare loop: Arrow numbers the values of each batch alone, and of one column alone."""
+    return per_second(data, lambda batch: [each.dictionary_encode() for each in batch.columns])
+
+
+def per_second(data: Any, work: Callable[[Any], Any]) -> Callable[[], float]:
+    batches = [data.slice(start, BATCH) for start in range(0, data.num_rows, BATCH)]
+
+    def run() -> float:
+        started = time.process_time()
+        for batch in batches:
+            work(batch)
+        return float(data.num_rows / (time.process_time() - started))
+
+    return run
+
+
+def numbering() -> list[Comparison]:
+    records = 50_000 if quick() else 1_000_000
     results = []
+    for kind, wanted in (("64-bit integers", 30), ("text", 15), ("two integers", 10)):
+        data = key_columns(kind, 10_000, records)
+        name, note = f"numbers of {kind}, 10,000 keys", f"wanted {wanted} M/s"
+        results.append(compare(name, numbered(data), dictionary_encoded(data), note=note))
+    few = numbered(key_columns("64-bit integers", 1_000, records))
+    for keys in (100_000,) if quick() else (100_000, 1_000_000, 10_000_000):
+        data = key_columns("64-bit integers", keys, max(records, min(keys, 4_000_000)))
+        note = f"at least {1 / MOST_GROWTH:.2f} wanted"
+        results.append(compare(f"the same, {keys:,} keys vs 1,000", numbered(data), few, note=note))
+    return results
+
+
+def main() -> list[Comparison]:
+    results = numbering()
     records = 50_000 if quick() else 2_000_000
     base = cost_by_keys(1_000, records)
     for keys in (10_000,) if quick() else (10_000, 100_000, 1_000_000, 10_000_000):
