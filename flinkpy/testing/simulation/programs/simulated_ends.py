@@ -145,15 +145,16 @@ class TwoPhaseSink(Sink):
         self._world = world
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
-        return _TransactionWriter(self._world, f"{context.operator_id} {context.task.attempt_id}")
+        return _TransactionWriter(self._world, context)
 
     def create_committer(self, context: OperatorContext) -> Committer:
         return _TransactionCommitter(self._world)
 
 
 class _TransactionWriter(SinkWriter):
-    def __init__(self, world: str, name: str) -> None:
-        self._world, self._name = world_named(world), name
+    def __init__(self, world: str, context: OperatorContext) -> None:
+        self._world = world_named(world)
+        self._name = f"{context.operator_id} {context.task.attempt_id}"
         self._number, self._has_written = 1, False
 
     @property
@@ -195,7 +196,7 @@ class GloballyCommittedSink(Sink, SupportsGlobalCommitter):
         self._world = world
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
-        return _TransactionWriter(self._world, f"{context.operator_id} {context.task.attempt_id}")
+        return _TransactionWriter(self._world, context)
 
     def create_global_committer(self, context: OperatorContext) -> GlobalCommitter:
         return _CheckpointCommitter(self._world)
