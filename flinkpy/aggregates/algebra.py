@@ -13,9 +13,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flinkpy.core.errors import ProgramError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
 
 WHOLE: frozenset[type] = frozenset({int, bool})
 
@@ -40,7 +45,7 @@ class Aggregate(ABC):
 
     # -- values ------------------------------------------------------------------------------------
 
-    def first(self, value: Any) -> Any:
+    def first(self, value: object) -> Any:
         """The accumulator for a single value."""
         return value
 
@@ -72,11 +77,11 @@ class Aggregate(ABC):
     # -- columns -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def computed_in(self, input_type: Any) -> Any:
+    def computed_in(self, input_type: pa.DataType) -> Any:
         """The Arrow type of accumulators for a column of that type; raises ProgramError for a type
         that the aggregate does not support."""
 
-    def accumulator_dtype(self, dtype: Any) -> Any:
+    def accumulator_dtype(self, dtype: np.dtype[Any]) -> Any:
         """The numpy type of accumulators, for values of this one."""
         return dtype
 
@@ -84,12 +89,12 @@ class Aggregate(ABC):
         """Whether the values are wanted as Python objects, with None for null."""
         return False
 
-    def adds_decimals(self, computed_in: Any) -> bool:
+    def adds_decimals(self, computed_in: pa.DataType) -> bool:
         """Whether it adds up decimals of this type by their digits, which are integers: of 64 bits
         as values, of 192 bits as accumulators (``flinkpy.aggregates.wide_integers``)."""
         return False
 
-    def results_of_decimals(self, counts: Any, values: Any, computed_in: Any) -> Any:
+    def results_of_decimals(self, counts: Any, values: Any, computed_in: pa.DataType) -> Any:
         """``results`` of accumulators that are decimals' digits."""
         raise NotImplementedError
 
@@ -98,16 +103,16 @@ class Aggregate(ABC):
         value (None: everywhere)."""
         return values
 
-    def saved(self, accumulators: Any, computed_in: Any) -> Any:
+    def saved(self, accumulators: Any, computed_in: pa.DataType) -> Any:
         """The accumulators as an Arrow array, from which ``loaded`` makes them again; None if they
         are values."""
         return None
 
-    def loaded(self, saved: Any) -> Any:
+    def loaded(self, saved: object) -> Any:
         """The accumulators that ``saved`` has written; None if they are values."""
         return None
 
-    def is_exact_over(self, computed_in: Any) -> bool:
+    def is_exact_over(self, computed_in: pa.DataType) -> bool:
         """Whether partial accumulators give the same result however the values are divided, in
         their order."""
         import pyarrow as pa
@@ -119,20 +124,20 @@ class Aggregate(ABC):
             or pa.types.is_decimal(computed_in)
         )
 
-    def adding(self, computed_in: Any) -> Callable[[Any, Any], Any]:
+    def adding(self, computed_in: pa.DataType) -> Callable[[Any, Any], Any]:
         """``add`` for Python values of that Arrow type."""
         return self.add
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype: np.dtype[Any]) -> Any:
         """The neutral number of the aggregate, in a numpy type."""
         raise NotImplementedError
 
-    def grouped(self, values: Any, codes: Any, groups: int) -> Any:
+    def grouped(self, values: Any, codes: npt.NDArray[np.int64], groups: int) -> Any:
         """The accumulator of each group of numbers. ``codes`` are the groups of the numbers; None:
         all are in one group."""
         raise NotImplementedError
 
-    def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
+    def added_to(self, accumulators: Any, values: Any, codes: npt.NDArray[np.int64]) -> Any:
         """The accumulators of all groups, with these numbers behind what they have;
         ``accumulators`` may be changed."""
         import numpy as np
@@ -155,7 +160,7 @@ class Aggregate(ABC):
     def check(self, accumulators: Any) -> None:
         """Raises OverflowError if one of these exact integers cannot be a result."""
 
-    def result_type(self, computed_in: Any) -> Any:
+    def result_type(self, computed_in: pa.DataType) -> Any:
         """The Arrow type of results."""
         return computed_in
 
@@ -174,7 +179,7 @@ class OfColumns(Aggregate):
         raise NotImplementedError(f"{self.name} of records is not there")
 
 
-def floats_of_numbers(name: str, input_type: Any) -> Any:
+def floats_of_numbers(name: str, input_type: pa.DataType) -> Any:
     """The type of an aggregate that computes in floats. Raises ProgramError for a column without
     numbers."""
     import pyarrow as pa

@@ -4,7 +4,11 @@ more values."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sized
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 C = TypeVar("C", bound=Sized)
 
@@ -29,7 +33,9 @@ class Chunks(Generic[C]):
         return Chunks((*chunks, newest))
 
 
-def by_group(values: Any, codes: Any) -> Iterator[tuple[int, list[Chunks[Any]], list[Any]]]:
+def by_group(
+    values: Any, codes: npt.NDArray[np.int64] | None
+) -> Iterator[tuple[int, list[Chunks[Any]], list[Any]]]:
     """For each group that there is, its accumulators and its single values, some of which may be
     None."""
     import numpy as np

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.aggregates.algebra import Aggregate
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
 
 
 class Count(Aggregate):
@@ -26,12 +30,12 @@ class Count(Aggregate):
     def merge(self, accumulator: int, other: int) -> int:
         return accumulator + other
 
-    def computed_in(self, input_type: Any) -> Any:
+    def computed_in(self, input_type: pa.DataType) -> Any:
         import pyarrow as pa
 
         return pa.int64()
 
-    def identity(self, dtype: Any) -> int:
+    def identity(self, dtype: np.dtype[Any]) -> int:
         return 0
 
     def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:

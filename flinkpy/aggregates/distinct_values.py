@@ -4,12 +4,15 @@ exact."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.aggregates.chunks import Chunks
 from flinkpy.aggregates.kept_values import KeptValues
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_keys
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class CountDistinct(KeptValues):
@@ -19,7 +22,7 @@ class CountDistinct(KeptValues):
     name = "count_distinct"
     of_numbers = False
 
-    def computed_in(self, input_type: Any) -> Any:
+    def computed_in(self, input_type: pa.DataType) -> Any:
         return _compared(input_type)
 
     def with_values(
@@ -36,19 +39,19 @@ class CountDistinct(KeptValues):
             new, lambda one, other: one | other
         )
 
-    def values_in(self, accumulator: Any) -> list[Any]:
+    def values_in(self, accumulator: object) -> list[Any]:
         if type(accumulator) is Chunks:
             return [value for chunk in accumulator.chunks for value in chunk]
         return [] if accumulator is None else [accumulator]
 
-    def saved(self, accumulators: Any, computed_in: Any) -> Any:
+    def saved(self, accumulators: Any, computed_in: pa.DataType) -> Any:
         import pyarrow as pa
 
         from flinkpy.columns.values.exact_arrays import array_of
 
         return array_of([self.values_in(each) for each in accumulators], pa.list_(computed_in))
 
-    def result_type(self, computed_in: Any) -> Any:
+    def result_type(self, computed_in: pa.DataType) -> Any:
         import pyarrow as pa
 
         return pa.int64()
@@ -62,7 +65,7 @@ class CountDistinct(KeptValues):
         )
 
 
-def _compared(kind: Any) -> Any:
+def _compared(kind: pa.DataType) -> Any:
     """The type in which values are kept: text without a dictionary, moments as numbers, also in
     structs. Raises ProgramError for what is no key."""
     import pyarrow as pa

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.aggregates.algebra import Aggregate, Runs
 from flinkpy.core.errors import ProgramError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
 
 
 class Extreme(Aggregate):
@@ -34,14 +39,14 @@ class Extreme(Aggregate):
             "else update(current, record)"
         )
 
-    def computed_in(self, input_type: Any) -> Any:
+    def computed_in(self, input_type: pa.DataType) -> Any:
         return kept_in(input_type, self.name)
 
     @abstractmethod
     def pick(self, values: Any) -> Any:
         """The numpy function that returns the better of two numbers of the values' type."""
 
-    def grouped(self, values: Any, codes: Any, groups: int) -> Any:
+    def grouped(self, values: Any, codes: npt.NDArray[np.int64] | None, groups: int) -> Any:
         import numpy as np
 
         with np.errstate(invalid="ignore"):  # NaNs are allowed
@@ -52,7 +57,7 @@ class Extreme(Aggregate):
                 self.pick(values).at(best, codes, values)
         return _with_first_zeros(best, values, codes) if values.dtype.kind == "f" else best
 
-    def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
+    def added_to(self, accumulators: Any, values: Any, codes: npt.NDArray[np.int64]) -> Any:
         import numpy as np
 
         if accumulators.dtype != values.dtype or (
@@ -92,7 +97,7 @@ class Min(Extreme):
     def replaces(self, value: Any, current: Any) -> bool:
         return bool(value == value and (current != current or value < current))
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype: np.dtype[Any]) -> Any:
         import numpy as np
 
         return np.nan if dtype.kind == "f" else np.iinfo(dtype).max
@@ -111,7 +116,7 @@ class Max(Extreme):
     def replaces(self, value: Any, current: Any) -> bool:
         return bool(current == current and (value != value or value > current))
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype: np.dtype[Any]) -> Any:
         import numpy as np
 
         return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
@@ -128,7 +133,7 @@ def _has_negative_zero(floats: Any) -> bool:
     return bool(np.signbit(floats[floats == 0]).any())
 
 
-def _with_first_zeros(best: Any, values: Any, codes: Any) -> Any:
+def _with_first_zeros(best: Any, values: Any, codes: npt.NDArray[np.int64] | None) -> Any:
     """The floats ``best``, with the sign of the zero that came first: numpy does not define whether
     it returns 0.0 or -0.0."""
     import numpy as np
@@ -142,7 +147,7 @@ def _with_first_zeros(best: Any, values: Any, codes: Any) -> Any:
     return best
 
 
-def kept_in(input_type: Any, name: str) -> Any:
+def kept_in(input_type: pa.DataType, name: str) -> Any:
     """The type in which single values of a column are kept. Raises ProgramError if there is
     none."""
     import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import Any
 Position = int | str | None  # None: the value itself
 
 
-def is_indexed(record: Any, position: int | str) -> bool:
+def is_indexed(record: object, position: int | str) -> bool:
     """Whether the field is accessed as ``record[position]``; otherwise it is an attribute."""
     return (
         isinstance(position, int)
@@ -48,7 +48,7 @@ def with_field(record: Any, position: Position, value: Any) -> Any:
     return changed
 
 
-def _tuple_with(record: tuple[Any, ...], position: int | str, value: Any) -> tuple[Any, ...]:
+def _tuple_with(record: tuple[Any, ...], position: int | str, value: object) -> tuple[Any, ...]:
     if isinstance(position, str):
         # a named tuple
         named: tuple[Any, ...] = record._replace(**{position: value})  # type: ignore[attr-defined]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.aggregates.algebra import OfColumns
 from flinkpy.aggregates.extremes import kept_in
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
 
 
 class FirstValue(OfColumns):
@@ -15,10 +20,10 @@ class FirstValue(OfColumns):
     of_numbers = False
     _is_last = False
 
-    def add(self, accumulator: Any, value: Any) -> Any:
+    def add(self, accumulator: object, value: object) -> Any:
         return accumulator
 
-    def computed_in(self, input_type: Any) -> Any:
+    def computed_in(self, input_type: pa.DataType) -> Any:
         import pyarrow as pa
 
         return (
@@ -27,17 +32,17 @@ class FirstValue(OfColumns):
             else input_type
         )
 
-    def accumulator_dtype(self, dtype: Any) -> Any:
+    def accumulator_dtype(self, dtype: np.dtype[Any]) -> Any:
         import numpy as np
 
         return np.dtype([("there", "?"), ("value", dtype)])
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype: np.dtype[Any]) -> Any:
         import numpy as np
 
         return np.zeros((), dtype)[()]
 
-    def is_exact_over(self, computed_in: Any) -> bool:
+    def is_exact_over(self, computed_in: pa.DataType) -> bool:
         return True
 
     def lifted(self, values: Any, present: Any) -> Any:
@@ -49,7 +54,7 @@ class FirstValue(OfColumns):
         found["there"], found["value"] = True if present is None else present, values
         return found
 
-    def grouped(self, values: Any, codes: Any, groups: int) -> Any:
+    def grouped(self, values: Any, codes: npt.NDArray[np.int64] | None, groups: int) -> Any:
         import numpy as np
 
         there = np.flatnonzero(values["there"])
@@ -63,5 +68,5 @@ class LastValue(FirstValue):
     name = "last_value"
     _is_last = True
 
-    def add(self, accumulator: Any, value: Any) -> Any:
+    def add(self, accumulator: object, value: object) -> Any:
         return value

@@ -6,10 +6,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.aggregates.algebra import OfColumns
 from flinkpy.aggregates.chunks import Chunks, by_group
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
 
 
 class KeptValues(OfColumns):
@@ -26,10 +31,10 @@ class KeptValues(OfColumns):
     def needs_objects(self) -> bool:
         return True
 
-    def is_exact_over(self, computed_in: Any) -> bool:
+    def is_exact_over(self, computed_in: pa.DataType) -> bool:
         return True
 
-    def grouped(self, values: Any, codes: Any, groups: int) -> Any:
+    def grouped(self, values: Any, codes: npt.NDArray[np.int64], groups: int) -> Any:
         import numpy as np
 
         found = np.full(groups, None, dtype=object)
@@ -40,7 +45,7 @@ class KeptValues(OfColumns):
             )
         return found
 
-    def saved(self, accumulators: Any, computed_in: Any) -> Any:
+    def saved(self, accumulators: Any, computed_in: pa.DataType) -> Any:
         import pyarrow as pa
 
         return pa.array([self.values_in(each) for each in accumulators], pa.list_(computed_in))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,9 @@ from flinkpy.aggregates.builtin import BUILT_IN
 from flinkpy.columns.kernels.operand_types import as_computed, counted_in, is_dictionary
 from flinkpy.columns.values.conversion import python_values
 from flinkpy.columns.values.exact_arrays import array_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class ColumnAggregate:
@@ -39,7 +42,7 @@ class ColumnAggregate:
     def __init__(
         self,
         kind: str,
-        input_type: Any,
+        input_type: pa.DataType,
         keeps_type: bool = False,
         options: Sequence[tuple[str, Any]] = (),
     ) -> None:
@@ -131,7 +134,7 @@ class ColumnAggregate:
         floats are rounded, so theirs do not."""
         return self.of.is_exact_over(self.computed_in)
 
-    def few(self, column: Any, codes: Any) -> tuple[Any, Any]:
+    def few(self, column: Any, codes: npt.NDArray[np.int64]) -> tuple[Any, Any]:
         """A column and its groups with fewer values and the same aggregates: Arrow compares texts
         and decimals, and makes no Python value of each."""
         is_compared = self.computed_in == pa.string() or pa.types.is_decimal128(self.computed_in)
@@ -172,7 +175,7 @@ class ColumnAggregate:
         """The values, or accumulators, of several parts as one array."""
         return wide_integers.joined(parts) if self._adds_decimals else np.concatenate(parts)
 
-    def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
+    def added_to(self, accumulators: Any, values: Any, codes: npt.NDArray[np.int64]) -> Any:
         """The accumulator of each group, with these values behind what it has; ``accumulators`` may
         be changed."""
         if self._adds_decimals:
@@ -236,5 +239,5 @@ class ColumnAggregate:
         return pa.array(values, pa.int64(), mask=mask).cast(self._counted_in).view(self.computed_in)
 
 
-def _decoded(kind: Any) -> Any:
+def _decoded(kind: pa.DataType) -> Any:
     return kind.value_type if is_dictionary(kind) else kind

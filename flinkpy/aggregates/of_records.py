@@ -53,7 +53,7 @@ class FieldAggregate:
         self.kind, self.position = kind, position
         self._of, self._gives_record = built_in(kind), kind.endswith(_BY)
 
-    def update(self, current: Any, record: Any) -> Any:
+    def update(self, current: object, record: object) -> Any:
         """The aggregate of the aggregate so far and one record, or another aggregate."""
         position = self.position_in(current)
         old, new = field_of(current, position), field_of(record, position)
@@ -64,7 +64,7 @@ class FieldAggregate:
             return current
         return record if self._gives_record else with_field(current, position, value)
 
-    def position_in(self, record: Any) -> Position:
+    def position_in(self, record: object) -> Position:
         """The position for this record. PyFlink's default position 0 means the number itself if
         records are plain numbers. (Numpy's numbers have a ``__getitem__``, but no items.)"""
         position = self.position
@@ -124,7 +124,7 @@ class RecordCount:
     def create_accumulator(self) -> int:
         return 0
 
-    def add(self, value: Any, accumulator: int) -> int:
+    def add(self, value: object, accumulator: int) -> int:
         return accumulator + 1
 
     def get_result(self, accumulator: int) -> int:
@@ -140,6 +140,6 @@ def _with_item(sample: tuple[Any, ...], position: Any, changed: str) -> str:
     return f"({fields}{',' if arity == 1 else ''})"
 
 
-def shape_of(record: Any) -> Shape:
+def shape_of(record: object) -> Shape:
     """What a loop is specialised for: the record's type and, for tuples, its length."""
     return type(record), len(record) if type(record) is tuple else 0

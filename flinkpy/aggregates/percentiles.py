@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.aggregates.algebra import floats_of_numbers
 from flinkpy.aggregates.chunks import Chunks
 from flinkpy.aggregates.kept_values import KeptValues
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Percentile(KeptValues):
@@ -23,7 +26,7 @@ class Percentile(KeptValues):
         made._share = options.get("percentage", self._share)
         return made
 
-    def computed_in(self, input_type: Any) -> Any:
+    def computed_in(self, input_type: pa.DataType) -> Any:
         return floats_of_numbers(self.name, input_type)
 
     def with_values(self, known: Chunks[Any] | None, values: Iterable[Any]) -> Chunks[Any] | None:
@@ -36,7 +39,7 @@ class Percentile(KeptValues):
             new, lambda one, other: np.concatenate([one, other])
         )
 
-    def values_in(self, accumulator: Any) -> Any:
+    def values_in(self, accumulator: object) -> Any:
         import numpy as np
 
         if type(accumulator) is Chunks:

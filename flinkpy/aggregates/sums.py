@@ -7,10 +7,15 @@ import decimal
 import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.aggregates.algebra import Aggregate, Runs
 from flinkpy.core.errors import ProgramError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
 
 # Arrow's largest precision; Python's default context rounds to 28 digits
 _EXACT = decimal.Context(prec=76, traps=[decimal.Inexact])
@@ -30,7 +35,7 @@ class Sum(Aggregate):
     ) -> str:
         return with_accumulator(f"{accumulator} + {value}")
 
-    def computed_in(self, input_type: Any) -> Any:
+    def computed_in(self, input_type: pa.DataType) -> Any:
         """The widest type of the column's kind of number. Sums of decimals have up to 38 digits, as
         in Flink."""
         import pyarrow as pa
@@ -48,24 +53,24 @@ class Sum(Aggregate):
         except TypeError:
             raise ProgramError(f"{self.name} needs numbers, this is {input_type}") from None
 
-    def adding(self, computed_in: Any) -> Callable[[Any, Any], Any]:
+    def adding(self, computed_in: pa.DataType) -> Callable[[Any, Any], Any]:
         import pyarrow as pa
 
         return _EXACT.add if pa.types.is_decimal(computed_in) else operator.add
 
-    def adds_decimals(self, computed_in: Any) -> bool:
+    def adds_decimals(self, computed_in: pa.DataType) -> bool:
         import pyarrow as pa
 
         return bool(pa.types.is_decimal128(computed_in))
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype: np.dtype[Any]) -> Any:
         import numpy as np
 
         if dtype.names is not None:
             return np.zeros((), dtype)[()]
         return 0 if _is_whole(dtype) else -0.0
 
-    def grouped(self, values: Any, codes: Any, groups: int) -> Any:
+    def grouped(self, values: Any, codes: npt.NDArray[np.int64], groups: int) -> Any:
         """Sums per group. Integer sums beyond 64 bits are an array of Python's integers: they are
         no result, but more numbers may bring them back."""
         import numpy as np
@@ -81,7 +86,7 @@ class Sum(Aggregate):
             )
         return _added(values, codes, groups)
 
-    def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
+    def added_to(self, accumulators: Any, values: Any, codes: npt.NDArray[np.int64]) -> Any:
         import numpy as np
 
         alike = accumulators.dtype == values.dtype != object and len(values) > 0
@@ -117,7 +122,7 @@ class Sum(Aggregate):
             self.check(values)
         return accumulators()
 
-    def results_of_decimals(self, counts: Any, values: Any, computed_in: Any) -> Any:
+    def results_of_decimals(self, counts: Any, values: Any, computed_in: pa.DataType) -> Any:
         from flinkpy.aggregates.wide_integers import to_decimals
 
         return to_decimals(values, computed_in, None if counts is None else counts == 0)
@@ -133,7 +138,7 @@ class Average(Sum):
     name = "avg"
     of_fields = False
 
-    def result_type(self, computed_in: Any) -> Any:
+    def result_type(self, computed_in: pa.DataType) -> Any:
         import pyarrow as pa
 
         return pa.float64()
@@ -163,7 +168,7 @@ class Average(Sum):
             means = values / divisors
         return pa.array(means.astype(np.float64, copy=False), mask=counts == 0)
 
-    def results_of_decimals(self, counts: Any, values: Any, computed_in: Any) -> Any:
+    def results_of_decimals(self, counts: Any, values: Any, computed_in: pa.DataType) -> Any:
         import numpy as np
         import pyarrow as pa
 
@@ -173,7 +178,7 @@ class Average(Sum):
         return pa.array(means, mask=counts == 0)
 
 
-def _is_whole(dtype: Any) -> bool:
+def _is_whole(dtype: np.dtype[Any]) -> bool:
     return bool(dtype.kind in "iu")
 
 
@@ -182,7 +187,7 @@ def _reach(numbers: Any) -> int:
     return max(abs(int(numbers.min())), abs(int(numbers.max())))
 
 
-def _added(values: Any, codes: Any, groups: int) -> Any:
+def _added(values: Any, codes: npt.NDArray[np.int64] | None, groups: int) -> Any:
     import numpy as np
 
     # Infinities of both signs give NaN, large floats an infinity, as elsewhere
@@ -197,7 +202,7 @@ def _added(values: Any, codes: Any, groups: int) -> Any:
         return sums
 
 
-def _exactly_added(values: Any, codes: Any, groups: int) -> Any:
+def _exactly_added(values: Any, codes: npt.NDArray[np.int64] | None, groups: int) -> Any:
     """Sums as Python's integers. The sums of the numbers' high and low halves stay within 64
     bits."""
     import numpy as np

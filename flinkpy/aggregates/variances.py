@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.aggregates.algebra import OfColumns, floats_of_numbers
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
 
 _FIELDS = [("n", "i8"), ("origin", "f8"), ("distance", "f8"), ("square", "f8")]
 
@@ -19,20 +24,20 @@ class Variance(OfColumns):
     _of_sample = False
     _root = False
 
-    def computed_in(self, input_type: Any) -> Any:
+    def computed_in(self, input_type: pa.DataType) -> Any:
         return floats_of_numbers(self.name, input_type)
 
-    def accumulator_dtype(self, dtype: Any) -> Any:
+    def accumulator_dtype(self, dtype: np.dtype[Any]) -> Any:
         import numpy as np
 
         return np.dtype(_FIELDS)
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype: np.dtype[Any]) -> Any:
         import numpy as np
 
         return np.zeros((), dtype)[()]
 
-    def is_exact_over(self, computed_in: Any) -> bool:
+    def is_exact_over(self, computed_in: pa.DataType) -> bool:
         return False
 
     def lifted(self, values: Any, present: Any) -> Any:
@@ -42,7 +47,7 @@ class Variance(OfColumns):
         found["n"], found["origin"] = 1 if present is None else present, values
         return found
 
-    def grouped(self, values: Any, codes: Any, groups: int) -> Any:
+    def grouped(self, values: Any, codes: npt.NDArray[np.int64] | None, groups: int) -> Any:
         import numpy as np
 
         codes = np.zeros(len(values), np.int64) if codes is None else codes
@@ -63,7 +68,7 @@ class Variance(OfColumns):
             )
         return found
 
-    def saved(self, accumulators: Any, computed_in: Any) -> Any:
+    def saved(self, accumulators: Any, computed_in: pa.DataType) -> Any:
         import pyarrow as pa
 
         names = [name for name, _ in _FIELDS]

@@ -6,12 +6,15 @@ decimals of 38 digits leaves 192 bits."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from flinkpy.aggregates.algebra import Runs
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 WIDE = np.dtype([("low", np.uint64), ("middle", np.uint64), ("high", np.int64)])
 _LIMIT = 1 << 63
@@ -39,7 +42,7 @@ def of_decimals(column: Any, present: Any) -> Any:
     return found
 
 
-def to_decimals(values: Any, kind: Any, mask: Any) -> Any:
+def to_decimals(values: Any, kind: pa.DataType, mask: Any) -> Any:
     """The values as decimals of this type, null where ``mask``. Raises OverflowError if one has
     more than 38 digits."""
     middle = values["middle"].view(np.int64)
@@ -85,7 +88,9 @@ def plus(left: Any, right: Any) -> Any:
     return found
 
 
-def grouped(values: Any, codes: Any, groups: int, before: Any = None) -> Any:
+def grouped(
+    values: Any, codes: npt.NDArray[np.int64] | None, groups: int, before: Any = None
+) -> Any:
     """The sum of each group, as WIDE; with what it had ``before``. ``codes``: the groups of the
     values; None: one group."""
     found = before

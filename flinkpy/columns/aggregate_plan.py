@@ -67,7 +67,7 @@ def _with_names(
     return found
 
 
-def _without_alias(expression: Any) -> Any:
+def _without_alias(expression: object) -> Any:
     return expression.expression if isinstance(expression, Alias) else expression
 
 
@@ -75,7 +75,7 @@ def _call(aggregate: Aggregate, name: str) -> AggregateCall:
     return AggregateCall(aggregate.kind, aggregate.expression, name, aggregate.options)
 
 
-def _name(each: Any, where: str, keys: Sequence[str]) -> str:
+def _name(each: object, where: str, keys: Sequence[str]) -> str:
     if not isinstance(each, Expression) or not (
         _has_aggregate(each) or columns_of(each).intersection(keys)
     ):

@@ -42,7 +42,7 @@ def compile_expression(expression: Expression, schema: pa.Schema) -> Compiled:
     constant = compiled.evaluate(None)
     repeated = pa.repeat(constant, 0)
 
-    def column(batch: Any) -> Any:
+    def column(batch: pa.RecordBatch) -> Any:
         """A slice of the longest one so far, which nobody can change."""
         nonlocal repeated
         if len(repeated) < batch.num_rows:
@@ -179,7 +179,7 @@ def _guarded(evaluate: Evaluate, kernel: Callable[..., Any], arguments: list[Com
 
     condition, if_true, if_false = arguments
 
-    def apart(batch: Any) -> Any:
+    def apart(batch: pa.RecordBatch) -> Any:
         truth = condition.evaluate(batch)
         truth = pa.repeat(truth, batch.num_rows) if condition.is_constant else truth
         truth = pc.fill_null(truth.cast(pa.bool_()), False)
@@ -198,7 +198,7 @@ def _guarded(evaluate: Evaluate, kernel: Callable[..., Any], arguments: list[Com
         )
         return pa.concat_arrays([one, other]).take(pc.subtract(behind, 1))
 
-    def either(batch: Any) -> Any:
+    def either(batch: pa.RecordBatch) -> Any:
         try:
             return evaluate(batch)
         except (pa.ArrowException, ArithmeticError):

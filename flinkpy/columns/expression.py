@@ -23,7 +23,7 @@ from flinkpy.core.errors import ProgramError
 MOST_NESTED = 100  # half of what pickle manages within Python's limit of recursion
 
 
-def as_expression(value: Any) -> Expression:
+def as_expression(value: object) -> Expression:
     """An expression unchanged; any other value as a literal."""
     return value if isinstance(value, Expression) else Literal(value)
 
@@ -83,51 +83,51 @@ class Expression(
 
     # -- arithmetic --------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Expression:
+    def __add__(self, other: object) -> Expression:
         return _moved(self, as_expression(other), "+")
 
-    def __radd__(self, other: Any) -> Expression:
+    def __radd__(self, other: object) -> Expression:
         return as_expression(other) + self
 
-    def __sub__(self, other: Any) -> Expression:
+    def __sub__(self, other: object) -> Expression:
         return _moved(self, as_expression(other), "-")
 
-    def __rsub__(self, other: Any) -> Expression:
+    def __rsub__(self, other: object) -> Expression:
         return as_expression(other) - self
 
-    def __mul__(self, other: Any) -> Expression:
+    def __mul__(self, other: object) -> Expression:
         return self._call("*", other)
 
-    def __rmul__(self, other: Any) -> Expression:
+    def __rmul__(self, other: object) -> Expression:
         return as_expression(other)._call("*", self)
 
-    def __truediv__(self, other: Any) -> Expression:
+    def __truediv__(self, other: object) -> Expression:
         """The quotient as a float, also of integers; division by zero gives an infinity or NaN."""
         return self._call("/", other)
 
-    def __rtruediv__(self, other: Any) -> Expression:
+    def __rtruediv__(self, other: object) -> Expression:
         return as_expression(other)._call("/", self)
 
-    def __floordiv__(self, other: Any) -> Expression:
+    def __floordiv__(self, other: object) -> Expression:
         """The quotient rounded down to a whole number, as in Python; an integer divided by zero is
         an error."""
         return self._call("//", other)
 
-    def __rfloordiv__(self, other: Any) -> Expression:
+    def __rfloordiv__(self, other: object) -> Expression:
         return as_expression(other)._call("//", self)
 
-    def __mod__(self, other: Any) -> Expression:
+    def __mod__(self, other: object) -> Expression:
         """The remainder, with the divisor's sign; an integer modulo zero is an error."""
         return self._call("%", other)
 
-    def __rmod__(self, other: Any) -> Expression:
+    def __rmod__(self, other: object) -> Expression:
         return as_expression(other)._call("%", self)
 
-    def __pow__(self, other: Any) -> Expression:
+    def __pow__(self, other: object) -> Expression:
         """The power as a float, also of integers; NaN where no real number is the power."""
         return self._call("**", other)
 
-    def __rpow__(self, other: Any) -> Expression:
+    def __rpow__(self, other: object) -> Expression:
         return as_expression(other)._call("**", self)
 
     def __neg__(self) -> Expression:
@@ -142,21 +142,21 @@ class Expression(
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]
         return self._call("!=", other)
 
-    def __lt__(self, other: Any) -> Expression:
+    def __lt__(self, other: object) -> Expression:
         return self._call("<", other)
 
-    def __le__(self, other: Any) -> Expression:
+    def __le__(self, other: object) -> Expression:
         return self._call("<=", other)
 
-    def __gt__(self, other: Any) -> Expression:
+    def __gt__(self, other: object) -> Expression:
         return self._call(">", other)
 
-    def __ge__(self, other: Any) -> Expression:
+    def __ge__(self, other: object) -> Expression:
         return self._call(">=", other)
 
     __hash__ = object.__hash__
 
-    def between(self, lower_bound: Any, upper_bound: Any) -> Expression:
+    def between(self, lower_bound: object, upper_bound: object) -> Expression:
         """Whether the value lies between the bounds, both included."""
         return self._call(">=", lower_bound)._call("&", self._call("<=", upper_bound))
 
@@ -203,18 +203,18 @@ class Expression(
 
     # -- logic -------------------------------------------------------------------------------------
 
-    def __and__(self, other: Any) -> Expression:
+    def __and__(self, other: object) -> Expression:
         """False if one side is false, whatever the other is."""
         return self._call("&", other)
 
-    def __rand__(self, other: Any) -> Expression:
+    def __rand__(self, other: object) -> Expression:
         return as_expression(other)._call("&", self)
 
-    def __or__(self, other: Any) -> Expression:
+    def __or__(self, other: object) -> Expression:
         """True if one side is true, whatever the other is."""
         return self._call("|", other)
 
-    def __ror__(self, other: Any) -> Expression:
+    def __ror__(self, other: object) -> Expression:
         return as_expression(other)._call("|", self)
 
     def __invert__(self) -> Expression:
@@ -228,7 +228,7 @@ class Expression(
             "(...), max and min there are between, in_, greatest and least"
         )
 
-    def then(self, if_true: Any, if_false: Any) -> Expression:
+    def then(self, if_true: object, if_false: object) -> Expression:
         """``if_true`` where this is true, ``if_false`` where it is false or null. A value that
         cannot be computed is an error only where it is chosen.
 
@@ -238,7 +238,7 @@ class Expression(
         """
         return self._call("then", if_true, if_false)
 
-    def if_null(self, null_replacement: Any) -> Expression:
+    def if_null(self, null_replacement: object) -> Expression:
         """The value, or the replacement where it is null."""
         return self._call("coalesce", null_replacement)
 
@@ -277,7 +277,7 @@ class Expression(
         return Alias(self, checked_name(name, "alias()"))
 
 
-def _type(data_type: Any, where: str) -> TypeInformation:
+def _type(data_type: object, where: str) -> TypeInformation:
     if not isinstance(data_type, TypeInformation):
         raise ProgramError(
             f"{where} takes a type such as DataTypes.BIGINT(), this is {data_type!r:.80}"
@@ -307,7 +307,7 @@ class Literal(Expression):
 
     __slots__ = ("type_info", "value")
 
-    def __init__(self, value: Any, type_info: TypeInformation | None = None) -> None:
+    def __init__(self, value: object, type_info: TypeInformation | None = None) -> None:
         value = python_value(value)
         if not is_literal(value):
             raise ProgramError(

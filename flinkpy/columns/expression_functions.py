@@ -53,7 +53,7 @@ def col(name: str) -> Expression:
     return Column(name)
 
 
-def lit(value: Any, data_type: TypeInformation | None = None) -> Expression:
+def lit(value: object, data_type: TypeInformation | None = None) -> Expression:
     """A constant. Raises ProgramError for a value that cannot be one.
 
     >>> lit(60) - col("delay")
@@ -72,7 +72,7 @@ def null_of(data_type: TypeInformation) -> Expression:
     return Literal(None, data_type)
 
 
-def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
+def and_(predicate0: object, predicate1: object, *predicates: Any) -> Expression:
     """Whether all are true.
 
     >>> and_(col("late"), col("full"))
@@ -81,7 +81,7 @@ def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
     return _joined("&", (predicate0, predicate1, *predicates))
 
 
-def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
+def or_(predicate0: object, predicate1: object, *predicates: Any) -> Expression:
     """Whether at least one is true.
 
     >>> or_(col("late"), col("full"))
@@ -90,7 +90,7 @@ def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
     return _joined("|", (predicate0, predicate1, *predicates))
 
 
-def not_(expression: Any) -> Expression:
+def not_(expression: object) -> Expression:
     """True where the expression is false; null stays null.
 
     >>> not_(col("late"))
@@ -99,7 +99,7 @@ def not_(expression: Any) -> Expression:
     return ~as_expression(expression)
 
 
-def if_then_else(condition: Any, if_true: Any, if_false: Any) -> Expression:
+def if_then_else(condition: object, if_true: object, if_false: object) -> Expression:
     """``if_true`` where the condition is true, ``if_false`` where it is false or null.
 
     >>> if_then_else(col("delay") > 15, "late", "in time")
@@ -108,7 +108,7 @@ def if_then_else(condition: Any, if_true: Any, if_false: Any) -> Expression:
     return as_expression(condition).then(if_true, if_false)
 
 
-def coalesce(first: Any, *more: Any) -> Expression:
+def coalesce(first: object, *more: Any) -> Expression:
     """The first value that is not null.
 
     >>> coalesce(col("nickname"), col("name"))
@@ -117,7 +117,7 @@ def coalesce(first: Any, *more: Any) -> Expression:
     return Call("coalesce", tuple(map(as_expression, (first, *more))))
 
 
-def concat(first: Any, *more: Any) -> Expression:
+def concat(first: object, *more: Any) -> Expression:
     """The texts joined; null if one of them is null.
 
     >>> concat(col("carrier"), "-", col("flight"))
@@ -126,7 +126,7 @@ def concat(first: Any, *more: Any) -> Expression:
     return Call("concat", tuple(map(as_expression, (first, *more))))
 
 
-def concat_ws(separator: str, first: Any, *more: Any) -> Expression:
+def concat_ws(separator: str, first: object, *more: Any) -> Expression:
     """The texts joined with a separator; nulls are left out.
 
     >>> concat_ws(", ", col("name"), col("city"))
@@ -137,7 +137,7 @@ def concat_ws(separator: str, first: Any, *more: Any) -> Expression:
     return Call("concat_ws", tuple(map(as_expression, (first, *more))), (("separator", separator),))
 
 
-def greatest(first: Any, *more: Any) -> Expression:
+def greatest(first: object, *more: Any) -> Expression:
     """The greatest of these values, of which NaN is the greatest; null if one of them is null.
 
     >>> greatest(col("bid"), col("ask"), 0)
@@ -146,7 +146,7 @@ def greatest(first: Any, *more: Any) -> Expression:
     return Call("greatest", tuple(map(as_expression, (first, *more))))
 
 
-def least(first: Any, *more: Any) -> Expression:
+def least(first: object, *more: Any) -> Expression:
     """The least of these values; null if one of them is null.
 
     >>> least(col("bid"), col("ask"))
@@ -158,7 +158,7 @@ def least(first: Any, *more: Any) -> Expression:
 # -- dates and times -------------------------------------------------------------------------------
 
 
-def to_timestamp(timestamp_str: Any, format: str = "yyyy-MM-dd HH:mm:ss") -> Expression:
+def to_timestamp(timestamp_str: object, format: str = "yyyy-MM-dd HH:mm:ss") -> Expression:
     """The timestamp that a text shows in this format; null, as in Flink, for text of another form
     and for days and times that do not exist.
 
@@ -170,7 +170,7 @@ def to_timestamp(timestamp_str: Any, format: str = "yyyy-MM-dd HH:mm:ss") -> Exp
     return _read(timestamp_str, format, "timestamp")
 
 
-def to_date(date_str: Any, format: str = "yyyy-MM-dd") -> Expression:
+def to_date(date_str: object, format: str = "yyyy-MM-dd") -> Expression:
     """The date that a text shows in this format; null for other texts, as with
     :func:`to_timestamp`.
 
@@ -180,12 +180,12 @@ def to_date(date_str: Any, format: str = "yyyy-MM-dd") -> Expression:
     return _read(date_str, format, "date")
 
 
-def _read(value: Any, format: Any, to: str) -> Expression:
+def _read(value: object, format: object, to: str) -> Expression:
     check_readable(text(format, f"to_{to}()"), f"to_{to}()")
     return as_expression(value)._call("read_moment", format=format, to=to)
 
 
-def to_timestamp_ltz(numeric_epoch: Any, precision: int = 3) -> Expression:
+def to_timestamp_ltz(numeric_epoch: object, precision: int = 3) -> Expression:
     """The instant so many milliseconds, or with ``precision`` 0 seconds, after 1970, in UTC.
 
     >>> to_timestamp_ltz(col("ms"))
@@ -200,7 +200,7 @@ def to_timestamp_ltz(numeric_epoch: Any, precision: int = 3) -> Expression:
     return (number if precision else number * 1000).cast(Types.INSTANT())
 
 
-def date_format(timestamp: Any, format: str) -> Expression:
+def date_format(timestamp: object, format: str) -> Expression:
     """A date or timestamp as text in this format, which :func:`to_timestamp` reads; a timestamp
     with a zone is shown in its local time.
 
@@ -212,7 +212,7 @@ def date_format(timestamp: Any, format: str) -> Expression:
 
 
 def timestamp_diff(
-    time_point_unit: TimePointUnit | str, time_point1: Any, time_point2: Any
+    time_point_unit: TimePointUnit | str, time_point1: object, time_point2: object
 ) -> Expression:
     """The number of whole units from the first to the second date or timestamp; negative if the
     second is earlier.
@@ -230,7 +230,7 @@ def timestamp_diff(
 # -- cases -----------------------------------------------------------------------------------------
 
 
-def when(condition: Any) -> When:
+def when(condition: object) -> When:
     """The first of several cases whose condition is true:
     ``when(...).then(...).when(...).then(...).otherwise(...)``.
 
@@ -248,7 +248,7 @@ class When:
     ) -> None:
         self._cases, self._condition = cases, condition
 
-    def then(self, value: Any) -> Then:
+    def then(self, value: object) -> Then:
         """The value where the condition is true, and none before it is."""
         return Then((*self._cases, (self._condition, as_expression(value))))
 
@@ -264,11 +264,11 @@ class Then(Call):
         chosen = _chosen(cases, Literal(None))
         super().__init__(chosen.function, chosen.arguments)
 
-    def when(self, condition: Any) -> When:
+    def when(self, condition: object) -> When:
         """Another case, for rows of which no condition before is true."""
         return When(self._cases, as_expression(condition))
 
-    def otherwise(self, value: Any) -> Expression:
+    def otherwise(self, value: object) -> Expression:
         """The value of all other rows."""
         return _chosen(self._cases, as_expression(value))
 

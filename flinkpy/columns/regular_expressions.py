@@ -5,9 +5,12 @@ no references back inside a pattern."""
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _WANTED, _MARK = "wanted", "|"
 # What stands in a pattern as a whole: quoted text, an escaped sign, a class in brackets, the
@@ -19,13 +22,13 @@ _PIECES = re.compile(
 )
 
 
-def matches(texts: Any, pattern: str) -> Any:
+def matches(texts: pa.Array, pattern: str) -> Any:
     import pyarrow.compute as pc
 
     return pc.match_substring_regex(texts, pattern)
 
 
-def count(texts: Any, pattern: str) -> Any:
+def count(texts: pa.Array, pattern: str) -> Any:
     """As many as ``replaced`` replaces. Arrow's own count takes the rest behind each match for a
     text of its own, and bytes for letters."""
     import pyarrow as pa
@@ -37,13 +40,13 @@ def count(texts: Any, pattern: str) -> Any:
     return pc.subtract(marked, kept).cast(pa.int64())
 
 
-def replaced(texts: Any, pattern: str, replacement: str) -> Any:
+def replaced(texts: pa.Array, pattern: str, replacement: str) -> Any:
     import pyarrow.compute as pc
 
     return pc.replace_substring_regex(texts, pattern, replacement)
 
 
-def extracted(texts: Any, pattern: str, group: int) -> Any:
+def extracted(texts: pa.Array, pattern: str, group: int) -> Any:
     """The part of each text that the group of the first match covers (0: the match); null where
     nothing matches."""
     import pyarrow.compute as pc

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any
 
 from flinkpy.core.errors import ProgramError
 
@@ -58,7 +57,7 @@ PARTS_OF_TIMES = ("hour", "minute", "second", "millisecond", "microsecond")
 BETWEEN = (*MONTHS, *MICROSECONDS)
 
 
-def unit_name(unit: Any, allowed: Iterable[str], where: str) -> str:
+def unit_name(unit: object, allowed: Iterable[str], where: str) -> str:
     """The unit's name in lower case. Raises ProgramError if it is none of the ``allowed``.
 
     >>> (

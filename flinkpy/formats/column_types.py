@@ -14,7 +14,7 @@ from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from flinkpy.core.program.program_line import refuse
 
 
-def declared_type(kind: Any) -> TypeInformation:
+def declared_type(kind: pa.DataType) -> TypeInformation:
     """The declared type whose values an Arrow type holds; for maps, too."""
     if pa.types.is_map(kind):
         return Types.MAP(declared_type(kind.key_type), declared_type(kind.item_type))
@@ -41,14 +41,14 @@ def declared_type(kind: Any) -> TypeInformation:
     return Types.STRING() if str(kind) == "string_view" else type_of_arrow(kind)
 
 
-def is_list(kind: Any) -> bool:
+def is_list(kind: pa.DataType) -> bool:
     """Whether the type is one of lists."""
     return bool(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     )
 
 
-def in_utc(column: Any) -> Any:
+def in_utc(column: pa.Array) -> Any:
     """The column, with instants in UTC: Arrow writes another zone's offset without the seconds that
     it had before there was standard time."""
     kind = column.type
@@ -56,7 +56,7 @@ def in_utc(column: Any) -> Any:
     return column.cast(pa.timestamp(kind.unit, "UTC")) if has_zone else column
 
 
-def time_texts(column: Any) -> Any:
+def time_texts(column: pa.Array) -> Any:
     """The texts of a column of dates, times of day or moments, as ``text_values`` writes them:
     fractions of seconds with six digits, or nine where there are parts of microseconds, and none
     where they are zero. Instants are in UTC.
@@ -93,7 +93,7 @@ def parts_of(columns: Sequence[Any]) -> Iterator[Any]:
             )
 
 
-def is_sure(column: Any) -> bool:
+def is_sure(column: pa.Array) -> bool:
     """Whether a column that Arrow parsed has surely what rows have. Arrow lets some values pass
     that they refuse: an infinity may have been a number that is too large; a decimal has more
     digits than its type; a moment has nanoseconds, or is not in Python's years."""
@@ -105,7 +105,7 @@ def is_sure(column: Any) -> bool:
     return not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)) or _is_of_python(column)
 
 
-def _is_valid(column: Any) -> bool:
+def _is_valid(column: pa.Array) -> bool:
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
@@ -120,7 +120,7 @@ _FIRST_DAY, _LAST_DAY = (
 _UNITS_OF_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-def _is_of_python(column: Any) -> bool:
+def _is_of_python(column: pa.Array) -> bool:
     kind = column.type
     units = (
         1
@@ -138,7 +138,7 @@ def _is_of_python(column: Any) -> bool:
     )
 
 
-def schema_and_type(given: Any, where: str) -> tuple[Any, RowTypeInfo]:
+def schema_and_type(given: object, where: str) -> tuple[Any, RowTypeInfo]:
     """The schema and the row type, of which one was given. Raises ProgramError for anything else,
     and for a type that columns do not have.
 

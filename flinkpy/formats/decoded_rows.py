@@ -51,7 +51,7 @@ class ArrowDecoder(ColumnarDecoder):
 
 
 def decode_one_by_one(
-    messages: Sequence[bytes | None], decode: Callable[[bytes], Sequence[Any]], schema: Any
+    messages: Sequence[bytes | None], decode: Callable[[bytes], Sequence[Any]], schema: pa.Schema
 ) -> Decoded:
     """The batch of what ``decode`` gives for each message: the values of a row, or a
     MalformedMessageError. A value that its column cannot hold makes the message malformed, too."""
@@ -75,7 +75,7 @@ def _without_misfits(
     rows: Sequence[Sequence[Any]],
     places: Sequence[int],
     messages: Sequence[bytes | None],
-    schema: Any,
+    schema: pa.Schema,
     malformed: list[MalformedMessageError],
 ) -> Decoded:
     fitting = []
@@ -88,7 +88,7 @@ def _without_misfits(
     return Decoded(_batch(fitting, schema), sorted(malformed, key=lambda error: error.index or 0))
 
 
-def _batch(rows: Sequence[Sequence[Any]], schema: Any) -> Any:
+def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> Any:
     if not schema.names:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     columns: Sequence[Sequence[Any]] = list(zip(*rows)) if rows else [()] * len(schema)

@@ -52,7 +52,7 @@ def exactly(type_info: TypeInformation) -> Exactly | None:
     own, (low, high) = _OWN_CLASS.get(getattr(type_info, "name", "BYTES")), bounds(type_info)
     within = None if low is None or high is None else range(low, high + 1)
 
-    def of_any_class(given: Any) -> Any:
+    def of_any_class(given: object) -> Any:
         if given.__class__ is own and (within is None or given in within):
             return given
         value = None if is_missing(given) else _of_python(given)
@@ -83,7 +83,7 @@ class _Misfit(ValueError):
     """The value is none of the type."""
 
 
-def _of_python(value: Any) -> Any:
+def _of_python(value: object) -> Any:
     try:
         return python_value(value)
     except ProgramError as error:
@@ -97,25 +97,25 @@ def _of_basic(type_info: BasicTypeInfo) -> Exactly:
     return _EXACTLY[type_info.name]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise _Misfit
     return str.__str__(value)
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: object) -> bool:
     if not isinstance(value, bool):
         raise _Misfit
     return value
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise _Misfit
     return value
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     number = _number(value)
     if isinstance(number, int):
         return int(number)
@@ -124,7 +124,7 @@ def _whole(value: Any) -> int:
     return int(number)
 
 
-def _double(value: Any) -> float:
+def _double(value: object) -> float:
     number = _number(value)
     if isinstance(number, Decimal) and number.is_nan():
         return math.nan
@@ -137,7 +137,7 @@ def _double(value: Any) -> float:
     return nearest
 
 
-def _float(value: Any) -> float:
+def _float(value: object) -> float:
     """A float may be rounded, because the type asks for few digits; an integer may not."""
     number = _double(value)
     short = short_float(number)
@@ -146,29 +146,29 @@ def _float(value: Any) -> float:
     return short
 
 
-def _decimal(value: Any) -> Decimal:
+def _decimal(value: object) -> Decimal:
     return value if type(value) is Decimal else Decimal(_number(value))
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: object) -> bytes:
     if not isinstance(value, (bytes, bytearray, memoryview)):
         raise _Misfit
     return bytes(value)
 
 
-def _date(value: Any) -> datetime.date:
+def _date(value: object) -> datetime.date:
     if not isinstance(value, datetime.date) or isinstance(value, datetime.datetime):
         raise _Misfit
     return value
 
 
-def _time(value: Any) -> datetime.time:
+def _time(value: object) -> datetime.time:
     if not isinstance(value, datetime.time) or value.tzinfo is not None:
         raise _Misfit
     return value
 
 
-def _moment(value: Any) -> datetime.datetime:
+def _moment(value: object) -> datetime.datetime:
     if not isinstance(value, datetime.datetime):
         raise _Misfit
     if getattr(value, "nanosecond", 0):
@@ -176,7 +176,7 @@ def _moment(value: Any) -> datetime.datetime:
     return value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
 
 
-def _timestamp(value: Any) -> datetime.datetime:
+def _timestamp(value: object) -> datetime.datetime:
     moment = _moment(value)
     if moment.utcoffset() is not None:
         raise ValueError(
@@ -185,7 +185,7 @@ def _timestamp(value: Any) -> datetime.datetime:
     return moment
 
 
-def _instant(value: Any) -> datetime.datetime | Instant:
+def _instant(value: object) -> datetime.datetime | Instant:
     if isinstance(value, Instant):
         return value
     moment = _moment(value)
@@ -219,7 +219,7 @@ def fields_in_order(type_info: RowTypeInfo) -> Callable[[Any], Sequence[Any]]:
     or a dataclass, else by position."""
     names = tuple(type_info.field_names)
 
-    def in_order(value: Any) -> Sequence[Any]:
+    def in_order(value: object) -> Sequence[Any]:
         if type(value) is tuple and len(value) == len(names):
             return value
         if isinstance(value, Row) and value._fields == names:
@@ -236,7 +236,7 @@ def fields_in_order(type_info: RowTypeInfo) -> Callable[[Any], Sequence[Any]]:
             )
         return [named[name] for name in names]
 
-    def _by_position(listed: list[Any], value: Any) -> list[Any]:
+    def _by_position(listed: list[Any], value: object) -> list[Any]:
         if len(listed) != len(names):
             raise ValueError(
                 f"{value!r:.80} has {len(listed)} fields instead of {len(names)}: "
@@ -247,7 +247,7 @@ def fields_in_order(type_info: RowTypeInfo) -> Callable[[Any], Sequence[Any]]:
     return in_order
 
 
-def elements(value: Any) -> list[Any]:
+def elements(value: object) -> list[Any]:
     """The elements of a list, a tuple, a row or an array."""
     if isinstance(
         value, (str, bytes, bytearray, memoryview, Mapping, set, frozenset)
@@ -256,7 +256,7 @@ def elements(value: Any) -> list[Any]:
     return list(value)
 
 
-def entries(value: Any) -> list[tuple[Any, Any]]:
+def entries(value: object) -> list[tuple[Any, Any]]:
     """The keys and values of a dict."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{value!r:.80} ({type(value).__name__}) is no dict")
@@ -278,7 +278,7 @@ def each_converted(
 def in_field(name: str, convert: Exactly) -> Exactly:
     """The conversion, whose ValueErrors name the field."""
 
-    def converted(value: Any) -> Any:
+    def converted(value: object) -> Any:
         try:
             return convert(value)
         except _CONVERSION_ERRORS as error:

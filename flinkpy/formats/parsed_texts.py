@@ -68,7 +68,7 @@ def double(text: str) -> float:
     return finite(float(stripped), text)
 
 
-def finite(number: float, given: Any) -> float:
+def finite(number: float, given: object) -> float:
     """The float. Raises ValueError if it became infinite on the way from what was given."""
     if math.isinf(number):
         raise ValueError(f"{given!r:.80} is too large for a DOUBLE")

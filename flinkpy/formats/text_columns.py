@@ -16,7 +16,7 @@ from pyarrow import csv
 _ALL_FLOATS_BELOW = 1 << 53  # every integer up to here equals a float
 
 
-def is_of_bytes(kind: Any) -> bool:
+def is_of_bytes(kind: pa.DataType) -> bool:
     """Whether the type is one of bytes."""
     return any(
         is_a(kind)
@@ -29,18 +29,18 @@ def is_of_bytes(kind: Any) -> bool:
     )
 
 
-def as_text(schema: Any, is_text: Callable[[Any], bool]) -> Any:
+def as_text(schema: pa.Schema, is_text: Callable[[Any], bool]) -> Any:
     """The schema with text in place of the types that ``is_text`` selects, also inside structs and
     lists."""
     return changed(schema, lambda kind: pa.string() if is_text(kind) else kind)
 
 
-def changed(schema: Any, change: Callable[[Any], Any]) -> Any:
+def changed(schema: pa.Schema, change: Callable[[Any], Any]) -> Any:
     """The schema with ``change`` applied to its types, also inside structs and lists."""
     return pa.schema([field.with_type(changed_type(field.type, change)) for field in schema])
 
 
-def changed_type(kind: Any, change: Callable[[Any], Any]) -> Any:
+def changed_type(kind: pa.DataType, change: Callable[[Any], Any]) -> Any:
     """The type with ``change`` applied to it or, for structs and lists, to its parts."""
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(changed_type(field.type, change)) for field in kind])
@@ -49,7 +49,7 @@ def changed_type(kind: Any, change: Callable[[Any], Any]) -> Any:
     return change(kind)
 
 
-def in_microseconds(kind: Any) -> Any:
+def in_microseconds(kind: pa.DataType) -> Any:
     """Files of text have moments with as many digits as their writer likes; Arrow reads no more of
     them than the type has, even if they are zeros. So they are read in microseconds, and cast."""
     return (
@@ -59,7 +59,7 @@ def in_microseconds(kind: Any) -> Any:
     )
 
 
-def decoded(batch: Any, schema: Any) -> Any:
+def decoded(batch: pa.RecordBatch, schema: pa.Schema) -> Any:
     """The record batch with text converted to the schema's types of bytes and times of day. Raises
     ArrowInvalid for text that is neither."""
     for at, field in enumerate(batch.schema):
@@ -72,7 +72,7 @@ def decoded(batch: Any, schema: Any) -> Any:
     return batch
 
 
-def _column(column: Any, kind: Any) -> Any:
+def _column(column: pa.Array, kind: pa.DataType) -> Any:
     if column.type.equals(kind):
         return column
     if pa.types.is_struct(kind):
@@ -109,7 +109,7 @@ def _time(text: str) -> datetime.time:
     return time
 
 
-def nulls_in_required(columns: Any, schema: Any) -> str | None:
+def nulls_in_required(columns: Any, schema: pa.Schema) -> str | None:
     """Says which column of the schema has a null, though its field is not nullable; None if all are
     right."""
     for field, column in zip(schema, columns):
@@ -120,7 +120,7 @@ def nulls_in_required(columns: Any, schema: Any) -> str | None:
     return None
 
 
-def first_text(texts: Any) -> str:
+def first_text(texts: pa.Array) -> str:
     """The first of a chunked array of texts that is not null; "" if there is none."""
     return next((text for chunk in texts.chunks for text in chunk.drop_null()[:1].to_pylist()), "")
 
@@ -135,7 +135,7 @@ def csv_table(block: bytes, **options: Any) -> Any:
         return reader.read_all()
 
 
-def with_large_floats(batch: Any) -> list[str]:
+def with_large_floats(batch: pa.RecordBatch) -> list[str]:
     """The columns of floats with values so large that an integer may have been rounded."""
     return [
         field.name
@@ -144,7 +144,7 @@ def with_large_floats(batch: Any) -> list[str]:
     ]
 
 
-def _is_large(column: Any) -> bool:
+def _is_large(column: pa.Array) -> bool:
     if len(column) and not column.null_count:
         floats = column.to_numpy()
         farthest = max(-floats.min(), floats.max())
@@ -154,14 +154,14 @@ def _is_large(column: Any) -> bool:
     return found["max"] is not None and max(-found["min"], found["max"]) >= _ALL_FLOATS_BELOW
 
 
-def rounded(texts: Any) -> Iterator[str]:
+def rounded(texts: pa.Array) -> Iterator[str]:
     """Those of the texts that are integers that no float equals."""
     for text in texts.filter(pc.match_substring_regex(texts, r"^\s*[+-]?\d{16,}\s*$")).to_pylist():
         if float(text) != int(text):
             yield text
 
 
-def refuse_rounded(texts: Any, name: str) -> None:
+def refuse_rounded(texts: pa.Array, name: str) -> None:
     """Raises ArrowInvalid if one of the texts is an integer that no float equals."""
     for text in rounded(texts):
         raise pa.ArrowInvalid(

@@ -27,7 +27,7 @@ _MINUTE = datetime.timedelta(minutes=1)
 _SINGLE = {bytes, Decimal, datetime.date, datetime.time, datetime.datetime}
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Dataclasses, named tuples and named rows as dicts; other values unchanged."""
     if type(value) is dict:
         return value
@@ -38,7 +38,7 @@ def plain(value: Any) -> Any:
     return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else value
 
 
-def fields_of(value: Any) -> Sequence[Any]:
+def fields_of(value: object) -> Sequence[Any]:
     """The values of a record's fields; a value that is no record is its own only field."""
     fields = plain(value)
     if isinstance(fields, dict):
@@ -48,7 +48,7 @@ def fields_of(value: Any) -> Sequence[Any]:
     return list(fields)
 
 
-def json_text(record: Any) -> str:
+def json_text(record: object) -> str:
     """The record as JSON on one line. Raises ProgramError, with the field's name, for a value that
     JSON cannot hold.
 
@@ -61,7 +61,7 @@ def json_text(record: Any) -> str:
         raise ProgramError(f"{_culprit(record)} cannot be written as JSON: {error}") from error
 
 
-def json_value(value: Any) -> str:
+def json_value(value: object) -> str:
     """A value's JSON, as it stands in a record. Raises TypeError or ValueError for a value that
     JSON cannot hold."""
     try:
@@ -76,7 +76,7 @@ def json_value(value: Any) -> str:
         )
 
 
-def _with_named_floats(value: Any) -> Any:
+def _with_named_floats(value: object) -> Any:
     value = plain(value)
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -85,7 +85,7 @@ def _with_named_floats(value: Any) -> Any:
     return list(map(_with_named_floats, value)) if isinstance(value, (list, tuple)) else value
 
 
-def _culprit(record: Any) -> str:
+def _culprit(record: object) -> str:
     named = plain(record)
     fields = named.items() if isinstance(named, dict) else enumerate(fields_of(named))
     for name, value in fields:
@@ -96,7 +96,7 @@ def _culprit(record: Any) -> str:
     return f"{record!r:.100}"
 
 
-def _known(value: Any) -> Any:
+def _known(value: object) -> Any:
     """A value that ``json`` does not know, in terms of values it knows."""
     if type(value) in _SINGLE:
         return single_text(value)
@@ -112,7 +112,7 @@ def _known(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else single_text(value)
 
 
-def single_text(value: Any) -> str:
+def single_text(value: object) -> str:
     """The text of a value without parts that JSON does not have. Raises TypeError for an object
     without a text form."""
     if isinstance(value, Decimal):
@@ -142,7 +142,7 @@ def single_text(value: Any) -> str:
 _ENCODER = json.JSONEncoder(default=_known, ensure_ascii=False, allow_nan=False)
 
 
-def cell_text(value: Any) -> str | None:
+def cell_text(value: object) -> str | None:
     """The value as a field of a CSV file: nested values as JSON, None as None.
 
     >>> cell_text([1, {"a": None}]), cell_text(Decimal("1E-10")), cell_text(None)

@@ -99,7 +99,7 @@ def cast_where_possible(types: list[Any], to: Any) -> Cast:
     return either
 
 
-def _plain(target: Any) -> Cast:
+def _plain(target: pa.DataType) -> Cast:
     return lambda values: values.cast(target)
 
 
@@ -107,14 +107,14 @@ def _behind(first: Cast, then: Cast) -> Cast:
     return lambda values: then(first(values))
 
 
-def _counts(kind: Any) -> bool:
+def _counts(kind: pa.DataType) -> bool:
     return bool(pa.types.is_temporal(kind))
 
 
 # -- moments ---------------------------------------------------------------------------------------
 
 
-def _of_moment(source: Any, target: Any) -> Cast:
+def _of_moment(source: pa.DataType, target: pa.DataType) -> Cast:
     if any(is_number(source) for is_number in _IS_NUMBER):
         if not (pa.types.is_integer(source) and pa.types.is_timestamp(target)):
             raise TypeError(
@@ -170,7 +170,7 @@ def _milliseconds(values: Any, unit: str) -> Any:
     )
 
 
-def _between_timestamps(source: Any, target: Any) -> Cast:
+def _between_timestamps(source: pa.DataType, target: pa.DataType) -> Cast:
     """Digits beyond the target's unit are cut off."""
     if source.tz is not None and target.tz is None:
         return lambda values: local_times(values).cast(target, safe=False)
@@ -180,7 +180,7 @@ def _between_timestamps(source: Any, target: Any) -> Cast:
 # -- text ------------------------------------------------------------------------------------------
 
 
-def _of_text(target: Any) -> Cast:
+def _of_text(target: pa.DataType) -> Cast:
     if target == TEXT:
         return _plain(TEXT)
     has_year = pa.types.is_date(target) or pa.types.is_timestamp(target)
@@ -208,7 +208,7 @@ def _of_text(target: Any) -> Cast:
     return _behind(trimmed, _truths if target == BOOL else _plain(target))
 
 
-def _truths(texts: Any) -> Any:
+def _truths(texts: pa.Array) -> Any:
     """Text as truth values, with the words that Flink knows, where Arrow knows fewer."""
     words = pc.utf8_lower(texts)
     is_true, is_false = (
@@ -221,7 +221,7 @@ def _truths(texts: Any) -> Any:
     return pc.if_else(texts.is_valid(), is_true, pa.scalar(None, BOOL))
 
 
-def _whole_numbers(texts: Any, target: Any) -> Any:
+def _whole_numbers(texts: pa.Array, target: pa.DataType) -> Any:
     """Text as integers. Arrow rejects a plus sign and accepts hexadecimal digits; Flink and Python
     do the opposite."""
     if pc.any(pc.match_substring_regex(texts, "[+xX]")).as_py():
@@ -232,7 +232,7 @@ def _whole_numbers(texts: Any, target: Any) -> Any:
     return texts.cast(target)
 
 
-def _decimals(texts: Any, target: Any) -> Any:
+def _decimals(texts: pa.Array, target: pa.DataType) -> Any:
     """Text as decimals. Of numbers with too many digits Arrow makes other numbers; and it reads 1e3
     as a whole number."""
     plain = pc.match_substring_regex(
@@ -252,14 +252,14 @@ def _decimals(texts: Any, target: Any) -> Any:
         raise pa.ArrowInvalid(str(error)) from None
 
 
-def _exactly_between(target: Any) -> Cast:
+def _exactly_between(target: pa.DataType) -> Cast:
     """Between decimals. Arrow changes a number whose digits do not fit, unless it is given room
     first."""
     room = pa.decimal256(76, target.scale)
     return lambda values: values.cast(room).cast(target)
 
 
-def _moments_of_the_day(texts: Any) -> Any:
+def _moments_of_the_day(texts: pa.Array) -> Any:
     """Times of day as text. There is no cast from text to a time of day, but one to a timestamp."""
     wrong = texts.filter(
         pc.invert(pc.match_substring_regex(texts, r"^\d\d:\d\d(:\d\d([.]\d+)?)?$")).fill_null(False)

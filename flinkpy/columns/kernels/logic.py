@@ -43,7 +43,7 @@ def comparison(kernel: Kernel) -> Callable[[Types], Kernel]:
     return choose
 
 
-def _in_nanoseconds(moments: Any, kind: Any) -> Any:
+def _in_nanoseconds(moments: pa.Array, kind: pa.DataType) -> Any:
     """For comparisons: years that nanoseconds do not reach, before 1678 and after 2261, become the
     first and the last moment that they reach."""
     if moments.type.equals(kind) or pa.types.is_null(moments.type):

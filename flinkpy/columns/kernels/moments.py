@@ -20,7 +20,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MICROS, _ELAPSED, _DATE = pa.timestamp("us"), pa.duration("us"), pa.date32()
 
 
-def _micro(moments: Any) -> Any:
+def _micro(moments: pa.Array) -> Any:
     return pc.add(pc.multiply(pc.millisecond(moments), 1000), pc.microsecond(moments))
 
 
@@ -41,15 +41,15 @@ _PARTS: dict[str, Kernel] = {
 }
 
 
-def _is_date(kind: Any) -> bool:
+def _is_date(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind))
 
 
-def _has_day(kind: Any) -> bool:
+def _has_day(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or _is_date(kind))
 
 
-def _check_unit(kind: Any, unit: str) -> None:
+def _check_unit(kind: pa.DataType, unit: str) -> None:
     """Dates have no hours, times of day have no days."""
     if not _has_day(kind) and not pa.types.is_time(kind):
         raise TypeError("it needs a date, a time or a timestamp")
@@ -59,7 +59,7 @@ def _check_unit(kind: Any, unit: str) -> None:
         raise TypeError(f"{'a date' if _is_date(kind) else 'a time of day'} has no {unit}")
 
 
-def _on_local_times(kind: Any, change: Kernel) -> Kernel:
+def _on_local_times(kind: pa.DataType, change: Kernel) -> Kernel:
     """The change of a local timestamp, for timestamps with a zone too. Other operands are passed
     on."""
     if getattr(kind, "tz", None) is None:
@@ -86,7 +86,7 @@ def _truncation(round_to: Callable[[Any, str], Any]) -> Callable[..., Kernel]:
         if getattr(kind, "tz", None) is None or unit in WHOLE_DAYS:
             return _on_local_times(kind, lambda moments: round_to(moments, unit).cast(moments.type))
 
-        def shifted(moments: Any) -> Any:
+        def shifted(moments: pa.Array) -> Any:
             local = local_times(moments)
             return pc.add_checked(moments, pc.subtract(round_to(local, unit), local))
 
@@ -95,7 +95,7 @@ def _truncation(round_to: Callable[[Any, str], Any]) -> Callable[..., Kernel]:
     return choose
 
 
-def _ceiled(moments: Any, unit: str) -> Any:
+def _ceiled(moments: pa.Array, unit: str) -> Any:
     """By the beginning of the unit: Arrow's own rounding up moves a beginning of a year to the next
     one."""
     floor = pc.floor_temporal(moments, unit=unit)
@@ -104,7 +104,7 @@ def _ceiled(moments: Any, unit: str) -> Any:
     return pc.coalesce(_next_beginning(passed, unit), moments)
 
 
-def _next_beginning(moments: Any, unit: str) -> Any:
+def _next_beginning(moments: pa.Array, unit: str) -> Any:
     kind = moments.type
     if pa.types.is_time(kind):
         per_second = _PER_SECOND[kind.unit]
@@ -161,7 +161,7 @@ def add_months(types: Types, months: int) -> Kernel:
             len(numbers) if isinstance(moments, pa.Scalar) else len(moments)
         )
 
-    def later(moments: Any, numbers: Any) -> Any:
+    def later(moments: pa.Array, numbers: Any) -> Any:
         length = len(numbers) if isinstance(moments, pa.Scalar) else len(moments)
         moments, numbers = (
             pa.repeat(each, length) if isinstance(each, pa.Scalar) else each
@@ -225,7 +225,7 @@ def timestamp_diff(types: Types, unit: str) -> Kernel:
     return between
 
 
-def _micros(moments: Any) -> Any:
+def _micros(moments: pa.Array) -> Any:
     """Microseconds since 1970; finer digits are cut off. Zero where there is null."""
     kind = moments.type
     if pa.types.is_null(kind):
@@ -243,7 +243,7 @@ def _micros(moments: Any) -> Any:
     )
 
 
-def _array(values: Any, kind: Any, missing: Any) -> Any:
+def _array(values: Any, kind: pa.DataType, missing: Any) -> Any:
     mask = missing if isinstance(missing, np.ndarray) else missing.to_numpy(zero_copy_only=False)
     found = pa.array(values, INT, mask=mask)
     return found if kind == INT else found.cast(kind)
@@ -257,7 +257,7 @@ def read_moment(types: Types, format: str, to: str) -> Kernel:
         raise TypeError("it needs text")
     pattern, wanted = rf"\A(?:{reading(format)})\z", _DATE if to == "date" else _MICROS
 
-    def read(texts: Any) -> Any:
+    def read(texts: pa.Array) -> Any:
         found = pc.extract_regex(texts, pattern)
         missing = found.is_null().to_numpy(zero_copy_only=False)
         parts = {
@@ -270,7 +270,7 @@ def read_moment(types: Types, format: str, to: str) -> Kernel:
     return with_casts(read, types, TEXT)
 
 
-def _numbers(field: Field, texts: Any) -> Any:
+def _numbers(field: Field, texts: pa.Array) -> Any:
     """The numbers that a field's texts show; 1 where there is null."""
     if field.names:
         names = pa.array([name.lower() for name in field.names])
@@ -292,7 +292,7 @@ def date_format(types: Types, format: str) -> Kernel:
         raise TypeError("it needs a date or a timestamp")
     pieces = pieces_of(format)
 
-    def shown(moments: Any) -> Any:
+    def shown(moments: pa.Array) -> Any:
         local = local_times(moments) if pa.types.is_timestamp(kind) else moments.cast(_MICROS)
         parts = [
             pa.scalar(piece, TEXT) if isinstance(piece, str) else _texts(piece, local)
@@ -305,7 +305,7 @@ def date_format(types: Types, format: str) -> Kernel:
     return shown
 
 
-def _texts(field: Field, moments: Any) -> Any:
+def _texts(field: Field, moments: pa.Array) -> Any:
     if field.part == "fraction":
         return pc.utf8_slice_codeunits(
             pc.utf8_rpad(pc.utf8_lpad(_micro(moments).cast(TEXT), 6, "0"), 9, "0"), 0, field.width

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from flinkpy.columns.kernels.operand_types import BOOL, INT, Kernel, Types, bring, common_type
 
 
-def _is_list(kind: Any) -> bool:
+def _is_list(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     )
 
 
-def _plain_lists(lists: Any) -> Any:
+def _plain_lists(lists: pa.Array) -> Any:
     """Lists of a fixed size as lists of any size."""
     return (
         lists.cast(pa.list_(lists.type.value_type))
@@ -62,7 +62,7 @@ def at(types: Types) -> Kernel:
     )
 
 
-def items_at(lists: Any, positions: Any) -> Any:
+def items_at(lists: pa.Array, positions: Any) -> Any:
     """The items at these positions, counted from 1: one for all lists, or an array of them. Null
     where there is no such item. Raises IndexError for a position below 1."""
     lists = _plain_lists(lists)
@@ -84,7 +84,7 @@ def items_at(lists: Any, positions: Any) -> Any:
     return lists.values.take(pa.array(where, INT, mask=missing | (where >= offsets[1:])))
 
 
-def _values_of(maps: Any, keys: Any) -> Any:
+def _values_of(maps: pa.Array, keys: Any) -> Any:
     if isinstance(keys, pa.Scalar):
         try:
             key = keys.cast(maps.type.key_type)
@@ -120,7 +120,7 @@ def array_contains(types: Types) -> Kernel:
     wanted = common_type([kind.value_type, needle])
     item_cast, needle_cast = bring(kind.value_type, wanted), bring(needle, wanted)
 
-    def contains(lists: Any, needles: Any) -> Any:
+    def contains(lists: pa.Array, needles: Any) -> Any:
         lists = _plain_lists(lists)
         needles = pa.repeat(needles, len(lists)) if isinstance(needles, pa.Scalar) else needles
         items = lists.flatten()  # without what stands behind nulls

@@ -19,7 +19,7 @@ _DIGITS, _UNSIGNED_DIGITS = 19, 20  # of the largest 64-bit integers
 _EXACT_DIGITS, _EXACT_SCALE = 15, 22
 
 
-def is_text(kind: Any) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type holds text, dictionary-encoded or not."""
     return bool(
         pa.types.is_string(kind)
@@ -28,7 +28,7 @@ def is_text(kind: Any) -> bool:
     )
 
 
-def is_dictionary(kind: Any) -> bool:
+def is_dictionary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind))
 
 
@@ -55,7 +55,7 @@ def signed(values: Any) -> Any:
         raise BeyondSigned from None
 
 
-def as_computed(values: Any, wanted: Any) -> Any:
+def as_computed(values: Any, wanted: pa.DataType) -> Any:
     """The column in the type in which its aggregate is computed."""
     change = bring(values.type, wanted)
     return values if change is None else change(values)
@@ -70,7 +70,7 @@ def large_columns(data: Any) -> list[str]:
     ]
 
 
-def bring(kind: Any, wanted: Any) -> Callable[[Any], Any] | None:
+def bring(kind: pa.DataType, wanted: pa.DataType) -> Callable[[Any], Any] | None:
     """The cast that an operand of this type needs; None if it needs none."""
     if kind == wanted:
         return None
@@ -119,7 +119,7 @@ def _decimals_to_floats(values: Any) -> Any:
     return pa.array(low_halves / 10.0**kind.scale, FLOAT, mask=mask)
 
 
-def counted_in(kind: Any) -> Any:
+def counted_in(kind: pa.DataType) -> Any:
     """The integer type behind a temporal type; None for other types. Python's datetimes are slower,
     and have no nanoseconds."""
     if not pa.types.is_temporal(kind) or pa.types.is_interval(kind):
@@ -127,7 +127,7 @@ def counted_in(kind: Any) -> Any:
     return pa.int32() if kind.bit_width == 32 else pa.int64()
 
 
-def wide(kind: Any) -> Any:
+def wide(kind: pa.DataType) -> Any:
     """The type in which numbers of this type are computed; raises TypeError if it is not
     numeric."""
     if pa.types.is_integer(kind):
@@ -154,7 +154,7 @@ def common_number(types: Types) -> Any:
     )
 
 
-def digits_of(kind: Any) -> tuple[int, int]:
+def digits_of(kind: pa.DataType) -> tuple[int, int]:
     """The numbers of digits of a decimal or an integer before and after the point."""
     if pa.types.is_decimal(kind):
         return kind.precision - kind.scale, kind.scale
@@ -209,7 +209,7 @@ def common_type(types: Types) -> Any:
         ) from None
 
 
-def with_casts(kernel: Kernel, types: Types, wanted: Any) -> Kernel:
+def with_casts(kernel: Kernel, types: Types, wanted: pa.DataType) -> Kernel:
     """The kernel, with casts before it for the operands that need one."""
     casts = [bring(kind, wanted) for kind in types]
     if not any(casts):

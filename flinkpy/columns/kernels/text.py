@@ -83,7 +83,7 @@ def like(pattern: str) -> Kernel:
     return lambda texts: pc.match_substring_regex(texts, rf"(?s)\A{wanted}\z")
 
 
-def length(texts: Any) -> Any:
+def length(texts: pa.Array) -> Any:
     return pc.utf8_length(texts).cast(INT)
 
 
@@ -112,7 +112,7 @@ def position(types: Types) -> Kernel:
     if not all(is_text(kind) or pa.types.is_null(kind) for kind in types):
         raise TypeError("it needs text")
 
-    def found(needles: Any, texts: Any) -> Any:
+    def found(needles: Any, texts: pa.Array) -> Any:
         length = len(texts) if isinstance(needles, pa.Scalar) else len(needles)
         pairs = zip(
             *(

@@ -24,19 +24,19 @@ class ExpressionBase(Generic[E]):
         """An aggregate of this expression."""
 
 
-def text(value: Any, where: str) -> str:
+def text(value: object, where: str) -> str:
     if not isinstance(value, str):
         raise ProgramError(f"{where} takes text, this is {value!r:.80}")
     return value
 
 
-def name(value: Any, where: str) -> str:
+def name(value: object, where: str) -> str:
     if not isinstance(value, str) or not value:
         raise ProgramError(f"{where} takes text, this is {value!r:.80}")
     return value
 
 
-def whole(value: Any, where: str, least: int = 0) -> int:
+def whole(value: object, where: str, least: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ProgramError(f"{where} takes a whole number from {least} on, this is {value!r:.80}")
     return value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flinkpy.columns.methods.expression_base import E, ExpressionBase
 from flinkpy.core.errors import ProgramError
 
@@ -26,7 +24,7 @@ class NestedMethods(ExpressionBase[E]):
             )
         return self._call("get", field=name_or_index)
 
-    def at(self, index: Any) -> E:
+    def at(self, index: object) -> E:
         """The item of a list at a position counted from 1, as in SQL, or the value of a map's key;
         null if there is none. A position below 1 is an error."""
         return self._call("at", index)
@@ -36,7 +34,7 @@ class NestedMethods(ExpressionBase[E]):
         """The number of items of a list, or of entries of a map."""
         return self._call("cardinality")
 
-    def array_contains(self, needle: Any) -> E:
+    def array_contains(self, needle: object) -> E:
         """Whether an item of the list equals the needle; a needle that is null is found among items
         that are null."""
         return self._call("array_contains", needle)

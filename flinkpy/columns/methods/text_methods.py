@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flinkpy.columns.methods.expression_base import E, ExpressionBase, text, whole
 from flinkpy.core.errors import ProgramError
 
@@ -97,7 +95,7 @@ class TextMethods(ExpressionBase[E]):
         """Whether ``search`` stands somewhere in the text."""
         return self._call("contains", pattern=text(search, "contains()"))
 
-    def position(self, haystack: Any) -> E:
+    def position(self, haystack: object) -> E:
         """Where this text begins in ``haystack``, counted from 1; 0 if it is not there."""
         return self._call("position", haystack)
 
@@ -154,7 +152,7 @@ class RegularMethods(ExpressionBase[E]):
         )
 
 
-def _characters(value: Any, where: str) -> str:
+def _characters(value: object, where: str) -> str:
     if not isinstance(value, str) or not value:
         raise ProgramError(f"{where} takes text that is not empty, this is {value!r:.80}")
     return value

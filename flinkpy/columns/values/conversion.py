@@ -17,7 +17,7 @@ from flinkpy.common.types import Row, RowKind, has_kinds, rows_of_columns
 from flinkpy.core.errors import ProgramError
 
 
-def python_values(column: Any) -> list[Any]:
+def python_values(column: pa.Array) -> list[Any]:
     """A column's values in the form that they have in a row: structs are Rows, maps are dicts.
     Numbers without nulls go through numpy, which is several times faster than Arrow's own
     conversion."""
@@ -34,7 +34,7 @@ def python_values(column: Any) -> list[Any]:
     return listed
 
 
-def _times_in_microseconds(kind: Any) -> Any:
+def _times_in_microseconds(kind: pa.DataType) -> Any:
     """The type with microseconds in times of day, as Python has them. A cast to it refuses finer
     ones, which Arrow's own conversion cuts."""
     if pa.types.is_time64(kind):
@@ -44,7 +44,7 @@ def _times_in_microseconds(kind: Any) -> Any:
     return kind
 
 
-def _has_rows(kind: Any) -> bool:
+def _has_rows(kind: pa.DataType) -> bool:
     """Whether Arrow's own Python values of this type differ from those in a row."""
     return bool(
         pa.types.is_struct(kind)
@@ -53,13 +53,13 @@ def _has_rows(kind: Any) -> bool:
     )
 
 
-def _is_list(kind: Any) -> bool:
+def _is_list(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     )
 
 
-def _nested_values(column: Any) -> list[Any]:
+def _nested_values(column: pa.Array) -> list[Any]:
     kind = column.type
     if pa.types.is_struct(kind):
         rows = rows_of_columns(
@@ -81,7 +81,7 @@ def _nested_values(column: Any) -> list[Any]:
     ]
 
 
-def _dicts(column: Any) -> list[Any]:
+def _dicts(column: pa.Array) -> list[Any]:
     """The values of a map column. All keys are in one array, all values in another, and ``offsets``
     says where each map begins."""
     ends = column.offsets.to_pylist()
@@ -119,7 +119,7 @@ def without_views(data: Any) -> Any:
     return data if schema.equals(data.schema) else data.cast(schema)
 
 
-def _without_views(kind: Any) -> Any:
+def _without_views(kind: pa.DataType) -> Any:
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
     if pa.types.is_struct(kind):
@@ -130,13 +130,13 @@ def _without_views(kind: Any) -> Any:
     return _PLAIN.get(str(kind), kind)
 
 
-def _decoded(column: Any) -> Any:
+def _decoded(column: pa.Array) -> Any:
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array(list(map(pc.run_end_decode, column.chunks)), column.type.value_type)
     return pc.run_end_decode(column)
 
 
-def conformed(batch: Any, schema: Any) -> Any:
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> Any:
     """The batch with exactly this schema: columns are selected by name and cast. Raises
     ArrowInvalid for missing columns and for values that a cast would change."""
     missing = [name for name in schema.names if name not in batch.schema.names]
@@ -212,14 +212,14 @@ def _beyond_python(data: Any) -> Exception | None:
     return None
 
 
-def _shown(column: Any) -> str:
+def _shown(column: pa.Array) -> str:
     try:
         return str(column.cast(pa.string())[0].as_py())
     except pa.ArrowException:
         return " ".join(str(column).split())[:200]
 
 
-def batch_of_rows(values: Sequence[Any], schema: Any) -> Any:
+def batch_of_rows(values: Sequence[Any], schema: pa.Schema) -> Any:
     """Rows, tuples or dicts as a record batch of that schema. Raises ValueError, which names the
     record and the field, for a value that does not fit."""
     names = schema.names
@@ -238,7 +238,7 @@ def batch_of_rows(values: Sequence[Any], schema: Any) -> Any:
         raise ValueError(_culprit(values, schema) or str(error)) from error
 
 
-def _culprit(values: Sequence[Any], schema: Any) -> str | None:
+def _culprit(values: Sequence[Any], schema: pa.Schema) -> str | None:
     for value in values:
         fields = list(value)
         if len(fields) != len(schema):

@@ -34,7 +34,7 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 _ARROWS_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
-def array_of(values: Sequence[Any], kind: Any, field: str = "") -> Any:
+def array_of(values: Sequence[Any], kind: pa.DataType, field: str = "") -> Any:
     """The values as an Arrow array of this type. Raises ValueError, which names the first value
     that does not fit, and ``field``.
 
@@ -59,7 +59,7 @@ def array_of(values: Sequence[Any], kind: Any, field: str = "") -> Any:
     return _one_by_one(values, kind, rule, field)
 
 
-def _one_by_one(values: Sequence[Any], kind: Any, rule: _Rule, field: str) -> Any:
+def _one_by_one(values: Sequence[Any], kind: pa.DataType, rule: _Rule, field: str) -> Any:
     exact = []
     for value in values:
         try:
@@ -92,7 +92,7 @@ def is_missing(value: Any) -> bool:
     )
 
 
-def _misfit(value: Any, kind: Any, field: str, why: str = "") -> ValueError:
+def _misfit(value: Any, kind: pa.DataType, field: str, why: str = "") -> ValueError:
     return ValueError(
         f"{f'field {field!r}: ' if field else ''}{value!r:.100} ({type(value).__name__}) is "
         f"no {kind}{why}"
@@ -102,7 +102,7 @@ def _misfit(value: Any, kind: Any, field: str, why: str = "") -> ValueError:
 # -- nested values ---------------------------------------------------------------------------------
 
 
-def _nested(kind: Any) -> Callable[[Sequence[Any], Any, str], Any] | None:
+def _nested(kind: pa.DataType) -> Callable[[Sequence[Any], Any, str], Any] | None:
     if pa.types.is_struct(kind):
         return _structs
     if pa.types.is_map(kind):
@@ -125,7 +125,7 @@ def named_fields(value: Any) -> dict[Any, Any] | None:
     return None
 
 
-def _structs(values: Sequence[Any], kind: Any, field: str) -> Any:
+def _structs(values: Sequence[Any], kind: pa.DataType, field: str) -> Any:
     names = [each.name for each in kind]
     nothing = [None] * len(names)
     records = [
@@ -145,7 +145,7 @@ def _structs(values: Sequence[Any], kind: Any, field: str) -> Any:
     )
 
 
-def _in_order(value: Any, names: list[str], kind: Any, field: str) -> Sequence[Any]:
+def _in_order(value: Any, names: list[str], kind: pa.DataType, field: str) -> Sequence[Any]:
     """The values of the struct's fields: by name from a dict or a record with these names, else by
     position."""
     named = named_fields(value)
@@ -160,7 +160,7 @@ def _in_order(value: Any, names: list[str], kind: Any, field: str) -> Sequence[A
     return listed
 
 
-def _elements(value: Any, kind: Any, field: str) -> Sequence[Any]:
+def _elements(value: Any, kind: pa.DataType, field: str) -> Sequence[Any]:
     if isinstance(value, (list, tuple)):
         return value
     if isinstance(value, np.ndarray):
@@ -172,7 +172,7 @@ def _elements(value: Any, kind: Any, field: str) -> Sequence[Any]:
     return list(value)
 
 
-def _offsets(lengths: Sequence[int | None], kind: Any) -> Any:
+def _offsets(lengths: Sequence[int | None], kind: pa.DataType) -> Any:
     """The offset where each list begins; None where the list is missing."""
     ends = list(accumulate(length or 0 for length in lengths))
     return pa.array(
@@ -184,7 +184,7 @@ def _offsets(lengths: Sequence[int | None], kind: Any) -> Any:
     )
 
 
-def _lists(values: Sequence[Any], kind: Any, field: str) -> Any:
+def _lists(values: Sequence[Any], kind: pa.DataType, field: str) -> Any:
     lists = [None if is_missing(value) else _elements(value, kind, field) for value in values]
     elements = array_of(
         [each for listed in lists if listed is not None for each in listed],
@@ -199,7 +199,7 @@ def _lists(values: Sequence[Any], kind: Any, field: str) -> Any:
     return made.from_arrays(offsets, elements, type=kind)
 
 
-def _fixed_lists(values: Sequence[Any], kind: Any, field: str) -> Any:
+def _fixed_lists(values: Sequence[Any], kind: pa.DataType, field: str) -> Any:
     lists = _lists(values, pa.list_(kind.value_type), field).to_pylist()
     for value, listed in zip(values, lists):
         if listed is not None and len(listed) != kind.list_size:
@@ -207,7 +207,7 @@ def _fixed_lists(values: Sequence[Any], kind: Any, field: str) -> Any:
     return pa.array(lists, kind)
 
 
-def _maps(values: Sequence[Any], kind: Any, field: str) -> Any:
+def _maps(values: Sequence[Any], kind: pa.DataType, field: str) -> Any:
     pairs = []
     for value in values:
         try:
@@ -247,7 +247,7 @@ class _Rule:
 
 
 @lru_cache(maxsize=256)
-def _rule(kind: Any) -> _Rule:
+def _rule(kind: pa.DataType) -> _Rule:
     is_a = pa.types
     if is_a.is_integer(kind):
         return _of(int, exactly=_whole)
@@ -282,14 +282,14 @@ def _of(
     return _Rule(frozenset((*plain, type(None))), exactly, checked)
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     return (
         bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
         or str(kind) == "string_view"
     )
 
 
-def _is_bytes(kind: Any) -> bool:
+def _is_bytes(kind: pa.DataType) -> bool:
     return (
         bool(
             pa.types.is_binary(kind)
@@ -300,7 +300,7 @@ def _is_bytes(kind: Any) -> bool:
     )
 
 
-def _of_class(wanted: Any, cls: type) -> Exactly:
+def _of_class(wanted: pa.DataType, cls: type) -> Exactly:
     def exactly(value: Any) -> Any:
         if not isinstance(value, (wanted, cls)):
             raise ValueError
@@ -335,7 +335,7 @@ def _double(value: Any) -> float:
     return nearest
 
 
-def _shorter_float(kind: Any) -> Exactly:
+def _shorter_float(kind: pa.DataType) -> Exactly:
     dtype = kind.to_pandas_dtype()
 
     def exactly(value: Any) -> Any:
@@ -382,7 +382,7 @@ def _date(value: Any) -> datetime.date:
     return value
 
 
-def _moment(kind: Any) -> Exactly:
+def _moment(kind: pa.DataType) -> Exactly:
     has_zone, unit, to_unit = kind.tz is not None, kind.unit, _in_unit(kind.unit)
 
     def check(zoned: bool) -> None:
@@ -436,7 +436,7 @@ def _numpy_nanoseconds(value: Any, name: str) -> int:
     return int(value.astype(f"{name}[us]").astype(np.int64)) * 1000
 
 
-def _time_of_day(kind: Any) -> Exactly:
+def _time_of_day(kind: pa.DataType) -> Exactly:
     to_unit = _in_unit(kind.unit)
 
     def exactly(value: Any) -> int:
@@ -448,7 +448,7 @@ def _time_of_day(kind: Any) -> Exactly:
     return exactly
 
 
-def _duration(kind: Any) -> Exactly:
+def _duration(kind: pa.DataType) -> Exactly:
     to_unit = _in_unit(kind.unit)
 
     def exactly(value: Any) -> int:

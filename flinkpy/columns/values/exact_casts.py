@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def cast_exactly(column: Any, field: Any) -> Any:
+def cast_exactly(column: pa.Array, field: pa.Field) -> Any:
     """The column with the field's type. Raises ArrowInvalid, which names the field, if a value
     would change."""
     have, wanted = column.type, field.type
@@ -39,7 +39,7 @@ def cast_exactly(column: Any, field: Any) -> Any:
     return cast
 
 
-def _loss(have: Any, wanted: Any) -> str | None:
+def _loss(have: pa.DataType, wanted: pa.DataType) -> str | None:
     """What the cast would lose or invent, whatever the values are; None if nothing."""
     is_a = pa.types
     if is_a.is_timestamp(have):
@@ -66,7 +66,7 @@ def _loss(have: Any, wanted: Any) -> str | None:
     return None
 
 
-def _equal_floats(column: Any, wanted: Any) -> Any:
+def _equal_floats(column: pa.Array, wanted: pa.DataType) -> Any:
     """Integers as the floats that equal them; None if there are none for all. (Arrow refuses every
     integer beyond those that all have one.)"""
     if not (pa.types.is_integer(column.type) and pa.types.is_floating(wanted)):
@@ -78,7 +78,7 @@ def _equal_floats(column: Any, wanted: Any) -> Any:
         return None
 
 
-def _equal_decimals(column: Any, wanted: Any) -> Any:
+def _equal_decimals(column: pa.Array, wanted: pa.DataType) -> Any:
     """Integers as decimals of few digits; None if one has more. (Arrow asks for room for every
     integer of the type.)"""
     if not pa.types.is_integer(column.type):
@@ -89,5 +89,5 @@ def _equal_decimals(column: Any, wanted: Any) -> Any:
         return None
 
 
-def _infinities(column: Any) -> int:
+def _infinities(column: pa.Array) -> int:
     return pc.sum(pc.is_inf(column)).as_py() or 0

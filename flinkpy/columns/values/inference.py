@@ -67,7 +67,7 @@ def inferred_type(values: Iterable[Any], field: str) -> Any:
     return _TYPES[family](present, field)
 
 
-def _family(value: Any, field: str) -> str:
+def _family(value: object, field: str) -> str:
     if named_fields(value) is not None:
         return "records"
     for classes, family in _FAMILIES:
@@ -76,7 +76,7 @@ def _family(value: Any, field: str) -> str:
     raise ValueError(f"field {field!r} holds {_shown(value)}, for which columns have no type")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return f"{value!r:.60} ({type(value).__name__})"
 
 
@@ -161,7 +161,7 @@ def _moments(values: Sequence[Any], field: str) -> Any:
     )
 
 
-def _has_nanoseconds(value: Any) -> bool:
+def _has_nanoseconds(value: object) -> bool:
     """Whether the value's class has nanoseconds; for an Instant, whether it has any."""
     if isinstance(value, np.datetime64):
         return np.datetime_data(value.dtype)[0] == "ns"

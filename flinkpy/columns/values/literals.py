@@ -23,7 +23,7 @@ _CLASSES = (
 )
 
 
-def is_literal(value: Any) -> bool:
+def is_literal(value: object) -> bool:
     """Whether the value can be a constant in an expression."""
     return isinstance(value, _CLASSES)
 

@@ -88,7 +88,7 @@ class _Columns:
         return _columns, (into.getvalue(), None if kinds is None else kinds.tobytes())
 
 
-def _columns(data: Any, kinds: bytes | None) -> ColumnBatch:
+def _columns(data: object, kinds: bytes | None) -> ColumnBatch:
     import numpy as np
     import pyarrow as pa
 
@@ -198,7 +198,7 @@ class _CollectWriter(SinkWriter):
     def close(self) -> None:
         self._outbox.close()
 
-    def _pickled(self, records: Any) -> bytes:
+    def _pickled(self, records: object) -> bytes:
         """The records with plain pickle if that works; otherwise classes that the program defines
         are sent with their first instances."""
         if self._by_value is None:

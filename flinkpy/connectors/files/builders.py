@@ -441,7 +441,7 @@ class StreamingFileSink(file_sink.FileSink):
 T = TypeVar("T")
 
 
-def _checked(value: Any, kind: type[T], call: str) -> T:
+def _checked(value: object, kind: type[T], call: str) -> T:
     if not isinstance(value, kind):
         raise ProgramError(f"{call} takes a {kind.__name__}, this is {value!r:.80}")
     return value

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.connectors.source_api.enumerators import SplitQueue
@@ -28,6 +28,9 @@ from flinkpy.connectors.source_api.source import (
 )
 from flinkpy.core.elements import Batch
 from flinkpy.operators.base import BatchForm, OneInputOperator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _NAME = re.compile(r"(?P<run>[0-9a-f-]+)_(?P<subtask>\d+)_of_(?P<parallelism>\d+)")
 
@@ -89,7 +92,7 @@ class CacheWriter(OneInputOperator):
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         """The input's schema."""
         return schema
 
@@ -154,7 +157,7 @@ class CacheSource(Source[CacheSplit]):
 
     has_timestamps = True
 
-    def __init__(self, files: list[str], columnar: bool, schema: Any = None) -> None:
+    def __init__(self, files: list[str], columnar: bool, schema: pa.Schema | None = None) -> None:
         self._files = files
         self._columnar = columnar
         self.schema = schema

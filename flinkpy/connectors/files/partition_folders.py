@@ -116,7 +116,7 @@ def _escaped(text: str) -> str:
     return f"%{ord(text[0]):02X}{found[1:]}" if found.startswith(".") or found == NOTHING else found
 
 
-def _text_of(name: str, value: Any) -> str:
+def _text_of(name: str, value: object) -> str:
     if value is None or value == "":
         return NOTHING
     if isinstance(value, (bytes, bytearray, list, tuple, dict)):

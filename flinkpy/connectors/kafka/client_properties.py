@@ -51,7 +51,7 @@ def require_client() -> None:
     imported("confluent_kafka", "kafka", "Kafka")
 
 
-def checked_property(key: Any, value: Any) -> str:
+def checked_property(key: object, value: object) -> str:
     """The value as text, as properties are. Raises ProgramError for anything but texts, numbers and
     booleans."""
     if not isinstance(key, str) or not key:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol
 
 from flinkpy.core.errors import ProgramError
 
@@ -232,7 +232,7 @@ class _Given:
         )
 
 
-def _checked_strategy(strategy: Any) -> KafkaOffsetResetStrategy:
+def _checked_strategy(strategy: object) -> KafkaOffsetResetStrategy:
     if not isinstance(strategy, KafkaOffsetResetStrategy):
         raise ProgramError(
             f"an offset reset strategy is one of KafkaOffsetResetStrategy, this is {strategy!r:.80}"

@@ -385,7 +385,7 @@ class KafkaSourceBuilder:
         return f"KafkaSourceBuilder({self._subscription or 'nothing to read yet'})"
 
 
-def _checked_initializer(initializer: Any, call: str) -> KafkaOffsetsInitializer:
+def _checked_initializer(initializer: object, call: str) -> KafkaOffsetsInitializer:
     if not isinstance(initializer, KafkaOffsetsInitializer):
         raise refuse(
             f"{call} takes a KafkaOffsetsInitializer, such as "

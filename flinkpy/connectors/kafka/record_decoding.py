@@ -231,7 +231,7 @@ class Columns(RecordDecoding):
         )
         return ColumnBatch(data, stamps)
 
-    def _beside(self, messages: list[Message], stamps: Any) -> list[pa.Array]:
+    def _beside(self, messages: list[Message], stamps: object) -> list[pa.Array]:
         import pyarrow as pa
         from confluent_kafka import Message
 

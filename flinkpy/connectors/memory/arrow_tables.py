@@ -26,7 +26,7 @@ class ArrowSource(InMemorySource):
     At parallelism 1 the rows are in order; with more readers each gets a contiguous part. Raises
     ProgramError for other objects."""
 
-    def __init__(self, data: Any, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
+    def __init__(self, data: object, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
         from flinkpy.columns.values.conversion import without_views
 
         table = without_views(table_of(data))
@@ -59,7 +59,7 @@ class ArrowSource(InMemorySource):
         return ColumnBatch(single_batch(piece.slice(start, end - start)))
 
 
-def is_arrow_stream(data: Any) -> bool:
+def is_arrow_stream(data: object) -> bool:
     """Whether it is a table that offers its columns as an Arrow stream."""
     return (
         hasattr(data, "__arrow_c_stream__")
@@ -78,7 +78,7 @@ def _table_of_pandas(frame: Any) -> pa.Table:
         raise ProgramError(f"from_pandas: {'; '.join(map(str, error.args))}") from error
 
 
-def table_of(data: Any) -> pa.Table:
+def table_of(data: object) -> pa.Table:
     """The data as a table. Raises ProgramError for what is none."""
     import pyarrow as pa
 
@@ -102,7 +102,7 @@ def table_of(data: Any) -> pa.Table:
         ) from error
 
 
-def single_batch(table: Any) -> Any:
+def single_batch(table: pa.Table) -> Any:
     """A short table as one record batch; copies only if the table has several chunks."""
     import pyarrow as pa
 

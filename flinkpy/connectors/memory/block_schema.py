@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 
-def conformed(table: Any, schema: Any) -> Any:
+def conformed(table: pa.Table, schema: pa.Schema) -> Any:
     """The table with exactly the schema's columns, in their order, cast where types differ. A
     missing column is null, because some blocks of a Ray Dataset have more columns than others.
     Raises ArrowInvalid for values that do not fit."""
@@ -25,7 +25,7 @@ def conformed(table: Any, schema: Any) -> Any:
     return relabelled(pa.Table.from_arrays(columns, names=schema.names), schema)
 
 
-def _column(table: Any, field: Any) -> Any:
+def _column(table: pa.Table, field: pa.Field) -> Any:
     at = table.schema.get_field_index(field.name)
     if at < 0:
         return pa.chunked_array([pa.nulls(table.num_rows, field.type)])
@@ -33,13 +33,13 @@ def _column(table: Any, field: Any) -> Any:
     return column if column.type.equals(field.type) else column.cast(nullable(field.type))
 
 
-def relabelled(table: Any, schema: Any) -> Any:
+def relabelled(table: pa.Table, schema: pa.Schema) -> Any:
     """The table under a schema that differs from its own only in what may be null."""
     batches = [pa.ipc.read_record_batch(batch.serialize(), schema) for batch in table.to_batches()]
     return pa.Table.from_batches(batches, schema)
 
 
-def nullable(kind: Any) -> Any:
+def nullable(kind: pa.DataType) -> Any:
     """The type, with everything inside it nullable. (Keys of maps never are.)
 
     >>> nullable(pa.list_(pa.field("item", pa.int32(), False)))
@@ -58,6 +58,6 @@ def nullable(kind: Any) -> Any:
     return kind
 
 
-def nullable_field(field: Any) -> Any:
+def nullable_field(field: pa.Field) -> Any:
     """The field, nullable at every depth."""
     return pa.field(field.name, nullable(field.type), True, field.metadata)

@@ -20,7 +20,7 @@ class HeldTable(JoinedTable):
     """A table of the program's memory. Embedded, the subtasks read it in place; on Ray a large one
     is put into the object store once, and stays there as long as the program."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: object) -> None:
         table = static_table(data)
         self.schema = table.schema
         self._pieces = Pieces([table], [table.num_rows])
@@ -53,7 +53,7 @@ class LoadedTable(JoinedTable):
         return f"<LoadedTable of {self.function!r}>"
 
 
-def static_table(data: Any) -> pa.Table:
+def static_table(data: object) -> pa.Table:
     """The table of a frame, of Arrow's data, or of a list of dicts or Rows. Raises ProgramError for
     anything else."""
     import pyarrow as pa

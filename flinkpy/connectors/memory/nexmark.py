@@ -227,7 +227,7 @@ class NexmarkGenerator:
 
         return pa.array(self._milliseconds(event), pa.timestamp("ms"))
 
-    def _draw(self, event: Numbers, draw: int, below: Any) -> Numbers:
+    def _draw(self, event: Numbers, draw: int, below: object) -> Numbers:
         """Numbers from 0 up to but not including ``below``: the splitmix64 hash of event, draw and
         seed."""
         import numpy as np

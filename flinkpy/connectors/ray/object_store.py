@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import ray
 
@@ -25,6 +25,9 @@ from flinkpy.connectors.ray.block_keeper import BlockKeeper, BlockUpdates, Recip
 from flinkpy.connectors.ray.written_blocks import BlockRange
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -187,7 +190,9 @@ class Store:
         """The job no longer needs the blocks."""
         self._call(BlockKeeper.job_ended)
 
-    def put(self, table: Any, subtask: int, attempt: int, on_taken: Callable[[], None]) -> None:
+    def put(
+        self, table: pa.Table, subtask: int, attempt: int, on_taken: Callable[[], None]
+    ) -> None:
         """Puts a block that outlives this worker; ``on_taken`` is called, in any thread, when this
         process no longer holds the block."""
         worker = _this_worker()
@@ -255,7 +260,7 @@ def _this_worker() -> Any:
     return context.current_actor if context.get_actor_id() is not None else None
 
 
-def normalize_for_ray(table: Any) -> Any:
+def normalize_for_ray(table: pa.Table) -> Any:
     """The table in a form that Ray can serialise. Nested columns without values may lack buffers
     that Ray's serialiser expects, so they are rebuilt."""
     import pyarrow as pa
@@ -273,7 +278,7 @@ def normalize_for_ray(table: Any) -> Any:
     return pa.table(columns, table.schema) if table.num_rows else table.schema.empty_table()
 
 
-def _is_nested(kind: Any) -> bool:
+def _is_nested(kind: pa.DataType) -> bool:
     return bool(kind.num_fields)
 
 
@@ -308,7 +313,7 @@ def stored(ref: Any) -> Any:
     return pa.py_buffer(block) if isinstance(block, bytes) else block
 
 
-def dataset_of(refs: Sequence[Any], schema: Any) -> Any:
+def dataset_of(refs: Sequence[Any], schema: pa.Schema | None) -> Any:
     """A Ray Dataset of these blocks; without blocks, an empty one with the schema."""
     import ray.data
 

@@ -14,6 +14,7 @@ from flinkpy.datastream.streams.recorded import RecordedStream
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -96,7 +97,7 @@ class RaySources(Sources[S]):
     def from_blocks(
         self,
         refs: list[Any],
-        schema: Any,
+        schema: pa.Schema,
         name: str,
         timestamp_column: str | None = None,
         watermark_strategy: WatermarkStrategy | None = None,
@@ -119,7 +120,7 @@ def read_kept_blocks(
     program: RecordedProgram,
     keeper: str,
     hosts: Sequence[tuple[str, ...] | None],
-    schema: Any,
+    schema: pa.Schema,
     name: str,
     strategy: WatermarkStrategy | None = None,
     release: Callable[[], None] | None = None,

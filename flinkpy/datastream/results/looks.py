@@ -193,7 +193,7 @@ def describe(stream: RecordedStream, columns: Sequence[str], job_name: str | Non
     ]
 
 
-def _figures(at: int, field: Any) -> list[Expression]:
+def _figures(at: int, field: pa.Field) -> list[Expression]:
     import pyarrow as pa
 
     from flinkpy.columns.expression_functions import col

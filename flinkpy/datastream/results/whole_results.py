@@ -152,7 +152,7 @@ def _one_table(batches: list[Any]) -> Any:
         ) from error
 
 
-def _exactly(batch: Any, field: Any) -> Any:
+def _exactly(batch: Any, field: pa.Field) -> Any:
     """The batch's column in the field's type, or nulls if it has none; raises ValueError for a
     number that does not fit."""
     import pyarrow as pa

@@ -14,6 +14,8 @@ from flinkpy.graph.operator_port import Operator
 from flinkpy.graph.transformations import SourceTransformation
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from flinkpy.connectors.source_api.source import Source
 
 
@@ -71,7 +73,9 @@ def _transformation(
     )
 
 
-def _source_operator(source: Source[Any], strategy: WatermarkStrategy | None, schema: Any) -> Any:
+def _source_operator(
+    source: Source[Any], strategy: WatermarkStrategy | None, schema: pa.Schema
+) -> Any:
     from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
 
     if strategy is None or strategy.does_nothing:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from flinkpy.datastream.checks import caller, located, refuse
@@ -21,6 +21,9 @@ from flinkpy.graph.transformations import (
     Transformation,
     TwoInputTransformation,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(eq=False)
@@ -218,7 +221,7 @@ class ColumnStream(RecordedStream):
     def as_columns(self, call: str) -> ColumnStream:
         return self
 
-    def with_schema(self, schema: Any) -> ColumnStream:
+    def with_schema(self, schema: pa.Schema | None) -> ColumnStream:
         """This stream with a schema that differs from its own only in what may be null, converted
         where its producer runs if needed."""
         if self.schema is None or self.schema.equals(schema):

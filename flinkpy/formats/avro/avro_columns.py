@@ -202,7 +202,7 @@ class AvroColumnarEncoder(ColumnarEncoder, RegisteredFormat):
         return type(self), (self._text,)
 
 
-def _encoded(found: AvroType, column: Any, name: str) -> list[bytes]:
+def _encoded(found: AvroType, column: pa.Array, name: str) -> list[bytes]:
     """The bytes of each value of a column."""
     if found.kind == "null":
         return [b""] * len(column)
@@ -220,7 +220,7 @@ def _encoded(found: AvroType, column: Any, name: str) -> list[bytes]:
     return [there + next(values) if valid else absent for valid in column.is_valid().to_pylist()]
 
 
-def _present(found: AvroType, column: Any, name: str) -> list[bytes]:
+def _present(found: AvroType, column: pa.Array, name: str) -> list[bytes]:
     if found.kind == "record":
         pieces = [
             _encoded(each.type, part, f"{name}.{each.name}")
@@ -244,7 +244,7 @@ def _present(found: AvroType, column: Any, name: str) -> list[bytes]:
     return column.to_pylist() if found.kind == "fixed" else _texts(column)
 
 
-def _integers(found: AvroType, column: Any, name: str) -> list[int]:
+def _integers(found: AvroType, column: pa.Array, name: str) -> list[int]:
     numbers: list[int]
     if found.logical is None:
         numbers = column.to_numpy(zero_copy_only=False).tolist()
@@ -263,7 +263,7 @@ def _integers(found: AvroType, column: Any, name: str) -> list[int]:
     return numbers
 
 
-def _symbols(found: AvroType, column: Any, name: str) -> list[bytes]:
+def _symbols(found: AvroType, column: pa.Array, name: str) -> list[bytes]:
     place = {symbol: _varint(at) for at, symbol in enumerate(found.symbols)}
     try:
         return [place[symbol] for symbol in column.to_pylist()]
@@ -275,7 +275,7 @@ def _symbols(found: AvroType, column: Any, name: str) -> list[bytes]:
         ) from None
 
 
-def _decimals(found: AvroType, column: Any, name: str) -> list[bytes]:
+def _decimals(found: AvroType, column: pa.Array, name: str) -> list[bytes]:
     numbers = [int(value.scaleb(found.scale, ALL_DIGITS)) for value in column.to_pylist()]
     try:
         whole = [
@@ -290,7 +290,7 @@ def _decimals(found: AvroType, column: Any, name: str) -> list[bytes]:
     return whole if found.kind == "fixed" else [_varint(len(each)) + each for each in whole]
 
 
-def _lists(found: AvroType, column: Any, name: str) -> list[bytes]:
+def _lists(found: AvroType, column: pa.Array, name: str) -> list[bytes]:
     """All elements of a list are one block, behind which comes an empty one."""
     assert found.inner is not None
     offsets = column.offsets.to_pylist()
@@ -307,7 +307,7 @@ def _lists(found: AvroType, column: Any, name: str) -> list[bytes]:
     ]
 
 
-def _texts(column: Any) -> list[bytes]:
+def _texts(column: pa.Array) -> list[bytes]:
     return [_varint(len(each)) + each for each in column.cast(pa.binary()).to_pylist()]
 
 

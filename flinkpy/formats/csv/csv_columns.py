@@ -51,7 +51,7 @@ class CsvColumnarDecoder(ArrowDecoder):
 
     def __init__(
         self,
-        schema: Any,
+        schema: pa.Schema,
         *,
         delimiter: str = ",",
         quote: str | None = '"',
@@ -137,7 +137,7 @@ def _joined(messages: Sequence[bytes | None]) -> bytes | None:
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 
 
-def _decoder(type_info: Any, schema: Any, dialect: Dialect) -> CsvColumnarDecoder:
+def _decoder(type_info: object, schema: pa.Schema, dialect: Dialect) -> CsvColumnarDecoder:
     options: dict[str, Any] = dict(
         delimiter=dialect.delimiter,
         quote=dialect.quote,
@@ -150,7 +150,7 @@ def _decoder(type_info: Any, schema: Any, dialect: Dialect) -> CsvColumnarDecode
 
 
 def _column_reader(
-    field: Any, type_info: TypeInformation, dialect: Dialect
+    field: pa.Field, type_info: TypeInformation, dialect: Dialect
 ) -> tuple[Any, Callable[[Any], Any]]:
     """The type that Arrow reads the field as, and what makes the column of it."""
     kind = field.type
@@ -225,7 +225,7 @@ class CsvColumnarEncoder(ColumnarEncoder):
         )
         return encoded
 
-    def _cells(self, column: Any, name: str) -> Any:
+    def _cells(self, column: pa.Array, name: str) -> Any:
         dialect, kind = self._dialect, column.type
         if pa.types.is_boolean(kind):
             texts = pc.if_else(column, "true", "false")
@@ -248,7 +248,7 @@ class CsvColumnarEncoder(ColumnarEncoder):
             texts = self._quoted(texts, name)
         return texts.fill_null(dialect.null)
 
-    def _quoted(self, texts: Any, name: str) -> Any:
+    def _quoted(self, texts: pa.Array, name: str) -> Any:
         try:
             return pa.array(
                 [
@@ -260,7 +260,7 @@ class CsvColumnarEncoder(ColumnarEncoder):
         except ValueError as error:
             raise ProgramError(f"column {name!r} cannot be written as CSV: {error}") from error
 
-    def _one_by_one(self, column: Any, name: str) -> Any:
+    def _one_by_one(self, column: pa.Array, name: str) -> Any:
         write = cell_writer(declared_type(column.type), self._dialect)
         try:
             return pa.array([write(value) for value in python_values(column)], pa.string())

@@ -175,7 +175,7 @@ class CsvRowSerializationSchema(SerializationSchema):
         self._writers = [cell_writer(each, dialect) for each in self._type.field_types]
         self._in_order = fields_in_order(self._type)
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """The row as a line."""
         try:
             return line_of(
@@ -215,7 +215,7 @@ def _or_none(parse: Parse) -> Callable[[str | None], Any]:
     return lambda text: None if text is None else parse(text)
 
 
-def csv_row_type(type_info: Any, where: str) -> RowTypeInfo:
+def csv_row_type(type_info: object, where: str) -> RowTypeInfo:
     """The type, if it is one of rows with fields. Raises ProgramError if not."""
     found = row_type(type_info, where)
     if not found.field_types:

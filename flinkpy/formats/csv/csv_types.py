@@ -103,7 +103,7 @@ def _record_writer(
     writers = [_element_writer(each, dialect) for each in type_info.field_types]
     in_order = fields_in_order(type_info) if isinstance(type_info, RowTypeInfo) else elements
 
-    def write(value: Any) -> str | None:
+    def write(value: object) -> str | None:
         if value is None:
             return None
         listed = in_order(value)
@@ -114,7 +114,7 @@ def _record_writer(
     return write
 
 
-def _joined(texts: Sequence[str | None], value: Any, dialect: Dialect, is_list: bool) -> str:
+def _joined(texts: Sequence[str | None], value: object, dialect: Dialect, is_list: bool) -> str:
     """The elements' texts as one. Raises ValueError if they could not be told apart when they are
     read."""
     if any(text is None for text in texts) and not dialect.null:
@@ -138,7 +138,7 @@ def _joined(texts: Sequence[str | None], value: Any, dialect: Dialect, is_list: 
     return dialect.array_delimiter.join([dialect.null if text is None else text for text in texts])
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """The text of a single value, as files have it."""
     if isinstance(value, str):
         return value

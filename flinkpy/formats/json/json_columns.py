@@ -46,7 +46,7 @@ class JsonColumnarDecoder(ArrowDecoder, RegisteredFormat):
     {'a': [1, None], 'b': [None, 'x']}
     """
 
-    def __init__(self, schema: Any, fail_on_missing_field: bool = False) -> None:
+    def __init__(self, schema: pa.Schema, fail_on_missing_field: bool = False) -> None:
         self.schema, self._type = schema_and_type(schema, "JsonColumnarDecoder")
         self._required = fail_on_missing_field
         self._rows = JsonRowDeserializationSchema(self._type, fail_on_missing_field)
@@ -96,7 +96,7 @@ class JsonColumnarDecoder(ArrowDecoder, RegisteredFormat):
         return _decoder, (self._type, self.schema, self._required)
 
 
-def _decoder(type_info: RowTypeInfo, schema: Any, required: bool) -> JsonColumnarDecoder:
+def _decoder(type_info: RowTypeInfo, schema: pa.Schema, required: bool) -> JsonColumnarDecoder:
     made = JsonColumnarDecoder(type_info, required)
     return made if made.schema.equals(schema) else JsonColumnarDecoder(schema, required)
 
@@ -134,7 +134,7 @@ def _has_braces(line: bytes) -> bool:
     return line.startswith(b"{") and line.endswith(b"}")
 
 
-def _named_nan(schema: Any) -> re.Pattern[bytes] | None:
+def _named_nan(schema: pa.Schema) -> re.Pattern[bytes] | None:
     """What finds the text ``"NaN"`` in fields that are floats: Arrow reads only the bare word.
     (Inside a text, the quotes around a name are escaped, so they do not match.)"""
     names = {json.dumps(name, ensure_ascii=False).encode() for name in _names_of_floats(schema)}
@@ -153,16 +153,16 @@ def _names_of_floats(fields: Any) -> Iterator[str]:
             yield from _names_of_floats(field.type)
 
 
-def _as_double(kind: Any) -> Any:
+def _as_double(kind: pa.DataType) -> Any:
     """Floats of few digits are rounded from a double, as in rows."""
     return pa.float64() if pa.types.is_floating(kind) else kind
 
 
-def _is_of_time(kind: Any) -> bool:
+def _is_of_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind))
 
 
-def _has_null(column: Any) -> bool:
+def _has_null(column: pa.Array) -> bool:
     return bool(column.null_count)
 
 
@@ -202,7 +202,7 @@ def _object(fields: Any, columns: Sequence[Any], count: int) -> Any:
     return pc.binary_join_element_wise(*pieces, "}", "")
 
 
-def _json(column: Any, name: str) -> Any:
+def _json(column: pa.Array, name: str) -> Any:
     """The column's values as JSON texts; none of them is null."""
     kind = column.type
     if pa.types.is_null(kind):
@@ -216,11 +216,11 @@ def _json(column: Any, name: str) -> Any:
     return (_one_by_one(column, name) if written is None else written(column)).fill_null("null")
 
 
-def _is_whole(kind: Any) -> bool:
+def _is_whole(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0))
 
 
-def _texts(column: Any) -> Any:
+def _texts(column: pa.Array) -> Any:
     """In quotes, with escapes where one of the texts needs them."""
     column = column.cast(pa.string())
     if pc.any(pc.match_substring_regex(column, r'["\\\x00-\x1f]')).as_py():
@@ -231,11 +231,11 @@ def _texts(column: Any) -> Any:
     return _quoted(column)
 
 
-def _quoted(texts: Any) -> Any:
+def _quoted(texts: pa.Array) -> Any:
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 
-def _floats(column: Any) -> Any:
+def _floats(column: pa.Array) -> Any:
     """As Python writes them: with the fewest digits that are read as the same float."""
     if pa.types.is_float64(column.type):
         if not column.null_count and pc.all(pc.is_finite(column)).as_py():
@@ -251,22 +251,22 @@ def _float(value: float) -> str:
     return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
 
 
-def _bytes(column: Any) -> Any:
+def _bytes(column: pa.Array) -> Any:
     encode = base64.b64encode
     return _quoted(_each(column, lambda value: encode(value).decode()))
 
 
-def _decimals(column: Any) -> Any:
+def _decimals(column: pa.Array) -> Any:
     return _quoted(_each(column, lambda value: format(value, "f")))
 
 
-def _each(column: Any, text_of: Callable[[Any], str]) -> Any:
+def _each(column: pa.Array, text_of: Callable[[Any], str]) -> Any:
     return pa.array(
         [None if value is None else text_of(value) for value in column.to_pylist()], pa.string()
     )
 
 
-def _one_by_one(column: Any, name: str) -> Any:
+def _one_by_one(column: pa.Array, name: str) -> Any:
     write, encode = writer_of(declared_type(column.type)), JSON_ENCODER.encode
     try:
         return pa.array(

@@ -137,7 +137,7 @@ class JsonRowSerializationSchema(SerializationSchema, RegisteredFormat):
         self._type = row_type(type_info, "JsonRowSerializationSchema")
         self._write = writer_of(self._type)
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """The row as JSON."""
         try:
             return JSON_ENCODER.encode(self._write(value)).encode()
@@ -213,7 +213,7 @@ class JsonSerializationSchema(SerializationSchema):
     b'{"a": [1, 2.5, null], "raw": "YWJj"}'
     """
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """The value as JSON."""
         try:
             return json_text(value).encode()
@@ -230,7 +230,7 @@ class JsonSerializationSchema(SerializationSchema):
 JSON_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def row_type(type_info: Any, where: str) -> RowTypeInfo:
+def row_type(type_info: object, where: str) -> RowTypeInfo:
     """The type, if it is one of rows. Raises ProgramError if not."""
     if not isinstance(type_info, RowTypeInfo):
         raise refuse(
@@ -264,7 +264,7 @@ def loader(all_digits: bool) -> Callable[[bytes], Any]:
     return load
 
 
-def _check_texts(data: bytes, found: Any) -> None:
+def _check_texts(data: bytes, found: object) -> None:
     """Raises ValueError for a text with half of a surrogate pair, which no UTF-8 has."""
     if b"\\ud" in data or b"\\uD" in data:
         _LENIENT_ENCODER.encode(found).encode()

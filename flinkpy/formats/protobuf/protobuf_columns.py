@@ -135,7 +135,7 @@ class ProtobufColumnarEncoder(ColumnarEncoder, OfMessageClass):
     [b'\\x08\\x07']
     """
 
-    def __init__(self, message_class: Any) -> None:
+    def __init__(self, message_class: object) -> None:
         self._class = MessageClass.of(message_class, "ProtobufColumnarEncoder")
         self._schema = pa.schema(
             [pa.field(each.name, each.arrow()) for each in self._class.type.fields]

@@ -125,7 +125,7 @@ class SchemaRegistry:
         )
         return {"name": name, "subject": name, "version": answer["version"]}
 
-    def _ask(self, method: str, path: str, wanted: str, body: Any = None, *, what: str) -> Any:
+    def _ask(self, method: str, path: str, wanted: str, body: object = None, *, what: str) -> Any:
         """The answer, an object that has what is ``wanted``, of the first URL that gives one."""
         last: Exception | None = None
         for url in self._urls:
@@ -157,7 +157,7 @@ class SchemaRegistry:
             f"{_why(last)}"
         ) from last
 
-    def _request(self, method: str, url: str, body: Any) -> request.Request:
+    def _request(self, method: str, url: str, body: object) -> request.Request:
         headers = {"Accept": _TYPE, **self._headers}
         if self._auth is not None:
             headers["Authorization"] = (

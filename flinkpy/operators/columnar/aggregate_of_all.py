@@ -33,10 +33,13 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
     merges = False  # whether its input comes from LocalAggregatesOperators; its state is the same
 
     def __init__(
-        self, calls: Sequence[AggregateCall], results: Chosen | None = None, schema: Any = None
+        self,
+        calls: Sequence[AggregateCall],
+        results: Chosen | None = None,
+        schema: pa.Schema | None = None,
     ) -> None:
         super().__init__((_EVERYTHING.name,), calls, results)
-        self.schema = schema
+        self.schema: Any = schema  # a pyarrow.Schema, or None
 
     def in_two_phases(self) -> TwoPhases | None:
         """Accumulators go to it, or, where sums are rounded or the columns are unknown, only the
@@ -60,10 +63,10 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
     def chosen(self) -> Chosen:
         return super().chosen()[1:]  # without the key
 
-    def prepare_for(self, schema: Any) -> None:
+    def prepare_for(self, schema: pa.Schema) -> None:
         super().prepare_for((self.schema if self.merges else schema).append(_EVERYTHING))
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         for name in dict.fromkeys(
             name for call in self.calls for name in columns_of(call.expression)
         ):
@@ -124,7 +127,7 @@ class LocalAggregatesOperator(ColumnOperator):
     def __init__(self, calls: Sequence[AggregateCall]) -> None:
         self.calls = tuple(calls)
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         compiled = [compile_expression(call.expression, schema) for call in self.calls]
         self._evaluates = [each.evaluate for each in compiled]
         self._aggregates = [
@@ -132,7 +135,7 @@ class LocalAggregatesOperator(ColumnOperator):
             for call, each in zip(self.calls, compiled)
         ]
 
-    def is_exact_for(self, schema: Any) -> bool:
+    def is_exact_for(self, schema: pa.Schema) -> bool:
         """Whether the results are the same wherever batches are cut and whoever accumulates
         them."""
         self.prepare(schema)

@@ -83,7 +83,7 @@ class ColumnOperator(OneInputOperator):
     _schema: Any = None
 
     @abstractmethod
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         """Chooses kernels for batches of this schema; raises ProgramError if the operator cannot
         work on it."""
 
@@ -91,12 +91,12 @@ class ColumnOperator(OneInputOperator):
     def process_columns(self, batch: ColumnBatch) -> Batch | None:
         """The result for one batch; None or an empty batch means no output."""
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         """The schema of the results; None if only the results will show it. Called while the
         program is built."""
         return None
 
-    def prepare_for(self, schema: Any) -> None:
+    def prepare_for(self, schema: pa.Schema) -> None:
         """Prepares for the schema, unless it is the same as before."""
         if self._schema is None or not self._schema.equals(schema):
             self.prepare(schema)
@@ -131,7 +131,7 @@ class FilterColumnsOperator(ColumnOperator):
         """What a source may know, in order to read less."""
         return self.expression
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         compiled = compile_expression(self.expression, schema)
         if not pa.types.is_boolean(compiled.type):
             raise ProgramError(
@@ -139,7 +139,7 @@ class FilterColumnsOperator(ColumnOperator):
             )
         self._evaluate = compiled.evaluate
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         self.prepare(schema)
         return schema
 
@@ -163,14 +163,14 @@ class SelectColumnsOperator(ColumnOperator):
     def __init__(self, expressions: Iterable[tuple[str, Expression]]) -> None:
         self.expressions = tuple(expressions)
 
-    def chosen(self, schema: Any) -> Sequence[tuple[str, Expression]]:
+    def chosen(self, schema: pa.Schema) -> Sequence[tuple[str, Expression]]:
         """The columns of the result for this schema. Raises ProgramError if there can be none."""
         return self.expressions
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         self._result, self._select = compile_selection(self.chosen(schema), schema)
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         self.prepare(schema)
         return self._result
 
@@ -184,13 +184,13 @@ class NullableColumnsOperator(ColumnOperator):
     keeps_nothing = True
     takes_changes = ALL_CHANGES
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         pass
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         return self.schema
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
@@ -216,17 +216,17 @@ class MapBatchesOperator(ColumnOperator):
         function: Callable[[Any], Any],
         batch_format: str = "arrow",
         output: str = "columns",
-        schema: Any = None,
+        schema: pa.Schema | None = None,
     ) -> None:
         self.function = function
         self.batch_format = batch_format
         self.output_kind = output
         self.declared = schema
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         """Does nothing: the function handles schemas itself."""
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         return self.declared
 
     def process_batch(self, batch: Batch) -> Work | None:
@@ -331,7 +331,7 @@ class RowsToColumnsOperator(OneInputOperator):
     def __init__(self, schema: RowTypeInfo | None) -> None:
         self.row_type = schema
 
-    def output_schema(self, schema: Any = None) -> Any:
+    def output_schema(self, schema: pa.Schema | None = None) -> Any:
         """The columns' schema, from the declared row type; None without one."""
         return None if self.row_type is None else arrow_schema(self.row_type)
 

@@ -33,7 +33,7 @@ class DistinctRowsOperator(KeyedColumnsOperator):
     def __init__(self, keys: Sequence[str]) -> None:
         self.keys = tuple(keys)
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         self.prepare(schema)
         return schema
 
@@ -74,10 +74,10 @@ class ExpiringDistinctRowsOperator(KeyedStateOperator, ColumnOperator):
         descriptor.enable_time_to_live(self.ttl)
         self._seen: Any = self.backend.state(descriptor)
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         check_keys(self.keys, schema)
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         self.prepare(schema)
         return schema
 

@@ -49,7 +49,7 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
                 'rename one with .alias("name")'
             )
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         super().prepare(schema)
         compiled = [compile_expression(call.expression, schema) for call in self.calls]
         types = [each.type for each in compiled]
@@ -83,7 +83,7 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
             *(self.results or ((call.name, Column(call.name)) for call in self.calls)),
         )
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         self.prepare(schema)
         return self._shown[0]
 

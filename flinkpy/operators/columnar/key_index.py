@@ -237,7 +237,7 @@ class SmallKeys:
         return keys, self._numbers.values[keys]
 
 
-def check_keys(names: Sequence[str], schema: Any) -> None:
+def check_keys(names: Sequence[str], schema: pa.Schema) -> None:
     """Raises ProgramError for a column that cannot be a key: a list or a map. Streams of rows
     refuse these too, because they can be changed and so have no hash."""
     for name in names:

@@ -24,7 +24,7 @@ class WithColumnsOperator(SelectColumnsOperator):
     def __init__(self, computed: Iterable[tuple[str, Expression]]) -> None:
         self.computed = tuple(computed)
 
-    def chosen(self, schema: Any) -> Chosen:
+    def chosen(self, schema: pa.Schema) -> Chosen:
         return list(
             {**{name: Column(name) for name in schema.names}, **dict(self.computed)}.items()
         )
@@ -36,7 +36,7 @@ class DropColumnsOperator(SelectColumnsOperator):
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
 
-    def chosen(self, schema: Any) -> Chosen:
+    def chosen(self, schema: pa.Schema) -> Chosen:
         for name in self.names:
             column_index(name, schema)
         left: Chosen = [(name, Column(name)) for name in schema.names if name not in self.names]
@@ -51,7 +51,7 @@ class RenameColumnsOperator(SelectColumnsOperator):
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = dict(names)
 
-    def chosen(self, schema: Any) -> Chosen:
+    def chosen(self, schema: pa.Schema) -> Chosen:
         for name in self.names:
             column_index(name, schema)
         renamed: Chosen = [(self.names.get(name, name), Column(name)) for name in schema.names]
@@ -66,7 +66,7 @@ class AlignColumnsOperator(SelectColumnsOperator):
     def __init__(self, wanted: Any) -> None:
         self.wanted = wanted
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         self._result = pa.schema(
             [
                 schema.field(field.name)

@@ -36,7 +36,7 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         self.position = position
         self.keys = tuple(keys)
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         super().prepare(schema)
         self._at = self._column(schema)
         field = schema.field(self._at)
@@ -55,7 +55,7 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         if not self._accumulators:
             self._accumulators = [KeyedAccumulators(of)]
 
-    def _column(self, schema: Any) -> int:
+    def _column(self, schema: pa.Schema) -> int:
         if isinstance(self.position, str):
             return column_index(self.position, schema)
         if not -len(schema) <= self.position < len(schema):
@@ -68,7 +68,7 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         except ProgramError as error:
             raise ProgramError(f"column {field.name!r}: {error}") from None
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         self.prepare(schema)
         return self._result
 

@@ -89,12 +89,12 @@ def from_bytes(data: bytes) -> Any:
     return one_batch(pa.ipc.open_stream(data).read_all())
 
 
-def with_input(schema: Any, input_schema: Any) -> Any:
+def with_input(schema: pa.Schema, input_schema: Any) -> Any:
     """The schema of a saved table, with the schema of its input records as metadata."""
     return schema.with_metadata({INPUT: input_schema.serialize().to_pybytes()})
 
 
-def input_schema_of(schema: Any) -> Any:
+def input_schema_of(schema: pa.Schema) -> Any:
     """The schema of the input records of a saved table."""
     return pa.ipc.read_schema(pa.BufferReader(schema.metadata[INPUT]))
 
@@ -121,7 +121,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     _stamps: Grown
     _is_stamped = False
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         check_keys(self.keys, schema)
 
     @abstractmethod

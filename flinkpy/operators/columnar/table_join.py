@@ -125,12 +125,12 @@ class JoinTableOperator(ColumnOperator):
         self.keys = (tuple(keys[0]), tuple(keys[1]))
         self.keeps_all = keeps_all
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         self._joined = JoinedColumns(
             self.keys, schema, self.table.schema, "join_table()", optional=self.keeps_all
         )
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         self.prepare(schema)
         return self._joined.schema
 

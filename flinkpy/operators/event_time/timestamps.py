@@ -20,6 +20,7 @@ from flinkpy.operators.user_errors import user_code_error
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    import pyarrow as pa
 
 _FIRST_YEAR, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -135,7 +136,7 @@ def is_expression(assigner: object) -> bool:
     return isinstance(assigner, Expression)
 
 
-def zone_of(assigner: Any, schema: Any) -> str | None:
+def zone_of(assigner: Any, schema: pa.Schema) -> str | None:
     """The time zone of the column that the assigner reads; None if it has none."""
     import pyarrow as pa
 
@@ -168,7 +169,7 @@ def _required_arguments(function: Callable[..., Any]) -> int:
     )
 
 
-def column_function(assigner: object, schema: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
+def column_function(assigner: object, schema: pa.Schema) -> Callable[[Any], npt.NDArray[np.int64]]:
     """The function from a record batch of the schema to event times. Raises ProgramError for
     unknown columns and for types that are no times."""
     from flinkpy.columns.compiler import compile_expression

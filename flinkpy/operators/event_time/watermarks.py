@@ -13,7 +13,7 @@ last watermark, which ends event time, and the rounds of loops pass."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.watermark_strategy import (
     BoundedOutOfOrdernessWatermarks,
@@ -44,6 +44,9 @@ from flinkpy.operators.event_time.timestamps import (
     zone_of,
 )
 from flinkpy.operators.user_errors import user_code_error
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class WatermarkEmitter(WatermarkOutput):
@@ -121,7 +124,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         self._is_open = False
         self._timer: TimerHandle | None = None
 
-    def check(self, schema: Any, columnar: bool) -> None:
+    def check(self, schema: pa.Schema | None, columnar: bool) -> None:
         """Called while the program is built: raises ProgramError for an expression over rows, an
         unknown column, or a column that holds no times."""
         assigner = self.strategy.timestamp_assigner
@@ -135,7 +138,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
             column_function(assigner, schema)
             self.zone = zone_of(assigner, schema)
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         """The input's schema."""
         return schema
 

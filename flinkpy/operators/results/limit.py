@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
@@ -10,6 +10,9 @@ from flinkpy.graph.operator_port import TwoPhases
 from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.row_kinds import check_kinds
 from flinkpy.state.descriptors import RESERVED
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _PASSED = f"{RESERVED}passed"
 
@@ -26,7 +29,7 @@ class LocalLimitOperator(OneInputOperator):
     def __init__(self, limit: int) -> None:
         self.limit = limit
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         return schema
 
     def open(self) -> None:

@@ -123,7 +123,7 @@ class StateColumns:
         )
 
     @staticmethod
-    def of_schema(schema: Any, file: str) -> StateColumns:
+    def of_schema(schema: pa.Schema, file: str) -> StateColumns:
         """As the file's schema says. CheckpointDamagedError if it is not that of a state;
         ProgramError if its version is not known here."""
         try:

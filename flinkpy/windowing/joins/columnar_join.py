@@ -157,7 +157,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         else:
             self._add_to_slice(side, start, data)
 
-    def _check(self, side: int, schema: Any) -> None:
+    def _check(self, side: int, schema: pa.Schema) -> None:
         known = self._schemas[side]
         if known is not None and known.equals(schema):
             return

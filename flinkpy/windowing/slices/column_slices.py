@@ -52,7 +52,7 @@ class ColumnSlices(SliceStore):
         self.keys = tuple(keys)
 
     @abstractmethod
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         """Chooses kernels for batches of this schema; ProgramError for what it cannot do with
         it."""
 
@@ -69,7 +69,7 @@ class ColumnSlices(SliceStore):
         """Whether no aggregate is rounded, as far as the types of the columns are known yet."""
         return all(each.is_exact for each in self._aggregates)
 
-    def output_schema(self, schema: Any) -> Any:
+    def output_schema(self, schema: pa.Schema) -> Any:
         self.prepare(schema)
         return self._result
 
@@ -254,7 +254,7 @@ class AggregateSlices(ColumnSlices):
                 '.alias("name")'
             )
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         check_keys(self.keys, schema)
         compiled = [compile_expression(call.expression, schema) for call in self.calls]
         types = [each.type for each in compiled]
@@ -311,7 +311,7 @@ class FieldSlices(ColumnSlices):
             raise ProgramError(f"{kind!r} is no aggregate of windows over columns")
         self.kind, self.position = kind, position
 
-    def prepare(self, schema: Any) -> None:
+    def prepare(self, schema: pa.Schema) -> None:
         check_keys(self.keys, schema)
         if isinstance(self.position, str):
             self._at = column_index(self.position, schema)

@@ -373,7 +373,7 @@ class ColumnFileSource(Source[RowsSplit]):
         """What to change if a value is not of the type that was found for its column."""
         return ""
 
-    def _with_nulls(self, batch: Any) -> Any:
+    def _with_nulls(self, batch: pa.RecordBatch) -> Any:
         """The columns that a file has, and nulls for those that it does not have."""
         if batch.num_columns == len(self._in_files):
             return batch
@@ -404,7 +404,7 @@ class ColumnFileSource(Source[RowsSplit]):
         return f"{type(self).__name__}({len(self._files)} files: {', '.join(self._schema.names)})"
 
 
-def _is_nested_beyond(kind: Any, levels: int) -> bool:
+def _is_nested_beyond(kind: pa.DataType, levels: int) -> bool:
     """Whether structs, lists and maps lie within each other in more than so many levels."""
     parts = [kind.field(at).type for at in range(kind.num_fields)]
     return bool(parts) and (

@@ -17,12 +17,12 @@ import pyarrow as pa
 _REACHED_BY_NANOSECONDS = ((1 << 63) - 1) // 1000  # microseconds before and after 1970
 
 
-def has_int96(schema: Any) -> bool:
+def has_int96(schema: pa.Schema) -> bool:
     """Whether a column of this Parquet schema, or a part of one, is an INT96."""
     return any(schema.column(at).physical_type == "INT96" for at in range(len(schema)))
 
 
-def exact_batches(coarse: Iterator[Any], fine: Iterator[Any], wanted: Any) -> Iterator[Any]:
+def exact_batches(coarse: Iterator[Any], fine: Iterator[Any], wanted: pa.DataType) -> Iterator[Any]:
     """The record batches of a file that was opened in microseconds, ``coarse``, with the columns of
     ``fine``, opened in nanoseconds, where ``wanted`` has those. Raises ArrowInvalid for a value
     that its column cannot hold."""
@@ -35,7 +35,7 @@ def exact_batches(coarse: Iterator[Any], fine: Iterator[Any], wanted: Any) -> It
         yield batch
 
 
-def _exact(coarse: Any, fine: Any, wanted: Any) -> Any:
+def _exact(coarse: Any, fine: Any, wanted: pa.DataType) -> Any:
     in_nanoseconds = "timestamp[ns" in str(wanted.type)
     for micros, nanos in _leaves(coarse, fine):
         counts = _counts(micros)

@@ -107,7 +107,7 @@ def _named(name: str, shown: Any, without: Any, block: bytes) -> Any:
     return pa.float64() if pa.types.is_integer(without) and names_floats else shown
 
 
-def with_plain_floats(schema: Any) -> Any:
+def with_plain_floats(schema: pa.Schema) -> Any:
     """The schema with floats in place of ``NAMED_FLOATS``."""
     return changed(schema, lambda kind: pa.float64() if kind == NAMED_FLOATS else kind)
 
@@ -123,7 +123,7 @@ def _integers(block: bytes, name: str) -> Any:
     )
 
 
-def _is_readable(block: bytes, schema: Any) -> bool:
+def _is_readable(block: bytes, schema: pa.Schema) -> bool:
     try:
         _read(block, as_text(schema, _is_of_time))
     except pa.ArrowInvalid:
@@ -159,7 +159,7 @@ def _type_of(texts: Any, shown: Any) -> Any:
     return shown
 
 
-def type_for_both(one: Any, other: Any) -> Any:
+def type_for_both(one: pa.DataType, other: pa.DataType) -> Any:
     """The type of a column that is shown as these two; None if there is none. Moments and names of
     floats beside other texts are texts."""
     if all(
@@ -170,7 +170,7 @@ def type_for_both(one: Any, other: Any) -> Any:
     return floats_for_numbers(one, other)
 
 
-def parse_lines(block: bytes, schema: Any, *, ignore_extra_fields: bool = False) -> Any:
+def parse_lines(block: bytes, schema: pa.Schema, *, ignore_extra_fields: bool = False) -> Any:
     """The lines as a table of this schema, except that datetimes and dates are text. Raises
     ArrowInvalid for values that do not fit, and for unknown fields unless they are ignored."""
     others = "ignore" if ignore_extra_fields else "error"
@@ -207,7 +207,7 @@ def _large(read: Any) -> set[str]:
     return {name for batch in read.to_batches() for name in with_large_floats(batch)}
 
 
-def mended(line: bytes, schema: Any, read: Callable[[bytes], Any]) -> Any:
+def mended(line: bytes, schema: pa.Schema, read: Callable[[bytes], Any]) -> Any:
     """A broken line as a record batch of one row, with null for what is missing or not of its
     column's type."""
     fields = {
@@ -262,7 +262,7 @@ def _is_read(text: bytes, read: Callable[[bytes], Any]) -> bool:
     return True
 
 
-def _with_bare_floats(block: bytes, schema: Any) -> bytes:
+def _with_bare_floats(block: bytes, schema: pa.Schema) -> bytes:
     """The block without the quotes around ``"NaN"`` and ``"Infinity"`` in columns of floats.
     (Inside a text, the quotes around a name are escaped, so they do not match.)"""
     for name, is_list in set(_names_of(schema, pa.types.is_floating)):
@@ -280,7 +280,7 @@ def _with_bare_floats(block: bytes, schema: Any) -> bytes:
     return block
 
 
-def _with_plain_integers(block: bytes, schema: Any) -> bytes:
+def _with_plain_integers(block: bytes, schema: pa.Schema) -> bytes:
     """The block with 2 in place of 2.0 and 2e0 in fields of integers: an equal number is one,
     however it is written."""
     for name, is_list in set(_names_of(schema, pa.types.is_integer)):
@@ -337,7 +337,7 @@ def _names_of(fields: Any, is_wanted: Callable[[Any], bool]) -> Iterator[tuple[s
             yield from _names_of(kind, is_wanted)
 
 
-def _read(block: bytes, schema: Any, others: str = "error") -> Any:
+def _read(block: bytes, schema: pa.Schema | None, others: str = "error") -> Any:
     if not block or block.isspace():
         return pa.table({}, schema=pa.schema([])) if schema is None else schema.empty_table()
     try:
@@ -377,11 +377,11 @@ def _names_beyond(fields: Any, known: Any, path: str = "") -> Iterator[str]:
             yield from _names_beyond(field.type, known.field(at).type, f"{path}{field.name}.")
 
 
-def _is_of_time(kind: Any) -> bool:
+def _is_of_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind))
 
 
-def _casts(column: Any, kind: Any) -> bool:
+def _casts(column: Any, kind: pa.DataType) -> bool:
     try:
         column.cast(kind)
     except pa.ArrowException:

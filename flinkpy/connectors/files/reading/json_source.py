@@ -188,7 +188,7 @@ def _shown_or_told(block: bytes) -> pa.Schema:
         raise pa.ArrowInvalid(told(lines[-1] if lines else b"", str(error))) from error
 
 
-def _refuse_maps(schema: Any) -> None:
+def _refuse_maps(schema: pa.Schema) -> None:
     import pyarrow as pa
 
     for field in schema if isinstance(schema, pa.Schema) else ():

@@ -21,7 +21,7 @@ _UNITS = ("s", "ms", "us", "ns")
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # that an integer of so many bits has at most
 
 
-def floats_for_integers(one: Any, other: Any) -> Any:
+def floats_for_integers(one: pa.DataType, other: pa.DataType) -> Any:
     """Floats for integers and floats. Whoever reads them refuses an integer that no float
     equals."""
     are_numbers = pa.types.is_integer(one) or pa.types.is_integer(other)
@@ -32,7 +32,7 @@ def floats_for_integers(one: Any, other: Any) -> Any:
     )
 
 
-def floats_for_numbers(one: Any, other: Any) -> Any:
+def floats_for_numbers(one: pa.DataType, other: pa.DataType) -> Any:
     """Also for large integers, which files of text are read into decimals for."""
     integers = [
         pa.int64() if pa.types.is_decimal(kind) and not kind.scale else kind
@@ -77,7 +77,9 @@ def merged_schema(
     return pa.schema(list(merged.values()))
 
 
-def common_type(one: Any, other: Any, otherwise: Otherwise = lambda one, other: None) -> Any:
+def common_type(
+    one: pa.DataType, other: pa.DataType, otherwise: Otherwise = lambda one, other: None
+) -> Any:
     """The type that takes all values of both without a change; where there is none, what
     ``otherwise`` says.
 
@@ -104,18 +106,18 @@ def common_type(one: Any, other: Any, otherwise: Otherwise = lambda one, other: 
     return otherwise(one, other) if found is None else found
 
 
-def _signed_for_both(one: Any, other: Any) -> Any:
+def _signed_for_both(one: pa.DataType, other: pa.DataType) -> Any:
     signed, unsigned = (one, other) if one in _SIGNED else (other, one)
     return _SIGNED[max(_SIGNED.index(signed), _UNSIGNED.index(unsigned) + 1)]
 
 
-def _is_exact_number(kind: Any) -> bool:
+def _is_exact_number(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_integer(kind) or pa.types.is_decimal128(kind) or pa.types.is_decimal256(kind)
     )
 
 
-def _decimal_for_both(one: Any, other: Any) -> Any:
+def _decimal_for_both(one: pa.DataType, other: pa.DataType) -> Any:
     """Of two decimals, of a decimal and an integer, and of integers that no integer holds
     together."""
     digits = [
@@ -131,7 +133,7 @@ def _decimal_for_both(one: Any, other: Any) -> Any:
     return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
 
 
-def _of_time(one: Any, other: Any) -> Any:
+def _of_time(one: pa.DataType, other: pa.DataType) -> Any:
     """The finer unit. The same instants in different zones are instants in UTC."""
     for is_a in (pa.types.is_timestamp, pa.types.is_time, pa.types.is_duration):
         if is_a(one) and is_a(other):
@@ -148,7 +150,7 @@ def _of_time(one: Any, other: Any) -> Any:
     return None
 
 
-def _nested(one: Any, other: Any, otherwise: Otherwise) -> Any:
+def _nested(one: pa.DataType, other: pa.DataType, otherwise: Otherwise) -> Any:
     for is_a, list_of in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
         if is_a(one) and is_a(other):
             kind = common_type(one.value_type, other.value_type, otherwise)

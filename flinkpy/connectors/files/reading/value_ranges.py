@@ -34,7 +34,7 @@ class ValueRange:
     no_nulls: bool = False
 
     @staticmethod
-    def of_one(value: Any) -> ValueRange:
+    def of_one(value: object) -> ValueRange:
         """Of a column with one value.
 
         >>> ValueRange.of_one("Oslo")
@@ -126,7 +126,7 @@ def may_be_true(expression: Expression, ranges: Mapping[str, ValueRange]) -> boo
     return True
 
 
-def _may_hold(found: ValueRange | None, function: str, value: Any) -> bool:
+def _may_hold(found: ValueRange | None, function: str, value: object) -> bool:
     if found is None:
         return True
     if found.only_nulls or value is None:
@@ -141,7 +141,7 @@ def _may_hold(found: ValueRange | None, function: str, value: Any) -> bool:
     )
 
 
-def _alike(bound: Any, value: Any) -> bool:
+def _alike(bound: object, value: object) -> bool:
     """Whether Python compares the two as expressions do."""
     if bound != bound or value != value:  # NaN: some writers have it in their statistics
         return False

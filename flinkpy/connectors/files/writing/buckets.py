@@ -122,7 +122,7 @@ class _ByValue(BucketAssigner):
     def bucket_for(self, now_ms: int) -> None:
         return None
 
-    def bucket_of(self, value: Any) -> str:
+    def bucket_of(self, value: object) -> str:
         bucket = str(self._bucket_of(value))
         if bucket.startswith("/") or ".." in bucket.split("/"):
             raise ProgramError(

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.files.writing.part_writer import OutputFile, PartWriter
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.formats.text_values import fields_of, plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 GROUP_ROWS = 128 << 10
 
@@ -22,8 +25,9 @@ class ColumnsPart(PartWriter):
 
     kind: str
 
-    def __init__(self, file: OutputFile, schema: Any) -> None:
-        self._file, self._schema = file, schema
+    def __init__(self, file: OutputFile, schema: pa.Schema | None) -> None:
+        self._file = file
+        self._schema: Any = schema  # a pyarrow.Schema, or None
         self._is_shown = schema is None
         self._records: list[Any] = []  # records of the first row group, until the types are known
         self._batches: list[Any] = []
@@ -62,7 +66,7 @@ class ColumnsPart(PartWriter):
             self._file.close()
 
     @abstractmethod
-    def _write_table(self, table: Any) -> None:
+    def _write_table(self, table: pa.Table) -> None:
         """Writes a group of rows."""
 
     def _end(self) -> None:

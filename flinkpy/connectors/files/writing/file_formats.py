@@ -256,7 +256,7 @@ class CsvFormat(FileFormat):
             values = rows_of(batch)
             return header(values[0]) + lines.of(list(map(fields.of, values)))
 
-        def header(record: Any) -> str:
+        def header(record: object) -> str:
             names = fields.begin(record)
             is_due, header_due[0] = header_due[0], False
             return lines.header(names) if is_due and names else ""
@@ -278,14 +278,14 @@ class _Fields:
         self._names = None if columns is None else list(columns)
         self._given = columns is not None
 
-    def begin(self, value: Any) -> list[str] | None:
+    def begin(self, value: object) -> list[str] | None:
         """The names in the header: the given ones, or those of the first record."""
         if self._names is None:
             record = plain(value)
             self._names = list(record) if isinstance(record, dict) else None
         return self._names
 
-    def of(self, value: Any) -> Sequence[Any]:
+    def of(self, value: object) -> Sequence[Any]:
         record, names = plain(value), self._names
         if not isinstance(record, dict) or names is None or list(record) == names:
             fields = fields_of(record)

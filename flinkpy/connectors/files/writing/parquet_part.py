@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.files.writing.columns_part import ColumnsPart
 from flinkpy.connectors.files.writing.part_writer import OutputFile
 from flinkpy.core.errors import ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class ParquetPart(ColumnsPart):
@@ -14,12 +17,12 @@ class ParquetPart(ColumnsPart):
 
     kind = "Parquet"
 
-    def __init__(self, file: OutputFile, schema: Any, compression: str) -> None:
+    def __init__(self, file: OutputFile, schema: pa.Schema | None, compression: str) -> None:
         super().__init__(file, schema)
         self._compression = compression
         self._writer: Any = None
 
-    def _write_table(self, table: Any) -> None:
+    def _write_table(self, table: pa.Table) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -83,7 +83,9 @@ class MessageMaker:
         times: list[int] = stamps if isinstance(stamps, list) else stamps.tolist()
         return times if min(times) > 0 else [time_of(each) for each in times]
 
-    def _message(self, record: Any, value: bytes | None, key: bytes | None, time: int) -> Message:
+    def _message(
+        self, record: object, value: bytes | None, key: bytes | None, time: int
+    ) -> Message:
         schema = self._schema
         try:
             topic = (
@@ -110,7 +112,7 @@ class MessageMaker:
             raise user_code_error(error, self._context, record) from error
         return topic, value, key, partition, None, None, time, headers
 
-    def _partition(self, chosen: Any, topic: str) -> int:
+    def _partition(self, chosen: object, topic: str) -> int:
         partition: int = _checked(chosen, int, "the partitioner", "a partition's number")
         there = self._partitions_of(topic)
         if partition not in there:
@@ -120,7 +122,7 @@ class MessageMaker:
             )
         return partition
 
-    def failed(self, error: Exception, record: Any) -> Exception:
+    def failed(self, error: Exception, record: object) -> Exception:
         return user_code_error(error, self._context, record)
 
 
@@ -151,7 +153,9 @@ def _serializer(
     return make
 
 
-def _as_bytes(made: Any, record: Any, name: str, what: str, maker: MessageMaker) -> bytes | None:
+def _as_bytes(
+    made: object, record: object, name: str, what: str, maker: MessageMaker
+) -> bytes | None:
     """A message may have no value (a tombstone), or no key."""
     if made is None or type(made) is bytes:
         return made

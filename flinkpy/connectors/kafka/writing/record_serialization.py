@@ -198,7 +198,7 @@ def _schema(schema: Any, call: str) -> Any:
     return schema
 
 
-def _function(function: Any, call: str, what: str, arguments: int = 1) -> Any:
+def _function(function: object, call: str, what: str, arguments: int = 1) -> Any:
     if not callable(function) or not _takes(function, arguments):
         raise refuse(f"{call} takes {what}, this is {function!r:.80}")
     return function

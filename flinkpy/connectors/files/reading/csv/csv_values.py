@@ -110,7 +110,7 @@ class CsvParser:
             return [pa.decimal128(38, 0)] if next(rounded(texts), None) is not None else []
         return []
 
-    def _reads(self, block: bytes, name: str, kind: Any, lenient: bool) -> bool:
+    def _reads(self, block: bytes, name: str, kind: pa.DataType, lenient: bool) -> bool:
         """Whether the column can be read as this type."""
         try:
             self._parse(block, self._names, pa.schema([(name, kind)]), [name], lenient=lenient)
@@ -193,7 +193,7 @@ class CsvParser:
                 "newlines_in_values=False rules out"
             )
 
-    def _as_declared(self, batch: Any) -> Any:
+    def _as_declared(self, batch: pa.RecordBatch) -> Any:
         """The batch with the types of the schema. Raises ArrowInvalid for a value that has none."""
         assert self._schema is not None, "only what is declared is read otherwise"
         for at, name in enumerate(batch.schema.names):
@@ -227,7 +227,7 @@ class CsvParser:
         ]
         return pa.RecordBatch.from_arrays(columns, names=list(self._wanted or ()))
 
-    def _value(self, text: str | None, field: Any) -> Any:
+    def _value(self, text: str | None, field: pa.Field) -> Any:
         if text is not None:
             quoted = f'"{text.replace(chr(34), chr(34) * 2)}"\n'.encode()
             alone = CsvParser(
@@ -335,7 +335,7 @@ def _null_that_begins_with(escape: str, options: CsvOptions) -> re.Pattern[bytes
     )
 
 
-def type_for_both(one: Any, other: Any) -> Any:
+def type_for_both(one: pa.DataType, other: pa.DataType) -> Any:
     """The type of a column that is shown as these two: that of both in one block. None for truth
     values and whole numbers, where it depends on the values."""
     for date, moment in ((one, other), (other, one)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.connectors.files.writing.avro.avro_types import avro_schema
@@ -16,18 +16,21 @@ from flinkpy.formats.avro.avro_schema import (
     require_fastavro,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 class AvroPart(ColumnsPart):
     """One file. ``codec`` compresses its blocks."""
 
     kind = "Avro"
 
-    def __init__(self, file: OutputFile, schema: Any, codec: str) -> None:
+    def __init__(self, file: OutputFile, schema: pa.Schema, codec: str) -> None:
         super().__init__(file, schema)
         self._codec = codec
         self._writer: Any = None
 
-    def _write_table(self, table: Any) -> None:
+    def _write_table(self, table: pa.Table) -> None:
         import pyarrow as pa
 
         if self._writer is None:

@@ -14,7 +14,7 @@ from flinkpy.formats.avro.avro_schema import require_fastavro
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def avro_schema(schema: Any) -> Any:
+def avro_schema(schema: pa.Schema) -> Any:
     """The Avro record with these columns, parsed. Raises ProgramError for names and types that Avro
     does not have."""
     return require_fastavro().parse_schema(
@@ -35,7 +35,7 @@ def _avro_fields(fields: Any, within: str) -> list[dict[str, Any]]:
     ]
 
 
-def _avro_field(field: Any, name: str) -> Any:
+def _avro_field(field: pa.Field, name: str) -> Any:
     kind = _avro_type(field.type, name, field.name)
     return ["null", kind] if field.nullable and kind != "null" else kind
 
@@ -55,7 +55,7 @@ _SAME: list[tuple[Callable[[Any], bool], Any]] = [
 ]
 
 
-def _avro_type(kind: Any, name: str, column: str) -> Any:
+def _avro_type(kind: pa.DataType, name: str, column: str) -> Any:
     for is_a, found in _SAME:
         if is_a(kind):
             return found

@@ -18,7 +18,7 @@ from flinkpy.columns.values.conversion import python_values
 _TEXT = pa.large_string()  # the lines of a batch may have more than 2 GB
 
 
-def texts_of(column: Any, text_of: Callable[[Any], str | None]) -> Any:
+def texts_of(column: pa.Array, text_of: Callable[[Any], str | None]) -> Any:
     """The values as text; None is null."""
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -30,22 +30,22 @@ def texts_of(column: Any, text_of: Callable[[Any], str | None]) -> Any:
     return pa.array([text_of(value) for value in python_values(column)], _TEXT)
 
 
-def is_text(kind: Any) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     """Whether values of the type are text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def changed(texts: Any, change: Callable[[str], str]) -> Any:
+def changed(texts: pa.Array, change: Callable[[str], str]) -> Any:
     """The texts with a function applied to each; nulls stay."""
     return pa.array([None if text is None else change(text) for text in texts.to_pylist()], _TEXT)
 
 
-def enclosed(texts: Any, mark: str) -> Any:
+def enclosed(texts: pa.Array, mark: str) -> Any:
     """The texts with the mark before and behind each; nulls stay."""
     return _joined(mark, texts, mark)
 
 
-def bytes_of(texts: Any) -> bytes:
+def bytes_of(texts: pa.Array) -> bytes:
     """All texts behind each other, in UTF-8."""
     if not len(texts):
         return b""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.formats.text_values import cell_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BYTE_ORDER_MARK = "\ufeff"  # without quotes, readers drop it at the beginning of a file
 # Python's csv module writes these well, and all else by its str
@@ -65,7 +68,7 @@ class CsvLines:
             pieces += [self._cells(column), self._delimiter]
         return joined([*pieces[:-1], "\n"])
 
-    def _cells(self, column: Any) -> Any:
+    def _cells(self, column: pa.Array) -> Any:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -112,7 +115,7 @@ class CsvLines:
         return text
 
 
-def _cell(value: Any) -> str | None:
+def _cell(value: object) -> str | None:
     try:
         return cell_text(value)
     except TypeError as error:

@@ -33,7 +33,7 @@ def json_lines(data: Any) -> str:
     return joined([*pieces, "}\n"])
 
 
-def _values(column: Any) -> Any:
+def _values(column: pa.Array) -> Any:
     kind = column.type
     if pa.types.is_boolean(kind):
         texts = pc.if_else(column, "true", "false").cast(pa.large_string())
