@@ -39,7 +39,6 @@ EXCEPTIONS = {  # a class that is made from more and is one idea all the same, a
     "flinkpy.windowing.general.window_operator.WindowOperator": "what the parts of windows share",
     # of tests: they remember all that was seen
     "flinkpy.testing.connectors.sink_world.SinkWorld": "a sink's writers, and what they were fed",
-    "flinkpy.testing.simulation.checkpoint_oracle.CheckpointOracle": "all checkpoints of a run",
     "flinkpy.testing.simulation.stream_surroundings.TaskSurroundings": "what a model task calls",
     "flinkpy.testing.simulation.stream_tasks.StreamTaskModel": "a task in miniature",
     # being divided

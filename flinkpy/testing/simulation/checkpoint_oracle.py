@@ -31,20 +31,16 @@ class CheckpointOracle:
 
     def __init__(self, files: ClusterFiles, runs_tasks: Callable[[JobId], bool]) -> None:
         self._files, self._runs_tasks = files, runs_tasks
-        self._ended: set[JobId] = set()
-        self._outlived: set[JobId] = set()  # jobs that had ended before all of their tasks had
+        self._ended: dict[JobId, bool] = {}  # and whether some of the job's tasks ran on then
         self.faults_last = True
         self._masters: dict[JobId, JobMaster] = {}
         # Jobs whose new JobMaster has not read its checkpoints yet. It may find one that another
         # gave up, and could not delete: that is whole, too.
         self._taking_over: set[JobId] = set()
         self._complete: defaultdict[JobId, dict[int, CompletedCheckpoint]] = defaultdict(dict)
-        self._committed: dict[str, list[Record]] = {}
-        self._by_sink: defaultdict[tuple[JobId, JobVertexId], list[Record]] = defaultdict(list)
+        self._commits = _Commits()
         # savepoints that the job goes back to
         self._foreign: defaultdict[JobId, set[int]] = defaultdict(set)
-        # of a job that goes on from another's savepoint: that job
-        self._first: dict[JobId, JobId] = {}
         self.savepoints: set[str] = set()  # that users were told of
         self._reasons: list[str] = []  # why there is none
         # by the location of a checkpoint: its files that others may have, too
@@ -186,12 +182,7 @@ class CheckpointOracle:
 
     def commit(self, attempt_id: ExecutionAttemptId, name: str, records: Sequence[Record]) -> None:
         """A sink commits. It may do so again: the same under the same name."""
-        known = self._committed.get(name)
-        if known is None:
-            self._committed[name] = list(records)
-            self._by_sink[self._first_of(attempt_id.job_id), attempt_id.vertex_id].extend(records)
-        elif known != list(records):
-            raise EngineError(f"{attempt_id} commits {records} as {name!r}, which was {known}")
+        self._commits.add(attempt_id, name, records)
 
     # -- savepoints --------------------------------------------------------------------------------
 
@@ -210,10 +201,7 @@ class CheckpointOracle:
     def job_goes_on(self, stopped: JobId, next_job: JobId) -> None:
         """What the sinks of both commit together is what one undisturbed job would have
         committed."""
-        self._first[next_job] = self._first_of(stopped)
-
-    def _first_of(self, job_id: JobId) -> JobId:
-        return self._first.get(job_id, job_id)
+        self._commits.job_goes_on(stopped, next_job)
 
     def check_savepoints(self) -> None:
         """Those that users were told of are whole, and no others are there."""
@@ -242,9 +230,8 @@ class CheckpointOracle:
         """Its JobMaster has ended, or died when the end was recorded: of its files those remain
         that are to be retained, and those that the store did not delete."""
         self._files.job_ended(graph.job_id)
-        self._ended.add(graph.job_id)
-        if self._runs_tasks(graph.job_id):
-            self._outlived.add(graph.job_id)
+        outlived = self._ended.get(graph.job_id, False)
+        self._ended[graph.job_id] = outlived or self._runs_tasks(graph.job_id)
         kept = self._kept(graph, state)
         strange = [
             file
@@ -286,7 +273,7 @@ class CheckpointOracle:
         """No file appears after the end of a job and of all its tasks."""
         late = self._files.late_of(job_id)
         self.late_files += len(late)
-        if late and job_id not in self._outlived:
+        if late and not self._ended.get(job_id, False):
             raise EngineError(
                 f"after the end of job {job_id} and of all its tasks, these appeared: {late}"
             )
@@ -298,6 +285,34 @@ class CheckpointOracle:
             if self.problem is not None:
                 raise self.problem
         self.check_files(graph.job_id)
+        self._commits.check_end(graph, state)
+
+
+class _Commits:
+    """What sinks have committed, by name and by sink. A job that goes on from another's savepoint
+    commits for the first of them."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[Record]] = {}
+        self._by_sink: defaultdict[tuple[JobId, JobVertexId], list[Record]] = defaultdict(list)
+        self._first: dict[JobId, JobId] = {}
+
+    def add(self, attempt_id: ExecutionAttemptId, name: str, records: Sequence[Record]) -> None:
+        known = self._by_name.get(name)
+        if known is None:
+            self._by_name[name] = list(records)
+            self._by_sink[self._first_of(attempt_id.job_id), attempt_id.vertex_id].extend(records)
+        elif known != list(records):
+            raise EngineError(f"{attempt_id} commits {records} as {name!r}, which was {known}")
+
+    def job_goes_on(self, stopped: JobId, next_job: JobId) -> None:
+        self._first[next_job] = self._first_of(stopped)
+
+    def _first_of(self, job_id: JobId) -> JobId:
+        return self._first.get(job_id, job_id)
+
+    def check_end(self, graph: JobGraph, state: JobState) -> None:
+        """Each sink has committed what an undisturbed job would have."""
         for sink in [vertex for vertex in graph.vertices if not vertex.outputs]:
             committed = self._by_sink[self._first_of(graph.job_id), sink.id]
             found = Counter(record.key for record in committed)
@@ -307,7 +322,7 @@ class CheckpointOracle:
             if wrong:
                 names = [
                     name
-                    for name, each in self._committed.items()
+                    for name, each in self._by_name.items()
                     if any(record.key in wrong for record in each)
                 ]
                 raise EngineError(
