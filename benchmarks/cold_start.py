@@ -25,7 +25,8 @@ from flinkpy.datastream import StreamExecutionEnvironment
 
 env = StreamExecutionEnvironment.get_execution_environment()
 words = env.from_collection(["to be or not to be"]).flat_map(str.split).map(lambda word: (word, 1))
-with words.key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1])).execute_and_collect() as results:
+counts = words.key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+with counts.execute_and_collect() as results:
     for record in results:
         print(record, flush=True)
 """

@@ -100,7 +100,8 @@ import polars as pl
 folder = sys.argv[1]
 for line in sys.stdin:
     started = time.perf_counter()
-    (pl.scan_parquet(folder + "/in.parquet").group_by("key").agg(pl.len().alias("n"), pl.col("price").sum(), pl.col("count").max())
+    (pl.scan_parquet(folder + "/in.parquet").group_by("key")
+     .agg(pl.len().alias("n"), pl.col("price").sum(), pl.col("count").max())
      .sink_parquet(folder + "/polars.parquet"))
     print(time.perf_counter() - started, flush=True)
 """

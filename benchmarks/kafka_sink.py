@@ -1,7 +1,7 @@
 """Writing into Kafka beside a bare confluent-kafka loop: rows and columns, at least once and in
 transactions.
 
-    python -m benchmarks kafka_sink            # needs the development dependencies, which bring a broker
+    python -m benchmarks kafka_sink  # needs the development dependencies, with their broker
 
 The broker is a process on the same machine (noida-db), and takes its share of the cores. The bare
 loop encodes each text, produces it, lets the client hear from time to time, and flushes in the end;

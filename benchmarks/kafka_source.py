@@ -1,6 +1,6 @@
 """Reading from Kafka beside a bare confluent-kafka loop: text as rows, bytes as columns.
 
-    python -m benchmarks kafka_source          # needs the development dependencies, which bring a broker
+    python -m benchmarks kafka_source  # needs the development dependencies, with their broker
 
 The brokers are a process on the same machine (noida-db), and librdkafka's mock cluster inside the
 measured process, which is faster. The bare loop consumes a thousand messages at a time, looks

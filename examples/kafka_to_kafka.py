@@ -1,7 +1,7 @@
 """Orders and payments from two topics of Kafka, joined by order, into a third one, exactly once.
 
     pip install 'flinkpy[kafka]'
-    python examples/kafka_to_kafka.py localhost:9092      # needs topics "orders", "payments" and "paid"
+    python examples/kafka_to_kafka.py localhost:9092  # needs topics "orders", "payments" and "paid"
 
 Messages are JSON: ``{"order": 1, "article": "tea"}`` and ``{"order": 1, "cents": 300}``. Their
 event time is that of Kafka. What is joined can be read with ``isolation.level=read_committed`` when

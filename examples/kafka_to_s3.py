@@ -1,7 +1,7 @@
 """Orders from a topic of Kafka become Parquet in a bucket of S3, exactly once; Spark sums up what
 is there.
 
-    pip install 'flinkpy[kafka]'                                                        # for --spark also flinkpy[spark]
+    pip install 'flinkpy[kafka]'  # for --spark also flinkpy[spark]
     python examples/kafka_to_s3.py localhost:9092 orders s3://lake/orders [--spark]
 
 It needs a broker with the topic, and a bucket. AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for a

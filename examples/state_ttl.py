@@ -1,7 +1,8 @@
 """State that expires, in RocksDB: of one visitor's clicks on one article, only the first in every
 hour counts.
 
-    python examples/state_ttl.py [--backend rocksdb]       # needs flinkpy[rocksdb]; the default, hashmap, needs nothing
+    python examples/state_ttl.py                    # in memory
+    python examples/state_ttl.py --backend rocksdb  # needs flinkpy[rocksdb]
 
 Without a time to live the state would grow with every new visitor. Times to live use processing
 time, as in Flink: they limit the state, and do not replace event-time windows."""

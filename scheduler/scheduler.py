@@ -6,8 +6,8 @@ left to do. Settling last makes the order of the changes within an event immater
 a cancelled attempt and taken by another one never leaves the job.
 
 The parts own their state: the plan (its graph has states and counts), the slot table, the job's
-lifecycle, the failovers and the checkpoints; ``Attempts`` moves graph and slots together. What they want done goes
-to one list of commands, which ``handle`` gives out.
+lifecycle, the failovers and the checkpoints; ``Attempts`` moves graph and slots together. What they
+want done goes to one list of commands, which ``handle`` gives out.
 
 Only current attempts count; whatever an older one reports is ignored.
 """

@@ -140,8 +140,8 @@ def _stack_of(frame: FrameType | None) -> tuple[str, ...]:
         code = frame.f_code
         if stack and code.co_filename.endswith(LOOP_FILES):
             break
-        stack.append(
-            f"{frame.f_globals.get('__name__', '?')}.{getattr(code, 'co_qualname', code.co_name)}:{frame.f_lineno}"
-        )
+        module = frame.f_globals.get("__name__", "?")
+        function = getattr(code, "co_qualname", code.co_name)
+        stack.append(f"{module}.{function}:{frame.f_lineno}")
         frame = frame.f_back
     return tuple(reversed(stack))

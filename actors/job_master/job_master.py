@@ -92,8 +92,9 @@ log = engine_logger("flinkpy.jobmaster")
 
 class JobMaster(FencedRpcEndpoint):
     """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended;
-    the owner of the JobMaster stops it then. ``store`` records the job's end; a ``generation`` greater than 0 takes the job
-    over from a JobMaster that has died. ``publish`` is told of all that changes."""
+    the owner of the JobMaster stops it then. ``store`` records the job's end; a ``generation``
+    greater than 0 takes the job over from a JobMaster that has died. ``publish`` is told of all
+    that changes."""
 
     gateway = JobMasterGateway
 

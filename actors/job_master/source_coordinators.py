@@ -20,8 +20,8 @@ from flinkpy.scheduler.protocol import ResetCoordinators
 
 class SourceCoordinators:
     """All calls come from the main thread of ``endpoint``, the JobMaster. ``send(attempt, event)``
-    delivers an event once and in order. ``fail`` fails the whole job, because an enumerator cannot be
-    restarted on its own; when the job restarts, ``reset_attempts`` creates a new one."""
+    delivers an event once and in order. ``fail`` fails the whole job, because an enumerator cannot
+    be restarted on its own; when the job restarts, ``reset_attempts`` creates a new one."""
 
     def __init__(
         self,

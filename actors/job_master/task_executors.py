@@ -31,8 +31,8 @@ from flinkpy.scheduler.protocol import (
 class TaskExecutors:
     """All calls come from the JobMaster's main thread.
 
-    ``feed(*events)`` hands events to the scheduler, and ``on_heartbeat(resource_id, payload)`` gets what a
-    registered TaskExecutor holds."""
+    ``feed(*events)`` hands events to the scheduler, and ``on_heartbeat(resource_id, payload)`` gets
+    what a registered TaskExecutor holds."""
 
     # a request for metrics sooner than this after the last one reads nothing new
     METRICS_AGE_S = 0.25

@@ -32,7 +32,9 @@ _INSTEAD = {
     "from_pandas() with flinkpy.table.expressions, for generated ones env.generate()",
     "java_gateway": "there is no JVM; write the function in Python",
     "util": "PyFlink's helpers for Java objects have nothing to stand for",
-    "fn_execution": "functions run in the engine itself, there is no second process that executes them",
+    "fn_execution": (
+        "functions run in the engine itself, there is no second process that executes them"
+    ),
     "ml": "Flink ML runs on the JVM; call the model from a map or a process function",
     "shell": "start Python and import flinkpy.datastream",
     "testing": "flinkpy.testing has what tests need",

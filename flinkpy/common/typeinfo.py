@@ -389,7 +389,8 @@ class RowTypeInfo(TypeInformation):
         return (*self.field_names, *self.field_types)
 
     def __str__(self) -> str:
-        return f"RowTypeInfo({', '.join(f'{name}: {field}' for name, field in zip(self.field_names, self.field_types))})"
+        fields = zip(self.field_names, self.field_types)
+        return f"RowTypeInfo({', '.join(f'{name}: {field}' for name, field in fields)})"
 
     def __repr__(self) -> str:
         types = ", ".join(map(repr, self.field_types))

@@ -181,7 +181,8 @@ class Row:
     def __repr__(self) -> str:
         if self._fields is None:
             return f"<Row({', '.join([repr(each) for each in self._values])})>"
-        return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self._fields, self._values))})"
+        fields = zip(self._fields, self._values)
+        return f"Row({', '.join(f'{name}={value!r}' for name, value in fields)})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Row:
         row = named_row(

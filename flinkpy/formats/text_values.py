@@ -128,7 +128,8 @@ def single_text(value: object) -> str:
             else value
         )
     if isinstance(value, Instant):
-        return f"{datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)}.{value.nanos:09}+00:00"
+        second = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)
+        return f"{second}.{value.nanos:09}+00:00"
     if getattr(type(value), "__str__", None) is object.__str__:
         what = (
             "a set has no order: give sorted(...)"

@@ -50,7 +50,11 @@ def described(value: Any, depth: int = 0) -> str:
     if depth >= DEEPEST:
         return kind
     if isinstance(value, Mapping):
-        return f"{kind}{{{', '.join(sorted(f'{described(key, depth + 1)}: {described(each, depth + 1)}' for key, each in value.items()))}}}"
+        entries = (
+            f"{described(key, depth + 1)}: {described(each, depth + 1)}"
+            for key, each in value.items()
+        )
+        return f"{kind}{{{', '.join(sorted(entries))}}}"
     if isinstance(value, list | tuple | Set) and isinstance(value, Collection):
         found = [described(each, depth + 1) for each in list(value)[:MOST]]
         behind = [f"{len(value)} in all"] if len(value) > MOST else []

@@ -60,7 +60,9 @@ _PYTHON = (  # of each process, where Flink has Status.JVM
 
 ENTRIES = "numKeyValueStateEntries"
 ROCKSDB = {  # names of RocksDB's properties
-    "rocksdb.estimate-num-keys": "RocksDB's estimate of its entries; a map or a list may have many for one key.",
+    "rocksdb.estimate-num-keys": (
+        "RocksDB's estimate of its entries; a map or a list may have many for one key."
+    ),
     "rocksdb.estimate-live-data-size": "Bytes of these entries, as it estimates.",
     "rocksdb.live-sst-files-size": "Bytes of the files of its newest version.",
     "rocksdb.total-sst-files-size": "Bytes of all its files.",

@@ -1,5 +1,5 @@
-"""Batches of rows, as row operators take them: one that must be of rows, its records, and a batch of
-one record."""
+"""Batches of rows, as row operators take them: one that must be of rows, its records, and a batch
+of one record."""
 
 from __future__ import annotations
 

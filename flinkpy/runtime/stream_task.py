@@ -145,8 +145,9 @@ class StreamTaskConfig:
 
 @dataclass(frozen=True)
 class TaskServices:
-    """What a task has of the process that it runs in. ``wake`` makes the loop run a step, and may be
-    called from any thread; ``send_message`` sends to the JobMaster, or to a coordinator there."""
+    """What a task has of the process that it runs in. ``wake`` makes the loop run a step, and may
+    be called from any thread; ``send_message`` sends to the JobMaster, or to a coordinator
+    there."""
 
     reactor: Reactor
     wake: Callable[[], None]

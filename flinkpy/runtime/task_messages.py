@@ -2,8 +2,8 @@
 coordinators and their readers, and the messages of checkpoints.
 
 Both travel in one channel, each message once and all in one order
-(``flinkpy.actors.rpc.delivery.courier``). So a task has the splits that were assigned to it before a
-checkpoint, and none that were assigned behind, when it is told to begin."""
+(``flinkpy.actors.rpc.delivery.courier``). So a task has the splits that were assigned to it before
+a checkpoint, and none that were assigned behind, when it is told to begin."""
 
 from __future__ import annotations
 

@@ -52,10 +52,9 @@ class OneInputHarness(OperatorHarness):
     ...     harness.stamped_output, harness.watermarks
     ([(8, 100)], [100])
 
-    Keyword arguments of all harnesses: ``parallelism``, ``subtask_index``, ``max_parallelism`` (these decide which
-    key groups it owns), ``configuration`` (options by key, such as ``state.backend.type``) and ``start_ms``, the time
-    at which its clock starts.
-    """
+    Keyword arguments of all harnesses: ``parallelism``, ``subtask_index``, ``max_parallelism``
+    (these decide which key groups it owns), ``configuration`` (options by key, such as
+    ``state.backend.type``) and ``start_ms``, the time at which its clock starts."""
 
     def __init__(self, function: object, **options: Any) -> None:
         super().__init__(

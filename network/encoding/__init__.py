@@ -1,1 +1,2 @@
-"""Elements as bytes: frames and their payloads, for connections, spilled partitions and channel state."""
+"""Elements as bytes: frames and their payloads, for connections, spilled partitions and channel
+state."""

@@ -5,9 +5,9 @@ joined. The decoder provides the buffer for the next read: a large payload is re
 straight into its own buffer, small ones many at a time into a buffer that is reused.
 
 Header, little-endian: magic, kind, flags, parts (of the payload, see
-``flinkpy.network.encoding.payloads``), channel, sequence (numbers a producer's elements on a channel,
-from 0), segments (the cost of the payload), backlog (segments that wait behind it), length of the
-payload."""
+``flinkpy.network.encoding.payloads``), channel, sequence (numbers a producer's elements on a
+channel, from 0), segments (the cost of the payload), backlog (segments that wait behind it), length
+of the payload."""
 
 from __future__ import annotations
 

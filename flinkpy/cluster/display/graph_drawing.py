@@ -115,9 +115,9 @@ def draw(title: str, cards: Sequence[Card], said: Sequence[str] = ()) -> str:
         if cards
         else ""
     )
+    texts = "".join(f"<pre>{escape(text)}</pre>" for text in said)
     return (
-        "<div "
-        f'class="flinkpy-graph"><style>{STYLE}</style><div>{title}</div>{graph}{"".join(f"<pre>{escape(text)}</pre>" for text in said)}</div>'
+        f'<div class="flinkpy-graph"><style>{STYLE}</style><div>{title}</div>{graph}{texts}</div>'
     )
 
 

@@ -30,10 +30,9 @@ def _plain_lists(lists: pa.Array) -> Any:
 def get(types: Types, field: str | int) -> Kernel:
     kind = types[0]
     if not pa.types.is_struct(kind):
-        raise TypeError(
-            "it needs a "
-            f"struct{'; an item of a list or a map is at(...)' if _is_list(kind) or pa.types.is_map(kind) else ''}"
-        )
+        has_items = _is_list(kind) or pa.types.is_map(kind)
+        advice = "; an item of a list or a map is at(...)" if has_items else ""
+        raise TypeError(f"it needs a struct{advice}")
     names = [each.name for each in kind]
     if isinstance(field, int):
         if field >= len(names):

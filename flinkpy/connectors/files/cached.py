@@ -98,7 +98,9 @@ class CacheWriter(OneInputOperator):
 
     def open(self) -> None:
         task = self.context.task
-        name = f"{task.attempt_id.job_id}-{task.attempt_id.attempt}_{task.subtask_index}_of_{task.parallelism}"
+        attempt = task.attempt_id
+        subtask = f"{task.subtask_index}_of_{task.parallelism}"
+        name = f"{attempt.job_id}-{attempt.attempt}_{subtask}"
         self._final = os.path.join(self._folder, name)
         os.makedirs(self._folder, exist_ok=True)
         self._file: IO[bytes] | None = open(f"{self._folder}/.{name}", "wb", buffering=256 << 10)  # noqa: SIM115  (closed in close)

@@ -39,7 +39,9 @@ _MAGIC = {
     b"BZh91AY&SY": "compressed with bzip2: give its name the ending .bz2",
     b"\x28\xb5\x2f\xfd": "compressed with Zstandard: give its name the ending .zst",
     b"\x04\x22\x4d\x18": "compressed with LZ4: give its name the ending .lz4",
-    b"\xfd7zXZ\x00": "compressed with xz, which Arrow does not read: compress it with gzip or zstd instead",
+    b"\xfd7zXZ\x00": (
+        "compressed with xz, which Arrow does not read: compress it with gzip or zstd instead"
+    ),
     b"PK\x03\x04": "a ZIP archive: unpack it, or compress its files with gzip or zstd instead",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive: unpack it",
     b"PAR1\x15": "a Parquet file: read it with from_parquet()",

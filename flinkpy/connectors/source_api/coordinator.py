@@ -1,9 +1,9 @@
 """The source coordinator: runs a source's enumerator in the JobMaster's thread.
 
 Apart from its callbacks it is pure: it has no thread, clock or network of its own. For each subtask
-it keeps the attempt it talks to, and the splits it assigned. When the attempt fails, they go back to
-the enumerator. The courier between JobMaster and TaskExecutor brings each event once and in order
-(``flinkpy.actors.rpc.delivery.courier``)."""
+it keeps the attempt it talks to, and the splits it assigned. When the attempt fails, they go back
+to the enumerator. The courier between JobMaster and TaskExecutor brings each event once and in
+order (``flinkpy.actors.rpc.delivery.courier``)."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class SourceCoordinator:
     """Runs one source's enumerator and its exchange with the readers. It is itself the enumerator's
     ``SplitEnumeratorContext``. All calls come from the JobMaster's thread.
 
-    ``source`` is a Source, or a function that unpickles one. ``restored`` comes from ``snapshot_state``.
-    All sources of a job share ``alignment``."""
+    ``source`` is a Source, or a function that unpickles one. ``restored`` comes from
+    ``snapshot_state``. All sources of a job share ``alignment``."""
 
     def __init__(
         self,

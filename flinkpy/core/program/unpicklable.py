@@ -57,10 +57,8 @@ def explain(value: object, dumps: Callable[[Any], object]) -> str | None:
             if _is_engines(culprit)
             else f"it holds a {_type_name(culprit)}, which {_reason(culprit, dumps, advice)}"
         )
-    return (
-        f"{told.sentence(culprit)} "
-        f"{_reason(culprit, dumps, 'Make it in open() of a function class, so that every worker has its own')}"
-    )
+    advice = "Make it in open() of a function class, so that every worker has its own"
+    return f"{told.sentence(culprit)} {_reason(culprit, dumps, advice)}"
 
 
 class _Told:

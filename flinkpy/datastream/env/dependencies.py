@@ -108,10 +108,8 @@ class ProgramFiles:
                 f"are {file_path!r:.80} and {name!r:.80}"
             )
         before = self.program.values.get(kept_options.CACHED_FILES.key)
-        entry = (
-            f"name:{name},path:{os.path.abspath(file_path) if '://' not in file_path else file_path}"
-            + (",executable:true" if executable else "")
-        )
+        path = file_path if "://" in file_path else os.path.abspath(file_path)
+        entry = f"name:{name},path:{path}" + (",executable:true" if executable else "")
         self.program.values[kept_options.CACHED_FILES.key] = (
             f"{before};{entry}" if before else entry
         )

@@ -15,7 +15,9 @@ __getattr__ = absent(
     __name__,
     {
         "AvroParquetReaders": _COLUMNS,
-        "ParquetColumnarRowInputFormat": f"{_COLUMNS}; so does BulkFormat.parquet(columns) for a FileSource",
+        "ParquetColumnarRowInputFormat": (
+            f"{_COLUMNS}; so does BulkFormat.parquet(columns) for a FileSource"
+        ),
         "AvroParquetWriters": (
             "write_parquet() writes Parquet files, with schema=pyarrow.schema([...]) in place of "
             "Avro's"

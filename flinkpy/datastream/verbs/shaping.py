@@ -181,12 +181,12 @@ def aligned(streams: Sequence[RecordedStream], fill_missing: bool) -> list[Recor
     names = list(dict.fromkeys(name for schema in schemas for name in schema.names))
     for schema in schemas:
         if not fill_missing and set(schema.names) != set(names):
+            first = schemas[0].names
+            other = next(each.names for each in schemas if set(each.names) != set(first))
             raise refuse(
                 "union(by_name=True) needs streams of the same columns, these have "
-                f"{', '.join(schemas[0].names)} and "
-                f"{', '.join(next(other for other in schemas if set(other.names) != set(schemas[0].names)).names)}; "
-                "give "
-                "fill_missing=True to have null where one is missing"
+                f"{', '.join(first)} and {', '.join(other)}; "
+                "give fill_missing=True to have null where one is missing"
             )
     wanted = pa.schema([fields[name] for name in names])
     return [

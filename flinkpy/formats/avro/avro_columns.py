@@ -38,7 +38,8 @@ class AvroColumnarDecoder(ColumnarDecoder, RegisteredFormat):
     """Avro records as columns. ``writer_schema`` is the schema that the messages were written with,
     if it is another one; Avro's rules for changed schemas hold then.
 
-    >>> schema = '{"type": "record", "name": "visit", "fields": [{"name": "shop", "type": "string"}, {"name": "n", "type": ["null", "int"]}]}'
+    >>> fields = '{"name": "shop", "type": "string"}, {"name": "n", "type": ["null", "int"]}'
+    >>> schema = f'{{"type": "record", "name": "visit", "fields": [{fields}]}}\'
     >>> AvroColumnarDecoder(schema).decode([b"\\x08Oslo\\x02\\x06", b"\\x06Ulm\\x00"]).to_pydict()
     {'shop': ['Oslo', 'Ulm'], 'n': [3, None]}
     """
@@ -169,7 +170,8 @@ def _without_branch(found: AvroType) -> AvroType:
 class AvroColumnarEncoder(ColumnarEncoder, RegisteredFormat):
     """The rows of a batch as Avro records. Columns are taken by name and cast exactly.
 
-    >>> schema = '{"type": "record", "name": "visit", "fields": [{"name": "shop", "type": "string"}, {"name": "n", "type": ["null", "int"]}]}'
+    >>> fields = '{"name": "shop", "type": "string"}, {"name": "n", "type": ["null", "int"]}'
+    >>> schema = f'{{"type": "record", "name": "visit", "fields": [{fields}]}}\'
     >>> AvroColumnarEncoder(schema).encode(
     ...     pa.RecordBatch.from_pydict({"n": [3, None], "shop": ["Oslo", "Ulm"]})
     ... )

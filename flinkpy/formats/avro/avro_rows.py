@@ -2,7 +2,8 @@
 record's bytes alone, without the schema.
 
 >>> from flinkpy.common import Row
->>> schema = '{"type": "record", "name": "visit", "fields": [{"name": "shop", "type": "string"}, {"name": "n", "type": ["null", "int"]}]}'
+>>> fields = '{"name": "shop", "type": "string"}, {"name": "n", "type": ["null", "int"]}'
+>>> schema = f'{{"type": "record", "name": "visit", "fields": [{fields}]}}\'
 >>> data = AvroRowSerializationSchema(avro_schema_string=schema).serialize(Row("Oslo", 3))
 >>> data
 b'\\x08Oslo\\x02\\x06'

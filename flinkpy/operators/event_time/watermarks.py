@@ -253,7 +253,8 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         return self._emitter.idle
 
     def __repr__(self) -> str:
-        return f"<TimestampsAndWatermarksOperator{f' at {self._emitter!r}' if self._is_open else ', not open'}>"
+        where = f" at {self._emitter!r}" if self._is_open else ", not open"
+        return f"<TimestampsAndWatermarksOperator{where}>"
 
 
 def greatest_timestamp(batch: Batch) -> int:

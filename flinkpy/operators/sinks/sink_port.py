@@ -8,9 +8,9 @@ with ``write``) is adapted to these in ``adapted_sinks``.
 Exactly once, also over failures, is what a sink with a committer gives (Flink's Sink V2). At each
 checkpoint the writer prepares what it has written (``prepare_commit``): small picklable objects,
 the *committables*, say the hidden names of files. They are part of the checkpoint. When the
-checkpoint is complete, the committer makes them visible. A :class:`Committer` does so in the subtask of its
-writer. A :class:`GlobalCommitter` runs once, behind all writers, and commits what all of them
-prepared for a checkpoint together."""
+checkpoint is complete, the committer makes them visible. A :class:`Committer` does so in the
+subtask of its writer. A :class:`GlobalCommitter` runs once, behind all writers, and commits what
+all of them prepared for a checkpoint together."""
 
 from __future__ import annotations
 
@@ -184,8 +184,8 @@ class Sink(ABC):
     ...         return UpperWriter(context.task.subtask_index)
     """
 
-    # whether it writes what a row means for its table too: its writer reads ``ColumnBatch.kinds``, or
-    # the kinds of the Rows of ``rows_of(batch)``. Other sinks are given columns of inserts only
+    # whether it writes what a row means for its table too: its writer reads ``ColumnBatch.kinds``,
+    # or the kinds of the Rows of ``rows_of(batch)``. Other sinks are given columns of inserts only
     takes_kinds: bool = False
 
     @property

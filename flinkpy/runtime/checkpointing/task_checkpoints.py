@@ -72,8 +72,8 @@ class CheckpointedTask(Protocol):
         ...
 
     def stand_still(self) -> None:
-        """Does nothing more with its input while the checkpoints say ``awaits_stop``. Then it leaves
-        if they say ``may_stop``, else it goes on. A task that has finished waits anyway."""
+        """Does nothing more with its input while the checkpoints say ``awaits_stop``. Then it
+        leaves if they say ``may_stop``, else it goes on. A task that has finished waits anyway."""
         ...
 
     def resume(self) -> None:

@@ -19,8 +19,8 @@ class FrozenKeyedState(Protocol):
     """Keyed state as it was at a barrier, whatever happens to the state from then on."""
 
     def write(self) -> bytes:
-        """Its bytes (``flinkpy.state.snapshots.keyed_snapshots``). May be called in another thread, and after
-        the backend was closed."""
+        """Its bytes (``flinkpy.state.snapshots.keyed_snapshots``). May be called in another thread,
+        and after the backend was closed."""
         ...
 
     def chunks(self) -> Iterable[bytes]:

@@ -131,8 +131,8 @@ def operator_context(
 
 
 class Line:
-    """One direction between the coordinator and an attempt of a subtask: what ``say`` takes comes to
-    ``hear`` once and in order, as ``post`` may bring messages twice and in any order."""
+    """One direction between the coordinator and an attempt of a subtask: what ``say`` takes comes
+    to ``hear`` once and in order, as ``post`` may bring messages twice and in any order."""
 
     def __init__(
         self, post: Callable[[Callable[[], None]], None], hear: Callable[[Any], None]
