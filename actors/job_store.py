@@ -3,12 +3,16 @@ submitted, until it has ended; then its result.
 
 ::
 
-    jobs/<job>/graph-<term>-<random>     one line of JSON (name), and the pickled job; until the job's files are gone
+    jobs/<job>/graph-<term>-<random>     a line of JSON (name) and the pickled job; kept until
+                                         the job's files are gone
     jobs/<job>/cancelled-<term>-<random> nothing: somebody has cancelled the job
-    jobs/<job>/stopping-<term>-<random>  one line of JSON (request, kind, target): the job stops with this savepoint, if its manifest is there
-    jobs/<job>/taken-<term>-<random>     one line of JSON (checkpoint, first): from which checkpoint the job went on in this term, 0 for none, and the
-                                         number of the first one that it took in this term
-    jobs/<job>/ended-<term>-<random>     one line of JSON (name, state, run time), and the pickled result and details
+    jobs/<job>/stopping-<term>-<random>  a line of JSON (request, kind, target): the job stops with
+                                         this savepoint, if its manifest is there
+    jobs/<job>/taken-<term>-<random>     a line of JSON (checkpoint, first): the one from which
+                                         the job went on in this term, 0 for none, and the number
+                                         of the first one that it took in this term
+    jobs/<job>/ended-<term>-<random>     a line of JSON (name, state, run time), the pickled
+                                         result and details
 
 A job's checkpoints are not named here. A checkpoint is there when its manifest is, in the job's own
 folder, unless it came there too late: a JobManager that has not noticed yet that another one leads,

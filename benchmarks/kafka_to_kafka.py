@@ -1,7 +1,7 @@
 """Kafka to a map to Kafka: rows and columns beside a bare confluent-kafka loop, and beside Bytewax.
 
     python -m benchmarks kafka_to_kafka  # needs the development dependencies, with their broker
-    BYTEWAX_PYTHON=/path/to/python python -m benchmarks kafka_to_kafka  # an environment with bytewax
+    BYTEWAX_PYTHON=/path/to/python python -m benchmarks kafka_to_kafka  # with bytewax
 
 Two maps: text in capitals, and a price in JSON. The bare loop consumes a thousand messages at a
 time, maps and produces each, and flushes in the end. All three read a topic from its beginning to

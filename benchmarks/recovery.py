@@ -8,7 +8,7 @@ their times, of the machine's one monotonic clock, in a folder:
 
     notice     until the JobMaster begins the restart
     pause      until the tasks have ended and the restart strategy's pause is over
-    slots      until the last task's code is loaded where it runs: in a new worker, which must start, or in the same one
+    slots      until the last task's code is loaded where it runs: in a new worker or the same one
     restore    until the last task's functions are open
     output     until the sink gets a record that is new
 

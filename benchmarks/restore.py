@@ -8,7 +8,7 @@ checkpoint's own files in a store that has to copy each, as object stores have (
 copies of local recovery; and from files on the same disk (linked). Parts, in seconds of the
 processor:
 
-    read       until the bytes are here and their checksums are compared; of RocksDB also until its database is open
+    read       until the bytes are here and checked, and RocksDB's database is open
     decode     until the backend has them
     record     the first look at a value
 """

@@ -93,8 +93,8 @@ class SourceCoordinators:
         coordinator = self._coordinators.get(message.operator_id)
         if coordinator is None:
             raise EngineError(
-                f"{attempt_id} speaks to a coordinator of operator {message.operator_id}, which is no "
-                "source of this job"
+                f"{attempt_id} speaks to a coordinator of operator {message.operator_id}, which "
+                "is no source of this job"
             )
         if self._current.get(attempt_id.vertex) == attempt_id:
             coordinator.handle_event(attempt_id.subtask_index, message.event, attempt_id.attempt)

@@ -7,8 +7,9 @@ answers each request with its payload. Both watch for silence: a target not hear
 either direction, so a lost one costs only its own interval:
 
     ResourceManager                                     TaskExecutor
-    every interval: gateway.heartbeat_from_resource_manager(id) -> manager.request_received(id): answers by
-    manager.answer_received(id, payload)                <-          gateway.heartbeat_from_task_executor(id, payload)
+    every interval:
+    gateway.heartbeat_from_resource_manager(id)    ->   manager.request_received(id), which answers:
+    manager.answer_received(id, payload)    <-   gateway.heartbeat_from_task_executor(id, payload)
 """
 
 from __future__ import annotations

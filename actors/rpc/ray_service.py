@@ -53,7 +53,8 @@ class RayRpcService(LocalRpcService):
     cannot call back.
 
         service = RayRpcService(f"client-{ids.hex(8)}")
-        dispatcher = service.connect(None, "jobmanager/dispatcher", DispatcherGateway, token).result(10)
+        connecting = service.connect(None, "jobmanager/dispatcher", DispatcherGateway, token)
+        dispatcher = connecting.result(10)
     """
 
     def __init__(

@@ -11,11 +11,11 @@
 | q2 | bids on some auctions | a filter over columns |
 | q3 | who sells in category 10 in OR, ID or CA | a join of two whole streams, by state |
 | q4 | the mean closing price of each category | timers: an auction closes when its time has come |
-| q5 | the auctions with most bids of the last ten seconds | sliding windows over columns, and a window over their results |
+| q5 | the auctions with most bids of the last ten seconds | sliding windows, twice |
 | q7 | the highest bid of every ten seconds | a window over everything, joined back to the bids |
 | q8 | persons who sold within the ten seconds in which they came | co-group over windows |
 | q11 | how many bids a bidder makes in one session | session windows |
-| q12 | how many bids a bidder makes in ten seconds of the machine's clock | processing-time windows |
+| q12 | a bidder's bids in ten seconds of the machine's clock | processing-time windows |
 """
 
 from __future__ import annotations

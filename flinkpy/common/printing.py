@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -78,11 +78,7 @@ def _java_format_of(type_info: TypeInformation | None) -> Format:
         return _joined(list(map(_java_format_of, type_info.field_types)))
     if isinstance(type_info, PrimitiveArrayTypeInfo):
         inner = _java_format_of(type_info.element_type)
-        return _or_null(
-            lambda value: (
-                f"[{', '.join(map(inner, map(_signed, value) if isinstance(value, (bytes, bytearray)) else value))}]"
-            )
-        )
+        return _or_null(lambda value: f"[{', '.join(map(inner, _items(value)))}]")
     if isinstance(type_info, MapTypeInfo):
         of_key = _java_format_of(type_info.key_type)
         of_value = _java_format_of(type_info.value_type)
@@ -165,6 +161,11 @@ def _instant(value: Any) -> str:
     while digits.endswith("000"):
         digits = digits[:-3]
     return f"{moment.isoformat()}{'.' if digits else ''}{digits}Z"
+
+
+def _items(value: Any) -> Iterable[Any]:
+    """The items of an array; those of bytes are Java's, from -128 to 127."""
+    return map(_signed, value) if isinstance(value, (bytes, bytearray)) else value
 
 
 def _signed(byte: int) -> int:

@@ -27,7 +27,7 @@ class MalformedMessageError(BadRecordError, ValueError):
     Traceback (most recent call last):
         ...
     flinkpy.formats.port.MalformedMessageError: message 3 cannot be decoded: it ends within a text: b'{"a": "x'
-    """
+    """  # noqa: E501  (what doctest compares)
 
     def __init__(self, index: int | None, why: str, message: bytes | None = None) -> None:
         super().__init__(

@@ -30,7 +30,7 @@ def shown(accumulators: Mapping[str, Any]) -> Shown:
 
     >>> shown({"seen": 3, "words": ["a", "b"]})
     (ShownAccumulator(name='seen', kind='int', text='3'), ShownAccumulator(name='words', kind='list', text="['a', 'b']"))
-    """
+    """  # noqa: E501  (what doctest compares)
     own, _ = without_metrics(accumulators)
     return tuple(
         ShownAccumulator(str(name), type(value).__name__, _text(value))

@@ -143,7 +143,7 @@ def reason_of(text: str) -> str:
     ...     "An error occurred while calling o1.get.\\n: java.util.E: x\\n\\tat a.b\\nCaused by: java.io.IOException: no space\\n\\tat c.d\\n"
     ... )
     'java.io.IOException: no space'
-    """
+    """  # noqa: E501  (what doctest compares)
     _, python, rest = text.rpartition("Traceback (most recent call last):")
     if python:
         return next((line.strip() for line in rest.splitlines() if line[:1].strip()), "")

@@ -5,10 +5,10 @@ TaskExecutors use it for data connections, with the cluster's secret; tasks and 
 waits for their job use it for results and output, with a token made for that job
 (``flinkpy.network.wire.client_channel``).
 
-    accepting side                                     connecting side
-    magic, nonce A                              →
-                                                ←      magic, nonce C, id, HMAC(secret, "connect" A C id)
-    id, HMAC(secret, "accept" C A both ids)     →
+    accepting side                              connecting side
+    magic, nonce A                           →
+                                             ←  magic, nonce C, id, HMAC(secret, "connect" A C id)
+    id, HMAC(secret, "accept" C A both ids)  →
 
 The proofs are HMAC-SHA256. They differ by role, so that neither can be replayed to its maker, and
 cover both fresh nonces, so that none can be replayed later. Every deviation is a

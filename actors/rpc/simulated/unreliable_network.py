@@ -2,7 +2,7 @@
 cut; and processes that crash.
 
     network = SimulatedNetwork(seed=7, faults=FaultPlan(drop=0.05))
-    service = network.service("jm")          # one process; endpoints are built on it as on any service
+    service = network.service("jm")  # one process; endpoints are built on it as on any service
     network.run_until(lambda: done, max_time_s=60)
 
 Within a process no message is lost, and messages keep their order. Between two processes they take

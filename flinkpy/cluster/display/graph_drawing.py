@@ -22,22 +22,30 @@ ABOVE, LINE, SMALL_LINE, BAR = 9, 18, 16, 12
 # Each colour for light and for dark. Notebooks say which they are, each in its way; elsewhere the
 # reader's system does.
 STYLE = """
-.flinkpy-graph { color-scheme: light dark; background: light-dark(#fff, #1d2127); color: light-dark(#1b1f24, #e6e9ee);
-  border: 1px solid light-dark(#dde1e7, #363d47); border-radius: 8px; padding: 8px; font: 13px/1.4 system-ui, "DejaVu Sans", sans-serif; }
+.flinkpy-graph { color-scheme: light dark; background: light-dark(#fff, #1d2127);
+  color: light-dark(#1b1f24, #e6e9ee); border: 1px solid light-dark(#dde1e7, #363d47);
+  border-radius: 8px; padding: 8px; font: 13px/1.4 system-ui, "DejaVu Sans", sans-serif; }
 [data-jp-theme-light=true] .flinkpy-graph, .vscode-light .flinkpy-graph { color-scheme: light; }
-[data-jp-theme-light=false] .flinkpy-graph, .vscode-dark .flinkpy-graph, html[theme=dark] .flinkpy-graph { color-scheme: dark; }
+[data-jp-theme-light=false] .flinkpy-graph, .vscode-dark .flinkpy-graph,
+html[theme=dark] .flinkpy-graph {
+  color-scheme: dark; }
 .flinkpy-graph .scroll { overflow-x: auto; }
 .flinkpy-graph .drawn { display: block; height: auto; }
 .flinkpy-graph .card { overflow: hidden; }
-.flinkpy-graph pre { white-space: pre-wrap; color: light-dark(#b01c1c, #ff9090); background: none; margin: 8px 0 0; }
+.flinkpy-graph pre { white-space: pre-wrap; color: light-dark(#b01c1c, #ff9090);
+  background: none; margin: 8px 0 0; }
 .flinkpy-graph text { fill: light-dark(#1b1f24, #e6e9ee); font-size: 11px; }
 .flinkpy-graph .name { font-size: 11.5px; font-weight: 600; }
 .flinkpy-graph .quiet { fill: light-dark(#4d5560, #a2acb9); }
-.flinkpy-graph .waiting { fill: light-dark(#7a4fc0, #c4a5ff); } .flinkpy-graph .running { fill: light-dark(#0f6238, #5fd39a); }
-.flinkpy-graph .finished { fill: light-dark(#0b62c4, #6cb2ff); } .flinkpy-graph .failed { fill: light-dark(#b01c1c, #ff9090); }
+.flinkpy-graph .waiting { fill: light-dark(#7a4fc0, #c4a5ff); }
+.flinkpy-graph .running { fill: light-dark(#0f6238, #5fd39a); }
+.flinkpy-graph .finished { fill: light-dark(#0b62c4, #6cb2ff); }
+.flinkpy-graph .failed { fill: light-dark(#b01c1c, #ff9090); }
 .flinkpy-graph .ground { fill: light-dark(#f6f7f9, #272c34); stroke: light-dark(#dde1e7, #363d47); }
-.flinkpy-graph .low .ground { fill: light-dark(#fdf1e3, #3a2f22); } .flinkpy-graph .high .ground { fill: light-dark(#f9e9e8, #402a2b); }
-.flinkpy-graph .side { fill: light-dark(#0f6238, #5fd39a); } .flinkpy-graph .planned .side { fill: light-dark(#4d5560, #a2acb9); }
+.flinkpy-graph .low .ground { fill: light-dark(#fdf1e3, #3a2f22); }
+.flinkpy-graph .high .ground { fill: light-dark(#f9e9e8, #402a2b); }
+.flinkpy-graph .side { fill: light-dark(#0f6238, #5fd39a); }
+.flinkpy-graph .planned .side { fill: light-dark(#4d5560, #a2acb9); }
 .flinkpy-graph .low .side, .flinkpy-graph .busy { fill: light-dark(#d97706, #f5a23d); }
 .flinkpy-graph .high .side, .flinkpy-graph .held { fill: light-dark(#a31f18, #ff8b82); }
 .flinkpy-graph .bar { fill: light-dark(#dde1e7, #363d47); }

@@ -3,7 +3,7 @@ TaskExecutors on demand, and the TaskExecutors.
 
     Ray cluster, namespace "flinkpy"
       actor jobmanager-<cluster.id>   Dispatcher, ResourceManager, JobMasters
-      actors taskexecutor-<id>        one per worker, with the resources of its slots and its jobs' runtime environment, gone when idle
+      actors taskexecutor-<id>        one per worker, with its slots' resources
 
 ``slot_limits`` computes how many slots a cluster can have.
 """
@@ -489,7 +489,7 @@ def why_not_started(error: BaseException) -> str:
     ...     )
     ... )
     'option rest.port: 80 is taken'
-    """
+    """  # noqa: E501  (what doctest compares)
     sign = f"{ConfigurationError.__name__}: "
     named = [line.partition(sign)[2] for line in str(error).splitlines() if sign in line]
     return named[-1] if named else first_line(error)

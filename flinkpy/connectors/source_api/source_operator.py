@@ -258,5 +258,6 @@ class SourceReaderOperator(SourceOperator):
     def __repr__(self) -> str:
         return (
             "<SourceReaderOperator of "
-            f"{type(self.source).__name__}{': ' + repr(self._reader) if self._reader is not None else ''}>"
+            f"{type(self.source).__name__}"
+            f"{': ' + repr(self._reader) if self._reader is not None else ''}>"
         )

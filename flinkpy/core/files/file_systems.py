@@ -84,7 +84,7 @@ def told(error: Exception, store: str) -> str:
     ...     "s3://lake/?endpoint_override=minio:9000&scheme=http",
     ... )
     'no server answers at minio:9000; check endpoint_override= and scheme= in the URL (curlCode: 7, Could not connect to server)'
-    """
+    """  # noqa: E501  (what doctest compares)
     if not is_without_answer(error):
         return without_secrets(str(error))
     endpoint = parse_qs(urlsplit(store).query).get("endpoint_override")

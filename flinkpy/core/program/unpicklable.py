@@ -44,7 +44,7 @@ def explain(value: object, dumps: Callable[[Any], object]) -> str | None:
     >>> lock = threading.Lock()
     >>> explain([lock], pickle.dumps)
     'it holds a _thread.lock, which cannot be pickled. Values go from worker to worker: keep it out of them'
-    """
+    """  # noqa: E501  (what doctest compares)
     way = list(_way(value, dumps))
     culprit = way[-1].value
     told = _Told()

@@ -22,7 +22,7 @@ def self_contained(schema: RegisteredSchema) -> str:
     ...     )
     ... )
     '{"type": "array", "items": {"type": "enum", "name": "geo.city", "symbols": ["Oslo"], "namespace": ""}}'
-    """
+    """  # noqa: E501  (what doctest compares)
     if not schema.references:
         return schema.text
     return json.dumps(_with_definitions(json.loads(schema.text), "", dict(_definitions(schema))))

@@ -45,7 +45,7 @@ class JsonRowDeserializationSchema(DeserializationSchema, RegisteredFormat):
     Traceback (most recent call last):
         ...
     flinkpy.formats.port.MalformedMessageError: the message cannot be decoded: field 'a': 2.9 (float) is no value of Types.INT(): b'{"a": 2.9}'
-    """
+    """  # noqa: E501  (what doctest compares)
 
     def __init__(
         self,

@@ -233,12 +233,8 @@ class _Loop:
             source.add(3, "out += many")
         source.add(2, "elif many is not None:")
         source.add(3, "for one in many:", index, value)
-        source.add(
-            4,
-            f"out.append({self._private('one', ' or fixed' if fixed else '') if self.copies else 'one'})",
-            index,
-            value,
-        )
+        one = self._private("one", " or fixed" if fixed else "") if self.copies else "one"
+        source.add(4, f"out.append({one})", index, value)
         source.add(4, "left -= 1")
         source.add(4, "if left <= 0:")
         source.add(5, "if len(out) >= limit or now() >= until:")

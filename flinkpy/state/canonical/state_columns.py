@@ -2,9 +2,9 @@
 
 ::
 
-    keyed state        key_group | key | key_pickled | value | value_pickled       one row for each key
-    list of a subtask                                  value | value_pickled       one row for each element
-    broadcast state                key | key_pickled | value | value_pickled       one row for each entry
+    keyed state        key_group | key | key_pickled | value | value_pickled   a row a key
+    list of a subtask                                  value | value_pickled   a row an element
+    broadcast state                key | key_pickled | value | value_pickled   a row an entry
 
 ``key`` and ``value`` are not there where they have no type; then all is in the columns of pickles.
 Of a state that expires each value is a struct: ``f0`` is the value, ``f1`` when it was last

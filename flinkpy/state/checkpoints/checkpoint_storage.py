@@ -2,10 +2,10 @@
 
 ::
 
-    <dir>/<job id>/chk-17/_metadata       the manifest; it appears last, and then the checkpoint is there
+    <dir>/<job id>/chk-17/_metadata       the manifest; when it appears, the checkpoint is there
     <dir>/<job id>/chk-17/<writer>-<attempt>    the state of one subtask
     <dir>/<job id>/shared/17-<random>     what checkpoint 17 wrote, and later ones may use too
-    <savepoint dir>/savepoint-<job id>-<random>/    a savepoint: the same, with nothing outside its folder
+    <savepoint dir>/savepoint-<job id>-<random>/    a savepoint: the same, all in its folder
 
 Each method may be called from any thread; files may take long. An ``OSError`` says that the store
 failed, and what was asked for may have happened or not; but there never is a manifest of a

@@ -3,7 +3,8 @@ of and where each piece is.
 
 ::
 
-    {"format":"flinkpy checkpoint","version":1,"job_id":…,"checkpoint_id":…,"timestamp_ms":…,"state_size":…,
+    {"format":"flinkpy checkpoint","version":1,"job_id":…,"checkpoint_id":…,"timestamp_ms":…,
+     "state_size":…,
      "is_savepoint":true,"operators":[{"id":…,"name":…,"parallelism":…,"max_parallelism":…,"subtasks":{"0":{"keyed":…,"operator":…,
      "pieces":{"form":"rocksdb","of":{"000008.sst":…}}}},"coordinator":…,"finished":[…]}],
      "in_flight":[{"data_set":…,"producers":…,"consumers":…,"consumer":…,"input_index":…,"ship_strategy":…,

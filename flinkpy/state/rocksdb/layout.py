@@ -3,9 +3,9 @@ lists and maps the element's place in them.
 
 ::
 
-    value, reducing, aggregating, engine:   state | group | key                          one slot per key
-    map:                                    state | group | length | key | user key      one slot per entry
-    list:                                   state | group | length | key | number        one slot per element
+    value, reducing, aggregating, engine:  state | group | key      a slot for each key
+    map:   state | group | length | key | user key                  a slot for each entry
+    list:  state | group | length | key | number                    a slot for each element
 
 So the state of a key group is one range, and so is the list or map of a key. Appending to a list is
 one write and no read: the numbers come from a counter of the whole state, which only has to grow.

@@ -3,7 +3,7 @@ unpickling any of them.
 
 ::
 
-    "FKS" | version (1 byte) | length of header (4 bytes) | header (msgpack) | one pickle per key group, back to back
+    "FKS" | version (1 byte) | length of header (4 bytes) | header (msgpack) | pickles by key group
 
 The header names the states (kind, type, whether they expire) and gives the length of each group. A
 group is a dict from the state's name to its (key, value) pairs in a form that does not depend on

@@ -3,7 +3,7 @@ by moving pieces without unpickling any of them.
 
 ::
 
-    "FOS" | version (1 byte) | length of header (4 bytes) | header (msgpack) | one pickle per piece, back to back
+    "FOS" | version (1 byte) | length of header (4 bytes) | header (msgpack) | one pickle per piece
 
 A piece is one element of a list, or all of a broadcast state. The header has the states, how each
 is redistributed, and the length of each piece."""

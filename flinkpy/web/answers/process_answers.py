@@ -16,7 +16,9 @@ def thread_dump(threads: Iterable[ThreadInfo]) -> dict[str, Any]:
         "threadInfos": [
             {
                 "threadName": thread.name,
-                "stringifiedThreadInfo": f'"{thread.name}"{" daemon" if thread.is_daemon else ""}\n{thread.stack}\n',
+                "stringifiedThreadInfo": (
+                    f'"{thread.name}"{" daemon" if thread.is_daemon else ""}\n{thread.stack}\n'
+                ),
             }
             for thread in threads
         ]

@@ -15,8 +15,8 @@ from starlette.types import Scope
 FILES = Path(__file__).resolve().parents[1] / "page"
 HEADERS = {
     # Scripts, styles and data come from here only, and no other page frames this one
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src "
-    "'self'; "
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",

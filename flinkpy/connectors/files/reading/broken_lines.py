@@ -32,7 +32,7 @@ class BrokenLine:
 
     >>> BrokenLine("sales.csv", 17, "Oslo,many", "column 'price': 'many' is no int64")
     BrokenLine(file='sales.csv', line=17, text='Oslo,many', why="column 'price': 'many' is no int64")
-    """
+    """  # noqa: E501  (what doctest compares)
 
     file: str
     line: int

@@ -138,7 +138,8 @@ class KafkaSinkBase(Sink):
     def __repr__(self) -> str:
         topic = self._options.schema.topic
         return (
-            f"{type(self).__name__}({topic if isinstance(topic, str) else 'a topic for each record'}, "
+            f"{type(self).__name__}("
+            f"{topic if isinstance(topic, str) else 'a topic for each record'}, "
             f"{self._options.guarantee.name})"
         )
 

@@ -59,7 +59,9 @@ def session_loop(values, stamps, select, state, sessions, time, hand_back, opene
                 if start <= stamp and end <= last:
                     home = open_ones[met]
                 else:
-                    window = time_window((start if start < stamp else stamp, last if last > end else end))
+                    window = time_window(
+                        (start if start < stamp else stamp, last if last > end else end)
+                    )
                     home = open_ones[window] = open_ones.pop(met)
                     moved(key, met, window)
             contents = by_window.get(home, missing)
