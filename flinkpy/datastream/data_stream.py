@@ -180,7 +180,7 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         """Sends all records of a key to one subtask. The key is a function of the record, a
         KeySelector, or the names of fields.
 
-        >>> stream.key_by(lambda pair: pair[0])
+        >>> stream.key_by(lambda pair: pair[0])  # doctest: +SKIP
         >>> flights.key_by("carrier", "origin")  # doctest: +SKIP
         """
         return KeyedStream(
@@ -301,7 +301,7 @@ class CachedDataStream(NoOperator, DataStream):
     program cannot see the workers' files, each job computes the stream again.
 
     >>> squares = env.from_sequence(1, 100).map(lambda x: x * x).cache()  # doctest: +SKIP
-    >>> list(squares.execute_and_collect())
+    >>> list(squares.execute_and_collect())  # doctest: +SKIP
     >>> list(squares.filter(lambda x: x > 50).execute_and_collect())  # doctest: +SKIP
     """
 

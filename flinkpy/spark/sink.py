@@ -55,9 +55,9 @@ class SparkSink(RayBlockSink):
 def spark_sink() -> SparkSink:
     """A new sink, for one job.
 
-    >>> sink = spark_sink()
-    >>> stream.sink_to(sink)
-    >>> env.execute()
+    >>> sink = spark_sink()  # doctest: +SKIP
+    >>> stream.sink_to(sink)  # doctest: +SKIP
+    >>> env.execute()  # doctest: +SKIP
     >>> frame = sink.dataframe(spark)  # doctest: +SKIP
     """
     return SparkSink(make_keeper())

@@ -220,7 +220,7 @@ class StreamVerbs(TableVerbs[S]):
         keyed stream a FilterFunction may keep state per key.
 
         >>> from flinkpy.table.expressions import col
-        >>> stream.filter(lambda x: x > 3)
+        >>> stream.filter(lambda x: x > 3)  # doctest: +SKIP
         >>> flights.filter(col("delay") > 3)  # doctest: +SKIP
         """
         if column_verbs.is_expression(func):
@@ -241,7 +241,7 @@ class StreamVerbs(TableVerbs[S]):
         >>> class Sort(ProcessFunction):
         ...     def process_element(self, value, ctx):
         ...         yield value if value > 0 else (OutputTag("negative"), value)
-        >>> positive = stream.process(Sort())
+        >>> positive = stream.process(Sort())  # doctest: +SKIP
         >>> negative = positive.get_side_output(OutputTag("negative"))  # doctest: +SKIP
         """
         return self._stream(row_verbs.process_records(self.recorded, func, output_type))

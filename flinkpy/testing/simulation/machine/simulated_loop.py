@@ -50,7 +50,7 @@ class SimulatedTimer:
 
 
 class _WatchedStreams:
-    """What a selector is to a loop. ``on_ready()`` is called when there is something ``to_serve``."""
+    """What a selector is to a loop. ``on_ready()`` is called when something is ``to_serve``."""
 
     def __init__(self, on_ready: Action) -> None:
         self._on_ready = on_ready
