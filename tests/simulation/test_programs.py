@@ -62,8 +62,8 @@ def test_a_global_committer_commits_all_of_a_checkpoint_together_whatever_dies(f
         run_program_seed(seed, ("global-commits",))
 
 
-@pytest.mark.wide(but=("[0]",))
-@pytest.mark.parametrize("first", range(0, 100, 5))
+@pytest.mark.wide(but=("from 0]",))
+@pytest.mark.parametrize("first", range(0, 100, 5), ids="from {}".format)
 def test_kinds_of_columns_survive_what_befalls_a_job(first: int) -> None:
     """Crashes, unaligned checkpoints, savepoints and other parallelisms: what is committed has the
     kinds of the undisturbed run."""
