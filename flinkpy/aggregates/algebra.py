@@ -94,16 +94,21 @@ class Aggregate(ABC):
         as values, of 192 bits as accumulators (``flinkpy.aggregates.wide_integers``)."""
         return False
 
-    def results_of_decimals(self, counts: Any, values: Any, computed_in: pa.DataType) -> Any:
+    def results_of_decimals(
+        self,
+        counts: npt.NDArray[np.int64] | None,
+        values: npt.NDArray[Any],
+        computed_in: pa.DataType,
+    ) -> Any:
         """``results`` of accumulators that are decimals' digits."""
         raise NotImplementedError
 
-    def lifted(self, values: Any, present: Any) -> Any:
+    def lifted(self, values: npt.NDArray[Any], present: npt.NDArray[np.bool_] | None) -> Any:
         """What stands for single values among the accumulators. ``present`` says where there is a
         value (None: everywhere)."""
         return values
 
-    def saved(self, accumulators: Any, computed_in: pa.DataType) -> Any:
+    def saved(self, accumulators: npt.NDArray[Any], computed_in: pa.DataType) -> Any:
         """The accumulators as an Arrow array, from which ``loaded`` makes them again; None if they
         are values."""
         return None
@@ -132,12 +137,14 @@ class Aggregate(ABC):
         """The neutral number of the aggregate, in a numpy type."""
         raise NotImplementedError
 
-    def grouped(self, values: Any, codes: npt.NDArray[np.int64], groups: int) -> Any:
+    def grouped(self, values: npt.NDArray[Any], codes: npt.NDArray[np.int64], groups: int) -> Any:
         """The accumulator of each group of numbers. ``codes`` are the groups of the numbers; None:
         all are in one group."""
         raise NotImplementedError
 
-    def added_to(self, accumulators: Any, values: Any, codes: npt.NDArray[np.int64]) -> Any:
+    def added_to(
+        self, accumulators: npt.NDArray[Any], values: npt.NDArray[Any], codes: npt.NDArray[np.int64]
+    ) -> Any:
         """The accumulators of all groups, with these numbers behind what they have;
         ``accumulators`` may be changed."""
         import numpy as np
@@ -157,14 +164,19 @@ class Aggregate(ABC):
         """The accumulator after each number."""
         raise NotImplementedError
 
-    def check(self, accumulators: Any) -> None:
+    def check(self, accumulators: npt.NDArray[Any]) -> None:
         """Raises OverflowError if one of these exact integers cannot be a result."""
 
     def result_type(self, computed_in: pa.DataType) -> Any:
         """The Arrow type of results."""
         return computed_in
 
-    def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
+    def results(
+        self,
+        counts: npt.NDArray[np.int64],
+        values: npt.NDArray[Any],
+        accumulators: Callable[[], Any],
+    ) -> Any:
         """The results as an Arrow array, null where the count is 0. ``accumulators`` returns the
         values as an Arrow array."""
         return accumulators()

@@ -9,6 +9,7 @@ from flinkpy.aggregates.algebra import Aggregate
 
 if TYPE_CHECKING:
     import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 
@@ -38,7 +39,12 @@ class Count(Aggregate):
     def identity(self, dtype: np.dtype[Any]) -> int:
         return 0
 
-    def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
+    def results(
+        self,
+        counts: npt.NDArray[np.int64],
+        values: npt.NDArray[Any],
+        accumulators: Callable[[], Any],
+    ) -> Any:
         import pyarrow as pa
 
         return pa.array(counts)

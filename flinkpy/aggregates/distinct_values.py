@@ -12,6 +12,8 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_keys
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 
@@ -44,7 +46,7 @@ class CountDistinct(KeptValues):
             return [value for chunk in accumulator.chunks for value in chunk]
         return [] if accumulator is None else [accumulator]
 
-    def saved(self, accumulators: Any, computed_in: pa.DataType) -> Any:
+    def saved(self, accumulators: npt.NDArray[Any], computed_in: pa.DataType) -> Any:
         import pyarrow as pa
 
         from flinkpy.columns.values.exact_arrays import array_of
@@ -56,7 +58,12 @@ class CountDistinct(KeptValues):
 
         return pa.int64()
 
-    def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
+    def results(
+        self,
+        counts: npt.NDArray[np.int64],
+        values: npt.NDArray[Any],
+        accumulators: Callable[[], Any],
+    ) -> Any:
         import pyarrow as pa
 
         return pa.array(

@@ -43,10 +43,12 @@ class Extreme(Aggregate):
         return kept_in(input_type, self.name)
 
     @abstractmethod
-    def pick(self, values: Any) -> Any:
+    def pick(self, values: npt.NDArray[Any]) -> Any:
         """The numpy function that returns the better of two numbers of the values' type."""
 
-    def grouped(self, values: Any, codes: npt.NDArray[np.int64] | None, groups: int) -> Any:
+    def grouped(
+        self, values: npt.NDArray[Any], codes: npt.NDArray[np.int64] | None, groups: int
+    ) -> Any:
         import numpy as np
 
         with np.errstate(invalid="ignore"):  # NaNs are allowed
@@ -57,7 +59,9 @@ class Extreme(Aggregate):
                 self.pick(values).at(best, codes, values)
         return _with_first_zeros(best, values, codes) if values.dtype.kind == "f" else best
 
-    def added_to(self, accumulators: Any, values: Any, codes: npt.NDArray[np.int64]) -> Any:
+    def added_to(
+        self, accumulators: npt.NDArray[Any], values: npt.NDArray[Any], codes: npt.NDArray[np.int64]
+    ) -> Any:
         import numpy as np
 
         if accumulators.dtype != values.dtype or (
@@ -102,7 +106,7 @@ class Min(Extreme):
 
         return np.nan if dtype.kind == "f" else np.iinfo(dtype).max
 
-    def pick(self, values: Any) -> Any:
+    def pick(self, values: npt.NDArray[Any]) -> Any:
         import numpy as np
 
         # Fmin returns the number if the other operand is NaN
@@ -121,7 +125,7 @@ class Max(Extreme):
 
         return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
-    def pick(self, values: Any) -> Any:
+    def pick(self, values: npt.NDArray[Any]) -> Any:
         import numpy as np
 
         return np.maximum
@@ -133,7 +137,9 @@ def _has_negative_zero(floats: Any) -> bool:
     return bool(np.signbit(floats[floats == 0]).any())
 
 
-def _with_first_zeros(best: Any, values: Any, codes: npt.NDArray[np.int64] | None) -> Any:
+def _with_first_zeros(
+    best: Any, values: npt.NDArray[Any], codes: npt.NDArray[np.int64] | None
+) -> Any:
     """The floats ``best``, with the sign of the zero that came first: numpy does not define whether
     it returns 0.0 or -0.0."""
     import numpy as np

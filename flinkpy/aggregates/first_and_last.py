@@ -45,7 +45,7 @@ class FirstValue(OfColumns):
     def is_exact_over(self, computed_in: pa.DataType) -> bool:
         return True
 
-    def lifted(self, values: Any, present: Any) -> Any:
+    def lifted(self, values: npt.NDArray[Any], present: npt.NDArray[np.bool_] | None | None) -> Any:
         import numpy as np
 
         if values.dtype == object:
@@ -54,7 +54,9 @@ class FirstValue(OfColumns):
         found["there"], found["value"] = True if present is None else present, values
         return found
 
-    def grouped(self, values: Any, codes: npt.NDArray[np.int64] | None, groups: int) -> Any:
+    def grouped(
+        self, values: npt.NDArray[Any], codes: npt.NDArray[np.int64] | None, groups: int
+    ) -> Any:
         import numpy as np
 
         there = np.flatnonzero(values["there"])

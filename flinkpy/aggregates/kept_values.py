@@ -34,7 +34,7 @@ class KeptValues(OfColumns):
     def is_exact_over(self, computed_in: pa.DataType) -> bool:
         return True
 
-    def grouped(self, values: Any, codes: npt.NDArray[np.int64], groups: int) -> Any:
+    def grouped(self, values: npt.NDArray[Any], codes: npt.NDArray[np.int64], groups: int) -> Any:
         import numpy as np
 
         found = np.full(groups, None, dtype=object)
@@ -45,7 +45,7 @@ class KeptValues(OfColumns):
             )
         return found
 
-    def saved(self, accumulators: Any, computed_in: pa.DataType) -> Any:
+    def saved(self, accumulators: npt.NDArray[Any], computed_in: pa.DataType) -> Any:
         import pyarrow as pa
 
         return pa.array([self.values_in(each) for each in accumulators], pa.list_(computed_in))

@@ -79,7 +79,7 @@ class ColumnAggregate:
         )
         self.identity: Any = None if self._of_objects else self.of.identity(self.dtype)
 
-    def values_of(self, column: Any) -> tuple[Any, Any]:
+    def values_of(self, column: pa.Array) -> tuple[Any, Any]:
         """The counts (None: one each) and the values (None: only counts matter) of a column's
         records."""
         nulls = column.null_count
@@ -104,7 +104,7 @@ class ColumnAggregate:
             )
         return counts, self.of.lifted(values, None if counts is None else counts > 0)
 
-    def _digits(self, column: Any, counts: Any) -> Any:
+    def _digits(self, column: pa.Array, counts: Any) -> Any:
         """The digits of decimals. Their scale is that of the type in which they are added, and
         their precision does not matter."""
         if not pa.types.is_decimal128(column.type):
@@ -134,7 +134,7 @@ class ColumnAggregate:
         floats are rounded, so theirs do not."""
         return self.of.is_exact_over(self.computed_in)
 
-    def few(self, column: Any, codes: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+    def few(self, column: pa.Array, codes: npt.NDArray[np.int64]) -> tuple[Any, Any]:
         """A column and its groups with fewer values and the same aggregates: Arrow compares texts
         and decimals, and makes no Python value of each."""
         is_compared = self.computed_in == pa.string() or pa.types.is_decimal128(self.computed_in)

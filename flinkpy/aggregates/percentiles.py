@@ -11,6 +11,8 @@ from flinkpy.aggregates.chunks import Chunks
 from flinkpy.aggregates.kept_values import KeptValues
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 
@@ -46,7 +48,12 @@ class Percentile(KeptValues):
             return np.concatenate(accumulator.chunks)
         return np.array([] if accumulator is None else [accumulator], np.float64)
 
-    def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
+    def results(
+        self,
+        counts: npt.NDArray[np.int64],
+        values: npt.NDArray[Any],
+        accumulators: Callable[[], Any],
+    ) -> Any:
         import pyarrow as pa
 
         return pa.array(

@@ -70,7 +70,7 @@ class Sum(Aggregate):
             return np.zeros((), dtype)[()]
         return 0 if _is_whole(dtype) else -0.0
 
-    def grouped(self, values: Any, codes: npt.NDArray[np.int64], groups: int) -> Any:
+    def grouped(self, values: npt.NDArray[Any], codes: npt.NDArray[np.int64], groups: int) -> Any:
         """Sums per group. Integer sums beyond 64 bits are an array of Python's integers: they are
         no result, but more numbers may bring them back."""
         import numpy as np
@@ -86,7 +86,9 @@ class Sum(Aggregate):
             )
         return _added(values, codes, groups)
 
-    def added_to(self, accumulators: Any, values: Any, codes: npt.NDArray[np.int64]) -> Any:
+    def added_to(
+        self, accumulators: npt.NDArray[Any], values: npt.NDArray[Any], codes: npt.NDArray[np.int64]
+    ) -> Any:
         import numpy as np
 
         alike = accumulators.dtype == values.dtype != object and len(values) > 0
@@ -117,17 +119,27 @@ class Sum(Aggregate):
             offset = runs.before - (total[runs.starts] - runs.numbers[runs.starts])
             return total + np.repeat(offset, runs.lengths)
 
-    def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
+    def results(
+        self,
+        counts: npt.NDArray[np.int64],
+        values: npt.NDArray[Any],
+        accumulators: Callable[[], Any],
+    ) -> Any:
         if values.dtype == object:
             self.check(values)
         return accumulators()
 
-    def results_of_decimals(self, counts: Any, values: Any, computed_in: pa.DataType) -> Any:
+    def results_of_decimals(
+        self,
+        counts: npt.NDArray[np.int64] | None,
+        values: npt.NDArray[Any],
+        computed_in: pa.DataType,
+    ) -> Any:
         from flinkpy.aggregates.wide_integers import to_decimals
 
         return to_decimals(values, computed_in, None if counts is None else counts == 0)
 
-    def check(self, accumulators: Any) -> None:
+    def check(self, accumulators: npt.NDArray[Any]) -> None:
         if any(isinstance(value, int) and not -_LIMIT <= value < _LIMIT for value in accumulators):
             raise OverflowError("a sum leaves 64 bits; cast the column to DataTypes.DOUBLE()")
 
@@ -143,7 +155,12 @@ class Average(Sum):
 
         return pa.float64()
 
-    def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
+    def results(
+        self,
+        counts: npt.NDArray[np.int64],
+        values: npt.NDArray[Any],
+        accumulators: Callable[[], Any],
+    ) -> Any:
         import numpy as np
         import pyarrow as pa
 
@@ -168,7 +185,9 @@ class Average(Sum):
             means = values / divisors
         return pa.array(means.astype(np.float64, copy=False), mask=counts == 0)
 
-    def results_of_decimals(self, counts: Any, values: Any, computed_in: pa.DataType) -> Any:
+    def results_of_decimals(
+        self, counts: Any, values: npt.NDArray[Any], computed_in: pa.DataType
+    ) -> Any:
         import numpy as np
         import pyarrow as pa
 
@@ -187,7 +206,7 @@ def _reach(numbers: Any) -> int:
     return max(abs(int(numbers.min())), abs(int(numbers.max())))
 
 
-def _added(values: Any, codes: npt.NDArray[np.int64] | None, groups: int) -> Any:
+def _added(values: npt.NDArray[Any], codes: npt.NDArray[np.int64] | None, groups: int) -> Any:
     import numpy as np
 
     # Infinities of both signs give NaN, large floats an infinity, as elsewhere
@@ -202,7 +221,9 @@ def _added(values: Any, codes: npt.NDArray[np.int64] | None, groups: int) -> Any
         return sums
 
 
-def _exactly_added(values: Any, codes: npt.NDArray[np.int64] | None, groups: int) -> Any:
+def _exactly_added(
+    values: npt.NDArray[Any], codes: npt.NDArray[np.int64] | None, groups: int
+) -> Any:
     """Sums as Python's integers. The sums of the numbers' high and low halves stay within 64
     bits."""
     import numpy as np

@@ -40,14 +40,16 @@ class Variance(OfColumns):
     def is_exact_over(self, computed_in: pa.DataType) -> bool:
         return False
 
-    def lifted(self, values: Any, present: Any) -> Any:
+    def lifted(self, values: npt.NDArray[Any], present: npt.NDArray[np.bool_] | None | None) -> Any:
         import numpy as np
 
         found = np.zeros(len(values), _FIELDS)
         found["n"], found["origin"] = 1 if present is None else present, values
         return found
 
-    def grouped(self, values: Any, codes: npt.NDArray[np.int64] | None, groups: int) -> Any:
+    def grouped(
+        self, values: npt.NDArray[Any], codes: npt.NDArray[np.int64] | None, groups: int
+    ) -> Any:
         import numpy as np
 
         codes = np.zeros(len(values), np.int64) if codes is None else codes
@@ -68,7 +70,7 @@ class Variance(OfColumns):
             )
         return found
 
-    def saved(self, accumulators: Any, computed_in: pa.DataType) -> Any:
+    def saved(self, accumulators: npt.NDArray[Any], computed_in: pa.DataType) -> Any:
         import pyarrow as pa
 
         names = [name for name, _ in _FIELDS]
@@ -82,7 +84,12 @@ class Variance(OfColumns):
             found[name] = saved.field(name).to_numpy()
         return found
 
-    def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
+    def results(
+        self,
+        counts: npt.NDArray[np.int64],
+        values: npt.NDArray[Any],
+        accumulators: Callable[[], Any],
+    ) -> Any:
         import numpy as np
         import pyarrow as pa
 

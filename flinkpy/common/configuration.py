@@ -54,7 +54,7 @@ class Configuration:
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
         return self._converted(key, default_value, bytearray)
 
-    def get(self, option: ConfigOption[Any], default_value: Any = None) -> Any:
+    def get(self, option: ConfigOption[Any], default_value: object = None) -> Any:
         """The value of a declared option in its type; else ``default_value``; else the option's
         default."""
         if option.key not in self._values:

@@ -22,7 +22,7 @@ class _Reading(ReadableMap[Any, Any]):
     def __init__(self, entries: dict[Any, Any]) -> None:
         self._entries = entries
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         return release(self._entries.get(canonical_key(key)))
 
     def contains(self, key: object) -> bool:
@@ -49,7 +49,7 @@ class HeapBroadcastState(_Reading, BroadcastState[Any, Any]):
 
     __slots__ = ()
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         self._entries[canonical_key(key)] = protect(value)
 
     def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:

@@ -158,7 +158,7 @@ class TumblingEventTimeWindows(_TumblingWindows):
             milliseconds_of(size, "the window's size"), _offset_of(offset)
         )
 
-    def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
+    def assign_windows(self, element: object, timestamp: int, context: Any) -> list[TimeWindow]:
         if timestamp == MIN_TIMESTAMP:
             raise no_timestamp(self)
         start = timestamp - (timestamp - self.offset) % self.size
@@ -182,7 +182,7 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
         )
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         start = TimeWindow.get_window_start_with_offset(
             context.get_current_processing_time(), self.offset, self.size
@@ -233,7 +233,7 @@ class SlidingEventTimeWindows(_SlidingWindows):
             _offset_of(offset),
         )
 
-    def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
+    def assign_windows(self, element: object, timestamp: int, context: Any) -> list[TimeWindow]:
         if timestamp == MIN_TIMESTAMP:
             raise no_timestamp(self)
         return self.windows_of(timestamp)
@@ -258,7 +258,7 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
         )
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         return self.windows_of(context.get_current_processing_time())
 
@@ -281,7 +281,7 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
     def create() -> GlobalWindows:
         return GlobalWindows()
 
-    def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[GlobalWindow]:
+    def assign_windows(self, element: object, timestamp: int, context: Any) -> list[GlobalWindow]:
         return [GlobalWindow.get()]
 
     def get_default_trigger(self, env: object = None) -> Trigger[Any, GlobalWindow]:
@@ -336,7 +336,7 @@ class CountTumblingWindowAssigner(_CountWindows):
         return CountTumblingWindowAssigner(window_size)
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[CountWindow]:
         return [CountWindow(self.position(context) // self.window_size)]
 
@@ -362,7 +362,7 @@ class CountSlidingWindowAssigner(_CountWindows):
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[CountWindow]:
         position, slide = self.position(context), self.window_slide
         last = position // slide

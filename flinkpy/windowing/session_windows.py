@@ -106,7 +106,7 @@ class EventTimeSessionWindows(_StaticGap):
     def with_dynamic_gap(extractor: GapExtractor) -> DynamicEventTimeSessionWindows:
         return DynamicEventTimeSessionWindows(extractor)
 
-    def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
+    def assign_windows(self, element: object, timestamp: int, context: Any) -> list[TimeWindow]:
         if timestamp == MIN_TIMESTAMP:
             raise no_timestamp(self)
         return [time_window((timestamp, timestamp + self.session_gap))]
@@ -131,7 +131,7 @@ class ProcessingTimeSessionWindows(_StaticGap):
         return DynamicProcessingTimeSessionWindows(extractor)
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         now = context.get_current_processing_time()
         return [time_window((now, now + self.session_gap))]
@@ -152,7 +152,7 @@ class DynamicEventTimeSessionWindows(_DynamicGap):
     def with_dynamic_gap(extractor: GapExtractor) -> DynamicEventTimeSessionWindows:
         return DynamicEventTimeSessionWindows(extractor)
 
-    def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
+    def assign_windows(self, element: object, timestamp: int, context: Any) -> list[TimeWindow]:
         if timestamp == MIN_TIMESTAMP:
             raise no_timestamp(self)
         return [time_window((timestamp, timestamp + self.gap(element)))]
@@ -174,7 +174,7 @@ class DynamicProcessingTimeSessionWindows(_DynamicGap):
         return DynamicProcessingTimeSessionWindows(extractor)
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         now = context.get_current_processing_time()
         return [time_window((now, now + self.gap(element)))]

@@ -108,7 +108,7 @@ def floor_divide(types: Types) -> Kernel:
     return with_casts(_integer_floor if wanted == INT else _float_floor, types, wanted)
 
 
-def _integer_floor(left: Any, right: Any) -> Any:
+def _integer_floor(left: pa.Array | pa.Scalar, right: pa.Array | pa.Scalar) -> Any:
     """Rounds towards minus infinity, as Python does. Raises ZeroDivisionError and OverflowError."""
     left, right = _arrays(left, right)
     missing = pc.or_(left.is_null(), right.is_null())
@@ -121,7 +121,7 @@ def _integer_floor(left: Any, right: Any) -> Any:
     return _masked(values // divisors, missing)
 
 
-def _float_floor(left: Any, right: Any) -> Any:
+def _float_floor(left: pa.Array | pa.Scalar, right: pa.Array | pa.Scalar) -> Any:
     left, right = _arrays(left, right)
     missing = pc.or_(left.is_null(), right.is_null())
     with np.errstate(all="ignore"):
@@ -129,7 +129,7 @@ def _float_floor(left: Any, right: Any) -> Any:
     return _masked(found, missing)
 
 
-def _arrays(left: Any, right: Any) -> tuple[Any, Any]:
+def _arrays(left: pa.Array | pa.Scalar, right: pa.Array | pa.Scalar) -> tuple[Any, Any]:
     length = len(right) if isinstance(left, pa.Scalar) else len(left)
     one, other = (
         pa.repeat(each, length) if isinstance(each, pa.Scalar) else each for each in (left, right)
@@ -137,7 +137,7 @@ def _arrays(left: Any, right: Any) -> tuple[Any, Any]:
     return one, other
 
 
-def _integer_modulo(left: Any, right: Any) -> Any:
+def _integer_modulo(left: pa.Array | pa.Scalar, right: pa.Array | pa.Scalar) -> Any:
     if isinstance(right, pa.Scalar):
         divisor, missing = right.as_py(), left.is_null() if left.null_count else None
         if divisor is None:
@@ -162,7 +162,7 @@ def _integer_modulo(left: Any, right: Any) -> Any:
         return _masked(np.broadcast_to(np.remainder(values, divisors), length), missing)
 
 
-def _float_modulo(left: Any, right: Any) -> Any:
+def _float_modulo(left: pa.Array | pa.Scalar, right: pa.Array | pa.Scalar) -> Any:
     length = len(right) if isinstance(left, pa.Scalar) else len(left)
     missing = pc.is_null(pc.add(left, right))
     values, divisors = [
@@ -180,11 +180,11 @@ def _none_to_nan(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
 
-def _numpy(values: Any, instead_of_null: Any) -> Any:
+def _numpy(values: pa.Array | pa.Scalar, instead_of_null: Any) -> Any:
     return (values.fill_null(instead_of_null) if values.null_count else values).to_numpy()
 
 
-def _masked(values: Any, missing: Any) -> Any:
+def _masked(values: pa.Array | pa.Scalar, missing: Any) -> Any:
     """The numpy array as an Arrow array, null where ``missing``."""
     array = pa.array(values)
     return array if missing is None else pc.if_else(missing, pa.scalar(None, array.type), array)
@@ -236,17 +236,17 @@ def round_to(types: Types, places: int) -> Kernel:
     return with_casts(lambda values: _round_number(values, places), types, wanted)
 
 
-def _round(values: Any, places: int) -> Any:
+def _round(values: pa.Array | pa.Scalar, places: int) -> Any:
     return pc.round(values, ndigits=places, round_mode="half_towards_infinity")
 
 
-def _nothing_left(values: Any) -> Any:
+def _nothing_left(values: pa.Array | pa.Scalar) -> Any:
     return pc.if_else(
         values.is_valid(), pa.scalar(decimal.Decimal(0), values.type), pa.scalar(None, values.type)
     )
 
 
-def _round_number(values: Any, places: int) -> Any:
+def _round_number(values: pa.Array | pa.Scalar, places: int) -> Any:
     """One by one where Arrow refuses what leaves 64 bits on the way, or has no exact power of
     ten."""
     if abs(places) <= _EXACT_PLACES:

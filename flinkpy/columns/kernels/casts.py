@@ -71,13 +71,13 @@ def cast_where_possible(types: list[Any], to: Any) -> Cast:
         else None
     )
 
-    def one_by_one(values: Any) -> Any:
+    def one_by_one(values: pa.Array | pa.Scalar) -> Any:
         return array_of(
             [None if value is None else try_cast(value, to) for value in python_values(values)],
             target,
         )
 
-    def either(values: Any) -> Any:
+    def either(values: pa.Array | pa.Scalar) -> Any:
         try:
             return kernel(values)
         except (pa.ArrowInvalid, ArithmeticError):
@@ -140,14 +140,14 @@ def _of_moment(source: pa.DataType, target: pa.DataType) -> Cast:
     )
 
 
-def _moments_as_text(values: Any) -> Any:
+def _moments_as_text(values: pa.Array | pa.Scalar) -> Any:
     """Timestamps as text, such as 2024-01-02 03:04:05, with three, six or nine decimals of the
     second if it has any."""
     texts = pc.replace_substring_regex(values.cast(TEXT), r"[.]0+$", "")
     return pc.replace_substring_regex(texts, r"([.](?:\d{3})+?)(?:000)+$", r"\1")
 
 
-def _instants_as_text(values: Any) -> Any:
+def _instants_as_text(values: pa.Array | pa.Scalar) -> Any:
     """The same with the offset from UTC at that time. Neither Arrow nor pytz, which Arrow uses if
     it is installed, knows offsets after 2037."""
     zone = zone_of(values.type.tz)
@@ -160,7 +160,7 @@ def _instants_as_text(values: Any) -> Any:
     )
 
 
-def _milliseconds(values: Any, unit: str) -> Any:
+def _milliseconds(values: pa.Array | pa.Scalar, unit: str) -> Any:
     per_second, counted = _PER_SECOND[unit], values.view(INT)
     if per_second <= 1000:
         return pc.multiply_checked(counted, 1000 // per_second)
@@ -185,7 +185,7 @@ def _of_text(target: pa.DataType) -> Cast:
         return _plain(TEXT)
     has_year = pa.types.is_date(target) or pa.types.is_timestamp(target)
 
-    def trimmed(values: Any) -> Any:
+    def trimmed(values: pa.Array | pa.Scalar) -> Any:
         texts = pc.utf8_trim(values.cast(TEXT), " ")
         # Python's dates begin with year 1
         if has_year and pc.any(pc.starts_with(texts, "0000")).as_py():

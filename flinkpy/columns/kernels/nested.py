@@ -119,7 +119,7 @@ def array_contains(types: Types) -> Kernel:
     wanted = common_type([kind.value_type, needle])
     item_cast, needle_cast = bring(kind.value_type, wanted), bring(needle, wanted)
 
-    def contains(lists: pa.Array, needles: Any) -> Any:
+    def contains(lists: pa.Array, needles: pa.Array | pa.Scalar) -> Any:
         lists = _plain_lists(lists)
         needles = pa.repeat(needles, len(lists)) if isinstance(needles, pa.Scalar) else needles
         items = lists.flatten()  # without what stands behind nulls

@@ -47,7 +47,7 @@ class BeyondSigned(ArithmeticError):
         )
 
 
-def signed(values: Any) -> Any:
+def signed(values: pa.Array | pa.Scalar) -> Any:
     """A uint64 column as int64; raises BeyondSigned if a number does not fit."""
     try:
         return values.cast(INT)
@@ -55,7 +55,7 @@ def signed(values: Any) -> Any:
         raise BeyondSigned from None
 
 
-def as_computed(values: Any, wanted: pa.DataType) -> Any:
+def as_computed(values: pa.Array | pa.Scalar, wanted: pa.DataType) -> Any:
     """The column in the type in which its aggregate is computed."""
     change = bring(values.type, wanted)
     return values if change is None else change(values)
@@ -87,11 +87,11 @@ def bring(kind: pa.DataType, wanted: pa.DataType) -> Callable[[Any], Any] | None
     return lambda values: values.cast(wanted)
 
 
-def _cast_to_float(values: Any) -> Any:
+def _cast_to_float(values: pa.Array | pa.Scalar) -> Any:
     return values.cast(FLOAT, safe=False)
 
 
-def _to_float(values: Any) -> Any:
+def _to_float(values: pa.Array | pa.Scalar) -> Any:
     """Uses numpy if there are no nulls: starting an Arrow cast takes longer than casting a
     batch."""
     if isinstance(values, pa.Scalar) or values.null_count:
@@ -100,7 +100,7 @@ def _to_float(values: Any) -> Any:
     return pa.Array.from_buffers(FLOAT, len(numbers), [None, pa.py_buffer(numbers)])
 
 
-def _decimals_to_floats(values: Any) -> Any:
+def _decimals_to_floats(values: pa.Array | pa.Scalar) -> Any:
     """Arrow's own cast rounds twice. For short decimals a division rounds once; other decimals are
     parsed from their text."""
     kind = values.type

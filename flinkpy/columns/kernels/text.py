@@ -41,7 +41,7 @@ def concat_ws(types: Types, separator: str) -> Kernel:
         raise TypeError("it needs text; cast numbers to DataTypes.STRING()")
     between = pa.scalar(separator)
 
-    def joined(left: Any, right: Any) -> Any:
+    def joined(left: pa.Array | pa.Scalar, right: pa.Array | pa.Scalar) -> Any:
         # Null where one is; Arrow's way of skipping nulls loses rows of only nulls
         both = pc.binary_join_element_wise(left, right, between)
         return pc.coalesce(both, left, right)
@@ -112,7 +112,7 @@ def position(types: Types) -> Kernel:
     if not all(is_text(kind) or pa.types.is_null(kind) for kind in types):
         raise TypeError("it needs text")
 
-    def found(needles: Any, texts: pa.Array) -> Any:
+    def found(needles: pa.Array | pa.Scalar, texts: pa.Array) -> Any:
         length = len(texts) if isinstance(needles, pa.Scalar) else len(needles)
         pairs = zip(
             *(

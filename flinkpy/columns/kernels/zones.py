@@ -27,7 +27,7 @@ def zone_of(name: str) -> datetime.tzinfo:
         return found
 
 
-def local_times(values: Any) -> Any:
+def local_times(values: pa.Array | pa.Scalar) -> Any:
     """The local time in the zone of each timestamp; what has no zone stays as it is."""
     if getattr(values.type, "tz", None) is None:
         return values
@@ -41,7 +41,7 @@ def local_times(values: Any) -> Any:
     return pa.array(shown, pa.timestamp(values.type.unit))
 
 
-def _is_before_2038(values: Any) -> bool:
+def _is_before_2038(values: pa.Array | pa.Scalar) -> bool:
     latest = pc.max(values.view(INT)).as_py()
     return latest is None or latest < _END_OF_2037_S * _PER_SECOND[values.type.unit]
 

@@ -104,7 +104,7 @@ def _dicts(column: pa.Array) -> list[Any]:
 _PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
 
 
-def without_views(data: Any) -> Any:
+def without_views(data: pa.RecordBatch) -> Any:
     """The table or record batch without string and binary views, wherever they are in a column, and
     without run-end encoding. Arrow has few kernels for these, and cannot even take rows from
     them."""
@@ -163,7 +163,7 @@ def _array(values: Any, name: str) -> Any:
     return array_of(values, inferred_type(values, name), name)
 
 
-def rows_of_batch(data: Any, kinds: Any = None) -> list[Row]:
+def rows_of_batch(data: pa.RecordBatch, kinds: Any = None) -> list[Row]:
     """The rows of a ``pyarrow.RecordBatch``, with the columns' names. ``kinds`` are those of its
     ``ColumnBatch``, if it is one of a stream.
 
@@ -195,7 +195,7 @@ def kinds_of_rows(values: Sequence[Any]) -> Any:
     return kinds if kinds.any() else None
 
 
-def _beyond_python(data: Any) -> Exception | None:
+def _beyond_python(data: pa.RecordBatch) -> Exception | None:
     """Says which value no object of Python holds: days before year 1 and after 9999, and what is
     finer than microseconds."""
     for field, column in zip(data.schema, data.columns):

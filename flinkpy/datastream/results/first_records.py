@@ -32,7 +32,7 @@ def first_records(
         return results.first(n)
 
 
-def show_records(stream: RecordedStream, n: Any, truncate: Any, job_name: str | None) -> None:
+def show_records(stream: RecordedStream, n: object, truncate: object, job_name: str | None) -> None:
     """Implements ``show``."""
     from flinkpy.common.text_tables import table
 
@@ -63,13 +63,13 @@ def _with_kinds(
     return [(str(kind), *row) for kind, row in zip(kinds, records)], ["op", *names]
 
 
-def _checked(n: Any, call: str) -> int:
+def _checked(n: object, call: str) -> int:
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise refuse(f"{call} takes a number of records from 0 on, this is {n!r:.80}")
     return n
 
 
-def _width(truncate: Any) -> int | None:
+def _width(truncate: object) -> int | None:
     if isinstance(truncate, bool):
         return 20 if truncate else None
     if not isinstance(truncate, int) or truncate < 1:

@@ -79,7 +79,7 @@ def map_batches(
 
 
 def join_table(
-    stream: RecordedStream, table: Any, on: Any, how: Any, reload_interval: Any
+    stream: RecordedStream, table: Any, on: object, how: object, reload_interval: Any
 ) -> ColumnStream:
     """Implements ``join_table``. ``table`` is anything but a public stream."""
     from flinkpy.connectors.memory.joined_tables import HeldTable, LoadedTable

@@ -37,11 +37,11 @@ def typed_call(call: WindowCall, output_type: TypeInformation | None) -> WindowC
     return replace(call, window_function=_TypedApply(function or _inputs, output_type))
 
 
-def _inputs(key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
+def _inputs(key: object, window: object, inputs: Iterable[Any]) -> Iterable[Any]:
     return inputs
 
 
-def _all_inputs(window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
+def _all_inputs(window: object, inputs: Iterable[Any]) -> Iterable[Any]:
     return inputs
 
 
@@ -68,18 +68,18 @@ class _Typed(Function):
 
 
 class _TypedApply(_Typed, WindowFunction):
-    def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
+    def apply(self, key: object, window: object, inputs: Iterable[Any]) -> Iterable[Any]:
         return self._converted(method_of(self.wrapped_function, "apply")(key, window, inputs))
 
 
 class _TypedAll(_Typed, AllWindowFunction):
-    def apply(self, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
+    def apply(self, window: object, inputs: Iterable[Any]) -> Iterable[Any]:
         return self._converted(method_of(self.wrapped_function, "apply")(window, inputs))
 
 
 class _TypedProcess(_Typed, ProcessWindowFunction):
     def process(
-        self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]
+        self, key: object, context: ProcessWindowFunction.Context, elements: Iterable[Any]
     ) -> Iterable[Any]:
         return self._converted(self.wrapped_function.process(key, context, elements))
 

@@ -193,7 +193,7 @@ class Windowed(Generic[S]):
         )
 
     def process(
-        self, process_window_function: Any, output_type: TypeInformation | None = None
+        self, process_window_function: object, output_type: TypeInformation | None = None
     ) -> S:
         """Calls a process function with all records of a window and a context, which has state and
         side outputs."""

@@ -37,7 +37,7 @@ def type_of_json_schema(text: str) -> TypeInformation:
     return _type(schema, schema, 0)
 
 
-def _type(node: Any, root: Any, depth: int) -> TypeInformation:
+def _type(node: object, root: object, depth: int) -> TypeInformation:
     if not isinstance(node, Mapping) or depth > _DEEPEST:
         raise refuse(
             f"the JSON schema has {node!r:.80}, which is no schema"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,9 @@ from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.key_index import Grown, KeyedBatch
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 
 class KeyedAccumulators:
     """For each key, the count of its values and their aggregate. ``keys`` is the number of known
@@ -23,21 +26,23 @@ class KeyedAccumulators:
         self.of = of
         self._counts, self._values = Grown(np.int64, 0), Grown(of.dtype, of.identity)
 
-    def take(self, column: Any, ids: Any, records: Any) -> None:
+    def take(self, column: pa.Array, ids: npt.NDArray[np.int64], records: Any) -> None:
         """Accumulates the values; ``ids`` are their key numbers, and ``records`` the number of
         records of each key. Every key is visited, so there should be more values than keys."""
         keys = len(records)
         everyone = np.arange(keys)
         self.put(everyone, *self._added(column, ids, everyone, records, keys), keys)
 
-    def add(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
+    def add(self, column: pa.Array, keyed: KeyedBatch, keys: int) -> Any:
         """Accumulates a batch's values; returns the aggregates of the batch's keys as an Arrow
         array."""
         added = self._added(column, keyed.codes, keyed.ids, keyed.records, keys)
         self.put(keyed.ids, *added, keys)
         return self.of.results(*added)
 
-    def merge(self, counts: Any, values: Any, keyed: KeyedBatch, keys: int) -> tuple[Any, Any]:
+    def merge(
+        self, counts: npt.NDArray[np.int64], values: Any, keyed: KeyedBatch, keys: int
+    ) -> tuple[Any, Any]:
         """Accumulates what others have accumulated: the counts and values of the batch's records.
         Returns those of the batch's keys."""
         total = self._counts.reach(keys)[keyed.ids] + self.of.counted(
@@ -49,7 +54,9 @@ class KeyedAccumulators:
         self.put(keyed.ids, total, grouped, keys)
         return total, grouped
 
-    def _added(self, column: Any, codes: Any, ids: Any, records: Any, keys: int) -> tuple[Any, Any]:
+    def _added(
+        self, column: pa.Array, codes: Any, ids: npt.NDArray[np.int64], records: object, keys: int
+    ) -> tuple[Any, Any]:
         """The new counts and values of these keys; ``records`` is the number of records of each."""
         fewer, codes_of_fewer = self.of.few(column, codes)
         counts, values = self.of.values_of(fewer)
@@ -69,7 +76,7 @@ class KeyedAccumulators:
         rounded as if values were added one by one."""
         return self.of.added_to(self._values.reach(keys).take(ids), values, codes)
 
-    def run(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
+    def run(self, column: pa.Array, keyed: KeyedBatch, keys: int) -> Any:
         """Accumulates a batch's values; returns for each record its key's aggregate so far."""
         order, starts = _by_key(keyed)
         ids = keyed.ids[keyed.codes[order[starts]]]
@@ -85,7 +92,9 @@ class KeyedAccumulators:
         self.put(ids, total, running[ends], keys)
         return self.of.results(shown, _back(running, order))
 
-    def put(self, ids: Any, counts: Any, values: Any, keys: int) -> None:
+    def put(
+        self, ids: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], values: Any, keys: int
+    ) -> None:
         """Sets the accumulators of these keys."""
         self._counts.put(ids, np.asarray(counts), keys)
         if values is not None:
@@ -122,7 +131,7 @@ def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:
     return order, np.concatenate(([0], np.cumsum(keyed.records[:-1])))
 
 
-def _back(values: Any, order: Any) -> Any:
+def _back(values: Any, order: object) -> Any:
     """The sorted values, back at the positions of their records."""
     results = np.empty_like(values)
     results[order] = values

@@ -96,7 +96,7 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
             for each, merged in zip(self._accumulators, self._merged(data, keyed))
         ]
 
-    def _merged(self, data: Any, keyed: KeyedBatch) -> list[tuple[Any, Any]]:
+    def _merged(self, data: pa.RecordBatch, keyed: KeyedBatch) -> list[tuple[Any, Any]]:
         """Accumulates what the senders have accumulated; the counts and values so far."""
         found = []
         for at, each in enumerate(self._accumulators):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,9 @@ from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.state.ttl.config import StateTtlConfig
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 
 class DistinctRowsOperator(KeyedColumnsOperator):
     """Passes on the first record of each key. Its state has the key columns of all records that it
@@ -37,7 +40,7 @@ class DistinctRowsOperator(KeyedColumnsOperator):
         self.prepare(schema)
         return schema
 
-    def first_columns(self, data: Any) -> Any:
+    def first_columns(self, data: pa.RecordBatch) -> Any:
         return data.select([column_index(name, data.schema) for name in self.keys])
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch | None:
@@ -54,7 +57,7 @@ class DistinctRowsOperator(KeyedColumnsOperator):
     def row_of_each_key(self, results: list[Any]) -> Any:
         raise EngineError("distinct passes records on as they come")
 
-    def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
+    def stamp(self, stamps: Any, ids: npt.NDArray[np.int64], new: Any) -> None:
         raise EngineError("distinct passes records on as they come")
 
 

@@ -8,7 +8,7 @@ cut."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.accumulators import KeyedAccumulators
 from flinkpy.operators.columnar.key_index import KeyedBatch, look_alike
 from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Chosen = tuple[tuple[str, Expression], ...]
 
@@ -87,7 +90,7 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
         self.prepare(schema)
         return self._shown[0]
 
-    def first_columns(self, data: Any) -> Any:
+    def first_columns(self, data: pa.RecordBatch) -> Any:
         return data.select([column_index(name, data.schema) for name in dict.fromkeys(self.keys)])
 
     def values(self, data: object) -> list[Any]:
@@ -99,7 +102,7 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
             for call in self.calls
         ]
 
-    def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
+    def stamp(self, stamps: Any, ids: npt.NDArray[np.int64], new: Any) -> None:
         np.maximum.at(stamps, ids, new)
 
     def row_of_each_key(self, results: list[Any]) -> Any:

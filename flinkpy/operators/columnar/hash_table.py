@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # Of these positions in the array of hashes: whether the key with this number is really the one
 IsEqual = Callable[[Any, Any], Any]
@@ -46,7 +49,7 @@ class HashTable:
     def __len__(self) -> int:
         return self._known
 
-    def find(self, hashes: Any, is_equal: IsEqual | None = None) -> Any:
+    def find(self, hashes: npt.NDArray[np.int64], is_equal: IsEqual | None = None) -> Any:
         """The number of each hash's key; -1 where there is none."""
         slots = self._first_slots(hashes)
         numbers, goes_on = self._in_slots(slots, hashes, None, is_equal)
@@ -60,7 +63,7 @@ class HashTable:
         return numbers
 
     def _in_slots(
-        self, slots: Any, hashes: Any, at: Any, is_equal: IsEqual | None
+        self, slots: Any, hashes: npt.NDArray[np.int64], at: Any, is_equal: IsEqual | None
     ) -> tuple[Any, Any]:
         """The numbers that these slots have for the hashes, and which hashes the next slots may
         have."""
@@ -76,7 +79,7 @@ class HashTable:
         goes_on &= ~same
         return np.where(same, found, _EMPTY), goes_on
 
-    def put(self, hashes: Any, numbers: Any) -> None:
+    def put(self, hashes: npt.NDArray[np.int64], numbers: Any) -> None:
         """Adds keys that are not there."""
         if not len(numbers):
             return
@@ -89,7 +92,7 @@ class HashTable:
             self._rebuild(self._known + len(numbers))
         self._fill(hashes, numbers)
 
-    def _fill(self, hashes: Any, numbers: Any) -> None:
+    def _fill(self, hashes: npt.NDArray[np.int64], numbers: Any) -> None:
         waiting, slots = np.arange(len(numbers)), self._first_slots(hashes)
         while len(waiting):
             free = np.flatnonzero(self._numbers[slots] == _EMPTY)
@@ -117,6 +120,6 @@ class HashTable:
         for at in range(0, len(numbers), _PIECE):  # arrays that fit into the processor's cache
             self._fill(hashes[at : at + _PIECE], numbers[at : at + _PIECE])
 
-    def _first_slots(self, hashes: Any) -> Any:
+    def _first_slots(self, hashes: npt.NDArray[np.int64]) -> Any:
         words = hashes.view(np.uint64)
         return (((words ^ (words >> _HALF)) * _SPREAD) >> self._shift).view(np.int64)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,9 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.hash_table import HashTable
 from flinkpy.operators.columnar.key_words import KeptWords, Words, whole_words, words_of
 from flinkpy.state.heap.frozen_numbers import Freezing, FrozenArray
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _TABLE_LIMIT = 1 << 22
 _LIMIT = 1 << 62
@@ -71,7 +74,7 @@ class KeyIndex:
     def __len__(self) -> int:
         return sum(map(len, (self._small or (), self._whole, self._other)))
 
-    def of(self, data: Any) -> KeyedBatch:
+    def of(self, data: pa.RecordBatch) -> KeyedBatch:
         """The keys of a record batch, with new ones numbered."""
         found = self.numbers(data)
         ids = found.ids
@@ -87,7 +90,7 @@ class KeyIndex:
         firsts = np.flatnonzero(is_first)
         return KeyedBatch((np.cumsum(is_first) - 1)[first], ids[firsts], firsts, is_fresh[firsts])
 
-    def numbers(self, data: Any) -> Numbered:
+    def numbers(self, data: pa.RecordBatch) -> Numbered:
         """The number of each record's key, with new ones numbered; enough if the records are
         grouped later."""
         columns = [data.column(column_index(name, data.schema)) for name in self._columns]
@@ -113,7 +116,7 @@ class KeyIndex:
         ids[unknown] = given[codes]
         return Numbered(ids, unknown[_first_positions(codes, len(given))])
 
-    def forget(self, ids: Any) -> None:
+    def forget(self, ids: npt.NDArray[np.int64]) -> None:
         """The keys with these numbers are gone; other keys get their numbers. A number must be
         known, and be there once."""
         self._unused.append(ids)
@@ -164,7 +167,7 @@ class KeyIndex:
             )
         return ids
 
-    def _put_whole(self, keys: Any, ids: Any) -> None:
+    def _put_whole(self, keys: Any, ids: npt.NDArray[np.int64]) -> None:
         self._whole.put(keys, ids)
         self._is_whole.reach(self.size)[ids] = True
 
@@ -213,14 +216,14 @@ class SmallKeys:
         """The number of each key; -1 where there is none."""
         return self._numbers.values.take(keys)
 
-    def put(self, keys: Any, ids: Any) -> None:
+    def put(self, keys: Any, ids: npt.NDArray[np.int64]) -> None:
         """Adds keys that are not there."""
         self._numbers.values[keys] = ids
         self._known += len(ids)
         if self._key_of is not None:
             self._key_of.reach(int(ids.max()) + 1)[ids] = keys
 
-    def remove(self, ids: Any) -> None:
+    def remove(self, ids: npt.NDArray[np.int64]) -> None:
         """Removes the keys with these numbers."""
         if not len(ids):
             return
@@ -267,7 +270,7 @@ def _plain_type(kind: Any) -> Any:
     return kind
 
 
-def _plain(column: Any) -> Any:
+def _plain(column: pa.Array) -> Any:
     """The column in a form in which Arrow treats equal keys as the same: one zero and one NaN
     without sign. Dates, times and durations become integers, because Python's have no
     nanoseconds."""
@@ -325,7 +328,7 @@ def encoded(columns: Sequence[Any]) -> Encoded:
     )
 
 
-def _encoded(column: Any) -> Encoded:
+def _encoded(column: pa.Array) -> Encoded:
     unit, column = _nanoseconds(_plain_type(column.type)), _plain(column)
     if pa.types.is_struct(column.type):  # Arrow cannot dictionary-encode structs
         return _combined([_encoded(each) for each in (column.is_valid(), *column.flatten())])
@@ -397,7 +400,7 @@ class Grown:
             self._replace(grown)
         return self.values
 
-    def put(self, ids: Any, values: Any, size: int) -> None:
+    def put(self, ids: npt.NDArray[np.int64], values: Any, size: int) -> None:
         """Sets the values of these keys, of ``size`` keys. Once it was frozen, this is the only way
         to change it."""
         if values.dtype == object != self.values.dtype:
@@ -423,19 +426,19 @@ class FirstRecords:
     def __init__(self) -> None:
         self._chunks: list[Any] = []
 
-    def add(self, data: Any, keyed: KeyedBatch) -> None:
+    def add(self, data: pa.RecordBatch, keyed: KeyedBatch) -> None:
         """Keeps the first records of the batch's new keys."""
         if not keyed.is_new.any():
             return
         self.add_new(data, keyed.firsts[keyed.is_new])
 
-    def add_new(self, data: Any, new: Any) -> None:
+    def add_new(self, data: pa.RecordBatch, new: Any) -> None:
         """The same, given the positions of these records, in the order of their numbers."""
         self._chunks.append(pa.Table.from_batches([data.take(pa.array(new))]))
         while len(self._chunks) > 1 and self._chunks[-2].num_rows <= 2 * self._chunks[-1].num_rows:
             self._chunks[-2:] = [pa.concat_tables(self._chunks[-2:]).combine_chunks()]
 
-    def take(self, ids: Any, names: Sequence[str]) -> list[Any]:
+    def take(self, ids: npt.NDArray[np.int64], names: Sequence[str]) -> list[Any]:
         """These columns of the first records of the keys ``ids``."""
         found = (
             pa.concat_tables([chunk.select(names) for chunk in self._chunks])

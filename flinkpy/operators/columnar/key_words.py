@@ -230,7 +230,7 @@ class _Texts:
 
     may_be_whole = False
 
-    def __init__(self, headers: Any, data: Any, begins: Any, lengths: Any) -> None:
+    def __init__(self, headers: Any, data: pa.RecordBatch, begins: Any, lengths: Any) -> None:
         self.headers, self.data, self.begins, self.lengths = headers, data, begins, lengths
         self.sizes = 1 + (lengths + 7 >> 3)
 
@@ -261,7 +261,7 @@ class _Texts:
             targets.flat[target : target + len(words) // 8] = words.view(np.uint64)
 
 
-def _column(column: Any, unit: int) -> _Numbers | _Texts:
+def _column(column: pa.Array, unit: int) -> _Numbers | _Texts:
     kind = column.type
     missing = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
     if pa.types.is_null(kind):
@@ -292,7 +292,7 @@ def _column(column: Any, unit: int) -> _Numbers | _Texts:
     return _one_by_one(values)
 
 
-def whole_words(column: Any, unit: int) -> Any:
+def whole_words(column: pa.Array, unit: int) -> Any:
     """The words of a column of whole numbers without nulls; None of any other column."""
     if not pa.types.is_integer(column.type) or column.null_count:
         return None
@@ -310,7 +310,7 @@ def _in_nanoseconds(values: Any, unit: int) -> Any:
     return values * unit if reach <= ((1 << 63) - 1) // unit else None
 
 
-def _filled(column: Any, value: Any) -> Any:
+def _filled(column: pa.Array, value: Any) -> Any:
     return (column.fill_null(value) if column.null_count else column).to_numpy(zero_copy_only=False)
 
 
@@ -329,7 +329,7 @@ def _floats(values: Any) -> tuple[Any, Any]:
     return headers, words
 
 
-def _texts(column: Any, kind: int, missing: Any) -> _Texts:
+def _texts(column: pa.Array, kind: int, missing: Any) -> _Texts:
     wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
     _, offsets, data = column.buffers()
     offsets = np.frombuffer(offsets or b"", np.int64 if wide else np.int32)

@@ -77,7 +77,7 @@ class AlignColumnsOperator(SelectColumnsOperator):
         )
         self._select = self._aligned
 
-    def _aligned(self, data: Any) -> Any:
+    def _aligned(self, data: pa.RecordBatch) -> Any:
         there = set(data.schema.names)
         arrays = [
             data.column(field.name) if field.name in there else pa.nulls(data.num_rows, field.type)

@@ -8,7 +8,7 @@ order (sums of floats), values are added one by one, exactly as in the row form.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,6 +20,10 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.accumulators import KeyedAccumulators
 from flinkpy.operators.columnar.key_index import look_alike
 from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class KeyedColumnAggregateOperator(KeyedColumnsOperator):
@@ -72,16 +76,16 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         self.prepare(schema)
         return self._result
 
-    def first_columns(self, data: Any) -> Any:
+    def first_columns(self, data: pa.RecordBatch) -> Any:
         return data.select(self._kept)
 
-    def values(self, data: Any) -> list[Any]:
+    def values(self, data: pa.RecordBatch) -> list[Any]:
         return [data.column(self._at)]
 
     def value_names(self) -> list[str]:
         return [self._result.field(self._at).name]
 
-    def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
+    def stamp(self, stamps: Any, ids: npt.NDArray[np.int64], new: Any) -> None:
         stamps[ids] = new  # the last assignment wins
 
     def row_of_each_key(self, results: list[Any]) -> Any:

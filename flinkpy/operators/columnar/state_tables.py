@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,9 @@ from flinkpy.operators.columnar.column_operators import (
 from flinkpy.operators.columnar.key_index import FirstRecords, Grown, KeyIndex, check_keys
 from flinkpy.operators.keyed_state import KeyedStateOperator
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 STATE = "_aggregates of columns"  # a key of each key group -> an Arrow table of the group's keys
 # In a batch job, this many records wait before they are accumulated; more if there are more keys.
 _WAITING = 1 << 15
@@ -41,7 +44,7 @@ def group_numbers(data: object, keys: Sequence[str], max_parallelism: int) -> An
     return (key_hashes(data, keys) % np.uint64(max_parallelism)).astype(np.int64)
 
 
-def by_group(data: Any, groups: Any) -> Iterator[tuple[int, Any]]:
+def by_group(data: pa.RecordBatch, groups: Any) -> Iterator[tuple[int, Any]]:
     """Cuts a batch or table by the key groups of its rows; rows of one group stay in order."""
     order = np.argsort(groups, kind="stable")
     ordered = data.take(pa.array(order))
@@ -75,7 +78,7 @@ def _keys_of_groups(max_parallelism: int) -> Mapping[int, int]:
     return keys
 
 
-def to_bytes(data: Any) -> bytes:
+def to_bytes(data: pa.RecordBatch) -> bytes:
     """A batch or table as an Arrow stream. A slice is written without the rest of its buffers."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, data.schema) as writer:
@@ -99,7 +102,7 @@ def input_schema_of(schema: pa.Schema) -> Any:
     return pa.ipc.read_schema(pa.BufferReader(schema.metadata[INPUT]))
 
 
-def _plain(column: Any) -> Any:
+def _plain(column: pa.Array) -> Any:
     """The column without dictionary encoding; else the table of each key group would contain the
     whole dictionary."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
@@ -125,7 +128,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         check_keys(self.keys, schema)
 
     @abstractmethod
-    def values(self, data: Any) -> list[Any]:
+    def values(self, data: pa.RecordBatch) -> list[Any]:
         """The columns to aggregate."""
 
     @abstractmethod
@@ -133,7 +136,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         """The names of these columns, for errors."""
 
     @abstractmethod
-    def first_columns(self, data: Any) -> Any:
+    def first_columns(self, data: pa.RecordBatch) -> Any:
         """The columns of each key's first record that are kept."""
 
     # -- batch jobs --------------------------------------------------------------------------------
@@ -143,7 +146,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         """A record batch with the aggregates of all keys, by key number."""
 
     @abstractmethod
-    def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
+    def stamp(self, stamps: Any, ids: npt.NDArray[np.int64], new: Any) -> None:
         """Sets the timestamps of keys for new records to those that the last running row would
         have."""
 

@@ -213,7 +213,7 @@ def _check_range(moments: npt.NDArray[np.int64], given_by: str) -> None:
             )
 
 
-def _conversion(kind: Any, expression: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
+def _conversion(kind: Any, expression: object) -> Callable[[Any], npt.NDArray[np.int64]]:
     """The function from an array of this type to milliseconds. Finer units are rounded down, also
     before 1970."""
     import pyarrow as pa

@@ -49,7 +49,7 @@ PROCESSING_TIMERS = "_processing timers"
 ProcessElement = Callable[[Any, Any], "Iterable[Any] | None"]
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Any:
     return value
 
 

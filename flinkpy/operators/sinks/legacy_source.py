@@ -54,7 +54,7 @@ class BoundedHandOver:
     def __len__(self) -> int:
         return len(self._items)
 
-    def put(self, item: Any) -> None:
+    def put(self, item: object) -> None:
         """Adds the item, then waits while the queue is full. Ends the source's ``run`` if the
         receiver has gone away."""
         if self._closed:
@@ -109,13 +109,13 @@ class _LegacySourceContext:
         self._lock = lock
         self._own = own
 
-    def collect(self, value: Any) -> None:
+    def collect(self, value: object) -> None:
         self._queue.put(self._own(value))
 
     def get_checkpoint_lock(self) -> threading.RLock:
         return self._lock
 
-    def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+    def collect_with_timestamp(self, value: object, timestamp: int) -> None:
         self._queue.put(_Stamped(self._own(value), timestamp))
 
     def emit_watermark(self, watermark: Watermark | int) -> None:

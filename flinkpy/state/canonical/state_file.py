@@ -32,7 +32,7 @@ class StateFile:
         self._values: list[Any] = []
         self._weight = self._rows = 0
 
-    def add(self, key: Any, value: Any, group: int = 0) -> None:
+    def add(self, key: object, value: Any, group: int = 0) -> None:
         """One entry. Groups come in rising order."""
         self._groups.append(group)
         self._keys.append(key)

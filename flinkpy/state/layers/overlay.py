@@ -52,7 +52,7 @@ class Overlay(dict[Any, Any]):
             return found
         return default if key in self.gone else self._below(key, default)
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: object, default: object = None) -> Any:
         """The value. If it can be changed in place, it is the overlay's own from now on."""
         found = _own(self, key, _MISSING)
         if found is not _MISSING:

@@ -81,7 +81,7 @@ class ValueEntries(Entries):
         self._get = slots.get
         self.put = slots.put
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: object, default: object = None) -> Any:
         return self._get(key, default)
 
     def __getitem__(self, key: object) -> Any:
@@ -104,7 +104,7 @@ class ValueEntries(Entries):
             raise KeyError(key)
         self.slots.delete(key)
 
-    def discard(self, key: Any) -> None:
+    def discard(self, key: object) -> None:
         """Removes the key's value without checking whether there is one."""
         self.slots.delete(key)
 
@@ -128,7 +128,7 @@ class ElementEntries(Entries):
         """The (sub, value) pairs of one key, at the time of the call."""
         return ((slot[1], value) for slot, value in self.slots.scan(self.layout.prefix_of(key)))
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: object, default: object = None) -> Any:
         return self.gathered(self.elements(key)) or default
 
     def __getitem__(self, key: object) -> Any:
@@ -141,7 +141,7 @@ class ElementEntries(Entries):
         if not self.discard(key):
             raise KeyError(key)
 
-    def discard(self, key: Any) -> int:
+    def discard(self, key: object) -> int:
         """Removes all slots of the key, and returns how many there were."""
         delete, removed = self.slots.delete, 0
         for slot in self.slots.slots(self.layout.prefix_of(key)):
@@ -224,7 +224,7 @@ class EntriesOfKey(MutableMapping[Any, Any]):
         self._slots = entries.slots
         self._key = key
 
-    def get(self, sub: Any, default: Any = None) -> Any:
+    def get(self, sub: object, default: object = None) -> Any:
         return self._slots.get((self._key, sub), default)
 
     def __getitem__(self, sub: object) -> Any:

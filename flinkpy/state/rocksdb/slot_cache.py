@@ -86,7 +86,7 @@ class Slots:
         self.is_only_here = False
         self._bytes = 0  # of the young one
 
-    def get(self, slot: Any, default: Any = None) -> Any:
+    def get(self, slot: object, default: object = None) -> Any:
         """A private value; ``default`` if there is none."""
         found = self._cache.get(slot, _UNKNOWN)
         if found is _UNKNOWN:
@@ -95,7 +95,7 @@ class Slots:
             return self._decode(found.data)
         return default if found is ABSENT else found
 
-    def put(self, slot: Any, value: Any) -> None:
+    def put(self, slot: object, value: object) -> None:
         """Stores the value; changing it later does not change the state."""
         cache = self._cache
         if cache.get(slot) is ABSENT:  # in the form it was asked for, which need not be this one

@@ -191,7 +191,7 @@ def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
             entries, look_up = new, new.get
             super().rebind(new)
 
-        def get(self, key: Any) -> Any:
+        def get(self, key: object) -> Any:
             if type(key) is not usual_key:
                 key = known(key)
             found = look_up(current.key)
@@ -203,7 +203,7 @@ def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
         def contains(self, key: object) -> bool:
             return known(key) in found_or_empty()
 
-        def put(self, key: Any, value: Any) -> None:
+        def put(self, key: object, value: object) -> None:
             nonlocal usual
             if type(value) is not usual:
                 usual = _atomic_type(value)

@@ -273,14 +273,14 @@ class TtlMapState(TtlState, MapState[Any, Any]):
         self._settle(found, now)
         return seen
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         stored = self._seen(key)
         return None if stored is ABSENT else release(stored)
 
     def contains(self, key: object) -> bool:
         return self._seen(key) is not ABSENT
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         now = self._now()
         self._put(canonical_key(key), (protect(value), now))
         self._accessed(now)

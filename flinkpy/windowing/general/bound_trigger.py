@@ -3,12 +3,15 @@ its state removed when the window ends."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.state.backend import CurrentKey
 from flinkpy.windowing.general.contexts import TriggerContext
 from flinkpy.windowing.general.per_window.namespaces import NamespacedState, remove_namespace
 from flinkpy.windowing.triggers import Trigger, TriggerResult
+
+if TYPE_CHECKING:
+    from flinkpy.windowing.windows import Window
 
 
 class BoundTrigger:
@@ -27,11 +30,11 @@ class BoundTrigger:
         self._window = window
         self._state = state
 
-    def on_element(self, record: object, timestamp: int, window: object) -> TriggerResult:
+    def on_element(self, record: object, timestamp: int, window: Window) -> TriggerResult:
         self._window.key = window
         return self._trigger.on_element(record, timestamp, window, self._context)
 
-    def on_timer(self, event_time: bool, time: int, window: Any) -> TriggerResult:
+    def on_timer(self, event_time: bool, time: int, window: Window) -> TriggerResult:
         self._window.key = window
         called = self._trigger.on_event_time if event_time else self._trigger.on_processing_time
         return called(time, window, self._context)
@@ -41,7 +44,7 @@ class BoundTrigger:
         self._window.key, self._context.merged = result, merged
         self._trigger.on_merge(result, self._context)
 
-    def clear(self, key: Any, window: Any) -> None:
+    def clear(self, key: object, window: Window) -> None:
         """Called when the window ends: removes the trigger's state for it."""
         self._window.key = window
         self._trigger.clear(window, self._context)

@@ -10,7 +10,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.mutability import is_safe, private_copy
@@ -22,6 +22,9 @@ from flinkpy.windowing.general.per_window.namespaces import (
     namespaces_of,
     remove_namespace,
 )
+
+if TYPE_CHECKING:
+    from flinkpy.windowing.windows import Window
 
 
 @dataclass(frozen=True)
@@ -142,29 +145,29 @@ class StoredContents:
         self._add = functions.add
         self._merge = functions.merge
 
-    def get(self, key: Any, window: Any) -> Any:
+    def get(self, key: object, window: Window) -> Any:
         """The contents; MISSING if there are none."""
         by_window = self.state.get(key)
         return MISSING if by_window is None else by_window.get(window, MISSING)
 
-    def add(self, key: object, window: object, record: object) -> None:
+    def add(self, key: object, window: Window, record: object) -> None:
         by_window = namespaces_of(self.state, key)
         contents = by_window.get(window, MISSING)
         by_window[window] = (
             self._first(record) if contents is MISSING else self._add(contents, record)
         )
 
-    def replace(self, key: object, window: object, contents: object) -> None:
+    def replace(self, key: object, window: Window, contents: object) -> None:
         """Replaces the contents; MISSING removes them."""
         if contents is MISSING:
             self.remove(key, window)
         else:
             self.state[key][window] = contents
 
-    def remove(self, key: object, window: object) -> None:
+    def remove(self, key: object, window: Window) -> None:
         remove_namespace(self.state, key, window)
 
-    def merge(self, key: object, window: object, absorbed: Iterable[Any]) -> None:
+    def merge(self, key: object, window: Window, absorbed: Iterable[Any]) -> None:
         """Merges the contents kept under the ``absorbed`` windows into those under ``window``."""
         contents = remove_namespace(self.state, key, window)
         for each in absorbed:

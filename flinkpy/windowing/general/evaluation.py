@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.context import OperatorContext
@@ -23,6 +23,9 @@ from flinkpy.windowing.window_functions import (
     ProcessWindowFunction,
     WindowFunction,
 )
+
+if TYPE_CHECKING:
+    from flinkpy.windowing.windows import Window
 
 Call: TypeAlias = "Callable[[Any, Any, list[Any]], Any]"  # (key, window, inputs) -> results
 
@@ -93,7 +96,7 @@ class Evaluation:
         self._timestamp_of_rest = 0
         self._copies, self._copies_results = copies and call is not None, not context.object_reuse
 
-    def evaluate(self, results: Results, key: object, window: object, contents: object) -> Any:
+    def evaluate(self, results: Results, key: object, window: Window, contents: object) -> Any:
         """Evaluates the window; pass what it returns to ``left``."""
         inputs = self._inputs(contents)
         self.append_results(
@@ -101,11 +104,11 @@ class Evaluation:
         )
         return contents
 
-    def left(self, evaluated: object, window: object) -> Any:
+    def left(self, evaluated: object, window: Window) -> Any:
         """The contents that stay; MISSING if none do."""
         return evaluated
 
-    def append_results(self, results: Results, key: Any, window: Any, inputs: list[Any]) -> None:
+    def append_results(self, results: Results, key: Any, window: Window, inputs: list[Any]) -> None:
         """Calls the function, and gives its results the window's last timestamp."""
         given = inputs if self._call is None else self._call(key, window, inputs)
         if given is None:
@@ -154,7 +157,7 @@ class EvictingEvaluation(Evaluation):
         self._evictor = evictor
         self._context = evictor_context
 
-    def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
+    def evaluate(self, results: Results, key: Any, window: Window, contents: Any) -> Any:
         elements = list(contents)
         self._evictor.evict_before(elements, len(elements), window, self._context)
         values = [each.value for each in elements]
@@ -166,7 +169,7 @@ class EvictingEvaluation(Evaluation):
         )
         return elements
 
-    def left(self, evaluated: Any, window: Any) -> Any:
+    def left(self, evaluated: Any, window: Window) -> Any:
         """The records that the evictor leaves."""
         self._evictor.evict_after(evaluated, len(evaluated), window, self._context)
         return evaluated or MISSING

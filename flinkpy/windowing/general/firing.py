@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from flinkpy.core.elements import MAX_TIMESTAMP
 from flinkpy.operators.base import Work
@@ -25,6 +26,9 @@ from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_output import WindowOutput
 from flinkpy.windowing.general.window_sets import WindowSet
 from flinkpy.windowing.triggers import TriggerResult, checked_result
+
+if TYPE_CHECKING:
+    from flinkpy.windowing.windows import Window
 
 
 @dataclass
@@ -46,7 +50,7 @@ class WindowFiring:
 
     # -- by a trigger ------------------------------------------------------------------------------
 
-    def act(self, result: TriggerResult, key: object, window: object, namespace: object) -> Work:
+    def act(self, result: TriggerResult, key: object, window: Window, namespace: Window) -> Work:
         """Does what the trigger says, which is not CONTINUE. ``namespace`` is the window under
         which the contents are kept."""
         if checked_result(result) is not TriggerResult.PURGE:
@@ -134,7 +138,7 @@ class WindowFiring:
                 yield
                 results = output.results
 
-    def _forget(self, key: object, window: object) -> None:
+    def _forget(self, key: object, window: Window) -> None:
         """Removes what the window's function keeps for the window."""
         if self.clear is not None:
             self.clear()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.error_policy import ErrorPolicy, FailedWindow
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.guarding.dead_letters import Letters, is_users
 from flinkpy.operators.output.output_isolation import all_private
 from flinkpy.windowing.general.evaluation import Call
+
+if TYPE_CHECKING:
+    from flinkpy.windowing.windows import Window
 
 
 def guarded_call(call: Call, policy: ErrorPolicy, is_keyed: bool, context: OperatorContext) -> Call:
@@ -22,7 +25,7 @@ def guarded_call(call: Call, policy: ErrorPolicy, is_keyed: bool, context: Opera
     def own(elements: list[Any]) -> list[Any]:
         return list(elements if context.object_reuse else all_private(elements))
 
-    def guarded(key: Any, window: Any, inputs: list[Any]) -> Any:
+    def guarded(key: object, window: Window, inputs: list[Any]) -> Any:
         kept = own(inputs)
         for calls in range(1, policy.retries + 2):
             try:

@@ -3,7 +3,7 @@ those of one window."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.windowing.assigners import MergingWindowAssigner
 from flinkpy.windowing.general.bound_trigger import BoundTrigger
@@ -16,6 +16,9 @@ from flinkpy.windowing.general.per_window.namespaces import (
 )
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_sets import Place, WindowSet
+
+if TYPE_CHECKING:
+    from flinkpy.windowing.windows import Window
 
 # The name of the state: key -> {window: the window under which its contents are kept}
 MERGING_WINDOWS = "_merging windows"
@@ -41,7 +44,7 @@ class MergingWindows(WindowSet):
         self._trigger = trigger
         self._lifetimes = lifetimes
 
-    def place(self, key: Any, window: Any) -> Place | None:
+    def place(self, key: object, window: Window) -> Place | None:
         windows: MergingWindowSet[Any] = MergingWindowSet(self._assigner, self.state.get(key))
         actual, merges = windows.add(window)
         for merge in merges:
@@ -57,11 +60,11 @@ class MergingWindows(WindowSet):
                 del self.state[key]
         return None if namespace is None else (actual, namespace)
 
-    def namespace_of(self, key: object, window: object) -> Any:
+    def namespace_of(self, key: object, window: Window) -> Any:
         by_window = self.state.get(key)
         return None if by_window is None else by_window.get(window)
 
-    def retire(self, key: object, window: object) -> None:
+    def retire(self, key: object, window: Window) -> None:
         remove_namespace(self.state, key, window)
 
     def write_back(self) -> None:

@@ -6,11 +6,14 @@ contents and state are kept."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.elements import MAX_TIMESTAMP
 from flinkpy.core.errors import ProgramError
 from flinkpy.windowing.general.per_window.window_timers import WindowTimerService
+
+if TYPE_CHECKING:
+    from flinkpy.windowing.windows import Window
 
 _LEAST = -(2**62)  # no event time is before it; a record without one has MIN_TIMESTAMP
 
@@ -27,13 +30,13 @@ class WindowLifetimes:
         self._add_timer = service.event.add if event_time else service.add_processing
         self._service = service
 
-    def cleanup_time(self, window: object) -> int:
+    def cleanup_time(self, window: Window) -> int:
         """When the window ends; MAX_TIMESTAMP means that it ends only when time does. Raises as
         ``last_timestamp``."""
         last = last_timestamp(window)
         return min(last + self.allowed_lateness, MAX_TIMESTAMP)
 
-    def has_ended(self, window: object) -> bool:
+    def has_ended(self, window: Window) -> bool:
         """Whether the window takes no more records. Never true of processing-time windows, because
         records are assigned by the current time."""
         return self.event_time and self.cleanup_time(window) <= self._service.watermark
@@ -60,26 +63,26 @@ class WindowLifetimes:
 
     # -- timers ------------------------------------------------------------------------------------
 
-    def register_cleanup(self, key: object, window: object) -> None:
+    def register_cleanup(self, key: object, window: Window) -> None:
         """Sets the timer that ends the window. A window that ends only with time itself needs
         none."""
         time = self.cleanup_time(window)
         if time != MAX_TIMESTAMP:
             self._add_timer(time, key, window)
 
-    def delete_cleanup(self, key: object, window: object) -> None:
+    def delete_cleanup(self, key: object, window: Window) -> None:
         time = self.cleanup_time(window)
         if time != MAX_TIMESTAMP:
             self.timers.remove(time, key, window)
 
-    def register_default(self, key: object, window: object) -> None:
+    def register_default(self, key: object, window: Window) -> None:
         """Sets the timers of a new window with the default trigger: to fire and, if that is later,
         to end."""
         self._add_timer(last_timestamp(window), key, window)
         if self.allowed_lateness:
             self.register_cleanup(key, window)
 
-    def move_default(self, key: Any, before: Any, window: Any) -> None:
+    def move_default(self, key: Any, before: Any, window: Window) -> None:
         """Moves the timers of a session with the default trigger to its new, later end."""
         self.timers.remove(before.max_timestamp(), key, before)
         if self.allowed_lateness:
@@ -87,7 +90,7 @@ class WindowLifetimes:
         self.register_default(key, window)
 
 
-def last_timestamp(window: Any) -> int:
+def last_timestamp(window: Window) -> int:
     """The window's last timestamp. Raises ValueError for a window that would never fire, and for
     one of records without timestamps."""
     last: int = window.max_timestamp()

@@ -303,7 +303,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         if slicing is not None:
             loop = aligned_loop(slicing, self.contents, functions.names)
 
-            def run(records: Any, timestamps: Any, time: int, hand_back: HandBack) -> None:
+            def run(records: object, timestamps: object, time: int, hand_back: HandBack) -> None:
                 loop(
                     records,
                     timestamps,
@@ -319,7 +319,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             loop = session_loop(self.assigner, self.contents, functions.names)
             sessions = windows.state
 
-            def run(records: Any, timestamps: Any, time: int, hand_back: HandBack) -> None:
+            def run(records: object, timestamps: object, time: int, hand_back: HandBack) -> None:
                 loop(
                     records,
                     timestamps,

@@ -6,9 +6,12 @@ recorded. Windows that merge are in ``flinkpy.windowing.general.merging_windows`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
+
+if TYPE_CHECKING:
+    from flinkpy.windowing.windows import Window
 
 # the window that a record is in, and the window under which its contents are kept
 Place: TypeAlias = "tuple[Any, Any]"
@@ -22,16 +25,16 @@ class WindowSet(ABC):
     merges: ClassVar[bool]
 
     @abstractmethod
-    def place(self, key: Any, window: Any) -> Place | None:
+    def place(self, key: Any, window: Window) -> Place | None:
         """Opens a window that the assigner returned for a record, merging it with others; None if
         it has ended, so that the record is too late for it."""
 
     @abstractmethod
-    def namespace_of(self, key: Any, window: Any) -> Any:
+    def namespace_of(self, key: Any, window: Window) -> Any:
         """The window under which the contents are kept; None if the window is not open."""
 
     @abstractmethod
-    def retire(self, key: Any, window: Any) -> None:
+    def retire(self, key: Any, window: Window) -> None:
         """Removes a window that has ended."""
 
     def write_back(self) -> None:
@@ -46,11 +49,11 @@ class PlainWindows(WindowSet):
     def __init__(self, lifetimes: WindowLifetimes) -> None:
         self._has_ended = lifetimes.has_ended
 
-    def place(self, key: Any, window: Any) -> Place | None:
+    def place(self, key: object, window: Window) -> Place | None:
         return None if self._has_ended(window) else (window, window)
 
-    def namespace_of(self, key: object, window: object) -> Any:
+    def namespace_of(self, key: object, window: Window) -> Any:
         return window
 
-    def retire(self, key: Any, window: Any) -> None:
+    def retire(self, key: Any, window: Window) -> None:
         pass

@@ -61,7 +61,7 @@ class JoinSlice:
         if index is not None:
             add_by_key(index, keys, values)
 
-    def of_key(self, side: int, key: Any) -> list[Any]:
+    def of_key(self, side: int, key: object) -> list[Any]:
         """The records of one key. The first call indexes all records of the side."""
         index = self._by_key[side]
         if index is None:

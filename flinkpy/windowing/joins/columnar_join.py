@@ -66,7 +66,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._restore()
 
     def _add_to_slice(
-        self, side: int, start: int, data: Any, fired_until: int = MIN_TIMESTAMP
+        self, side: int, start: int, data: pa.RecordBatch, fired_until: int = MIN_TIMESTAMP
     ) -> None:
         held = self._slices.get(start)
         if held is None:
@@ -150,7 +150,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
                 stamps[at],
             )
 
-    def _add_slice_part(self, side: int, start: int, data: Any, stamps: Any) -> None:
+    def _add_slice_part(self, side: int, start: int, data: pa.RecordBatch, stamps: Any) -> None:
         end = self._windows.slicing.last_window_end(start)
         if end is None or end - 1 <= self._windows.watermark:  # between two windows, or late
             self.drop_late(int((stamps <= self._windows.watermark).sum()))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,9 @@ from flinkpy.windowing.slices.store import Evaluated, Saved, SliceStore
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 WINDOW_COLUMNS = ("window_start", "window_end")
 LARGEST = 1 << 15  # rows in one batch of results
 
@@ -57,7 +60,7 @@ class ColumnSlices(SliceStore):
         it."""
 
     @abstractmethod
-    def taken_in(self, data: Any, ids: Any) -> Part:
+    def taken_in(self, data: pa.RecordBatch, ids: npt.NDArray[np.int64]) -> Part:
         """The records of a batch."""
 
     @abstractmethod
@@ -184,7 +187,7 @@ class ColumnSlices(SliceStore):
     def evaluate_key(self, starts: list[int], record: Part) -> Part:
         return self._put_together(starts, record.ids)
 
-    def _put_together(self, starts: list[int], ids: Any) -> Part:
+    def _put_together(self, starts: list[int], ids: npt.NDArray[np.int64] | None) -> Part:
         """The slices as one part; ``ids`` has the only key that is wanted (None: all)."""
         known = self.known_keys.size
         parts = [self._slices[start].grouped(self._aggregates, known) for start in starts]
@@ -277,7 +280,7 @@ class AggregateSlices(ColumnSlices):
             [(name, computed.get(name, Column(name))) for name in self.shown], self._row
         )
 
-    def taken_in(self, data: Any, ids: Any) -> Part:
+    def taken_in(self, data: pa.RecordBatch, ids: npt.NDArray[np.int64]) -> Part:
         taken = [
             aggregate.values_of(evaluate(data))
             for aggregate, evaluate in zip(self._aggregates, self._evaluates)
@@ -326,7 +329,7 @@ class FieldSlices(ColumnSlices):
         self._others = [name for at, name in enumerate(schema.names) if at != self._at]
         self._result = schema.set(self._at, pa.field(field.name, self._aggregates[0].result_type))
 
-    def taken_in(self, data: Any, ids: Any) -> Part:
+    def taken_in(self, data: pa.RecordBatch, ids: npt.NDArray[np.int64]) -> Part:
         counts, values = self._aggregates[0].values_of(data.column(self._at))
         return Part(
             data.num_rows,

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from flinkpy.aggregates.of_columns import ColumnAggregate
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # so many records are put aside before they are grouped; more where a slice has more keys than that
 _WAITING = 1 << 15
@@ -32,7 +35,7 @@ class Groups:
         return len(self.firsts)
 
 
-def groups_of(ids: Any, known: int) -> Groups:
+def groups_of(ids: npt.NDArray[np.int64] | None, known: int) -> Groups:
     """One for each number, in the order they appear. All are below ``known``; None: all records are
     one group."""
     if ids is None:

@@ -4,7 +4,7 @@ any more are given to others."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,9 @@ import pyarrow as pa
 from flinkpy.columns.compiler import column_index
 from flinkpy.operators.columnar.column_operators import one_batch
 from flinkpy.operators.columnar.key_index import Grown, KeyIndex
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _FEW = 4096  # to look for so few keys that are gone is not worth it
 
@@ -48,7 +51,7 @@ class WindowKeys:
             self._keep(self._of(data).take(pa.array(found.fresh)))
         return found.ids
 
-    def columns(self, ids: Any) -> list[Any]:
+    def columns(self, ids: npt.NDArray[np.int64] | None) -> list[Any]:
         """The key columns of these keys."""
         if ids is None:
             return []
@@ -56,7 +59,7 @@ class WindowKeys:
             self._chunks = [one_batch(pa.Table.from_batches(self._chunks))]
         return list(self._chunks[0].take(pa.array(self._row_of.values[ids])).columns)
 
-    def batch(self, ids: Any) -> Any:
+    def batch(self, ids: npt.NDArray[np.int64] | None) -> Any:
         """The same as a record batch; None where there is one key."""
         return (
             None
@@ -94,7 +97,7 @@ class WindowKeys:
         self._rows, self._row_of = len(kept), Grown(np.int64, -1)
         self._row_of.reach(self._index.size)[kept] = np.arange(len(kept))
 
-    def _of(self, data: Any) -> Any:
+    def _of(self, data: pa.RecordBatch) -> Any:
         return data.select([column_index(name, data.schema) for name in self._columns])
 
     def _keep(self, batch: Any) -> None:

@@ -143,7 +143,7 @@ class RecordEnds:
         starts[1:] |= opening[1:] == quotes[1::2][: len(opening) - 1] + 1
         return quotes if starts.all() else self._one_by_one(data, quotes)
 
-    def _one_by_one(self, data: Any, quotes: Any) -> Any:
+    def _one_by_one(self, data: pa.RecordBatch, quotes: Any) -> Any:
         starts = {ord(self.delimiter), *_STARTS}
         found: list[int] = []
         is_open, closed = False, -2

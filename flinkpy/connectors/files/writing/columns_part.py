@@ -127,7 +127,7 @@ class ColumnsPart(PartWriter):
             ) from error
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _fitting(self, data: Any) -> Any:
+    def _fitting(self, data: pa.RecordBatch) -> Any:
         if self._schema is None:
             self._schema = data.schema
         if data.schema.equals(self._schema):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flinkpy.core.elements import Batch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class OutputFile(Protocol):
     """A file that is written from its beginning to its end."""
 
-    def write(self, data: Any, /) -> Any: ...
+    def write(self, data: pa.RecordBatch, /) -> Any: ...
 
     def flush(self) -> None: ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkpy.connectors.kafka.writing.record_serialization import KafkaRecordSerializationSchema
 from flinkpy.connectors.rows import rows_of
@@ -13,6 +13,9 @@ from flinkpy.core.users_values import bounded_repr
 from flinkpy.formats.port import ColumnarEncoder
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.user_errors import user_code_error
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # topic, value, key, partition, two callbacks, time (0: that of writing), headers
 Message: TypeAlias = "tuple[str, bytes | None, bytes | None, int, None, None, int, Any]"
@@ -64,7 +67,7 @@ class MessageMaker:
 
     def _of_columns_or_rows(
         self,
-        schema: Any,
+        schema: pa.Schema,
         make: Callable[[Sequence[Any], MessageMaker], list[bytes | None]],
         batch: Batch,
     ) -> list[bytes | None]:
@@ -134,7 +137,7 @@ def time_of(milliseconds: int | None) -> int:
 
 
 def _serializer(
-    schema: Any, what: str
+    schema: pa.Schema, what: str
 ) -> Callable[[Sequence[Any], MessageMaker], list[bytes | None]]:
     """A function of records that gives the bytes of each."""
     serialize = getattr(schema, "serialize", None)

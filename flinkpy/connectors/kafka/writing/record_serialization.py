@@ -10,12 +10,15 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkpy.common.serialization import SerializationSchema
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
 from flinkpy.formats.port import ColumnarEncoder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Headers: TypeAlias = "Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]"
 # record, key, value, topic, the topic's partitions
@@ -187,7 +190,7 @@ class KafkaRecordSerializationSchemaBuilder:
         )
 
 
-def _schema(schema: Any, call: str) -> Any:
+def _schema(schema: pa.Schema, call: str) -> Any:
     if not isinstance(schema, (SerializationSchema, ColumnarEncoder)) and not callable(
         getattr(schema, "serialize", None)
     ):

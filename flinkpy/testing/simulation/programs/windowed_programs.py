@@ -49,7 +49,7 @@ class Contents(ProcessWindowFunction):
     """All records of a window, in order."""
 
     def process(
-        self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]
+        self, key: object, context: ProcessWindowFunction.Context, elements: Iterable[Any]
     ) -> Iterator[Any]:
         window = context.window()
         yield key, window.start, window.end, sorted(number for _, number in elements)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
 from copy import deepcopy
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, is_safe
 from flinkpy.state.backend import KeyedStateBackend
+
+if TYPE_CHECKING:
+    from flinkpy.windowing.windows import Window
 
 ByWindow: TypeAlias = "dict[Any, Any]"  # of one key: window -> value
 NamespacedState: TypeAlias = "_HeldState | _LoadedState"  # key -> window -> value
@@ -65,7 +68,7 @@ class _LoadedState(dict[Any, ByWindow]):
     def mapping(self) -> _LoadedState:
         return self
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: object, default: object = None) -> Any:
         found = super().get(key)
         if found is None:
             found = self._values.get(key) if canonical_key(key) is key else None
@@ -138,7 +141,7 @@ def namespaces_of(state: NamespacedState, key: object) -> ByWindow:
     return by_window
 
 
-def remove_namespace(state: NamespacedState, key: object, window: object) -> Any:
+def remove_namespace(state: NamespacedState, key: object, window: Window) -> Any:
     """Removes and returns the value for the window; MISSING if there is none."""
     by_window = state.get(key)
     if by_window is None:

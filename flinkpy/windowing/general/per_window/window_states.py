@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.function_contexts.keyed_state_store import KeyedStateStore, S
@@ -36,6 +36,9 @@ from flinkpy.windowing.general.per_window.namespaces import (
     remove_namespace,
 )
 
+if TYPE_CHECKING:
+    from flinkpy.windowing.windows import Window
+
 
 class _NamedEntries:
     """What the state of one name stores for the current key, by window. It has the methods of a
@@ -46,18 +49,18 @@ class _NamedEntries:
         self._state = state
         self._key = key
 
-    def get(self, window: Any, default: Any = None) -> Any:
+    def get(self, window: Window, default: object = None) -> Any:
         by_window = self._state.get(self._key.key)
         named = None if by_window is None else by_window.get(window)
         return default if named is None else named.get(self._name, default)
 
-    def __contains__(self, window: object) -> bool:
+    def __contains__(self, window: Window) -> bool:
         return self.get(window, self) is not self
 
-    def __getitem__(self, window: object) -> Any:
+    def __getitem__(self, window: Window) -> Any:
         return self._state[self._key.key][window][self._name]
 
-    def __setitem__(self, window: object, stored: object) -> None:
+    def __setitem__(self, window: Window, stored: object) -> None:
         by_window = namespaces_of(self._state, self._key.key)
         named = by_window.get(window)
         if named is None:
@@ -65,7 +68,7 @@ class _NamedEntries:
         else:
             named[self._name] = stored
 
-    def pop(self, window: object, default: object = None) -> Any:
+    def pop(self, window: Window, default: object = None) -> Any:
         by_window = self._state.get(self._key.key)
         named = None if by_window is None else by_window.get(window)
         if named is None or self._name not in named:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -20,6 +20,9 @@ from flinkpy.operators.wake_up import WakeUp
 from flinkpy.state.layers.layers import Layers
 from flinkpy.state.layers.overlay import parts_of_entries
 from flinkpy.state.snapshots.frozen_tables import parts_of
+
+if TYPE_CHECKING:
+    pass
 
 _AT_ONCE = 1 << 10  # timers, or moments, between two turns
 _SLACK = 64  # the heap may have this many more moments without timers than with timers

@@ -20,7 +20,7 @@ from flinkpy.formats.text_values import json_value
 _ESCAPED = bytes([*range(0x20), ord('"'), ord("\\")])  # by these bytes of UTF-8, and no others
 
 
-def json_lines(data: Any) -> str:
+def json_lines(data: pa.RecordBatch) -> str:
     """The lines of the rows of a record batch. Raises TypeError or ValueError for a value that JSON
     cannot hold.
 
