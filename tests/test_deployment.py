@@ -284,7 +284,7 @@ def calls() -> list[str]:
     return entrypoints + [
         line
         for page in PAGES
-        for line in re.findall(r"-- (flinkpy .*)$", page.read_text(), re.MULTILINE)
+        for line in re.findall(r"-- (?:\\\n *)?(flinkpy .*)$", page.read_text(), re.MULTILINE)
     ]
 
 

@@ -194,7 +194,7 @@ def commands(page: Path) -> list[str]:
     lines = [
         line.partition("  #")[0].strip()
         for block, indented, _ in parts
-        for line in (block or indented).splitlines()
+        for line in (block or indented).replace("\\\n", " ").splitlines()
     ]
     return [
         line
