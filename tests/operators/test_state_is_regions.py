@@ -44,6 +44,7 @@ COUNT = "a count for people"
 BUILT = "set while the program is built"
 TABLE = "a table that each attempt loads before its first record"
 NOTHING = "nothing that a result depends on"
+AT_ITS_END = "an attempt whose input ends learns it anew"
 BATCH = "in batch jobs only, which take no checkpoints"
 LOOP = "in loops only, which are refused with checkpoints"
 
@@ -71,6 +72,13 @@ KEPT: dict[str, dict[str, str]] = {
     "CacheWriter": {"_file": "a file of this attempt, which is used whole or not at all"},
     "ColumnOperator": {"_schema": FROM_INPUT},
     "ColumnarJoinOperator": {"_slices": REGION, "_joined": FROM_INPUT, "_schemas": FROM_INPUT},
+    "GlobalCommitterOperator": {"_pending": OPERATOR_STATE},
+    "SinkOperator": {"_committer": CONTEXT, "_pending": OPERATOR_STATE},
+    "WritingOperator": {
+        "_writer_states": OPERATOR_STATE,
+        "_ending": AT_ITS_END,
+        "_finished": AT_ITS_END,
+    },
     "JoinTableOperator": {"_index": TABLE, "_joined": FROM_INPUT, "_timer": TABLE},
     "LastResultsOperator": {
         "_rest": "what the wrapped operator has at its end, where no checkpoint begins"
