@@ -63,8 +63,8 @@ DIFFERENT = {
         "100 MB of a file"
     ),
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_executable": (
-        "the interpreter of workers on Ray; embedded, another one than the program's is "
-        "told; os.environ['python'] names it"
+        "the interpreter of workers on Ray; embedded, another one than the program's gets "
+        "a warning; os.environ['python'] names it"
     ),
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_requirements": (
         "installed for the workers on Ray; embedded, nothing is installed: a missing "

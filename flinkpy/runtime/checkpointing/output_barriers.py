@@ -15,7 +15,8 @@ from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, Ta
 
 
 class OutputBarriers:
-    """Of all writers. One checkpoint at a time is gathered: the newest."""
+    """Records what barriers overtake in all writers. One checkpoint at a time is gathered: the
+    newest."""
 
     def __init__(self, writers: Sequence[RecordWriter], timing: TaskTiming) -> None:
         self._writers, self._timing = list(writers), timing

@@ -43,9 +43,9 @@ class Snapshot:
 
 
 class SnapshotWriter:
-    """Of one task. ``send`` tells the JobMaster, from any thread; ``bases``: the checkpoint that
-    the task was restored from, if others may build on it; ``clock`` says how long it takes to
-    write. All calls come from the task's thread."""
+    """Writes the snapshots of one task. ``send`` reports to the JobMaster, from any thread;
+    ``bases``: the checkpoint that the task was restored from, if others may build on it; ``clock``
+    says how long it takes to write. All calls come from the task's thread."""
 
     def __init__(
         self,

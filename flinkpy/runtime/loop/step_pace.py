@@ -16,8 +16,8 @@ CALM_STEPS = 32  # in a row, and the task needs no thread of its own
 
 
 class StepPace:
-    """Of one task. Steps of a task with a thread are told with their processor time; of one without
-    only when ``wants_cpu``.
+    """The pace of one task's steps. A task with a thread reports each step with its processor time;
+    one without a thread only when ``wants_cpu``.
 
     >>> pace = StepPace()
     >>> pace.step_took(0.02, 0.001); pace.waits

@@ -38,8 +38,8 @@ TURN_S = 0.0005
 
 
 class TaskHome:
-    """Of one task of ``loop``. Implements ``flinkpy.core.reactor.Reactor`` for the task; nothing
-    there watches sockets."""
+    """The home of one task of ``loop``. Implements ``flinkpy.core.reactor.Reactor`` for the task;
+    nothing there watches sockets."""
 
     def __init__(self, loop: Loop, task: LoopTask, name: str) -> None:
         self._loop = loop

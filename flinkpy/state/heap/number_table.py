@@ -196,8 +196,8 @@ class NumberTable:
         self._place(keys, numbers, cells)
 
     def _place(self, keys: Any, numbers: Any, at: Any) -> None:
-        """Of new keys whose search ended at one free cell, one gets it, and the others search
-        on."""
+        """Places new keys. Where the searches of several ended at one free cell, one key gets it,
+        and the others search on."""
         rounds = 0
         while True:
             if self._windows + rounds > _LONGEST_SEARCH and not self._mixed:

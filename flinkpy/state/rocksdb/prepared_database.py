@@ -39,8 +39,8 @@ def prepare_database(
     groups: range,
     config: RocksDBConfig,
 ) -> PreparedDatabase:
-    """Of what the subtasks saved that had some of the key groups. Raises what the reader raises,
-    and ProgramError if states do not fit together."""
+    """The database of these key groups, from what the subtasks saved that had some of them. Raises
+    what the reader raises, and ProgramError if states do not fit together."""
     found = [_read_back(reader, pieces, config) for pieces in saved]
     for _, contents in found:
         check_max_parallelism(contents.max_parallelism, max_parallelism)

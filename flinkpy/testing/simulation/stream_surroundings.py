@@ -41,7 +41,8 @@ class Streams:
 
 
 class TaskSurroundings:
-    """Of one task. Its timers end with it; its thread for files ends with the process."""
+    """The surroundings of one task. Its timers end with it; its thread for files ends with the
+    process."""
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ class SliceTimes:
         return windows
 
     def standing(self, start: int) -> Standing:
-        """Of the slice, now."""
+        """How the slice stands now."""
         first, last = self._end_after(start, MIN_TIMESTAMP), self.slicing.last_window_end(start)
         if first is None or last is None:
             return Standing.OUTSIDE

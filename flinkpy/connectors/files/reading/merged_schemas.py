@@ -118,8 +118,8 @@ def _is_exact_number(kind: pa.DataType) -> bool:
 
 
 def _decimal_for_both(one: pa.DataType, other: pa.DataType) -> Any:
-    """Of two decimals, of a decimal and an integer, and of integers that no integer holds
-    together."""
+    """The decimal that holds both: two decimals, a decimal and an integer, or integers that no
+    integer type holds together."""
     digits = [
         (_DIGITS[kind.bit_width], 0)
         if pa.types.is_integer(kind)

@@ -82,7 +82,7 @@ def global_commits(env: StreamExecutionEnvironment) -> None:
 
 
 def folder() -> Path:
-    """Of this process: several may play seeds at once."""
+    """This process's own folder, as several processes may play seeds at once."""
     return Path(
         "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir(),
         f"flinkpy-simulation-{os.getpid()}",

@@ -162,7 +162,7 @@ class ProgramRun:
             self.cluster.crash_masters(crash.back_after_s, crash.noticed)
 
     def _cut_off(self, partition: Partition) -> None:
-        """Of what a TaskExecutor and the masters tell each other, nothing arrives for a while."""
+        """Loses all messages between a TaskExecutor and the masters for a while."""
         names = list(self.cluster.workers)
         if names:
             name = names[partition.victim % len(names)]
