@@ -99,10 +99,13 @@ COLUMNS: list[tuple[Any, st.SearchStrategy[Any]]] = [
 
 
 @st.composite
-def steps(draw: Any, columns: int, changing: bool) -> list[tuple[pa.RecordBatch, int]]:
+def steps(
+    draw: Any, columns: int, changing: bool, only: tuple[Any, Any] | None = None
+) -> list[tuple[pa.RecordBatch, int]]:
     """Batches of key columns, and after each how many of the keys are forgotten, in tenths. With
-    ``changing`` the types are others from batch to batch; structs stay structs."""
-    kinds = [draw(st.sampled_from(COLUMNS)) for _ in range(columns)]
+    ``changing`` the types are others from batch to batch; structs stay structs. ``only`` is the one
+    type of all."""
+    kinds = [only] * columns if only else [draw(st.sampled_from(COLUMNS)) for _ in range(columns)]
     found: list[tuple[pa.RecordBatch, int]] = []
     for _ in range(draw(st.integers(1, 5))):
         if changing:
@@ -170,6 +173,15 @@ def test_an_index_that_forgets_is_a_dict_that_forgets(
     columns: int, data: Any, grouped: bool
 ) -> None:
     check(data.draw(steps(columns, changing=False)), grouped)
+
+
+@pytest.mark.parametrize("only", COLUMNS, ids=lambda kind: str(kind[0]))
+@given(data=st.data(), grouped=st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_keys_of_each_type_are_told_apart_as_a_dict_does(
+    only: tuple[Any, Any], data: Any, grouped: bool
+) -> None:
+    check(data.draw(steps(1, changing=False, only=only)), grouped)
 
 
 @given(data=st.data(), columns=st.integers(1, 2), grouped=st.booleans())

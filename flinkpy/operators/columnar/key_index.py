@@ -130,7 +130,7 @@ class KeyIndex:
 
     def _numbers_of_any(self, columns: Sequence[Any], words: Words) -> Numbered:
         is_whole, numbers = np.zeros(len(words.sizes), np.bool_), np.empty(0, np.int64)
-        if len(self._columns) == 1 and words.may_be_whole:
+        if words.may_be_whole:
             is_whole, numbers = words.whole()
         if not is_whole.any():
             ids = self._other_numbers(words)

@@ -164,7 +164,8 @@ def words_of(columns: Sequence[tuple[Any, int]]) -> Words:
     step = int(sizes[0]) if len(sizes) and (sizes == sizes[0]).all() else None
     starts = np.cumsum(sizes) - sizes
     words = Words(np.empty(int(sizes.sum()), np.uint64), starts, sizes, step)
-    words.may_be_whole = any(part.may_be_whole for part in parts)
+    # a key of several columns is none, such as a struct's with what tells that it is there
+    words.may_be_whole = len(parts) == 1 and parts[0].may_be_whole
     begin = _Targets(words.flat, starts, step)
     for part in parts:
         part.write(begin)
