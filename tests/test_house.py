@@ -42,8 +42,7 @@ EXCEPTIONS = {  # a class that is made from more and is one idea all the same, a
     "flinkpy.testing.simulation.stream_surroundings.TaskSurroundings": "what a model task calls",
     "flinkpy.testing.simulation.stream_tasks.StreamTaskModel": "a task in miniature",
     # being divided
-    "flinkpy.connectors.files.writing.file_sink.FileSink": "the writers' milestone divides it",
-    "flinkpy.connectors.files.writing.file_writer.FileWriter": "the writers' milestone divides it",
+    "flinkpy.connectors.files.writing.file_sink.FileSink": "what a user says by name",
 }
 ROLES = {  # a name that several rooms have, and the one thing it means in all of them
     "__init__": "what a package is",

@@ -26,7 +26,7 @@ _EXACT_FLOATS = 1 << 53  # every integer below equals a float
 _DOUBT = 4 * np.finfo(np.longdouble).eps
 
 
-def of_decimals(column: Any, present: Any) -> Any:
+def of_decimals(column: pa.Array, present: npt.NDArray[np.bool_] | None) -> Any:
     """The digits of decimals of 128 bits: an array of int64 if all values fit, else of WIDE.
     ``present`` says where there is a value (None: everywhere); elsewhere is 0."""
     words = np.frombuffer(column.buffers()[1] or b"", np.int64)
@@ -42,7 +42,9 @@ def of_decimals(column: Any, present: Any) -> Any:
     return found
 
 
-def to_decimals(values: Any, kind: pa.DataType, mask: Any) -> Any:
+def to_decimals(
+    values: npt.NDArray[Any], kind: pa.DataType, mask: npt.NDArray[np.bool_] | None
+) -> Any:
     """The values as decimals of this type, null where ``mask``. Raises OverflowError if one has
     more than 38 digits."""
     middle = values["middle"].view(np.int64)
@@ -65,7 +67,7 @@ def to_decimals(values: Any, kind: pa.DataType, mask: Any) -> Any:
     return pa.Array.from_buffers(kind, len(values), [validity, decimals.buffers()[1]])
 
 
-def widened(values: Any) -> Any:
+def widened(values: npt.NDArray[Any]) -> Any:
     """The same integers as WIDE."""
     return values if values.dtype == WIDE else _shifted(values, 0)
 
@@ -77,7 +79,7 @@ def joined(parts: Sequence[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def plus(left: Any, right: Any) -> Any:
+def plus(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Any:
     """The sums of two arrays of WIDE."""
     found = np.empty(len(left), WIDE)
     found["low"] = low = left["low"] + right["low"]
@@ -89,7 +91,7 @@ def plus(left: Any, right: Any) -> Any:
 
 
 def grouped(
-    values: Any, codes: npt.NDArray[np.int64] | None, groups: int, before: Any = None
+    values: npt.NDArray[Any], codes: npt.NDArray[np.int64] | None, groups: int, before: Any = None
 ) -> Any:
     """The sum of each group, as WIDE; with what it had ``before``. ``codes``: the groups of the
     values; None: one group."""
@@ -116,7 +118,7 @@ def running(runs: Runs) -> Any:
     return found
 
 
-def nearest_floats(values: Any, counts: Any, unit: int) -> Any:
+def nearest_floats(values: npt.NDArray[Any], counts: npt.NDArray[Any], unit: int) -> Any:
     """The float nearest to each value divided by its count and by the unit, which are positive."""
     negative = values["high"] < 0
     size = np.where(negative, _minus(values), values) if negative.any() else values
@@ -129,7 +131,7 @@ def nearest_floats(values: Any, counts: Any, unit: int) -> Any:
     return np.where(negative, -found, found)
 
 
-def _large_to_floats(sizes: Any, counts: Any, unit: int) -> Any:
+def _large_to_floats(sizes: npt.NDArray[Any], counts: npt.NDArray[Any], unit: int) -> Any:
     """Computed in long doubles. Where these leave two floats in doubt, which is seldom, Python
     divides the integers."""
     long = np.longdouble
@@ -148,14 +150,14 @@ def _large_to_floats(sizes: Any, counts: Any, unit: int) -> Any:
     return found
 
 
-def _minus(values: Any) -> Any:
+def _minus(values: npt.NDArray[Any]) -> Any:
     flipped = np.empty(len(values), WIDE)
     for name in WIDE.names or ():
         flipped[name] = ~values[name]
     return plus(flipped, widened(np.ones(len(values), np.int64)))
 
 
-def _digits(values: Any) -> list[tuple[Any, int]]:
+def _digits(values: npt.NDArray[Any]) -> list[tuple[Any, int]]:
     """The values as digits, each of which can be added up in 64 bits, and by how many bits each is
     shifted. Only the last has a sign."""
     if values.dtype != WIDE:
@@ -170,20 +172,20 @@ def _digits(values: Any) -> list[tuple[Any, int]]:
     return [*found, (_low_half(middle), 64), (_high_half(middle), 96), (values["high"], 128)]
 
 
-def _low_half(words: Any) -> Any:
+def _low_half(words: npt.NDArray[Any]) -> Any:
     return (words & _LOW_HALF).view(np.int64)
 
 
-def _high_half(words: Any) -> Any:
+def _high_half(words: npt.NDArray[Any]) -> Any:
     return (words >> np.uint64(32)).view(np.int64)
 
 
-def _reach(numbers: Any) -> int:
+def _reach(numbers: npt.NDArray[Any]) -> int:
     """How far these integers are from zero at most."""
     return max(-int(numbers.min()), int(numbers.max())) if len(numbers) else 0
 
 
-def _shifted(numbers: Any, bits: int) -> Any:
+def _shifted(numbers: npt.NDArray[Any], bits: int) -> Any:
     """int64 as WIDE, shifted to the left by 0, 32, 64, 96 or 128 bits."""
     found = np.zeros(len(numbers), WIDE)
     lower, upper = (numbers << _HALF).view(np.uint64), numbers >> _HALF

@@ -48,7 +48,7 @@ def capped(operation: str, types: Types) -> Binary | None:
     return kernel
 
 
-def rescaled(values: Any, kind: Any) -> Any:
+def rescaled(values: pa.Array, kind: pa.DataType) -> Any:
     """The decimals in another type, with halves rounded away from zero. Raises ArrowInvalid if one
     does not fit."""
     fewer = values.type.scale - kind.scale
@@ -97,7 +97,7 @@ def _sum(operate: Binary) -> Binary:
     return kernel
 
 
-def _widest(kind: Any, scale: int) -> Any:
+def _widest(kind: pa.DataType, scale: int) -> Any:
     """The type of most digits that has the same number of bits."""
     return (
         pa.decimal256(_MOST_WIDE, scale)
@@ -106,7 +106,7 @@ def _widest(kind: Any, scale: int) -> Any:
     )
 
 
-def _decimals(values: Any) -> Any:
+def _decimals(values: pa.Array) -> Any:
     """Decimals of 128 bits: as they are, or made of integers or shorter decimals."""
     kind = values.type
     if pa.types.is_decimal128(kind):
@@ -115,7 +115,7 @@ def _decimals(values: Any) -> Any:
     return values.cast(pa.decimal128(before + behind, behind))
 
 
-def _digits(values: Any) -> int:
+def _digits(values: pa.Array) -> int:
     """The number of digits of the longest value, without the point; at least 1."""
     if isinstance(values, pa.Scalar):
         values = pa.array([values], values.type)
@@ -123,7 +123,7 @@ def _digits(values: Any) -> int:
     return max(1 if end is None else len(end.as_tuple().digits) for end in ends)
 
 
-def with_type(values: Any, kind: Any) -> Any:
+def with_type(values: pa.Array, kind: pa.DataType) -> Any:
     """The same digits under another precision or scale. Nothing is checked or copied."""
     if isinstance(values, pa.Scalar):
         return with_type(pa.array([values], values.type), kind)[0]
@@ -134,7 +134,7 @@ def with_type(values: Any, kind: Any) -> Any:
     )
 
 
-def with_room(kernel: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:
+def with_room(kernel: Callable[[Any], Any], kind: pa.DataType) -> Callable[[Any], Any]:
     """A kernel that rounds, with a wider type. The result may need one digit more than the operand,
     and Arrow's kernels return 0 if the type does not have it."""
     room = pa.decimal128 if kind.precision < _MOST else pa.decimal256

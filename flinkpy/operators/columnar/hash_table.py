@@ -79,7 +79,7 @@ class HashTable:
         goes_on &= ~same
         return np.where(same, found, _EMPTY), goes_on
 
-    def put(self, hashes: npt.NDArray[np.int64], numbers: Any) -> None:
+    def put(self, hashes: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> None:
         """Adds keys that are not there."""
         if not len(numbers):
             return
@@ -92,7 +92,7 @@ class HashTable:
             self._rebuild(self._known + len(numbers))
         self._fill(hashes, numbers)
 
-    def _fill(self, hashes: npt.NDArray[np.int64], numbers: Any) -> None:
+    def _fill(self, hashes: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> None:
         waiting, slots = np.arange(len(numbers)), self._first_slots(hashes)
         while len(waiting):
             free = np.flatnonzero(self._numbers[slots] == _EMPTY)
@@ -107,7 +107,7 @@ class HashTable:
         self._taken += len(numbers)
         self._known += len(numbers)
 
-    def remove(self, numbers: Any) -> None:
+    def remove(self, numbers: npt.NDArray[np.int64]) -> None:
         """Removes the keys with these numbers."""
         self._numbers[self._slot_of[numbers]] = _GONE
         self._known -= len(numbers)

@@ -167,7 +167,7 @@ class KeyIndex:
             )
         return ids
 
-    def _put_whole(self, keys: Any, ids: npt.NDArray[np.int64]) -> None:
+    def _put_whole(self, keys: npt.NDArray[np.int64], ids: npt.NDArray[np.int64]) -> None:
         self._whole.put(keys, ids)
         self._is_whole.reach(self.size)[ids] = True
 
@@ -205,18 +205,18 @@ class SmallKeys:
     def __len__(self) -> int:
         return self._known
 
-    def can_hold(self, keys: Any) -> bool:
+    def can_hold(self, keys: npt.NDArray[np.int64]) -> bool:
         """Whether these are places of an array."""
         if len(keys) and (keys.min() < 0 or keys.max() >= _TABLE_LIMIT):
             return False
         self._numbers.reach(int(keys.max()) + 1 if len(keys) else 0)
         return True
 
-    def find(self, keys: Any) -> Any:
+    def find(self, keys: npt.NDArray[np.int64]) -> Any:
         """The number of each key; -1 where there is none."""
         return self._numbers.values.take(keys)
 
-    def put(self, keys: Any, ids: npt.NDArray[np.int64]) -> None:
+    def put(self, keys: npt.NDArray[np.int64], ids: npt.NDArray[np.int64]) -> None:
         """Adds keys that are not there."""
         self._numbers.values[keys] = ids
         self._known += len(ids)
@@ -255,14 +255,14 @@ def check_keys(names: Sequence[str], schema: pa.Schema) -> None:
             )
 
 
-def _is_key(kind: Any) -> bool:
+def _is_key(kind: pa.DataType) -> bool:
     kind = _plain_type(kind)
     if pa.types.is_struct(kind):
         return all(_is_key(field.type) for field in kind)
     return not (pa.types.is_nested(kind) or pa.types.is_union(kind))
 
 
-def _plain_type(kind: Any) -> Any:
+def _plain_type(kind: pa.DataType) -> Any:
     if isinstance(kind, pa.BaseExtensionType):
         return _plain_type(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -345,7 +345,7 @@ def _encoded(column: pa.Array) -> Encoded:
     return Encoded(found.indices.to_numpy(), len(found.dictionary), values)
 
 
-def _nanoseconds(kind: Any) -> int:
+def _nanoseconds(kind: pa.DataType) -> int:
     """The number of nanoseconds in one unit of a column of dates, times or durations (else 1), so
     that keys stay the same if the unit changes."""
     if pa.types.is_date32(kind):
@@ -376,7 +376,7 @@ def _combined(parts: list[Encoded]) -> Encoded:
     return Encoded(codes, count, values)
 
 
-def _first_positions(codes: Any, count: int) -> Any:
+def _first_positions(codes: npt.NDArray[Any], count: int) -> Any:
     """The position of each code's first record."""
     firsts = np.empty(count, dtype=np.int64)
     # the last assignment wins: that of the first record
@@ -387,7 +387,7 @@ def _first_positions(codes: Any, count: int) -> Any:
 class Grown:
     """A numpy array that doubles in size as the number of keys grows."""
 
-    def __init__(self, dtype: Any, fill: Any) -> None:
+    def __init__(self, dtype: npt.DTypeLike, fill: Any) -> None:
         self._fill = fill
         self.values = np.full(64, fill, dtype=dtype)
         self._freezing = Freezing()
@@ -400,7 +400,7 @@ class Grown:
             self._replace(grown)
         return self.values
 
-    def put(self, ids: npt.NDArray[np.int64], values: Any, size: int) -> None:
+    def put(self, ids: npt.NDArray[np.int64], values: npt.NDArray[Any], size: int) -> None:
         """Sets the values of these keys, of ``size`` keys. Once it was frozen, this is the only way
         to change it."""
         if values.dtype == object != self.values.dtype:
@@ -414,7 +414,7 @@ class Grown:
         """The array as it is now."""
         return self._freezing.freeze(self.values)
 
-    def _replace(self, values: Any) -> None:
+    def _replace(self, values: npt.NDArray[Any]) -> None:
         self.values = values
         self._freezing.leave()
 
@@ -463,7 +463,7 @@ class FirstRecords:
         return frozen
 
 
-def look_alike(kind: Any) -> bool:
+def look_alike(kind: pa.DataType) -> bool:
     """Whether equal values of the type always have the same bits; not so for floats, whose zeros
     and NaNs have two signs."""
     kind = _plain_type(kind)

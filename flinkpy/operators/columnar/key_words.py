@@ -9,12 +9,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from decimal import Context, Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from flinkpy.columns.values.conversion import python_values
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _NULL, _WHOLE, _LARGE, _FLOAT, _NAN, _TEXT, _BYTES, _OTHER, _SMALL = (
     kind << 56 for kind in range(9)
@@ -35,8 +38,17 @@ class Words:
     may_be_whole = True
     """Whether a key can be a whole number."""
 
-    def __init__(self, flat: Any, starts: Any, sizes: Any, step: int | None = None) -> None:
-        self.flat, self.starts, self.sizes, self.step = flat, starts, sizes, step
+    def __init__(
+        self,
+        flat: npt.NDArray[Any],
+        starts: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
+        step: int | None = None,
+    ) -> None:
+        self.flat = flat
+        self.starts = starts
+        self.sizes = sizes
+        self.step = step
 
     def at(self, place: int) -> Any:
         """The word of each key at this place."""
@@ -44,7 +56,7 @@ class Words:
             return self.flat[place :: self.step]
         return self.flat.take(self.starts + place)
 
-    def taken(self, at: Any) -> Words:
+    def taken(self, at: npt.NDArray[Any]) -> Words:
         """Those of the keys at these positions."""
         return Words(self.flat, self.starts[at], self.sizes[at])
 
@@ -98,7 +110,7 @@ class Words:
         return tail
 
 
-def _places(sizes: Any) -> Any:
+def _places(sizes: npt.NDArray[np.int64]) -> Any:
     """Each place of a word, and the keys that have one there; None if all have."""
     if not len(sizes):
         return
@@ -116,11 +128,11 @@ class KeptWords:
         self._used = self._lost = 0
         self._starts, self._sizes = np.zeros(64, np.int64), np.zeros(64, np.int64)
 
-    def of(self, numbers: Any) -> Words:
+    def of(self, numbers: npt.NDArray[np.int64]) -> Words:
         """The words of these keys."""
         return Words(self._flat, self._starts[numbers], self._sizes[numbers])
 
-    def put(self, numbers: Any, words: Words) -> None:
+    def put(self, numbers: npt.NDArray[np.int64], words: Words) -> None:
         """Keeps the words of new keys."""
         if not len(numbers):
             return
@@ -134,7 +146,7 @@ class KeptWords:
         self._sizes[numbers] = words.sizes
         self._used += len(packed)
 
-    def remove(self, numbers: Any) -> None:
+    def remove(self, numbers: npt.NDArray[np.int64]) -> None:
         """Forgets the words of these keys."""
         self._lost += int(self._sizes[numbers].sum())
         self._sizes[numbers] = 0
@@ -142,10 +154,12 @@ class KeptWords:
             there = np.flatnonzero(self._sizes)
             packed = self.of(there).packed()
             self._starts[there] = np.cumsum(self._sizes[there]) - self._sizes[there]
-            self._flat, self._used, self._lost = packed, len(packed), 0
+            self._flat = packed
+            self._used = len(packed)
+            self._lost = 0
 
 
-def _with_room(array: Any, size: int) -> Any:
+def _with_room(array: npt.NDArray[Any], size: int) -> Any:
     if size <= len(array):
         return array
     grown = np.zeros(max(size, len(array) + len(array) // 2), array.dtype)
@@ -176,10 +190,14 @@ def words_of(columns: Sequence[tuple[Any, int]]) -> Words:
 class _Targets:
     """Where the words of a column are written. With a ``step`` they are so far from each other."""
 
-    def __init__(self, flat: Any, starts: Any, step: int | None) -> None:
-        self.flat, self.starts, self._step = flat, starts, step
+    def __init__(
+        self, flat: npt.NDArray[Any], starts: npt.NDArray[np.int64], step: int | None
+    ) -> None:
+        self.flat = flat
+        self.starts = starts
+        self._step = step
 
-    def put(self, place: int, words: Any, at: Any = None) -> None:
+    def put(self, place: int, words: npt.NDArray[Any], at: Any = None) -> None:
         """Writes the words at this place, of the keys ``at`` (None: of all)."""
         if at is not None:
             self.flat[self.starts[at] + place] = words
@@ -188,7 +206,7 @@ class _Targets:
         else:
             self.flat[self.starts + place] = words
 
-    def behind(self, sizes: Any) -> _Targets:
+    def behind(self, sizes: npt.NDArray[np.int64]) -> _Targets:
         """Behind columns that have so many words."""
         is_regular = self._step is not None and (sizes == sizes[0]).all()
         return _Targets(self.flat, self.starts + sizes, self._step if is_regular else None)
@@ -199,7 +217,7 @@ class _Numbers:
 
     may_be_whole = True
 
-    def __init__(self, headers: Any, words: Any, has_word: Any) -> None:
+    def __init__(self, headers: npt.NDArray[Any], words: npt.NDArray[Any], has_word: Any) -> None:
         self.headers, self.words = headers, words
         self._there = None if has_word is None else np.flatnonzero(has_word)
         self.sizes = np.full(len(headers), 2 if has_word is None else 1, np.int64)
@@ -214,7 +232,7 @@ class _Numbers:
             targets.put(1, self.words[self._there], self._there)
 
 
-def _numbers(headers: Any, words: Any, missing: Any) -> _Numbers:
+def _numbers(headers: npt.NDArray[Any], words: npt.NDArray[Any], missing: Any) -> _Numbers:
     """Numbers; small whole ones become headers alone, as nulls are."""
     signed = words.view(np.int64)
     is_small = (headers == _WHOLE) & (signed < 1 << _SMALL_BITS) & (signed >= -1 << _SMALL_BITS)
@@ -231,8 +249,17 @@ class _Texts:
 
     may_be_whole = False
 
-    def __init__(self, headers: Any, data: pa.RecordBatch, begins: Any, lengths: Any) -> None:
-        self.headers, self.data, self.begins, self.lengths = headers, data, begins, lengths
+    def __init__(
+        self,
+        headers: npt.NDArray[Any],
+        data: pa.RecordBatch,
+        begins: npt.NDArray[Any],
+        lengths: npt.NDArray[Any],
+    ) -> None:
+        self.headers = headers
+        self.data = data
+        self.begins = begins
+        self.lengths = lengths
         self.sizes = 1 + (lengths + 7 >> 3)
 
     def write(self, targets: _Targets) -> None:
@@ -303,7 +330,7 @@ def whole_words(column: pa.Array, unit: int) -> Any:
     return _in_nanoseconds(values.astype(np.int64, copy=False), unit)
 
 
-def _in_nanoseconds(values: Any, unit: int) -> Any:
+def _in_nanoseconds(values: npt.NDArray[Any], unit: int) -> Any:
     """None if one of them leaves 64 bits."""
     if unit == 1 or not len(values):
         return values
@@ -315,7 +342,7 @@ def _filled(column: pa.Array, value: Any) -> Any:
     return (column.fill_null(value) if column.null_count else column).to_numpy(zero_copy_only=False)
 
 
-def _floats(values: Any) -> tuple[Any, Any]:
+def _floats(values: npt.NDArray[Any]) -> tuple[Any, Any]:
     """Headers and words. NaN and zero have one form."""
     headers = np.full(len(values), _FLOAT, np.uint64)
     words = values.view(np.uint64).copy()

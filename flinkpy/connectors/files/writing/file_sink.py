@@ -22,7 +22,7 @@ from flinkpy.connectors.files.writing.file_formats import (
     ParquetFormat,
     TextFormat,
 )
-from flinkpy.connectors.files.writing.file_writer import FileWriter, FileWriterState
+from flinkpy.connectors.files.writing.file_writer import FileWriter, FileWriterState, PartFileConfig
 from flinkpy.connectors.files.writing.part_commits import PartCommitter
 from flinkpy.connectors.files.writing.part_names import PartNames
 from flinkpy.connectors.files.writing.part_storage import PartStorage, split_location, storage_of
@@ -178,14 +178,12 @@ class FileSink(Sink):
         self, context: OperatorContext, names: PartNames, state: FileWriterState | None = None
     ) -> FileWriter:
         return FileWriter(
-            self._format,
+            PartFileConfig(
+                self._format, self._buckets, self._rolling, self._check_interval_ms, self._compact
+            ),
             self._storage,
-            self._buckets,
-            self._rolling,
-            self._compact,
             names,
             context.timers,
-            self._check_interval_ms,
             synced=takes_checkpoints(context.configuration),
             state=state,
         )

@@ -62,32 +62,40 @@ class _Bucket:
             self.whole.append(self.names)
 
 
+@dataclass(frozen=True)
+class PartFileConfig:
+    """What the user chose for the part files: their format, which bucket a record goes to, when a
+    part is rolled and how often that is looked at, and how parts are compacted (None: not)."""
+
+    format: FileFormat
+    assigner: BucketAssigner
+    rolling: RollingPolicy
+    check_interval_ms: int
+    compact: tuple[FileCompactStrategy, FileCompactor] | None = None
+
+
 class FileWriter(SinkWriter):
     """The parts of one subtask, each begun with its first record. ``synced``: they are on disk
     before a checkpoint is."""
 
     def __init__(
         self,
-        form: FileFormat,
+        config: PartFileConfig,
         storage: PartStorage,
-        assigner: BucketAssigner,
-        rolling: RollingPolicy,
-        compact: tuple[FileCompactStrategy, FileCompactor] | None,
         names: PartNames,
         timers: ProcessingTimeService,
-        check_interval_ms: int,
         *,
         synced: bool,
         state: FileWriterState | None = None,
     ) -> None:
-        self._format = form
+        self._format = config.format
         self._storage = storage
-        self._assigner = assigner
-        self._rolling = rolling
-        self._compact = compact
+        self._assigner = config.assigner
+        self._rolling = config.rolling
+        self._compact = config.compact
         self._names = names
         self._timers = timers
-        self._interval_s = check_interval_ms / 1000
+        self._interval_s = config.check_interval_ms / 1000
         self._synced = synced
         self._buckets: dict[str, _Bucket] = {}
         # of a bucket's parts behind a checkpoint: no earlier part of any bucket has it
