@@ -54,7 +54,7 @@ NO_TIMES = [
     datetime.time(1),
     np.float64(3),
     np.bool_(True),
-    np.datetime64("NaT"),
+    np.datetime64("NaT", "ms"),
     pd.NaT,
     [1],
     2**62,
