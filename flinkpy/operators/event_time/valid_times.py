@@ -77,7 +77,8 @@ def milliseconds(moment: object, given_by: str = "the assigner") -> int:
         return (aware - _EPOCH) // _MILLISECOND
     if isinstance(moment, datetime.date) and not isinstance(moment, datetime.datetime):
         return (moment.toordinal() - _EPOCH.toordinal()) * 86_400_000
-    if not isinstance(moment, bool) and hasattr(moment, "__index__"):
+    # numpy's booleans too, which older versions take for an index
+    if type(moment).__name__ not in ("bool", "bool_") and hasattr(moment, "__index__"):
         number = index(moment)
         if -BEYOND_TIME <= number < BEYOND_TIME:
             return number
