@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from operator import index
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from flinkpy.common.time import to_milliseconds
@@ -18,6 +17,7 @@ from flinkpy.core.elements import BEYOND_TIME, MAX_TIMESTAMP, MIN_TIMESTAMP, Wat
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.coroutines import refuse_coroutine_methods
 from flinkpy.core.program.program_line import refuse
+from flinkpy.core.users_values import whole_number
 
 
 class TimestampAssigner(ABC):
@@ -40,10 +40,7 @@ def watermark_of(given: Any) -> Watermark:
     """A watermark, from a Watermark or a timestamp; raises TypeError for anything else, and
     ValueError for numbers beyond the end of event time."""
     timestamp = given.timestamp if isinstance(given, Watermark) else given
-    try:
-        moment = None if isinstance(timestamp, bool) else index(timestamp)
-    except TypeError:
-        moment = None
+    moment = whole_number(timestamp)
     if moment is None:
         raise TypeError(
             "a watermark is Watermark(timestamp), or the timestamp itself, a whole number of "

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable
+from operator import index
 from typing import Any
 
 RECORD_REPR_CHARS = 200
@@ -45,3 +46,18 @@ def several(found: object, call: str, what: str) -> Iterable[Any]:
             "yield each"
         )
     return found
+
+
+def whole_number(value: Any) -> int | None:
+    """The value as an int if it is a whole number, such as numpy's; None for anything else, and for
+    booleans, also numpy's, which older versions take for an index.
+
+    >>> whole_number(7), whole_number(True), whole_number(7.0)
+    (7, None, None)
+    """
+    if type(value).__name__ in ("bool", "bool_"):
+        return None
+    try:
+        return index(value)
+    except TypeError:
+        return None

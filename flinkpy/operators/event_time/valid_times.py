@@ -8,11 +8,10 @@ from __future__ import annotations
 import datetime
 import sys
 from array import array
-from operator import index
 from typing import Any
 
 from flinkpy.core.elements import BEYOND_TIME
-from flinkpy.core.users_values import bounded_repr
+from flinkpy.core.users_values import bounded_repr, whole_number
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.user_errors import user_code_error
 
@@ -77,9 +76,8 @@ def milliseconds(moment: object, given_by: str = "the assigner") -> int:
         return (aware - _EPOCH) // _MILLISECOND
     if isinstance(moment, datetime.date) and not isinstance(moment, datetime.datetime):
         return (moment.toordinal() - _EPOCH.toordinal()) * 86_400_000
-    # numpy's booleans too, which older versions take for an index
-    if type(moment).__name__ not in ("bool", "bool_") and hasattr(moment, "__index__"):
-        number = index(moment)
+    number = whole_number(moment)
+    if number is not None:
         if -BEYOND_TIME <= number < BEYOND_TIME:
             return number
         raise ValueError(

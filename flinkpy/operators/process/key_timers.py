@@ -10,12 +10,12 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from operator import index
 from typing import Any
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.users_values import whole_number
 from flinkpy.operators.context import ProcessingTimeService
 from flinkpy.operators.wake_up import WakeUp
 from flinkpy.state.backend import CurrentKey
@@ -110,18 +110,16 @@ class TimerQueue:
 def _whole(timestamp: object) -> int:
     """The user's timestamp as an int. Raises TypeError if it is not an integer, and ValueError if
     time ends before it, so that the timer would never fire."""
-    if type(timestamp) is not int:
-        if isinstance(timestamp, bool) or not hasattr(timestamp, "__index__"):
-            raise TypeError(
-                f"a timer's time is a whole number of milliseconds, this is {timestamp!r:.80}"
-            )
-        timestamp = index(timestamp)
-    if timestamp > MAX_TIMESTAMP:
+    whole = timestamp if type(timestamp) is int else whole_number(timestamp)
+    if whole is None:
+        raise TypeError(
+            f"a timer's time is a whole number of milliseconds, this is {timestamp!r:.80}"
+        )
+    if whole > MAX_TIMESTAMP:
         raise ValueError(
-            f"a timer for {timestamp} would never fire: time is in milliseconds and ends at "
+            f"a timer for {whole} would never fire: time is in milliseconds and ends at "
             f"{MAX_TIMESTAMP}"
         )
-    whole: int = timestamp
     return whole
 
 
