@@ -28,6 +28,7 @@ EXCEPTIONS = {  # a class that is made from more and is one idea all the same, a
     # their arguments are those of the verbs that users write, by name
     "flinkpy.connectors.files.reading.csv.csv_source.CsvSource": "the arguments of read_csv",
     "flinkpy.connectors.files.reading.json_source.JsonLinesSource": "the arguments of read_json",
+    "flinkpy.connectors.files.writing.file_sink.FileSink": "the arguments of FileSink",
     # what an error says, each part by name; it is pickled, and made in one place
     "flinkpy.core.errors.UserCodeError": "what is said of a function that failed",
     # it wires one process: what it is given are that process's parts, each there or not
@@ -41,8 +42,6 @@ EXCEPTIONS = {  # a class that is made from more and is one idea all the same, a
     "flinkpy.testing.connectors.sink_world.SinkWorld": "a sink's writers, and what they were fed",
     "flinkpy.testing.simulation.stream_surroundings.TaskSurroundings": "what a model task calls",
     "flinkpy.testing.simulation.stream_tasks.StreamTaskModel": "a task in miniature",
-    # being divided
-    "flinkpy.connectors.files.writing.file_sink.FileSink": "what a user says by name",
 }
 ROLES = {  # a name that several rooms have, and the one thing it means in all of them
     "__init__": "what a package is",

@@ -9,6 +9,7 @@ checkpoints (``datastream.env.submission`` refuses them)."""
 
 from __future__ import annotations
 
+from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.core.program.coroutines import refuse_coroutine_methods
@@ -23,7 +24,7 @@ from flinkpy.operators.sinks.sink_port import GlobalCommitter, SupportsGlobalCom
 class SinkWriterOperator(WritingOperator):
     """Writes, and emits what its writer prepared, one record for each committable."""
 
-    emits_updates = False
+    emits_changes = INSERT_ONLY  # committables, whatever kinds of rows were written
 
     def emit_before_barrier(self, checkpoint_id: int) -> None:
         if not self._finished:
