@@ -363,14 +363,17 @@ def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is
     rows.sink_to(RayBlockSink(make_keeper()))
     if before:
         store.fail_missing("the well has run dry")
-    # a job that fails while it initialises raises where it is submitted
-    with pytest.raises(JobExecutionError, match="failed: the well has run dry"):
+
+    def run() -> None:  # a job that fails while it initialises raises where it is submitted
         job = env.execute_async()
         if not before:
             (tmp_path / "go 0").touch()
             eventually(lambda: store.gather_blocks({}) == 1)
             store.fail_missing("the well has run dry")
         job.get_job_execution_result().result(30)
+
+    with pytest.raises(JobExecutionError, match="failed: the well has run dry"):
+        run()
 
 
 @pytest.mark.wide

@@ -1,0 +1,1 @@
+"""What SQL's functions mean: over whole columns, and in plain Python."""

@@ -1,0 +1,1 @@
+"""What names mean: catalogs, databases, tables, views and functions."""

@@ -1,0 +1,1 @@
+"""The functions of SQL: one entry for each."""

@@ -1,0 +1,1 @@
+"""What is run: the operators of a plan."""

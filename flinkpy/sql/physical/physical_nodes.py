@@ -1,0 +1,296 @@
+"""The physical plan: what translation turns into transformations. Each node says the type of the
+rows that it gives, and how its input must be distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.sql.catalog.catalog_port import CatalogTable, ObjectPath
+from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, SortKey
+
+
+@dataclass(frozen=True)
+class PhysicalNode:
+    """An operator and its inputs. ``id`` is stable: it comes from the place in the plan, and from
+    a compiled plan if there is one."""
+
+    schema: RowType
+    id: int = field(default=0, kw_only=True)
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class OneInputNode(PhysicalNode):
+    """An operator over the rows of another one."""
+
+    input: PhysicalNode
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return (self.input,)
+
+
+# -- where rows come from --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TableScan(PhysicalNode):
+    """A table's rows. ``schema`` has the physical and metadata columns that are read, under their
+    names. ``filters`` are conditions over these columns that the source applies as far as it can;
+    the Calc above applies them again."""
+
+    path: ObjectPath
+    table: CatalogTable
+    metadata: tuple[tuple[str, str], ...] = ()  # column and key
+    filters: tuple[Rex, ...] = ()
+    partitions: tuple[Mapping[str, str], ...] | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class ValuesNode(PhysicalNode):
+    """Rows that stand in the statement, as Python values."""
+
+    rows: tuple[tuple[object, ...], ...]
+
+
+# -- row by row ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Calc(OneInputNode):
+    """Columns computed from the input's, for rows where ``condition`` is true."""
+
+    projections: tuple[Rex, ...]
+    condition: Rex | None = None
+
+
+@dataclass(frozen=True)
+class Expand(OneInputNode):
+    """Each row once for each set of ``projections``: grouping sets."""
+
+    projections: tuple[tuple[Rex, ...], ...]
+
+
+@dataclass(frozen=True)
+class UnionAll(PhysicalNode):
+    """The rows of all inputs."""
+
+    branches: tuple[PhysicalNode, ...]
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return self.branches
+
+
+@dataclass(frozen=True)
+class Correlate(OneInputNode):
+    """Each row, joined with what a table function makes of it: UNNEST or a user's. ``keeps_left``:
+    a row for which nothing comes is kept, with nulls. ``condition`` is over both."""
+
+    function: str
+    arguments: tuple[Rex, ...]
+    result: RowType
+    keeps_left: bool = False
+    condition: Rex | None = None
+    options: tuple[tuple[str, object], ...] = ()
+
+
+@dataclass(frozen=True)
+class WatermarkAssigner(OneInputNode):
+    """Watermarks from ``strategy`` over the rows; the column ``rowtime`` is the event time."""
+
+    rowtime: int
+    strategy: Rex
+
+
+# -- how rows meet ---------------------------------------------------------------------------------
+
+
+class Phase(Enum):
+    """Which part of an aggregate a node computes."""
+
+    WHOLE = "WHOLE"
+    LOCAL = "LOCAL"
+    GLOBAL = "GLOBAL"
+
+
+@dataclass(frozen=True)
+class Exchange(OneInputNode):
+    """Rows go to the subtask of their key; to the only one if ``keys`` is empty; to all of them if
+    ``is_broadcast``."""
+
+    keys: tuple[int, ...]
+    is_broadcast: bool = False
+
+
+@dataclass(frozen=True)
+class HashAggregate(OneInputNode):
+    """BATCH: one row for each group at the end of the input; without keys one row at all. The
+    columns are the keys, then the aggregates."""
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    phase: Phase = Phase.WHOLE
+
+
+class JoinKind(Enum):
+    """Which rows a join gives."""
+
+    INNER = "INNER"
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+    FULL = "FULL"
+    SEMI = "SEMI"
+    ANTI = "ANTI"
+
+
+@dataclass(frozen=True)
+class HashJoin(PhysicalNode):
+    """BATCH: pairs of rows with equal keys for which ``condition`` (over the columns of both) is
+    true. A null key meets nothing, unless ``null_safe`` says so for that key. SEMI and ANTI give
+    the left columns only. ``null_aware``: NOT IN, where a null on either side makes the answer
+    unknown."""
+
+    left: PhysicalNode
+    right: PhysicalNode
+    kind: JoinKind
+    left_keys: tuple[int, ...] = ()
+    right_keys: tuple[int, ...] = ()
+    null_safe: tuple[bool, ...] = ()
+    condition: Rex | None = None
+    null_aware: bool = False
+    builds_left: bool = False
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return (self.left, self.right)
+
+
+# -- order -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sort(OneInputNode):
+    """BATCH: all rows in order; with ``limit`` only those from ``offset`` on."""
+
+    keys: tuple[SortKey, ...]
+    offset: int = 0
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Limit(OneInputNode):
+    """Some rows, whichever come first."""
+
+    offset: int = 0
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Rank(OneInputNode):
+    """The rows of each partition whose rank is between ``first`` and ``last`` (from 1).
+    ``function`` is ROW_NUMBER, RANK or DENSE_RANK; ``gives_rank`` appends the number."""
+
+    function: str
+    partition: tuple[int, ...]
+    keys: tuple[SortKey, ...]
+    first: int
+    last: int
+    gives_rank: bool = False
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The rows around one that an OVER aggregate takes. ``unit`` is ROWS or RANGE. Offsets are in
+    rows or in the unit of the sort key, negative before the row; None is unbounded."""
+
+    unit: str = "RANGE"
+    lower: object = None
+    upper: object = 0
+
+
+@dataclass(frozen=True)
+class OverGroup:
+    """Aggregates over the same window."""
+
+    partition: tuple[int, ...]
+    keys: tuple[SortKey, ...]
+    frame: Frame
+    calls: tuple[AggregateCall, ...]
+
+
+@dataclass(frozen=True)
+class OverAggregate(OneInputNode):
+    """The row, then the results of each group of aggregates over the rows around it."""
+
+    groups: tuple[OverGroup, ...]
+
+
+# -- windows ---------------------------------------------------------------------------------------
+
+
+class WindowKind(Enum):
+    """The table functions of windows."""
+
+    TUMBLE = "TUMBLE"
+    HOP = "HOP"
+    CUMULATE = "CUMULATE"
+    SESSION = "SESSION"
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """A window over the column ``time`` by number; lengths in milliseconds. ``step`` is the slide
+    of HOP and the step of CUMULATE, ``size`` the gap of SESSION, whose ``partition`` has the key
+    columns."""
+
+    kind: WindowKind
+    time: int
+    size: int
+    step: int | None = None
+    offset: int = 0
+    partition: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class WindowTableFunction(OneInputNode):
+    """The row, then window_start, window_end and window_time, once for each of its windows."""
+
+    window: WindowSpec
+
+
+@dataclass(frozen=True)
+class WindowAggregate(OneInputNode):
+    """One row for each key and window, when the window closes: the keys, the aggregates, then the
+    ``properties`` that are asked for, of window_start, window_end and window_time."""
+
+    window: WindowSpec
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    properties: tuple[str, ...]
+
+
+# -- where rows go ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SinkNode(OneInputNode):
+    """The rows go into a table; ``schema`` is that of its columns."""
+
+    path: ObjectPath
+    table: CatalogTable
+    overwrite: bool = False
+    static_partition: tuple[tuple[str, object], ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class CollectNode(OneInputNode):
+    """The rows go to whoever asked."""

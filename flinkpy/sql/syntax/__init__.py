@@ -1,0 +1,1 @@
+"""What was written: the tree of a statement, each node with its place in the text."""
