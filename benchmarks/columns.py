@@ -135,12 +135,14 @@ def grouped_sums(count: int) -> list[Comparison]:
 
     def grouped(kind: str, name: str) -> float:
         data = pa.RecordBatch.from_arrays([keys, columns[kind]], names=["k", "v"])
-        batches: list[Batch] = [
-            ColumnBatch(data.slice(start, BATCH)) for start in range(0, count, BATCH)
-        ]
+
+        def batches(subtask: int, parallelism: int) -> list[Batch]:
+            """Cut where they are used: a pickled slice has all that it was cut from."""
+            return [ColumnBatch(data.slice(start, BATCH)) for start in range(0, count, BATCH)]
+
         aggregate = getattr(col("v"), name).alias("a")
         run = engine(
-            lambda subtask, parallelism: batches,
+            batches,
             1,
             lambda stream: stream.key_by("k").aggregate(aggregate),
             columnar=True,
