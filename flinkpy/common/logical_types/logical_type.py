@@ -42,13 +42,13 @@ class TimeAttribute(Enum):
 class LogicalType:
     """The type of a column or of an expression. ``str(type)`` is its SQL text.
 
-    >>> print(IntType(nullable=False))
+    >>> print(IntType().not_null())
     INT NOT NULL
-    >>> IntType() == IntType(nullable=False)
+    >>> IntType() == IntType(is_nullable=False)
     False
     """
 
-    nullable: bool = field(default=True, kw_only=True)
+    is_nullable: bool = field(default=True, kw_only=True)
 
     families: ClassVar[frozenset[TypeFamily]] = frozenset()
 
@@ -58,7 +58,11 @@ class LogicalType:
 
     def with_nullable(self: T, nullable: bool) -> T:
         """The same type, with values that may be null or not."""
-        return self if self.nullable == nullable else replace(self, nullable=nullable)
+        return self if self.is_nullable == nullable else replace(self, is_nullable=nullable)
+
+    def nullable(self: T) -> T:
+        """The same type, with null. (The name is PyFlink's; ``is_nullable`` asks.)"""
+        return self.with_nullable(True)
 
     def not_null(self: T) -> T:
         """The same type, without null."""
@@ -74,7 +78,7 @@ class LogicalType:
         raise NotImplementedError(type(self).__name__)
 
     def __str__(self) -> str:
-        return self.text() if self.nullable else f"{self.text()} NOT NULL"
+        return self.text() if self.is_nullable else f"{self.text()} NOT NULL"
 
 
 def _family(*families: TypeFamily) -> frozenset[TypeFamily]:
@@ -396,7 +400,7 @@ class RowType(LogicalType):
     @staticmethod
     def of(*fields: tuple[str, LogicalType]) -> RowType:
         """The row that is there, with these parts."""
-        return RowType(tuple(RowField(name, type) for name, type in fields), nullable=False)
+        return RowType(tuple(RowField(name, type) for name, type in fields), is_nullable=False)
 
     @property
     def children(self) -> tuple[LogicalType, ...]:
