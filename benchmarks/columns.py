@@ -142,10 +142,7 @@ def grouped_sums(count: int) -> list[Comparison]:
 
         aggregate = getattr(col("v"), name).alias("a")
         run = engine(
-            batches,
-            1,
-            lambda stream: stream.key_by("k").aggregate(aggregate),
-            columnar=True,
+            batches, 1, lambda stream: stream.key_by("k").aggregate(aggregate), columnar=True
         )
         return 1e9 / run()
 

@@ -9,6 +9,7 @@ from enum import Enum
 
 from flinkpy.common.logical_types.logical_type import RowType
 from flinkpy.sql.catalog.catalog_port import CatalogTable, ObjectPath
+from flinkpy.sql.rex.relational_terms import JoinKind, OverGroup, WindowSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, SortKey
 
 
@@ -140,17 +141,6 @@ class HashAggregate(OneInputNode):
     phase: Phase = Phase.WHOLE
 
 
-class JoinKind(Enum):
-    """Which rows a join gives."""
-
-    INNER = "INNER"
-    LEFT = "LEFT"
-    RIGHT = "RIGHT"
-    FULL = "FULL"
-    SEMI = "SEMI"
-    ANTI = "ANTI"
-
-
 @dataclass(frozen=True)
 class HashJoin(PhysicalNode):
     """BATCH: pairs of rows with equal keys for which ``condition`` (over the columns of both) is
@@ -207,26 +197,6 @@ class Rank(OneInputNode):
 
 
 @dataclass(frozen=True)
-class Frame:
-    """The rows around one that an OVER aggregate takes. ``unit`` is ROWS or RANGE. Offsets are in
-    rows or in the unit of the sort key, negative before the row; None is unbounded."""
-
-    unit: str = "RANGE"
-    lower: object = None
-    upper: object = 0
-
-
-@dataclass(frozen=True)
-class OverGroup:
-    """Aggregates over the same window."""
-
-    partition: tuple[int, ...]
-    keys: tuple[SortKey, ...]
-    frame: Frame
-    calls: tuple[AggregateCall, ...]
-
-
-@dataclass(frozen=True)
 class OverAggregate(OneInputNode):
     """The row, then the results of each group of aggregates over the rows around it."""
 
@@ -234,29 +204,6 @@ class OverAggregate(OneInputNode):
 
 
 # -- windows ---------------------------------------------------------------------------------------
-
-
-class WindowKind(Enum):
-    """The table functions of windows."""
-
-    TUMBLE = "TUMBLE"
-    HOP = "HOP"
-    CUMULATE = "CUMULATE"
-    SESSION = "SESSION"
-
-
-@dataclass(frozen=True)
-class WindowSpec:
-    """A window over the column ``time`` by number; lengths in milliseconds. ``step`` is the slide
-    of HOP and the step of CUMULATE, ``size`` the gap of SESSION, whose ``partition`` has the key
-    columns."""
-
-    kind: WindowKind
-    time: int
-    size: int
-    step: int | None = None
-    offset: int = 0
-    partition: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

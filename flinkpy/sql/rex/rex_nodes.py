@@ -25,6 +25,10 @@ class Rex:
     def operands(self) -> tuple[Rex, ...]:
         return ()
 
+    def with_operands(self, operands: tuple[Rex, ...]) -> Rex:
+        """The same expression over other operands."""
+        return self
+
 
 @dataclass(frozen=True)
 class RexInput(Rex):
@@ -59,6 +63,9 @@ class RexCall(Rex):
     @property
     def operands(self) -> tuple[Rex, ...]:
         return self.arguments
+
+    def with_operands(self, operands: tuple[Rex, ...]) -> Rex:
+        return replace(self, arguments=operands)
 
     def __str__(self) -> str:
         return f"{self.function}({', '.join(map(str, self.arguments))})"
@@ -104,12 +111,23 @@ def inputs_of(rex: Rex) -> frozenset[int]:
 
 
 def rewritten(rex: Rex, change: Callable[[Rex], Rex]) -> Rex:
-    """The expression with ``change`` applied to each part, operands first."""
-    if isinstance(rex, RexCall) and rex.arguments:
-        arguments = tuple(rewritten(each, change) for each in rex.arguments)
-        if arguments != rex.arguments:
-            rex = replace(rex, arguments=arguments)
-    return change(rex)
+    """The expression with ``change`` applied to each part, operands first; without recursion."""
+    done: list[Rex] = []
+    pending = [(rex, False)]
+    while pending:
+        each, has_operands = pending.pop()
+        count = len(each.operands)
+        if count and not has_operands:
+            pending.append((each, True))
+            pending.extend((operand, False) for operand in reversed(each.operands))
+            continue
+        if count:
+            operands = tuple(done[-count:])
+            del done[-count:]
+            if any(new is not old for new, old in zip(operands, each.operands)):
+                each = each.with_operands(operands)
+        done.append(change(each))
+    return done[0]
 
 
 def shifted(rex: Rex, by: int) -> Rex:

@@ -1,0 +1,63 @@
+"""The words in which both a logical and a physical plan say how rows meet: kinds of joins, frames
+of OVER, windows of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
+
+
+class JoinKind(Enum):
+    """Which rows a join gives."""
+
+    INNER = "INNER"
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+    FULL = "FULL"
+    SEMI = "SEMI"
+    ANTI = "ANTI"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The rows around one that an OVER aggregate takes. ``unit`` is ROWS or RANGE. Offsets are in
+    rows or in the unit of the sort key, negative before the row; None is unbounded."""
+
+    unit: str = "RANGE"
+    lower: object = None
+    upper: object = 0
+
+
+@dataclass(frozen=True)
+class OverGroup:
+    """Aggregates over the same window."""
+
+    partition: tuple[int, ...]
+    keys: tuple[SortKey, ...]
+    frame: Frame
+    calls: tuple[AggregateCall, ...]
+
+
+class WindowKind(Enum):
+    """The table functions of windows."""
+
+    TUMBLE = "TUMBLE"
+    HOP = "HOP"
+    CUMULATE = "CUMULATE"
+    SESSION = "SESSION"
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """A window over the column ``time`` by number; lengths in milliseconds. ``step`` is the slide
+    of HOP and the step of CUMULATE, ``size`` the gap of SESSION, whose ``partition`` has the key
+    columns."""
+
+    kind: WindowKind
+    time: int
+    size: int
+    step: int | None = None
+    offset: int = 0
+    partition: tuple[int, ...] = ()
