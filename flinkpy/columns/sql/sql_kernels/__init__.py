@@ -1,0 +1,1 @@
+"""SQL's functions over whole columns. Each gives what its meaning gives row by row."""
