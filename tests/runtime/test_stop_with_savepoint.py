@@ -247,6 +247,37 @@ def test_a_source_that_was_drained_waits_for_the_next_try_when_the_savepoint_is_
     assert stopping.task.done
 
 
+class CountsAndFinishesLater(Counting):
+    """Is not done with its end before it ``may_end``."""
+
+    may_end = False
+
+    @property
+    def drained(self) -> bool:
+        return self.may_end
+
+    def set_listener(self, on_available: Callable[[], None]) -> None:
+        self.on_available = on_available
+
+
+def test_a_source_waits_for_the_next_try_when_the_savepoint_is_given_up_before_its_barrier(
+    make: Make,
+) -> None:
+    """It has not read to its end: one that ends now counts as read to the end for whoever starts
+    from the next savepoint."""
+    operator = CountsAndFinishesLater()
+    stopping = make(operator)
+    stopping.tell(BeginCheckpoint(5, 0, options(SnapshotType.TERMINATE)))
+    stopping.tell(CheckpointAborted(5))
+    operator.may_end = True
+    operator.on_available()
+    stopping.settle()
+    assert EndOfPartition() not in stopping.out
+    stopping.tell(BeginCheckpoint(6, 0, options(SnapshotType.TERMINATE)))
+    stopping.tell(CheckpointCompleted(6))
+    assert stopping.task.done
+
+
 def test_a_source_that_starts_from_the_savepoint_with_which_its_job_has_stopped_gives_nothing_and_ends(
     make: Make,
 ) -> None:

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from flinkpy.core.clock import ManualClock
-from flinkpy.core.elements import CheckpointBarrier, CheckpointOptions, Element
+from flinkpy.core.elements import CheckpointBarrier, CheckpointOptions, Element, SnapshotType
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.checkpoint_messages import (
@@ -152,6 +152,17 @@ def test_if_state_cannot_be_frozen_nothing_in_flight_is_gathered_any_more(settin
     )
     assert abandoned == [True]
     assert [type(message) for message in setting.said] == [SnapshotFailed]
+
+
+def test_a_task_that_was_drained_waits_although_its_state_cannot_be_frozen(
+    setting: Setting,
+) -> None:
+    setting.operator.freezes = False
+    options = CheckpointOptions(SnapshotType.TERMINATE)
+    setting.checkpoints.handle_message(BeginCheckpoint(5, 0, options))
+    assert [type(message) for message in setting.said] == [SnapshotFailed]
+    setting.checkpoints.handle_message(CheckpointAborted(5))
+    assert setting.checkpoints.awaits_stop
 
 
 def test_what_is_written_is_told(setting: Setting) -> None:

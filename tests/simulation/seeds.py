@@ -72,3 +72,11 @@ PROGRAM_REGRESSIONS: dict[int, str] = {
         "read, and those to be kept were deleted"
     ),
 }
+
+# Seeds of one program (``--programs NAME``) that once found something
+REGRESSIONS_OF_PROGRAMS: dict[tuple[str, int], str] = {
+    ("columnar-changes", 5031): (
+        "a savepoint to stop with, after draining, was given up before a source's barrier: the "
+        "source ended, and the next savepoint took it for read to its end"
+    )
+}

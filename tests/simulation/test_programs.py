@@ -29,7 +29,7 @@ from flinkpy.testing.simulation.programs.program_run import (
 from flinkpy.testing.simulation.programs.program_scenario import ProgramScenario
 from flinkpy.testing.simulation.programs.programs import DRAWN_PROGRAMS, PROGRAMS
 from flinkpy.testing.simulation.seeded_run import SimulationFailure
-from tests.simulation.seeds import PROGRAM_REGRESSIONS, PROGRAM_SEEDS
+from tests.simulation.seeds import PROGRAM_REGRESSIONS, PROGRAM_SEEDS, REGRESSIONS_OF_PROGRAMS
 
 SHARD = 20
 
@@ -44,6 +44,13 @@ pytestmark = [
 @pytest.mark.parametrize("seed", PROGRAM_REGRESSIONS)
 def test_a_seed_that_once_found_a_bug_plays_to_its_end(seed: int) -> None:
     run_program_seed(seed)
+
+
+@pytest.mark.parametrize(("program", "seed"), REGRESSIONS_OF_PROGRAMS)
+def test_a_seed_of_a_program_that_once_found_a_bug_plays_to_its_end(
+    program: str, seed: int
+) -> None:
+    run_program_seed(seed, (program,))
 
 
 @pytest.mark.wide(but=("60]",))

@@ -236,6 +236,9 @@ class TaskCheckpoints:
         checkpoint_id = barrier.checkpoint_id
         written = None if self._outputs is None else self._outputs.barrier_written(barrier)
         recordings = [each for each in (in_flight, written) if each is not None]
+        if barrier.options.snapshot_type is SnapshotType.TERMINATE:
+            # drained, even if there is no savepoint: it must not end as if its source had
+            self._await_end_of(barrier)
         if self._snapshots.is_aborted(checkpoint_id):
             abandon(recordings)
             return
@@ -250,8 +253,12 @@ class TaskCheckpoints:
         measured = replace(metrics, sync_ms=round((frozen_at - began) * 1000))
         self._snapshots.write(Snapshot(barrier, frozen, recordings, measured, frozen_at))
         if barrier.options.snapshot_type.stops_job:
-            self._stop = barrier
-            self._task.stand_still()
+            self._await_end_of(barrier)
+
+    def _await_end_of(self, stop: CheckpointBarrier) -> None:
+        """Stands still until that savepoint is over."""
+        self._stop = stop
+        self._task.stand_still()
 
     def __repr__(self) -> str:
         held_back = "" if self._held_back is None else f", {len(self._held_back)} barriers wait"
