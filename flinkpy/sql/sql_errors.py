@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flinkpy.core.errors import ProgramError
@@ -47,6 +49,21 @@ class SqlParserError(SqlError):
 
 class ValidationError(SqlError):
     """The statement asks for something that is not there, or of which the types do not fit."""
+
+
+class CatalogError(ValidationError):
+    """A catalog, database, table, view or function is there already, or is not there."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What an error about an unknown name ends with: the nearest one that is known, or nothing.
+
+    >>> did_you_mean("bid", ["bids", "auctions"])
+    "; did you mean 'bids'?"
+    """
+    by_small = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), by_small, n=1)
+    return f"; did you mean {by_small[near[0]]!r}?" if near else ""
 
 
 def position(text: str, at: int) -> tuple[int, int]:

@@ -1,0 +1,238 @@
+"""The catalogs of a session, which of them is current, and its temporary objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flinkpy.sql.catalog.catalog_port import Catalog, CatalogTable, CatalogView, ObjectPath
+from flinkpy.sql.catalog.in_memory_catalog import GenericInMemoryCatalog
+from flinkpy.sql.functions.function_port import Function, FunctionRegistry
+from flinkpy.sql.sql_errors import CatalogError, ValidationError, did_you_mean
+
+DEFAULT_CATALOG, DEFAULT_DATABASE = "default_catalog", "default_database"
+
+AnyTable = CatalogTable | CatalogView
+
+
+class CatalogManager:
+    """What names mean in one session (``Names``). A temporary object hides the one in the catalog
+    that has the same name."""
+
+    def __init__(
+        self,
+        registry: FunctionRegistry,
+        catalog: str = DEFAULT_CATALOG,
+        database: str = DEFAULT_DATABASE,
+    ) -> None:
+        self._registry = registry
+        self._catalogs: dict[str, Catalog] = {catalog: GenericInMemoryCatalog(catalog, database)}
+        self.current_catalog = catalog
+        self.current_database = database
+        self.temporary_tables: dict[ObjectPath, AnyTable] = {}
+        self.temporary_functions: dict[ObjectPath, Function] = {}
+        self.system_functions: dict[str, Function] = {}
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def path_of(self, parts: Sequence[str]) -> ObjectPath:
+        """The full name: one part is a table of the current database, two are database and
+        table."""
+        if not 1 <= len(parts) <= 3:
+            raise ValidationError(
+                f"the name {'.'.join(parts)!r} has {len(parts)} parts; a full name is "
+                "catalog.database.name"
+            )
+        missing = [self.current_catalog, self.current_database][: 3 - len(parts)]
+        return ObjectPath(*missing, *parts)
+
+    def find_table(self, parts: Sequence[str]) -> tuple[ObjectPath, AnyTable] | None:
+        path = self.path_of(parts)
+        found = self.table_at(path)
+        return None if found is None else (path, found)
+
+    def table_at(self, path: ObjectPath) -> AnyTable | None:
+        """The table or view of this full name."""
+        if path in self.temporary_tables:
+            return self.temporary_tables[path]
+        catalog = self._catalogs.get(path.catalog)
+        return None if catalog is None else catalog.get_table(path.database, path.name)
+
+    def find_function(self, parts: Sequence[str]) -> Function | None:
+        if len(parts) == 1:
+            name = parts[0].lower()
+            if name in self.system_functions:
+                return self.system_functions[name]
+            if (builtin := self._registry.find(parts[0])) is not None:
+                return builtin
+        path = self.path_of(parts)
+        return self.temporary_functions.get(path)
+
+    def table_names(self) -> Sequence[str]:
+        return self.list_tables(self.current_catalog, self.current_database)
+
+    def function_names(self) -> Sequence[str]:
+        own = [*self.system_functions, *(path.name for path in self.temporary_functions)]
+        return sorted({*own, *self._registry.names()})
+
+    def user_function_names(self) -> list[str]:
+        """The functions that are not SQL's own."""
+        return sorted([*self.system_functions, *(path.name for path in self.temporary_functions)])
+
+    def drop_function(self, parts: Sequence[str]) -> bool:
+        """Whether there was one."""
+        if len(parts) == 1 and self.system_functions.pop(parts[0].lower(), None) is not None:
+            return True
+        return self.temporary_functions.pop(self.path_of(parts), None) is not None
+
+    # -- catalogs and databases --------------------------------------------------------------------
+
+    def list_catalogs(self) -> list[str]:
+        return sorted(self._catalogs)
+
+    def catalog(self, name: str) -> Catalog:
+        """The catalog of this name. Raises CatalogError if there is none."""
+        if name not in self._catalogs:
+            raise CatalogError(f"there is no catalog {name!r}{did_you_mean(name, self._catalogs)}")
+        return self._catalogs[name]
+
+    def register_catalog(self, name: str, catalog: Catalog) -> None:
+        if name in self._catalogs:
+            raise CatalogError(f"there is a catalog {name!r} already")
+        self._catalogs[name] = catalog
+
+    def drop_catalog(self, name: str) -> None:
+        self.catalog(name)
+        if name == self.current_catalog:
+            raise CatalogError(f"{name!r} is the current catalog: USE CATALOG another one first")
+        del self._catalogs[name]
+
+    def use_catalog(self, name: str) -> None:
+        """Makes it the current one, with its first database."""
+        catalog = self.catalog(name)
+        default = getattr(catalog, "default_database", None)
+        self.current_catalog = name
+        self.current_database = default or next(iter(catalog.list_databases()), "default")
+
+    def use_database(self, name: str, catalog: str | None = None) -> None:
+        chosen = catalog or self.current_catalog
+        self.require_database(chosen, name)
+        self.current_catalog, self.current_database = chosen, name
+
+    def require_database(self, catalog: str, name: str) -> None:
+        """Raises CatalogError if there is no such database."""
+        known = self.catalog(catalog).list_databases()
+        if name not in known:
+            raise CatalogError(
+                f"there is no database {name!r} in the catalog {catalog!r}"
+                f"{did_you_mean(name, known)}"
+            )
+
+    # -- tables and views --------------------------------------------------------------------------
+
+    def list_tables(self, catalog: str, database: str) -> list[str]:
+        """Tables and views, also temporary ones."""
+        self.require_database(catalog, database)
+        permanent = self._catalogs[catalog].list_tables(database)
+        return sorted({*permanent, *self.list_temporary(catalog, database)})
+
+    def list_temporary(self, catalog: str, database: str) -> list[str]:
+        return sorted(
+            path.name
+            for path in self.temporary_tables
+            if (path.catalog, path.database) == (catalog, database)
+        )
+
+    def list_views(self, catalog: str, database: str) -> list[str]:
+        """Only the views of these."""
+        return [
+            name
+            for name in self.list_tables(catalog, database)
+            if isinstance(self.table_at(ObjectPath(catalog, database, name)), CatalogView)
+        ]
+
+    def require_table(self, path: ObjectPath) -> AnyTable:
+        """The table or view. Raises CatalogError, which names the nearest, if there is none."""
+        found = self.table_at(path)
+        if found is None:
+            known = self.list_tables(path.catalog, path.database)
+            raise CatalogError(f"there is no table or view {path}{did_you_mean(path.name, known)}")
+        return found
+
+    def create_table(
+        self,
+        path: ObjectPath,
+        table: AnyTable,
+        *,
+        temporary: bool = False,
+        if_not_exists: bool = False,
+        or_replace: bool = False,
+    ) -> bool:
+        """False if there is one already, and that may be."""
+        if temporary:
+            is_there = path in self.temporary_tables
+        else:
+            self.require_database(path.catalog, path.database)
+            catalog = self.catalog(path.catalog)
+            is_there = catalog.get_table(path.database, path.name) is not None
+        if is_there and if_not_exists:
+            return False
+        if is_there and not or_replace:
+            kind = "temporary table or view" if temporary else "table or view"
+            raise CatalogError(f"there is a {kind} {path} already")
+        if temporary:
+            self.temporary_tables[path] = table
+        elif is_there:
+            catalog.alter_table(path.database, path.name, table)
+        else:
+            catalog.create_table(path.database, path.name, table)
+        return True
+
+    def alter_table(self, path: ObjectPath, table: AnyTable) -> None:
+        """Puts the table in the place of the one that has its name."""
+        if path in self.temporary_tables:
+            self.temporary_tables[path] = table
+        else:
+            self.catalog(path.catalog).alter_table(path.database, path.name, table)
+
+    def rename_table(self, path: ObjectPath, new_name: str) -> None:
+        target = ObjectPath(path.catalog, path.database, new_name)
+        if path in self.temporary_tables:
+            if target in self.temporary_tables:
+                raise CatalogError(f"there is a temporary table or view {target} already")
+            self.temporary_tables[target] = self.temporary_tables.pop(path)
+        else:
+            self.catalog(path.catalog).rename_table(path.database, path.name, new_name)
+
+    def drop_table(
+        self, path: ObjectPath, *, is_view: bool, temporary: bool = False, if_exists: bool = False
+    ) -> bool:
+        """Whether there was one. Raises CatalogError for a table that is a view, or a view that is
+        a table, or if a temporary one hides what is to be dropped."""
+        word = "view" if is_view else "table"
+        hidden = path in self.temporary_tables
+        if not temporary and hidden and self._is(path, is_view):
+            raise CatalogError(
+                f"a temporary {word} has the name {path}: DROP TEMPORARY {word.upper()} it first"
+            )
+        found = self.temporary_tables.get(path) if temporary else self._permanent(path)
+        if found is None and if_exists:
+            return False
+        if found is None:
+            known = self.list_tables(path.catalog, path.database)
+            kind = f"temporary {word}" if temporary else word
+            raise CatalogError(f"there is no {kind} {path}{did_you_mean(path.name, known)}")
+        if isinstance(found, CatalogView) is not is_view:
+            other = "table" if is_view else "view"
+            raise CatalogError(f"{path} is a {other}: DROP {other.upper()} it")
+        if temporary:
+            del self.temporary_tables[path]
+        else:
+            self.catalog(path.catalog).drop_table(path.database, path.name)
+        return True
+
+    def _is(self, path: ObjectPath, is_view: bool) -> bool:
+        return isinstance(self.temporary_tables[path], CatalogView) is is_view
+
+    def _permanent(self, path: ObjectPath) -> AnyTable | None:
+        catalog = self._catalogs.get(path.catalog)
+        return None if catalog is None else catalog.get_table(path.database, path.name)

@@ -1,0 +1,96 @@
+"""A session for tests of the catalog: no parser, no binder."""
+
+from __future__ import annotations
+
+from flinkpy.common.logical_types.logical_type import (
+    BigIntType,
+    DayTimeIntervalType,
+    IntType,
+    LogicalType,
+    RowField,
+    RowType,
+    TimestampType,
+    VarCharType,
+)
+from flinkpy.sql.catalog.catalog_manager import CatalogManager
+from flinkpy.sql.catalog.catalog_port import CatalogTable
+from flinkpy.sql.catalog.ddl_execution import DdlExecution
+from flinkpy.sql.catalog.statement_rows import StatementRows
+from flinkpy.sql.functions.function_port import Function
+from flinkpy.sql.syntax.query_tree import FunctionCall, Identifier, Query, SqlLiteral
+from flinkpy.sql.syntax.statements import (
+    ColumnDefinition,
+    ComputedColumn,
+    CreateTable,
+    PrimaryKey,
+    Statement,
+    TableDefinition,
+    WatermarkDefinition,
+)
+
+STRING = VarCharType(2**31 - 1)
+INT = IntType()
+
+
+class NoFunctions:
+    """A registry with one name."""
+
+    def find(self, name: str) -> Function | None:
+        return None
+
+    def names(self) -> list[str]:
+        return ["UPPER"]
+
+
+class IntegerTypes:
+    """Says that whatever is computed is a BIGINT."""
+
+    def type_of_query(self, query: Query) -> RowType:
+        return RowType.of(("a", BigIntType()))
+
+    def type_of_table(self, table: CatalogTable) -> RowType:
+        def type_of(column: object) -> LogicalType:
+            return BigIntType() if isinstance(column, ComputedColumn) else column.type  # type: ignore[attr-defined]
+
+        return RowType(tuple(RowField(each.name, type_of(each)) for each in table.columns))
+
+
+class Session:
+    """Runs trees of statements."""
+
+    def __init__(self) -> None:
+        self.manager = CatalogManager(NoFunctions())
+
+    def run(self, statement: Statement, text: str = "") -> StatementRows:
+        return DdlExecution(self.manager, IntegerTypes(), text).execute(statement)
+
+    def rows(self, statement: Statement) -> list[tuple[object, ...]]:
+        return list(self.run(statement).rows)
+
+
+def name(text: str) -> Identifier:
+    return Identifier(tuple(text.split(".")))
+
+
+def bids(**changes: object) -> CreateTable:
+    """A table with each kind of part."""
+    definition = TableDefinition(
+        (
+            ColumnDefinition("auction", BigIntType()),
+            ColumnDefinition("price", IntType()),
+            ColumnDefinition("at", TimestampType(3)),
+            ComputedColumn("twice", FunctionCall("*", (name("price"), SqlLiteral(2, INT)))),
+        ),
+        (
+            WatermarkDefinition(
+                name("at"), FunctionCall("-", (name("at"), SqlLiteral(4000, DayTimeIntervalType())))
+            ),
+        ),
+        PrimaryKey(("auction",)),
+    )
+    parts: dict[str, object] = {
+        "name": name("bids"),
+        "definition": definition,
+        "options": (("connector", "kafka"), ("properties.sasl.password", "wolf")),
+    }
+    return CreateTable(**{**parts, **changes})  # type: ignore[arg-type]
