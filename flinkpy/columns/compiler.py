@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkpy.columns.expression import Alias, Call, Column, Expression, Literal
+from flinkpy.common.logical_types.type_conversion import stream_type
 from flinkpy.core.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def _literal(expression: Literal) -> Compiled:
                 value, pa.uint64() if isinstance(value, int) and value >= 1 << 63 else None
             )
         else:
-            scalar = array_of([value], arrow_type(declared))[0]
+            exact = stream_type(declared, repr(expression))
+            scalar = array_of([value], arrow_type(exact))[0]
     except OverflowError:
         raise ProgramError(
             f"{value!r:.80} cannot stand in an expression: whole numbers have 64 bits; write "
@@ -142,7 +144,7 @@ def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
     from flinkpy.columns.kernels.kernel_table import KERNELS
 
     types = [each.type for each in arguments]
-    options = dict(expression.options)
+    options = expression.stream_options()
     try:
         kernel = KERNELS[expression.function](types, **options)
         is_constant = all(each.is_constant for each in arguments)

@@ -17,6 +17,8 @@ from flinkpy.columns.methods.number_methods import NumberMethods
 from flinkpy.columns.methods.text_methods import RegularMethods, TextMethods
 from flinkpy.columns.units import MONTHS
 from flinkpy.columns.values.literals import is_literal, python_value
+from flinkpy.common.logical_types.logical_type import LogicalType
+from flinkpy.common.logical_types.type_conversion import stream_type
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.core.errors import ProgramError
 
@@ -244,7 +246,7 @@ class Expression(
 
     # -- type and name -----------------------------------------------------------------------------
 
-    def cast(self, data_type: TypeInformation) -> Expression:
+    def cast(self, data_type: LogicalType | TypeInformation) -> Expression:
         """The value in another type: ``cast(DataTypes.BIGINT())`` or ``cast(Types.LONG())``. Floats
         are truncated to integers; a value that does not fit is an error.
 
@@ -253,7 +255,7 @@ class Expression(
         type."""
         return self._call("cast", to=_type(data_type, "cast()"))
 
-    def try_cast(self, data_type: TypeInformation) -> Expression:
+    def try_cast(self, data_type: LogicalType | TypeInformation) -> Expression:
         """The value in another type, as ``cast`` gives it, but null where the cast fails."""
         return self._call("try_cast", to=_type(data_type, "try_cast()"))
 
@@ -277,8 +279,8 @@ class Expression(
         return Alias(self, checked_name(name, "alias()"))
 
 
-def _type(data_type: object, where: str) -> TypeInformation:
-    if not isinstance(data_type, TypeInformation):
+def _type(data_type: object, where: str) -> LogicalType | TypeInformation:
+    if not isinstance(data_type, (LogicalType, TypeInformation)):
         raise ProgramError(
             f"{where} takes a type such as DataTypes.BIGINT(), this is {data_type!r:.80}"
         )
@@ -307,7 +309,9 @@ class Literal(Expression):
 
     __slots__ = ("type_info", "value")
 
-    def __init__(self, value: object, type_info: TypeInformation | None = None) -> None:
+    def __init__(
+        self, value: object, type_info: LogicalType | TypeInformation | None = None
+    ) -> None:
         value = python_value(value)
         if not is_literal(value):
             raise ProgramError(
@@ -369,6 +373,13 @@ class Call(Expression):
     def inputs(self) -> tuple[Expression, ...]:
         return self.arguments
 
+    def stream_options(self) -> dict[str, Any]:
+        """The options as streams read them: a type of tables is the stream's type for it."""
+        return {
+            name: stream_type(value, repr(self)) if isinstance(value, LogicalType) else value
+            for name, value in self.options
+        }
+
     @property
     def shown_function(self) -> str:
         """The function's name as it is written."""
@@ -390,7 +401,7 @@ class Call(Expression):
         if self.function in _PROPERTIES:
             return f"{first}.{_PROPERTIES[self.function]}"
         options = [
-            repr(each)
+            str(each) if isinstance(each, LogicalType) else repr(each)
             for _, value in self.options
             for each in (value if self.function == "in_" else (value,))
             if each is not None

@@ -17,6 +17,7 @@ from flinkpy.columns.expression import (
 from flinkpy.columns.methods.expression_base import text
 from flinkpy.columns.time_formats import check_readable, pieces_of
 from flinkpy.columns.units import BETWEEN, TimePointUnit, unit_name
+from flinkpy.common.logical_types.logical_type import LogicalType
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.core.errors import ProgramError
 
@@ -53,7 +54,7 @@ def col(name: str) -> Expression:
     return Column(name)
 
 
-def lit(value: object, data_type: TypeInformation | None = None) -> Expression:
+def lit(value: object, data_type: LogicalType | TypeInformation | None = None) -> Expression:
     """A constant. Raises ProgramError for a value that cannot be one.
 
     >>> lit(60) - col("delay")
@@ -62,7 +63,7 @@ def lit(value: object, data_type: TypeInformation | None = None) -> Expression:
     return Literal(value, data_type)
 
 
-def null_of(data_type: TypeInformation) -> Expression:
+def null_of(data_type: LogicalType | TypeInformation) -> Expression:
     """A null of that type.
 
     >>> from flinkpy.common.typeinfo import Types

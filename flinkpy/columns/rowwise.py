@@ -37,7 +37,7 @@ def evaluate(expression: Expression, row: Mapping[str, Any]) -> Any:
         condition, if_true, if_false = expression.arguments
         return evaluate(if_true if evaluate(condition, row) is True else if_false, row)
     values = [evaluate(each, row) for each in expression.arguments]
-    options = dict(expression.options)
+    options = expression.stream_options()
     if expression.function in _WITH_NULLS:
         return _WITH_NULLS[expression.function](*values, **options)
     if any(value is None for value in values):
