@@ -180,6 +180,7 @@ BEGINNINGS_OF_BATCHES = {
     "columnar_join": "results of what refuses kinds",
     "column_phases": "results of what refuses kinds",
     "column_slices": "results of what refuses kinds",
+    "relational_operator": "results of what refuses kinds",
 }
 # Those that know for themselves whether there are kinds.
 CAREFUL_WITH_KINDS = {"elements", "payloads"}

@@ -1,0 +1,1 @@
+"""Aggregates of groups in BATCH, with the meaning of SQL."""

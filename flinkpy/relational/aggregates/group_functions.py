@@ -1,0 +1,63 @@
+"""The aggregate functions of SQL, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.relational.aggregates.accumulator_port import Accumulator, AccumulatorOf, AggregateSite
+from flinkpy.relational.aggregates.group_collections import (
+    ArrayOfGroup,
+    ListOfGroup,
+    MultisetOfGroup,
+)
+from flinkpy.relational.aggregates.group_counts import Average, Count, Sum, Sum0
+from flinkpy.relational.aggregates.group_decimals import DecimalAverage, DecimalSum, DecimalSum0
+from flinkpy.relational.aggregates.group_extremes import extreme
+from flinkpy.relational.aggregates.group_values import KeptRow, OnlyRow
+from flinkpy.relational.aggregates.group_variances import Variance
+
+COUNTS_DISTINCT = "APPROX_COUNT_DISTINCT"
+"""Counted exactly."""
+
+
+def _of_numbers(plain: AccumulatorOf, of_decimals: AccumulatorOf) -> AccumulatorOf:
+    def chosen(site: AggregateSite) -> Accumulator:
+        is_decimal = pa.types.is_decimal(site.arguments[0])
+        return (of_decimals if is_decimal else plain)(site)
+
+    return chosen
+
+
+ACCUMULATORS: Mapping[str, AccumulatorOf] = {
+    "COUNT": Count,
+    COUNTS_DISTINCT: Count,
+    "SUM": _of_numbers(Sum, DecimalSum),
+    "$SUM0": _of_numbers(Sum0, DecimalSum0),
+    "AVG": _of_numbers(Average, DecimalAverage),
+    "MIN": extreme,
+    "MAX": extreme,
+    "STDDEV": Variance,
+    "STDDEV_POP": Variance,
+    "STDDEV_SAMP": Variance,
+    "VAR_POP": Variance,
+    "VAR_SAMP": Variance,
+    "VARIANCE": Variance,
+    "FIRST_VALUE": KeptRow,
+    "LAST_VALUE": KeptRow,
+    "SINGLE_VALUE": OnlyRow,
+    "ARRAY_AGG": ArrayOfGroup,
+    "LISTAGG": ListOfGroup,
+    "COLLECT": MultisetOfGroup,
+}
+
+
+def accumulator_of(site: AggregateSite) -> Accumulator:
+    """The accumulator for a call. Raises ProgramError for a function that groups cannot have
+    yet."""
+    found = ACCUMULATORS.get(site.function.upper())
+    if found is None:
+        raise ProgramError(f"the aggregate function {site.function} is not there yet")
+    return found(site)
