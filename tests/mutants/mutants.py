@@ -397,6 +397,13 @@ MUTANTS = (
         ("tests/runtime/test_stop_with_savepoint.py",),
     ),
     Mutant(
+        "a drained task waits although its savepoint was given up before its barrier",
+        "flinkpy/runtime/checkpointing/task_checkpoints.py",
+        "            self._await_end_of(barrier)\n        if",
+        "            pass\n        if",
+        ("tests/runtime/test_stop_with_savepoint.py", "tests/runtime/test_task_checkpoints.py"),
+    ),
+    Mutant(
         "a newer barrier aborts an older checkpoint",
         "flinkpy/runtime/alignment.py",
         "        self._barrier = barrier\n        self._arrived = set()\n",
