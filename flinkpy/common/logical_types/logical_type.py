@@ -189,13 +189,13 @@ class DecimalType(LogicalType):
 
 @dataclass(frozen=True)
 class SizedType(LogicalType):
-    """Text or bytes of a declared length."""
+    """Text or bytes of a declared length, which is at least 1. Only an empty constant has 0."""
 
     length: int = 1
     sql_name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        if not 1 <= self.length <= UNBOUNDED:
+        if not 0 <= self.length <= UNBOUNDED:
             raise ValueError(
                 f"the length of {self.sql_name} is 1 to {UNBOUNDED}, not {self.length}"
             )

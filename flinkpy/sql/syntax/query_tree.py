@@ -76,8 +76,19 @@ class FrameBound(SqlNode):
 class FunctionCall(SqlExpression):
     """A function or an operator with its arguments. ``name`` is in capital letters for what SQL
     defines and as written for names with dots. ``names`` has the names of arguments that were
-    given by name (``f(size => 3)``), None for the others; empty if none was. ``options`` are words
-    of the call that are no values: the unit of EXTRACT, NULL ON ERROR, SYMMETRIC."""
+    given by name (``f(size => 3)``), None for the others; empty if none was.
+
+    Signs are ``- (unary)`` and ``+ (unary)``; LIKE and SIMILAR TO have ESCAPE as third argument;
+    OVERLAPS has four arguments, the two of each pair. COUNT(*) has a StarItem.
+
+    ``options`` are words of the call that are no values:
+
+    - ``unit`` of EXTRACT(x), FLOOR(x), CEIL(x), TIMESTAMPADD(n, x), TIMESTAMPDIFF(x, y)
+    - ``side`` of TRIM(text[, characters]): BOTH, LEADING, TRAILING
+    - ``symmetric`` (True) of BETWEEN
+    - ``kind`` of IS JSON: VALUE, OBJECT, ARRAY, SCALAR
+    - ``returning`` (a type), ``wrapper`` (WITHOUT, CONDITIONAL, UNCONDITIONAL), ``on_null``,
+      ``on_empty``, ``on_error`` of JSON functions: a word, or the expression of DEFAULT"""
 
     name: str
     arguments: tuple[SqlExpression, ...] = ()

@@ -1,0 +1,248 @@
+"""Constants: their values, and the types that Flink gives them."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, time
+from decimal import Decimal
+
+from flinkpy.common.logical_types.logical_type import (
+    MOST_DIGITS,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    CharType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    IntType,
+    LogicalType,
+    NullType,
+    TimestampType,
+    TimeType,
+    YearMonthIntervalType,
+)
+from flinkpy.sql.parsing.sql_tokens import TokenKind
+from flinkpy.sql.parsing.token_cursor import TokenCursor
+from flinkpy.sql.parsing.type_grammar import MONTH_UNITS, SECOND_UNITS, interval_units
+from flinkpy.sql.syntax.query_tree import SqlLiteral
+
+_DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)")
+_TIME = re.compile(r"(\d\d?):(\d\d?):(\d\d?)(?:\.(\d{1,9}))?")
+_MILLISECONDS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000}
+_MOST = {"MONTH": 11, "HOUR": 23, "MINUTE": 59, "SECOND": 59}  # behind a greater unit
+_BETWEEN = {"YEAR": "-", "DAY": " ", "HOUR": ":", "MINUTE": ":"}  # a unit and the next smaller one
+_LEADING_DIGITS = 2  # of the first part, if no other number was declared
+_MICROSECOND_DIGITS = 6
+
+
+def literal(cursor: TokenCursor) -> SqlLiteral:
+    """A constant, also a number with a sign."""
+    found = optional_literal(cursor)
+    if found is not None:
+        return found
+    start = cursor.start
+    sign = cursor.accept_one("-", "+")
+    if sign is None or cursor.next.kind != TokenKind.NUMBER:
+        cursor.unexpected("a constant")
+    number = _number(cursor)
+    value = -number.value if sign == "-" else number.value  # type: ignore[operator]
+    return SqlLiteral(value, number.type, span=cursor.span_from(start))
+
+
+def optional_literal(cursor: TokenCursor) -> SqlLiteral | None:
+    """The constant that comes next, if one does."""
+    token = cursor.next
+    if token.kind == TokenKind.NUMBER:
+        return _number(cursor)
+    if token.kind == TokenKind.TEXT:
+        return _text(cursor)
+    if token.kind == TokenKind.BYTES:
+        cursor.take()
+        value = bytes.fromhex(token.value)
+        return SqlLiteral(value, BinaryType(len(value), nullable=False), span=token.span)
+    if token.key in ("TRUE", "FALSE"):
+        cursor.take()
+        return SqlLiteral(token.key == "TRUE", BooleanType(nullable=False), span=token.span)
+    if token.key == "NULL":
+        cursor.take()
+        return SqlLiteral(None, NullType(), span=token.span)
+    if token.key in ("DATE", "TIME", "TIMESTAMP") and cursor.ahead(1).kind == TokenKind.TEXT:
+        return _temporal(cursor)
+    return _interval(cursor) if token.key == "INTERVAL" else None
+
+
+def _number(cursor: TokenCursor) -> SqlLiteral:
+    token = cursor.take()
+    if "e" in token.value.lower():
+        value = float(token.value)
+        if value in (float("inf"), float("-inf")):
+            cursor.fail(f"{token.value} is beyond what a DOUBLE holds", token.span)
+        return SqlLiteral(value, DoubleType(nullable=False), span=token.span)
+    whole, _, behind = token.value.partition(".")
+    if not behind:
+        exact = int(whole)
+        return SqlLiteral(exact, _type_of_whole(cursor, exact), span=token.span)
+    _check_digits(cursor, len(whole) + len(behind))
+    type = DecimalType(len(whole) + len(behind), len(behind), nullable=False)
+    return SqlLiteral(Decimal(token.value), type, span=token.span)
+
+
+def _type_of_whole(cursor: TokenCursor, value: int) -> LogicalType:
+    if value < 2**31:
+        return IntType(nullable=False)
+    if value < 2**63:
+        return BigIntType(nullable=False)
+    digits = len(str(value))
+    _check_digits(cursor, digits)
+    return DecimalType(digits, 0, nullable=False)
+
+
+def _check_digits(cursor: TokenCursor, digits: int) -> None:
+    if digits > MOST_DIGITS:
+        problem = f"a number has at most {MOST_DIGITS} digits, this one has {digits}"
+        cursor.fail(f"{problem}; with an exponent (1e0) it is a DOUBLE", cursor.last.span)
+
+
+def _text(cursor: TokenCursor) -> SqlLiteral:
+    """A text; the SQL standard joins those that stand on lines of their own."""
+    start = cursor.start
+    value = cursor.take().value
+    while cursor.next.kind == TokenKind.TEXT:
+        if "\n" not in cursor.text[cursor.last.span.end : cursor.start]:
+            cursor.fail("two texts stand side by side; join them with ||")
+        value += cursor.take().value
+    return SqlLiteral(value, CharType(len(value), nullable=False), span=cursor.span_from(start))
+
+
+# -- dates and times -------------------------------------------------------------------------------
+
+
+def _temporal(cursor: TokenCursor) -> SqlLiteral:
+    start = cursor.start
+    kind = cursor.take().key
+    written = cursor.take().value
+    try:
+        value, type = _TEMPORAL[kind](written)
+    except ValueError as error:
+        cursor.fail(f"{kind} '{written}': {error}", cursor.span_from(start))
+    return SqlLiteral(value, type.not_null(), span=cursor.span_from(start))
+
+
+def _date(written: str) -> tuple[date, LogicalType]:
+    found = _DATE.fullmatch(written)
+    if found is None:
+        raise ValueError("a date is written as '2024-12-31'")
+    year, month, day = map(int, found.groups())
+    try:
+        return date(year, month, day), DateType()
+    except ValueError:
+        raise ValueError("there is no such day") from None
+
+
+def _time(written: str) -> tuple[time, LogicalType]:
+    found = _TIME.fullmatch(written)
+    if found is None:
+        raise ValueError("a time is written as '23:59:59' or '23:59:59.123'")
+    hour, minute, second = (int(part) for part in found.groups()[:3])
+    fraction = found[4] or ""
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError("there is no such time of the day")
+    if fraction[_MICROSECOND_DIGITS:].strip("0"):
+        raise ValueError(
+            "a constant has at most 6 digits of a second; CAST('...' AS TIMESTAMP(9)) takes 9"
+        )
+    micros = int(fraction.ljust(_MICROSECOND_DIGITS, "0")[:_MICROSECOND_DIGITS])
+    return time(hour, minute, second, micros), TimeType(len(fraction))
+
+
+def _timestamp(written: str) -> tuple[datetime, LogicalType]:
+    day, _, rest = written.partition(" ")
+    try:
+        on, _ = _date(day)
+        at, type = _time(rest)
+    except ValueError as error:
+        if "written as" not in str(error):
+            raise
+        raise ValueError(
+            "a timestamp is written as '2024-12-31 23:59:59' or '2024-12-31 23:59:59.123'"
+        ) from None
+    assert isinstance(type, TimeType)
+    return datetime.combine(on, at), TimestampType(type.precision)
+
+
+_TEMPORAL = {"DATE": _date, "TIME": _time, "TIMESTAMP": _timestamp}
+
+
+# -- intervals -------------------------------------------------------------------------------------
+
+
+def _interval(cursor: TokenCursor) -> SqlLiteral:
+    start = cursor.start
+    cursor.expect("INTERVAL")
+    sign = -1 if cursor.accept_one("-", "+") == "-" else 1
+    if cursor.next.kind != TokenKind.TEXT:
+        cursor.fail(
+            "expected the amount of the interval in single quotes, as in INTERVAL '1' DAY; for one "
+            "that varies, multiply: INTERVAL '1' DAY * n"
+        )
+    written = cursor.take().value
+    units, text = interval_units(cursor)
+    if units[0] in MONTH_UNITS:
+        type: LogicalType = YearMonthIntervalType(text, nullable=False)
+    else:
+        type = DayTimeIntervalType(text, nullable=False)
+    try:
+        value = sign * _amount(written, units, text)
+    except ValueError as error:
+        cursor.fail(f"INTERVAL '{written}' {text}: {error}", cursor.span_from(start))
+    return SqlLiteral(value, type, span=cursor.span_from(start))
+
+
+def _amount(written: str, units: tuple[str, ...], text: str) -> int:
+    """Months or milliseconds."""
+    parts = _parts(units)
+    pattern = r"\s*([+-]?)" + "".join(
+        rf"(\d+){re.escape(_BETWEEN[unit]) if unit != parts[-1] else ''}" for unit in parts
+    )
+    if parts[-1] == "SECOND":
+        pattern += r"(?:\.(\d{1,9}))?"
+    found = re.fullmatch(pattern + r"\s*", written)
+    if found is None:
+        raise ValueError(f"it is written as {_example(parts)}")
+    numbers = [int(each) for each in found.groups()[1 : len(parts) + 1]]
+    _check_parts(parts, numbers, text)
+    if parts[0] in MONTH_UNITS:
+        factors = {"YEAR": 12, "MONTH": 1}
+    else:
+        factors = _MILLISECONDS
+    amount = sum(number * factors[unit] for unit, number in zip(parts, numbers))
+    if parts[-1] == "SECOND":
+        amount += int((found[len(parts) + 2] or "").ljust(3, "0")[:3])
+    return -amount if found[1] == "-" else amount
+
+
+def _parts(units: tuple[str, ...]) -> tuple[str, ...]:
+    """The units from the greatest to the least."""
+    family = MONTH_UNITS if units[0] in MONTH_UNITS else SECOND_UNITS
+    return family[family.index(units[0]) : family.index(units[-1]) + 1]
+
+
+def _check_parts(parts: tuple[str, ...], numbers: list[int], text: str) -> None:
+    declared = re.match(r"\w+\((\d+)", text)
+    digits = int(declared[1]) if declared is not None else _LEADING_DIGITS
+    if numbers[0] >= 10**digits:
+        more = len(str(numbers[0]))
+        raise ValueError(
+            f"{numbers[0]} has more than {digits} digits; write {parts[0]}({more}) to allow {more}"
+        )
+    for unit, number in zip(parts[1:], numbers[1:]):
+        if number > _MOST[unit]:
+            raise ValueError(f"{unit} is at most {_MOST[unit]} here, not {number}")
+
+
+def _example(parts: tuple[str, ...]) -> str:
+    numbers = {"YEAR": "1", "MONTH": "2", "DAY": "1", "HOUR": "10", "MINUTE": "30", "SECOND": "5"}
+    shown = "".join(numbers[unit] + (_BETWEEN[unit] if unit != parts[-1] else "") for unit in parts)
+    return f"'{shown}'"
