@@ -61,10 +61,10 @@ def optional_literal(cursor: TokenCursor) -> SqlLiteral | None:
     if token.kind == TokenKind.BYTES:
         cursor.take()
         value = bytes.fromhex(token.value)
-        return SqlLiteral(value, BinaryType(len(value), nullable=False), span=token.span)
+        return SqlLiteral(value, BinaryType(len(value), is_nullable=False), span=token.span)
     if token.key in ("TRUE", "FALSE"):
         cursor.take()
-        return SqlLiteral(token.key == "TRUE", BooleanType(nullable=False), span=token.span)
+        return SqlLiteral(token.key == "TRUE", BooleanType(is_nullable=False), span=token.span)
     if token.key == "NULL":
         cursor.take()
         return SqlLiteral(None, NullType(), span=token.span)
@@ -79,24 +79,24 @@ def _number(cursor: TokenCursor) -> SqlLiteral:
         value = float(token.value)
         if value in (float("inf"), float("-inf")):
             cursor.fail(f"{token.value} is beyond what a DOUBLE holds", token.span)
-        return SqlLiteral(value, DoubleType(nullable=False), span=token.span)
+        return SqlLiteral(value, DoubleType(is_nullable=False), span=token.span)
     whole, _, behind = token.value.partition(".")
     if not behind:
         exact = int(whole)
         return SqlLiteral(exact, _type_of_whole(cursor, exact), span=token.span)
     _check_digits(cursor, len(whole) + len(behind))
-    type = DecimalType(len(whole) + len(behind), len(behind), nullable=False)
+    type = DecimalType(len(whole) + len(behind), len(behind), is_nullable=False)
     return SqlLiteral(Decimal(token.value), type, span=token.span)
 
 
 def _type_of_whole(cursor: TokenCursor, value: int) -> LogicalType:
     if value < 2**31:
-        return IntType(nullable=False)
+        return IntType(is_nullable=False)
     if value < 2**63:
-        return BigIntType(nullable=False)
+        return BigIntType(is_nullable=False)
     digits = len(str(value))
     _check_digits(cursor, digits)
-    return DecimalType(digits, 0, nullable=False)
+    return DecimalType(digits, 0, is_nullable=False)
 
 
 def _check_digits(cursor: TokenCursor, digits: int) -> None:
@@ -113,7 +113,7 @@ def _text(cursor: TokenCursor) -> SqlLiteral:
         if "\n" not in cursor.text[cursor.last.span.end : cursor.start]:
             cursor.fail("two texts stand side by side; join them with ||")
         value += cursor.take().value
-    return SqlLiteral(value, CharType(len(value), nullable=False), span=cursor.span_from(start))
+    return SqlLiteral(value, CharType(len(value), is_nullable=False), span=cursor.span_from(start))
 
 
 # -- dates and times -------------------------------------------------------------------------------
@@ -190,9 +190,9 @@ def _interval(cursor: TokenCursor) -> SqlLiteral:
     written = cursor.take().value
     units, text = interval_units(cursor)
     if units[0] in MONTH_UNITS:
-        type: LogicalType = YearMonthIntervalType(text, nullable=False)
+        type: LogicalType = YearMonthIntervalType(text, is_nullable=False)
     else:
-        type = DayTimeIntervalType(text, nullable=False)
+        type = DayTimeIntervalType(text, is_nullable=False)
     try:
         value = sign * _amount(written, units, text)
     except ValueError as error:
