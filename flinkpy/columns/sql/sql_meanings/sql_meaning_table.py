@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 from flinkpy.columns.sql.call_site import MeaningOf
+from flinkpy.columns.sql.sql_meanings.arithmetic_meanings import ARITHMETIC_MEANINGS
+from flinkpy.columns.sql.sql_meanings.choice_meanings import CHOICE_MEANINGS
+from flinkpy.columns.sql.sql_meanings.comparison_meanings import COMPARISON_MEANINGS
 from flinkpy.columns.sql.sql_meanings.logic_meanings import LOGIC_MEANINGS
+from flinkpy.columns.sql.sql_meanings.number_meanings import NUMBER_MEANINGS
+from flinkpy.columns.sql.sql_meanings.pattern_meanings import PATTERN_MEANINGS
+from flinkpy.columns.sql.sql_meanings.random_meanings import RANDOM_MEANINGS
 
-SQL_MEANINGS: dict[str, MeaningOf] = {**LOGIC_MEANINGS}
+SQL_MEANINGS: dict[str, MeaningOf] = {
+    **LOGIC_MEANINGS,
+    **COMPARISON_MEANINGS,
+    **CHOICE_MEANINGS,
+    **PATTERN_MEANINGS,
+    **ARITHMETIC_MEANINGS,
+    **NUMBER_MEANINGS,
+    **RANDOM_MEANINGS,
+}

@@ -1,0 +1,20 @@
+"""A row for which an expression has no value: a division by zero, a text that is no number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flinkpy.core.errors import BadRecordError
+
+# What meanings and kernels raise for values that they cannot take; Arrow's are ValueErrors
+VALUE_ERRORS = (ArithmeticError, ValueError)
+_MOST_COLUMNS, _MOST_CHARACTERS = 20, 60
+
+
+def row_error(text: str, error: BaseException, row: Mapping[str, object]) -> BadRecordError:
+    """The error of a row, with the expression's text and the row's values."""
+    shown = [f"{name}={value!r:.{_MOST_CHARACTERS}}" for name, value in row.items()]
+    if len(shown) > _MOST_COLUMNS:
+        shown[_MOST_COLUMNS:] = ["..."]
+    reason = str(error).partition("\n")[0]
+    return BadRecordError(f"{text}: {reason}, in the row ({', '.join(shown)})")

@@ -1,0 +1,117 @@
+"""Functions of numbers over whole columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
+from flinkpy.columns.sql.sql_kernels.arithmetic_kernels import floating
+from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
+from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
+from flinkpy.common.logical_types.logical_type import DoubleType, FloatType, IntegerType, TypeFamily
+
+DOUBLE = pa.float64()
+
+
+def _floating(function: Callable[..., Any]) -> KernelOf:
+    return lambda site: floating(function, DoubleType())
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    found = pc.power(base, exponent)
+    # Java gives NaN where C gives 1: for an exponent that is NaN, and for 1 raised to infinity
+    is_infinite = pc.and_(pc.equal(pc.abs(base), 1.0), pc.is_inf(exponent))
+    return pc.if_else(pc.or_(pc.is_nan(exponent), is_infinite), math.nan, found)
+
+
+def _log2(value: Any) -> Any:
+    return pc.divide(pc.ln(value), math.log(2.0))
+
+
+def _log(*values: Any) -> Any:
+    if len(values) == 1:
+        return pc.ln(values[0])
+    return pc.divide(pc.ln(values[1]), pc.ln(values[0]))
+
+
+def _cotangent(value: Any) -> Any:
+    return pc.divide(1.0, pc.tan(value))
+
+
+def _multiplied(factor: float) -> Callable[[Any], Any]:
+    return lambda value: pc.multiply(value, factor)
+
+
+def _to_whole(name: str, function: Callable[[Any], Any]) -> KernelOf:
+    """CEIL and FLOOR of numbers."""
+
+    def choose(site: CallSite) -> Kernel:
+        if isinstance(site.result, (FloatType, DoubleType)):
+            return floating(function, site.result)
+        if isinstance(site.result, IntegerType):
+            return lambda rows, value: column_of(value, rows)
+        return by_value(name)(site)
+
+    return choose
+
+
+def _sign(site: CallSite) -> Kernel:
+    if not site.result.is_a(TypeFamily.APPROXIMATE_NUMERIC):
+        return by_value("SIGN")(site)
+
+    def kernel(rows: int, value: Any) -> Any:
+        value = column_of(value, rows)
+        is_zero = pc.equal(value, 0)  # keeps its sign
+        return pc.if_else(is_zero, value, pc.sign(value))
+
+    return kernel
+
+
+def _rand(site: CallSite) -> Kernel:
+    if site.arguments:
+        return by_value("RAND")(site)
+    generator = np.random.default_rng()
+    return lambda rows: pa.array(generator.random(rows))
+
+
+def _constant(value: float) -> KernelOf:
+    return lambda site: lambda rows: pa.repeat(pa.scalar(value), rows)
+
+
+_BY_VALUE = ("ROUND", "TRUNCATE", "BIN", "HEX", "UNHEX", "RAND_INTEGER", "UUID")
+
+NUMBER_KERNELS: dict[str, KernelOf] = {
+    "POWER": _floating(_power),
+    "SQRT": _floating(pc.sqrt),
+    "LN": _floating(pc.ln),
+    "LOG": _floating(_log),
+    "LOG2": _floating(_log2),
+    "LOG10": _floating(pc.log10),
+    "EXP": _floating(pc.exp),
+    "SIN": _floating(pc.sin),
+    "SINH": _floating(pc.sinh),
+    "COS": _floating(pc.cos),
+    "COSH": _floating(pc.cosh),
+    "TAN": _floating(pc.tan),
+    "TANH": _floating(pc.tanh),
+    "COT": _floating(_cotangent),
+    "ASIN": _floating(pc.asin),
+    "ACOS": _floating(pc.acos),
+    "ATAN": _floating(pc.atan),
+    "ATAN2": _floating(pc.atan2),
+    "DEGREES": _floating(_multiplied(180.0 / math.pi)),
+    "RADIANS": _floating(_multiplied(math.pi / 180.0)),
+    "PI": _constant(math.pi),
+    "E": _constant(math.e),
+    "CEIL": _to_whole("CEIL", pc.ceil),
+    "FLOOR": _to_whole("FLOOR", pc.floor),
+    "SIGN": _sign,
+    "RAND": _rand,
+    **{name: by_value(name) for name in _BY_VALUE},
+}

@@ -1,0 +1,95 @@
+"""The flat program of the expressions of a Calc, for any operator that computes columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
+from flinkpy.columns.sql.sql_meanings.cast_rules import cast_can_fail
+from flinkpy.sql.functions.function_port import Function, FunctionRegistry
+from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, RexLiteral
+
+_KNOWN = frozenset({"CASE", "CAST", "TRY_CAST", "FIELD", "REINTERPRET"})
+_DEPTH_OF_TEXT = 4
+
+
+def program_of(
+    projections: Sequence[Rex],
+    condition: Rex | None,
+    registry: FunctionRegistry,
+    *,
+    names: Sequence[str] = (),
+    zone: str = "UTC",
+) -> CalcProgram:
+    """The program that computes the projections for the rows where the condition is true. ``names``
+    are those of the input's columns, for errors."""
+    builder = ProgramBuilder(zone)
+    numbers: dict[int, int] = {}  # by identity: to hash a deep tree would recurse
+    trees = [*projections, *([] if condition is None else [condition])]
+    for tree in trees:
+        _add(tree, builder, registry, numbers, names)
+    outputs = [numbers[id(each)] for each in projections]
+    return builder.program(outputs, None if condition is None else numbers[id(condition)])
+
+
+def _add(
+    tree: Rex,
+    builder: ProgramBuilder,
+    registry: FunctionRegistry,
+    numbers: dict[int, int],
+    names: Sequence[str],
+) -> None:
+    pending = [tree]
+    while pending:
+        rex = pending[-1]
+        missing = [each for each in rex.operands if id(each) not in numbers]
+        if missing:
+            pending.extend(reversed(missing))
+            continue
+        pending.pop()
+        if id(rex) in numbers:
+            continue
+        if isinstance(rex, RexInput):
+            numbers[id(rex)] = builder.input(rex.index, rex.type)
+        elif isinstance(rex, RexLiteral):
+            numbers[id(rex)] = builder.constant(rex.value, rex.type)
+        elif isinstance(rex, RexCall):
+            can_fail, is_deterministic = _traits(rex, registry.find)
+            numbers[id(rex)] = builder.call(
+                rex.function,
+                [numbers[id(each)] for each in rex.arguments],
+                rex.type,
+                options=rex.options,
+                can_fail=can_fail,
+                is_deterministic=is_deterministic,
+                text=rex_text(rex, names),
+            )
+        else:
+            raise TypeError(f"a program has no {type(rex).__name__}")
+
+
+def _traits(rex: RexCall, find: Callable[[str], Function | None]) -> tuple[bool, bool]:
+    """Whether the call itself can fail, and whether it is deterministic."""
+    if rex.function in _KNOWN:
+        is_cast = rex.function == "CAST"
+        return is_cast and cast_can_fail(rex.arguments[0].type, rex.type), True
+    function = find(rex.function)
+    if function is None:
+        raise LookupError(f"there is no function {rex.function}")
+    return function.can_fail, function.deterministic
+
+
+def rex_text(rex: Rex, names: Sequence[str], depth: int = _DEPTH_OF_TEXT) -> str:
+    """The expression as SQL writes it; what lies too deep is left out."""
+    if isinstance(rex, RexInput):
+        return names[rex.index] if rex.index < len(names) else f"${rex.index}"
+    if not isinstance(rex, RexCall):
+        return str(rex)
+    if depth == 0:
+        return "..."
+    shown = [rex_text(each, names, depth - 1) for each in rex.arguments]
+    if rex.function in ("CAST", "TRY_CAST"):
+        return f"{rex.function}({shown[0]} AS {rex.type.text()})"
+    if len(shown) == 2 and not rex.function[:1].isalpha():
+        return f"({shown[0]} {rex.function} {shown[1]})"
+    return f"{rex.function}({', '.join(shown)})"
