@@ -74,7 +74,8 @@ class RexCall(Rex):
 @dataclass(frozen=True)
 class AggregateCall:
     """An aggregate over columns of the input by number. ``filter`` is the number of a BOOLEAN
-    column; ``order_by`` sorts what it takes (LISTAGG, ARRAY_AGG)."""
+    column; ``order_by`` sorts what it takes (LISTAGG, ARRAY_AGG). ``constants`` has the arguments
+    that are constants, by position (they are columns too): a separator, an offset."""
 
     function: str
     arguments: tuple[int, ...]
@@ -83,6 +84,7 @@ class AggregateCall:
     filter: int | None = None
     order_by: tuple[SortKey, ...] = ()
     options: tuple[tuple[str, object], ...] = ()
+    constants: tuple[tuple[int, object], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,39 @@
+"""What binding is given: names, functions, connectors, and the words of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from flinkpy.sql.binding.proposals import proposal
+from flinkpy.sql.catalog.catalog_port import Connectors, Names
+from flinkpy.sql.functions.function_port import Function, FunctionRegistry
+from flinkpy.sql.sql_errors import Span, ValidationError
+from flinkpy.sql.syntax.query_tree import Query
+
+
+@dataclass(frozen=True)
+class BindingContext:
+    """``parse_query`` reads the text of views. ``options`` are the session's."""
+
+    names: Names
+    registry: FunctionRegistry
+    connectors: Connectors
+    parse_query: Callable[[str], Query]
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def function(self, name: str, span: Span) -> Function:
+        """The function that is called so."""
+        found = self._find(name)
+        if found is None:
+            known = [*self.registry.names(), *self.names.function_names()]
+            near = proposal(name.split(".")[-1], known)
+            raise ValidationError(f"No match found for function '{name}'{near}", span=span)
+        return found
+
+    def has_function(self, name: str) -> bool:
+        return self._find(name) is not None
+
+    def _find(self, name: str) -> Function | None:
+        parts: Sequence[str] = name.split(".") if name.strip(".") else (name,)
+        return self.names.find_function(parts) or self.registry.find(name)

@@ -1,0 +1,1 @@
+"""The logical plan: what a statement asks for, with names resolved and every type known."""

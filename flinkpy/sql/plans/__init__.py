@@ -1,0 +1,1 @@
+"""Plans as a whole: planning a statement, and its explanation in text."""

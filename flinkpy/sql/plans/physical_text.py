@@ -1,0 +1,226 @@
+"""A line for each node of a physical plan: what ``explain`` shows, and the names of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.sql.physical.physical_nodes import (
+    Calc,
+    CollectNode,
+    Correlate,
+    Exchange,
+    Expand,
+    HashAggregate,
+    HashJoin,
+    Limit,
+    OverAggregate,
+    Phase,
+    PhysicalNode,
+    Rank,
+    SinkNode,
+    Sort,
+    TableScan,
+    UnionAll,
+    ValuesNode,
+    WatermarkAssigner,
+    WindowAggregate,
+    WindowTableFunction,
+)
+from flinkpy.sql.plans.plan_text import (
+    aggregates_text,
+    names_at,
+    over_text,
+    select_text,
+    table_text,
+    tree_text,
+    window_text,
+)
+from flinkpy.sql.plans.rex_text import literal_text, rex_text, sort_text
+
+
+def physical_text(root: PhysicalNode) -> str:
+    """The plan as a tree."""
+    return tree_text(root, physical_line)
+
+
+def execution_text(root: PhysicalNode) -> str:
+    """The operators of the job, each with its number."""
+    return tree_text(root, lambda node: f"{physical_line(node)} [{node.id}]")
+
+
+def physical_line(node: PhysicalNode) -> str:
+    """A node without its inputs; also the name of its operator."""
+    line: str = _LINES[type(node)](node)
+    return line
+
+
+def _fields(node: PhysicalNode) -> str:
+    return ", ".join(node.schema.names)
+
+
+def _scan(node: TableScan) -> str:
+    parts = f"table=[{table_text(node.path)}], fields=[{_fields(node)}]"
+    if node.filters:
+        conditions = ", ".join(rex_text(each, node.schema.names) for each in node.filters)
+        parts += f", filter=[{conditions}]"
+    if node.limit is not None:
+        parts += f", limit=[{node.limit}]"
+    return f"TableSourceScan({parts})"
+
+
+def _values(node: ValuesNode) -> str:
+    rows = ", ".join(f"{{ {', '.join(map(literal_text, row))} }}" for row in node.rows[:20])
+    more = ", ..." if len(node.rows) > 20 else ""
+    return f"Values(tuples=[[{rows}{more}]])"
+
+
+def _calc(node: Calc) -> str:
+    names = node.input.schema.names
+    select = select_text(node.projections, node.schema.names, names)
+    where = "" if node.condition is None else f", where=[{rex_text(node.condition, names)}]"
+    return f"Calc(select=[{select}]{where})"
+
+
+def _expand(node: Expand) -> str:
+    return f"Expand(projects=[{len(node.projections)}], fields=[{_fields(node)}])"
+
+
+def _union(node: UnionAll) -> str:
+    return f"Union(all=[true], union=[{_fields(node)}])"
+
+
+def _correlate(node: Correlate) -> str:
+    names = node.input.schema.names
+    arguments = ", ".join(rex_text(each, names) for each in node.arguments)
+    kind = "LEFT" if node.keeps_left else "INNER"
+    return (
+        f"Correlate(invocation=[{node.function}({arguments})], select=[{_fields(node)}], "
+        f"joinType=[{kind}])"
+    )
+
+
+def _watermark(node: WatermarkAssigner) -> str:
+    names = node.input.schema.names
+    return (
+        f"WatermarkAssigner(rowtime=[{names[node.rowtime]}], "
+        f"watermark=[{rex_text(node.strategy, names)}])"
+    )
+
+
+def _exchange(node: Exchange) -> str:
+    if node.is_broadcast:
+        return "Exchange(distribution=[broadcast])"
+    if not node.keys:
+        return "Exchange(distribution=[single])"
+    return f"Exchange(distribution=[hash[{names_at(node.keys, node.input.schema.names)}]])"
+
+
+def _aggregate(node: HashAggregate) -> str:
+    names = node.input.schema.names
+    group = f"groupBy=[{names_at(node.keys, names)}], " if node.keys else ""
+    if node.phase is Phase.GLOBAL:  # its input is what the first phase gave
+        aggregates = node.schema.names[len(node.keys) :]
+        calls = ", ".join(
+            f"Final_{call.function} AS {name}" for call, name in zip(node.calls, aggregates)
+        )
+        keys = node.schema.names[: len(node.keys)]
+        select = ", ".join([*keys, *([calls] if calls else [])])
+        return f"HashAggregate(isMerge=[true], {group}select=[{select}])"
+    if node.phase is Phase.LOCAL:
+        select = aggregates_text(node.keys, node.calls, names, node.schema.names, "Partial_")
+        return f"LocalHashAggregate({group}select=[{select}])"
+    select = aggregates_text(node.keys, node.calls, names, node.schema.names)
+    return f"HashAggregate({group}select=[{select}])"
+
+
+def _join(node: HashJoin) -> str:
+    left, right = node.left.schema.names, node.right.schema.names
+    signs = node.null_safe or (False,) * len(node.left_keys)
+    conditions = [
+        f"({left[one]} {'IS NOT DISTINCT FROM' if safe else '='} {right[other]})"
+        for one, other, safe in zip(node.left_keys, node.right_keys, signs)
+    ]
+    if node.condition is not None:
+        conditions.append(rex_text(node.condition, (*left, *right)))
+    where = " AND ".join(conditions) or "true"
+    aware = ", nullAware=[true]" if node.null_aware else ""
+    build = "left" if node.builds_left else "right"
+    name = "HashJoin" if node.left_keys else "NestedLoopJoin"
+    return (
+        f"{name}(joinType=[{node.kind.value}], where=[{where}], select=[{_fields(node)}], "
+        f"build=[{build}]{aware})"
+    )
+
+
+def _limits(offset: int, limit: int | None) -> list[str]:
+    parts = [f"offset=[{offset}]"] if offset else []
+    return parts + ([] if limit is None else [f"fetch=[{limit}]"])
+
+
+def _sort(node: Sort) -> str:
+    order = f"orderBy=[{sort_text(node.keys, node.input.schema.names)}]"
+    name = "Sort" if node.limit is None else "SortLimit"
+    return f"{name}({', '.join([order, *_limits(node.offset, node.limit)])})"
+
+
+def _limit(node: Limit) -> str:
+    return f"Limit({', '.join(_limits(node.offset, node.limit))})"
+
+
+def _rank(node: Rank) -> str:
+    names = node.input.schema.names
+    return (
+        f"Rank(rankType=[{node.function}], rankRange=[rankStart={node.first}, "
+        f"rankEnd={node.last}], partitionBy=[{names_at(node.partition, names)}], "
+        f"orderBy=[{sort_text(node.keys, names)}], select=[{_fields(node)}])"
+    )
+
+
+def _over(node: OverAggregate) -> str:
+    return f"OverAggregate(select=[*, {over_text(node.groups, node.input.schema.names)}])"
+
+
+def _window(node: WindowTableFunction) -> str:
+    return f"WindowTableFunction(window=[{window_text(node.window, node.input.schema.names)}])"
+
+
+def _window_aggregate(node: WindowAggregate) -> str:
+    names = node.input.schema.names
+    group = f"groupBy=[{names_at(node.keys, names)}], " if node.keys else ""
+    select = aggregates_text(node.keys, node.calls, names, node.schema.names)
+    properties = ", ".join(node.properties)
+    return (
+        f"WindowAggregate({group}window=[{window_text(node.window, names)}], "
+        f"select=[{', '.join(each for each in (select, properties) if each)}])"
+    )
+
+
+def _sink(node: SinkNode) -> str:
+    return f"Sink(table=[{table_text(node.path)}], fields=[{_fields(node)}])"
+
+
+def _collect(node: CollectNode) -> str:
+    return f"Sink(name=[collect], fields=[{_fields(node)}])"
+
+
+_LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
+    TableScan: _scan,
+    ValuesNode: _values,
+    Calc: _calc,
+    Expand: _expand,
+    UnionAll: _union,
+    Correlate: _correlate,
+    WatermarkAssigner: _watermark,
+    Exchange: _exchange,
+    HashAggregate: _aggregate,
+    HashJoin: _join,
+    Sort: _sort,
+    Limit: _limit,
+    Rank: _rank,
+    OverAggregate: _over,
+    WindowTableFunction: _window,
+    WindowAggregate: _window_aggregate,
+    SinkNode: _sink,
+    CollectNode: _collect,
+}

@@ -1,0 +1,71 @@
+"""Planning as a whole: a query or an INSERT in, its plans out. Nothing here knows a clock, a
+cluster or an array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flinkpy.sql.binding.binder import Binder
+from flinkpy.sql.binding.binding_context import BindingContext
+from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalSink
+from flinkpy.sql.physical.physical_nodes import PhysicalNode
+from flinkpy.sql.physical.physical_planner import batch_plan, collected
+from flinkpy.sql.plans.logical_text import logical_text
+from flinkpy.sql.plans.node_ids import numbered
+from flinkpy.sql.plans.physical_text import execution_text, physical_text
+from flinkpy.sql.rules.optimizer import optimized
+from flinkpy.sql.rules.rule_phases import RuleContext
+from flinkpy.sql.sql_errors import ValidationError
+from flinkpy.sql.syntax.query_tree import Query
+from flinkpy.sql.syntax.statements import Insert
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A statement, as it was bound and as it will run."""
+
+    logical: LogicalNode
+    physical: PhysicalNode
+
+    def explain(self) -> str:
+        """Flink's three sections."""
+        return (
+            f"== Abstract Syntax Tree ==\n{logical_text(self.logical)}\n\n"
+            f"== Optimized Physical Plan ==\n{physical_text(self.physical)}\n\n"
+            f"== Optimized Execution Plan ==\n{execution_text(self.physical)}\n"
+        )
+
+
+class Planner:
+    """Plans statements. ``is_batch``: the session's runtime mode is BATCH."""
+
+    def __init__(self, context: BindingContext, is_batch: bool = False) -> None:
+        self._binder = Binder(context)
+        self._rules = RuleContext(
+            context.registry, is_batch, context.options.get("table.local-time-zone", "UTC")
+        )
+
+    def query(self, query: Query) -> Plan:
+        """The plan of a query whose rows go to whoever asks: its root is a CollectNode."""
+        return self._planned(self._binder.query(query))
+
+    def insert(self, insert: Insert) -> Plan:
+        """The plan of an INSERT: its root is a SinkNode."""
+        return self._planned(self._binder.insert(insert))
+
+    def logical(self, plan: LogicalNode) -> Plan:
+        """The plan of a relation that was made otherwise."""
+        return self._planned(plan)
+
+    @property
+    def binder(self) -> Binder:
+        """Binds expressions and queries without planning them."""
+        return self._binder
+
+    def _planned(self, logical: LogicalNode) -> Plan:
+        if not self._rules.is_batch:
+            raise ValidationError("STREAMING is not planned yet; set execution.runtime-mode")
+        physical = batch_plan(optimized(logical, self._rules))
+        if not isinstance(logical, LogicalSink):
+            physical = collected(physical)
+        return Plan(logical, numbered(physical))

@@ -1,0 +1,1 @@
+"""Rules that rewrite the logical plan, in named phases."""

@@ -1,1 +1,0 @@
-"""Results of statements: how they look."""
