@@ -77,8 +77,13 @@ class LogicalType:
         """Its SQL text without NOT NULL."""
         raise NotImplementedError(type(self).__name__)
 
+    @property
+    def mark(self) -> str:
+        """What is shown behind the type of a time attribute."""
+        return ""
+
     def __str__(self) -> str:
-        return self.text() if self.is_nullable else f"{self.text()} NOT NULL"
+        return f"{self.text()}{'' if self.is_nullable else ' NOT NULL'}{self.mark}"
 
 
 def _family(*families: TypeFamily) -> frozenset[TypeFamily]:
@@ -288,7 +293,11 @@ class TimestampType(PreciseType):
     sql_name = "TIMESTAMP"
 
     def text(self) -> str:
-        return f"TIMESTAMP({self.precision}){_mark(self.time_attribute)}"
+        return f"TIMESTAMP({self.precision})"
+
+    @property
+    def mark(self) -> str:
+        return _mark(self.time_attribute)
 
 
 @dataclass(frozen=True)
@@ -300,7 +309,11 @@ class LocalZonedTimestampType(PreciseType):
     sql_name = "TIMESTAMP_LTZ"
 
     def text(self) -> str:
-        return f"TIMESTAMP_LTZ({self.precision}){_mark(self.time_attribute)}"
+        return f"TIMESTAMP_LTZ({self.precision})"
+
+    @property
+    def mark(self) -> str:
+        return _mark(self.time_attribute)
 
 
 def _mark(attribute: TimeAttribute | None) -> str:

@@ -51,6 +51,22 @@ def common_type(types: Sequence[LogicalType]) -> LogicalType | None:
     return None if common is None else common.with_nullable(is_nullable)
 
 
+def comparison_type(left: LogicalType, right: LogicalType) -> LogicalType | None:
+    """The type in which two values are compared; None if they cannot be. Text is read as a time
+    beside a time, and a date is the beginning of its day beside a timestamp.
+
+    >>> from flinkpy.common.logical_types.data_types import DataTypes
+    >>> print(comparison_type(DataTypes.DATE(), DataTypes.STRING()))
+    DATE
+    """
+    for one, other in ((left, right), (right, left)):
+        is_timed = isinstance(one, DateType) and other.is_a(TypeFamily.TIMESTAMP)
+        is_read = one.is_a(TypeFamily.CHARACTER_STRING) and other.is_a(TypeFamily.DATETIME)
+        if is_timed or is_read:
+            return unmarked(other).with_nullable(one.is_nullable or other.is_nullable)
+    return common_type([left, right])
+
+
 def _merged(types: Sequence[LogicalType]) -> LogicalType | None:
     first = types[0]
     if isinstance(first, RawType):
@@ -58,7 +74,7 @@ def _merged(types: Sequence[LogicalType]) -> LogicalType | None:
     if first.is_a(TypeFamily.CONSTRUCTED):
         return _merged_constructed(types)
 
-    merged: LogicalType | None = _without_mark(first) if len(types) > 1 else first
+    merged: LogicalType | None = unmarked(first) if len(types) > 1 else first
     for each in types[1:]:
         merged = None if merged is None else _merged_pair(merged, each)
     return merged
@@ -112,7 +128,7 @@ def _merged_pair(left: LogicalType, right: LogicalType) -> LogicalType | None:
     for family, merge in _MERGED_FAMILIES:
         if left.is_a(family) and right.is_a(family):
             return merge(left, right)
-    return _without_mark(left) if type(left) is type(right) else None
+    return unmarked(left) if type(left) is type(right) else None
 
 
 def _merged_texts(left: LogicalType, right: LogicalType) -> LogicalType | None:
@@ -179,8 +195,9 @@ def _merged_intervals(left: LogicalType, right: LogicalType) -> LogicalType | No
     return None
 
 
-def _without_mark(type: LogicalType) -> LogicalType:
-    """Times of several columns are no time attribute."""
+def unmarked(type: LogicalType) -> LogicalType:
+    """The type without the mark of a time attribute, which times of several columns and results of
+    functions have not."""
     if isinstance(type, TimestampType):
         return TimestampType(type.precision, is_nullable=type.is_nullable)
     if isinstance(type, LocalZonedTimestampType):

@@ -1,0 +1,1 @@
+"""The tables of SQL's functions, one for each chapter of the reference."""

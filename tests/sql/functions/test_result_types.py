@@ -1,0 +1,70 @@
+"""The registry has every function of Flink's reference, and gives the types that Flink gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from flinkpy.sql.functions.built_in.absent_functions import ABSENT
+from flinkpy.sql.functions.built_in_functions import built_in_functions
+from flinkpy.sql.sql_errors import SqlError, ValidationError
+from tests.sql.functions.reference_calls import reference_rows, type_of_call
+
+# Names of the reference that describe a form, and what the registry has for it.
+FORMS = {
+    "PERCENTILE (aggregate)": "PERCENTILE",
+    "FLOOR (to unit)": "FLOOR",
+    "CEIL (to unit)": "CEIL",
+    "CASE (value)": "CASE",
+    "CASE (searched)": "CASE",
+    "[] (array)": "ITEM",
+    "[] (map)": "ITEM",
+    ". (field)": "FIELD",
+    "(sum0)": "$SUM0",
+}
+# Forms that the parser or the SELECT list has, and no function.
+NO_FUNCTIONS = {
+    "DATE literal",
+    "TIME literal",
+    "TIMESTAMP literal",
+    "INTERVAL literal",
+    ".* (all fields)",
+}
+# Flink says NOT NULL, and yet gives null for a null of the column.
+BETTER = {"LEAD(INT, 1, 0)": "INT"}
+# What the parser does not give as Flink does: units of intervals, and a place of IGNORE NULLS.
+PARSERS = {
+    "INTERVAL '1' DAY",
+    "INTERVAL '1-2' YEAR TO MONTH",
+    "INTERVAL '10 00:00:00.004' DAY TO SECOND",
+    "ARRAY_AGG(INT IGNORE NULLS)",
+}
+
+
+def test_every_name_of_the_reference_is_in_the_registry_or_absent_for_a_reason() -> None:
+    known = {name.upper() for name in (*built_in_functions().names(), *ABSENT, *NO_FUNCTIONS)}
+    names = [name for row in reference_rows() for name in row.names]
+    assert [each for each in names if FORMS.get(each, each).upper() not in known] == []
+    assert len(names) > 280
+
+
+def test_the_types_of_all_measured_calls_are_flinks() -> None:
+    wrong = []
+    calls = 0
+    for row in reference_rows():
+        for text, type in row.calls:
+            if row.names[0].upper() in ABSENT or text in PARSERS:
+                continue
+            calls += 1
+            try:
+                found = str(type_of_call(text))
+            except (SqlError, AssertionError) as error:
+                found = "refused" if type == "refused" else str(error)
+            if found != BETTER.get(text, type):
+                wrong.append(f"{text}: {found}, not {type}")
+    assert wrong == []
+    assert calls > 400
+
+
+def test_an_absent_function_is_refused_with_its_reason() -> None:
+    with pytest.raises(ValidationError, match="BITMAP_BUILD is not supported: there is no type"):
+        built_in_functions().find("bitmap_build")
