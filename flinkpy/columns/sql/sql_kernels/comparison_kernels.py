@@ -165,7 +165,7 @@ def _between(site: CallSite) -> Kernel:
     value, low, high = site.arguments
     reaches = comparison("<=")(CallSite((low, value), site.result))
     stays = comparison("<=")(CallSite((value, high), site.result))
-    if not site.options.get("SYMMETRIC"):
+    if not site.options.get("symmetric"):
         return lambda rows, each, least, most: pc.and_kleene(
             reaches(rows, least, each), stays(rows, each, most)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from flinkpy.columns.sql.call_site import KernelOf
 from flinkpy.columns.sql.sql_kernels.arithmetic_kernels import ARITHMETIC_KERNELS
+from flinkpy.columns.sql.sql_kernels.cast_kernels import CAST_KERNELS
 from flinkpy.columns.sql.sql_kernels.choice_kernels import CHOICE_KERNELS
 from flinkpy.columns.sql.sql_kernels.comparison_kernels import COMPARISON_KERNELS
 from flinkpy.columns.sql.sql_kernels.logic_kernels import LOGIC_KERNELS
@@ -15,6 +16,7 @@ SQL_KERNELS: dict[str, KernelOf] = {
     **LOGIC_KERNELS,
     **COMPARISON_KERNELS,
     **CHOICE_KERNELS,
+    **CAST_KERNELS,
     **PATTERN_KERNELS,
     **ARITHMETIC_KERNELS,
     **NUMBER_KERNELS,

@@ -69,7 +69,7 @@ def at_most(left: Any, right: Any) -> bool:
 
 def between(site: CallSite) -> Meaning:
     """``value BETWEEN low AND high``; SYMMETRIC takes the bounds in either order."""
-    is_symmetric = bool(site.options.get("SYMMETRIC"))
+    is_symmetric = bool(site.options.get("symmetric"))
     not_greater = strict(at_most)
 
     def is_between(value: Any, low: Any, high: Any) -> Any:

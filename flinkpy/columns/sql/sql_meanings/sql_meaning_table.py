@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flinkpy.columns.sql.call_site import MeaningOf
 from flinkpy.columns.sql.sql_meanings.arithmetic_meanings import ARITHMETIC_MEANINGS
+from flinkpy.columns.sql.sql_meanings.cast_meanings import CAST_MEANINGS
 from flinkpy.columns.sql.sql_meanings.choice_meanings import CHOICE_MEANINGS
 from flinkpy.columns.sql.sql_meanings.comparison_meanings import COMPARISON_MEANINGS
 from flinkpy.columns.sql.sql_meanings.logic_meanings import LOGIC_MEANINGS
@@ -15,6 +16,7 @@ SQL_MEANINGS: dict[str, MeaningOf] = {
     **LOGIC_MEANINGS,
     **COMPARISON_MEANINGS,
     **CHOICE_MEANINGS,
+    **CAST_MEANINGS,
     **PATTERN_MEANINGS,
     **ARITHMETIC_MEANINGS,
     **NUMBER_MEANINGS,
