@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
-from flinkpy.columns.sql.sql_meanings.cast_rules import cast_can_fail
+from flinkpy.columns.sql.sql_meanings.casts.cast_rules import cast_can_fail
 from flinkpy.sql.functions.function_port import Function, FunctionRegistry
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, RexLiteral
 

@@ -13,18 +13,18 @@ import pyarrow.compute as pc
 from flinkpy.columns.kernels.zones import local_times, placed
 from flinkpy.columns.sql.arrow_of_logical import arrow_of, is_sized
 from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
-from flinkpy.columns.sql.sql_kernels.arithmetic_kernels import as_floats
-from flinkpy.columns.sql.sql_kernels.decimal_halves import (
+from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
+from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
+from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import as_floats
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import (
     decimals_of,
     halves_of,
     rounded_quotient,
     validity_of,
     with_validity,
 )
-from flinkpy.columns.sql.sql_kernels.decimal_kernels import fitted
-from flinkpy.columns.sql.sql_kernels.integer_kernels import wrapping
-from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
-from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import fitted
+from flinkpy.columns.sql.sql_kernels.numbers.integer_kernels import wrapping
 from flinkpy.common.logical_types.logical_type import (
     BooleanType,
     DateType,

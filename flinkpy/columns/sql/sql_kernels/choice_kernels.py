@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
-from flinkpy.columns.sql.sql_kernels.arithmetic_kernels import as_floats
 from flinkpy.columns.sql.sql_kernels.comparison_kernels import comparison
 from flinkpy.columns.sql.sql_kernels.logic_kernels import as_truths, column_of
+from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import as_floats
 
 
 def of_kind(operand: Any, kind: pa.DataType) -> Any:

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from flinkpy.columns.sql.arrays_of_values import array_of_values
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.call_site import VARYING, CallSite, Kernel, KernelOf
-from flinkpy.columns.sql.sql_kernels.arithmetic_kernels import as_floats
-from flinkpy.columns.sql.sql_kernels.decimal_halves import Halves, halves_of, validity_of
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import BOOL, column_of, inverted
+from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import as_floats
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import Halves, halves_of, validity_of
 from flinkpy.common.logical_types.logical_type import (
     DecimalType,
     LogicalType,

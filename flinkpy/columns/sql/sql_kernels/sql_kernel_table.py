@@ -4,12 +4,12 @@ of the table of meanings."""
 from __future__ import annotations
 
 from flinkpy.columns.sql.call_site import KernelOf
-from flinkpy.columns.sql.sql_kernels.arithmetic_kernels import ARITHMETIC_KERNELS
 from flinkpy.columns.sql.sql_kernels.cast_kernels import CAST_KERNELS
 from flinkpy.columns.sql.sql_kernels.choice_kernels import CHOICE_KERNELS
 from flinkpy.columns.sql.sql_kernels.comparison_kernels import COMPARISON_KERNELS
 from flinkpy.columns.sql.sql_kernels.logic_kernels import LOGIC_KERNELS
-from flinkpy.columns.sql.sql_kernels.number_kernels import NUMBER_KERNELS
+from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import ARITHMETIC_KERNELS
+from flinkpy.columns.sql.sql_kernels.numbers.number_kernels import NUMBER_KERNELS
 from flinkpy.columns.sql.sql_kernels.pattern_kernels import PATTERN_KERNELS
 
 SQL_KERNELS: dict[str, KernelOf] = {

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from flinkpy.columns.sql.call_site import MeaningOf
-from flinkpy.columns.sql.sql_meanings.arithmetic_meanings import ARITHMETIC_MEANINGS
-from flinkpy.columns.sql.sql_meanings.cast_meanings import CAST_MEANINGS
+from flinkpy.columns.sql.sql_meanings.casts.cast_meanings import CAST_MEANINGS
 from flinkpy.columns.sql.sql_meanings.choice_meanings import CHOICE_MEANINGS
 from flinkpy.columns.sql.sql_meanings.comparison_meanings import COMPARISON_MEANINGS
 from flinkpy.columns.sql.sql_meanings.logic_meanings import LOGIC_MEANINGS
-from flinkpy.columns.sql.sql_meanings.number_meanings import NUMBER_MEANINGS
+from flinkpy.columns.sql.sql_meanings.numbers.arithmetic_meanings import ARITHMETIC_MEANINGS
+from flinkpy.columns.sql.sql_meanings.numbers.number_meanings import NUMBER_MEANINGS
+from flinkpy.columns.sql.sql_meanings.numbers.random_meanings import RANDOM_MEANINGS
 from flinkpy.columns.sql.sql_meanings.pattern_meanings import PATTERN_MEANINGS
-from flinkpy.columns.sql.sql_meanings.random_meanings import RANDOM_MEANINGS
 
 SQL_MEANINGS: dict[str, MeaningOf] = {
     **LOGIC_MEANINGS,

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from flinkpy.columns.kernels.decimals import with_type
 from flinkpy.columns.sql.call_site import CallSite, Kernel
-from flinkpy.columns.sql.sql_kernels.decimal_halves import (
+from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import (
     MOST_IN_A_HALF,
     Halves,
     decimals_of,
@@ -23,8 +24,7 @@ from flinkpy.columns.sql.sql_kernels.decimal_halves import (
     rounded_quotient,
     validity_of,
 )
-from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
-from flinkpy.columns.sql.sql_meanings.number_rules import DIVISION_BY_ZERO
+from flinkpy.columns.sql.sql_meanings.numbers.number_rules import DIVISION_BY_ZERO
 from flinkpy.common.logical_types.logical_type import DecimalType
 
 _LIMIT = 1 << 63

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 from flinkpy.columns.row_functions.moment_functions import placed, zone_of
 from flinkpy.columns.sql.call_site import CallSite, Meaning, MeaningOf
-from flinkpy.columns.sql.sql_meanings import values_of_texts
-from flinkpy.columns.sql.sql_meanings.number_rules import fitted, single, wrapped
-from flinkpy.columns.sql.sql_meanings.texts_of_values import text_of
+from flinkpy.columns.sql.sql_meanings.casts import values_of_texts
+from flinkpy.columns.sql.sql_meanings.casts.texts_of_values import text_of
+from flinkpy.columns.sql.sql_meanings.numbers.number_rules import fitted, single, wrapped
 from flinkpy.common.logical_types.logical_type import (
     UNBOUNDED,
     ArrayType,
@@ -60,11 +60,7 @@ def cast_of(source: LogicalType, target: LogicalType, zone: str) -> Cast:
         found = _to_moment(source, target, zone)
     elif target.is_a(TypeFamily.NUMERIC) or isinstance(target, BooleanType):
         found = _to_number(source, target)
-    elif (
-        (_is_interval(source) and type(source) is type(target))
-        or (_is_interval(target) and isinstance(source, IntegerType))
-        or source.with_nullable(True) == target.with_nullable(True)
-    ):
+    elif _is_same(source, target):
         found = _same
     if found is None:
         raise TypeError(f"{source} cannot be cast to {target}")
@@ -73,6 +69,12 @@ def cast_of(source: LogicalType, target: LogicalType, zone: str) -> Cast:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _is_same(source: LogicalType, target: LogicalType) -> bool:
+    if _is_interval(target):
+        return type(source) is type(target) or isinstance(source, IntegerType)
+    return source.with_nullable(True) == target.with_nullable(True)
 
 
 def _is_interval(kind: LogicalType) -> bool:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from flinkpy.columns.row_functions.moment_functions import zone_of
-from flinkpy.columns.sql.sql_meanings.number_rules import single
+from flinkpy.columns.sql.sql_meanings.numbers.number_rules import single
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     BinaryType,
@@ -52,7 +52,7 @@ def text_of(kind: LogicalType, zone: str) -> Text | None:
     if isinstance(kind, TimeType):
         digits = min(kind.precision, 3)
         return lambda time: f"{time:%H:%M:%S}{_fraction(time.microsecond, digits)}"
-    return _FLAT.get(type(kind))
+    return str if isinstance(kind, IntegerType) else _FLAT.get(type(kind))
 
 
 def _nested_text(kind: LogicalType, zone: str) -> Text | None:
@@ -142,27 +142,17 @@ def _of_bytes(value: bytes) -> str:
     return value.decode("utf-8", "replace")
 
 
-class _ByType(dict[type[LogicalType], Text]):
-    """Also finds a function for types derived from the one that is listed."""
-
-    def get(self, kind: Any, default: Any = None) -> Any:
-        return next((self[each] for each in kind.__mro__ if each in self), default)
-
-
-_FLAT = _ByType(
-    {
-        BooleanType: lambda value: "TRUE" if value else "FALSE",
-        IntegerType: str,
-        DoubleType: double_text,
-        FloatType: float_text,
-        DecimalType: lambda value: format(value, "f"),
-        CharType: str,
-        VarCharType: str,
-        BinaryType: _of_bytes,
-        VarBinaryType: _of_bytes,
-        DateType: lambda day: f"{day.year:04}-{day.month:02}-{day.day:02}",
-        YearMonthIntervalType: months_text,
-        DayTimeIntervalType: milliseconds_text,
-        NullType: str,
-    }
-)
+_FLAT: dict[type[LogicalType], Text] = {
+    BooleanType: lambda value: "TRUE" if value else "FALSE",
+    DoubleType: double_text,
+    FloatType: float_text,
+    DecimalType: lambda value: format(value, "f"),
+    CharType: str,
+    VarCharType: str,
+    BinaryType: _of_bytes,
+    VarBinaryType: _of_bytes,
+    DateType: lambda day: f"{day.year:04}-{day.month:02}-{day.day:02}",
+    YearMonthIntervalType: months_text,
+    DayTimeIntervalType: milliseconds_text,
+    NullType: str,
+}

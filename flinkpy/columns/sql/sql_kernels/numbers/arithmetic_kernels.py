@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from flinkpy.columns.kernels.operand_types import bring
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
-from flinkpy.columns.sql.sql_kernels.decimal_kernels import decimal_kernel
-from flinkpy.columns.sql.sql_kernels.integer_kernels import integer_kernel
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
-from flinkpy.columns.sql.sql_kernels.temporal_kernels import temporal_kernel
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import decimal_kernel
+from flinkpy.columns.sql.sql_kernels.numbers.integer_kernels import integer_kernel
+from flinkpy.columns.sql.sql_kernels.numbers.temporal_kernels import temporal_kernel
 from flinkpy.common.logical_types.logical_type import (
     DecimalType,
     DoubleType,

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
-from flinkpy.columns.sql.sql_kernels.arithmetic_kernels import floating
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
+from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import floating
 from flinkpy.common.logical_types.logical_type import DoubleType, FloatType, IntegerType, TypeFamily
 
 DOUBLE = pa.float64()

@@ -1,0 +1,1 @@
+"""Functions of numbers, and arithmetic, over whole columns."""

@@ -1,0 +1,1 @@
+"""CAST: from any type to any type that Flink casts to."""
