@@ -7,16 +7,19 @@ a folder may be, and one meaning for each name.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from statistics import median
 
-from tests.house_files import FILES, ROOT, TREES, is_path_of_pyflink, statements_in
+from tests.house_files import FILES, ROOT, TEXTS, TREES, is_path_of_pyflink, statements_in
 
 CLASS_STATEMENTS = 250
 FOLDER_FILES, MEDIAN_FOLDER = 15, 12
 PARAMETERS, CALLABLES, ATTRIBUTES = 7, 2, 15
+COLUMNS = 100
+TO_A_TOOL = re.compile(r"  # (type: ignore|noqa)\b.*$")
 
 FACADES = {  # classes whose methods are PyFlink's: docs/decisions/pyflink-facades.md
     "flinkpy.columns.expression.Expression",
@@ -133,6 +136,17 @@ def test_a_class_is_one_idea_made_from_few_things() -> None:
     assert EXCEPTIONS.keys() - made_from_many.keys() == set(), "these are none any more"
 
 
+def test_a_line_is_read_at_one_glance() -> None:
+    """The formatter breaks code at 100 columns, but not texts and examples. What a line's end says
+    to a tool does not count."""
+    assert [
+        f"{module}:{number}"
+        for module, text in TEXTS.items()
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(TO_A_TOOL.sub("", line)) > COLUMNS
+    ] == []
+
+
 def test_a_folder_is_a_room_and_not_a_hall() -> None:
     sizes = Counter(
         path.parent.relative_to(ROOT)
@@ -157,6 +171,7 @@ def is_reexport(module: str) -> bool:
     return all(
         isinstance(node, (ast.Import, ast.ImportFrom))
         or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        or ast.unparse(node) == "publish(__name__)"
         or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
         for node in body
     )

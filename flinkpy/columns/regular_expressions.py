@@ -16,7 +16,8 @@ _WANTED, _MARK = "wanted", "|"
 # What stands in a pattern as a whole: quoted text, an escaped sign, a class in brackets, the
 # beginning of a group
 _PIECES = re.compile(
-    r"(?P<quoted>\\Q.*?(?:\\E|\Z))|(?P<escaped>\\.)|(?P<brackets>\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\])"
+    r"(?P<quoted>\\Q.*?(?:\\E|\Z))|(?P<escaped>\\.)"
+    r"|(?P<brackets>\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\])"
     r"|(?P<group>\((?:\?P?<\w+>|(?!\?)))",
     re.DOTALL,
 )

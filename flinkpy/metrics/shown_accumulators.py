@@ -28,9 +28,11 @@ Shown = tuple[ShownAccumulator, ...]
 def shown(accumulators: Mapping[str, Any]) -> Shown:
     """Those of the program; the metrics among them are left out.
 
-    >>> shown({"seen": 3, "words": ["a", "b"]})
-    (ShownAccumulator(name='seen', kind='int', text='3'), ShownAccumulator(name='words', kind='list', text="['a', 'b']"))
-    """  # noqa: E501  (what doctest compares)
+    >>> for each in shown({"seen": 3, "words": ["a", "b"]}):
+    ...     print(each)
+    ShownAccumulator(name='seen', kind='int', text='3')
+    ShownAccumulator(name='words', kind='list', text="['a', 'b']")
+    """
     own, _ = without_metrics(accumulators)
     return tuple(
         ShownAccumulator(str(name), type(value).__name__, _text(value))

@@ -135,15 +135,13 @@ class Computation:
 def reason_of(text: str) -> str:
     """The line of a Python or Java traceback that has the error message.
 
-    >>> reason_of(
-    ...     "SparkException: PythonException: Traceback (most recent call last):\\n  File x\\nValueError: no\\n\\n\\tat a.b"
-    ... )
+    >>> python = "Traceback (most recent call last):\\n  File x\\nValueError: no\\n"
+    >>> reason_of(f"SparkException: PythonException: {python}\\n\\tat a.b")
     'ValueError: no'
-    >>> reason_of(
-    ...     "An error occurred while calling o1.get.\\n: java.util.E: x\\n\\tat a.b\\nCaused by: java.io.IOException: no space\\n\\tat c.d\\n"
-    ... )
+    >>> cause = "Caused by: java.io.IOException: no space\\n\\tat c.d\\n"
+    >>> reason_of(f"An error occurred in o1.get.\\n: java.util.E: x\\n\\tat a.b\\n{cause}")
     'java.io.IOException: no space'
-    """  # noqa: E501  (what doctest compares)
+    """
     _, python, rest = text.rpartition("Traceback (most recent call last):")
     if python:
         return next((line.strip() for line in rest.splitlines() if line[:1].strip()), "")

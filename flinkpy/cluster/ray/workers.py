@@ -483,13 +483,10 @@ def why_not_started(error: BaseException) -> str:
     """What Ray tells of an actor that did not start, in a word: the option at fault, if the actor
     named one at the end of its traceback.
 
-    >>> why_not_started(
-    ...     Exception(
-    ...         "The actor died\\n...\\nflinkpy.core.errors.ConfigurationError: option rest.port: 80 is taken"
-    ...     )
-    ... )
+    >>> last = "flinkpy.core.errors.ConfigurationError: option rest.port: 80 is taken"
+    >>> why_not_started(Exception(f"The actor died\\n...\\n{last}"))
     'option rest.port: 80 is taken'
-    """  # noqa: E501  (what doctest compares)
+    """
     sign = f"{ConfigurationError.__name__}: "
     named = [line.partition(sign)[2] for line in str(error).splitlines() if sign in line]
     return named[-1] if named else first_line(error)

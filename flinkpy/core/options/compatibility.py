@@ -52,7 +52,8 @@ def registered_files(values: Mapping[str, Any]) -> Iterator[tuple[str, str, bool
     """Name and path of each cached file, and whether it is to be executable. Raises
     ConfigurationError for an entry without them.
 
-    >>> list(registered_files({"pipeline.cached-files": "name:m,path:s3://b/m,executable:true;name:n,path:/n"}))
+    >>> files = "name:m,path:s3://b/m,executable:true;name:n,path:/n"
+    >>> list(registered_files({"pipeline.cached-files": files}))
     [('m', 's3://b/m', True), ('n', '/n', False)]
     """
     for entry in filter(str.strip, (read(values, CACHED_FILES) or "").split(";")):

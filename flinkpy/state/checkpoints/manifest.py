@@ -4,11 +4,12 @@ of and where each piece is.
 ::
 
     {"format":"flinkpy checkpoint","version":1,"job_id":…,"checkpoint_id":…,"timestamp_ms":…,
-     "state_size":…,
-     "is_savepoint":true,"operators":[{"id":…,"name":…,"parallelism":…,"max_parallelism":…,"subtasks":{"0":{"keyed":…,"operator":…,
-     "pieces":{"form":"rocksdb","of":{"000008.sst":…}}}},"coordinator":…,"finished":[…]}],
-     "in_flight":[{"data_set":…,"producers":…,"consumers":…,"consumer":…,"input_index":…,"ship_strategy":…,
-     "channels":[[producer,subpartition,is_input,…]]}],"crc32":"0badcafe"}
+     "state_size":…,"is_savepoint":true,
+     "operators":[{"id":…,"name":…,"parallelism":…,"max_parallelism":…,
+      "subtasks":{"0":{"keyed":…,"operator":…,"pieces":{"form":"rocksdb","of":{"000008.sst":…}}}},
+      "coordinator":…,"finished":[…]}],
+     "in_flight":[{"data_set":…,"producers":…,"consumers":…,"consumer":…,"input_index":…,
+      "ship_strategy":…,"channels":[[producer,subpartition,is_input,…]]}],"crc32":"0badcafe"}
 
 The checksum is of all bytes before ``,"crc32"``. It stands at the end in every version, so that a
 manifest which is not intact is told from one that a later flinkpy has written. Small state stands

@@ -30,9 +30,9 @@ class BrokenLine:
     1; ``text`` is the whole line, or the lines of a quoted field, with \\\\x.. for bytes that are
     no text.
 
-    >>> BrokenLine("sales.csv", 17, "Oslo,many", "column 'price': 'many' is no int64")
-    BrokenLine(file='sales.csv', line=17, text='Oslo,many', why="column 'price': 'many' is no int64")
-    """  # noqa: E501  (what doctest compares)
+    >>> BrokenLine("sales.csv", 17, "Oslo,many", "'many' is no int64")
+    BrokenLine(file='sales.csv', line=17, text='Oslo,many', why="'many' is no int64")
+    """
 
     file: str
     line: int
