@@ -32,6 +32,7 @@ from flinkpy.windowing.slices.column_slices import AggregateSlices
 from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slices.row_slices import RowSlices
 from flinkpy.windowing.slicing import Slicing
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 
 BATCH = 4096  # records
 HOUR = 3_600_000  # milliseconds
@@ -58,12 +59,12 @@ REGIONS: dict[str, Callable[[], StreamOperator]] = {
         AggregateSlices(["key"], aggregate_calls([col("number").sum], "")), SLICING, True
     ),
     "sessions, reduced": lambda: WindowOperator(
-        FIRST, EventTimeSessionWindows(HOUR), contents=ReduceContents(max)
+        FIRST, WindowingStrategy(EventTimeSessionWindows(HOUR)), ReduceContents(max)
     ),
     "sessions, all records": lambda: WindowOperator(
         FIRST,
-        EventTimeSessionWindows(HOUR),
-        contents=ListContents(),
+        WindowingStrategy(EventTimeSessionWindows(HOUR)),
+        ListContents(),
         window_function=lambda key, window, inputs: list(inputs),
     ),
     "window join, rows": lambda: WindowJoinOperator(

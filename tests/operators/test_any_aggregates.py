@@ -25,6 +25,7 @@ from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
 from flinkpy.windowing.slicing import Slicing
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.values import DECIMALS, NUMBERS, add_up, is_nan, shown
 from tests.windowing.slice_harness import Alone, row_windows
 
@@ -144,13 +145,13 @@ FORMS: dict[str, Callable[[str, Any], Any]] = {
         None, Slicing(10, 5, 0), True, kind, position
     ),
     "windows": lambda kind, position: WindowOperator(
-        KEY, TumblingEventTimeWindows(10), contents=reduced(kind, position)
+        KEY, WindowingStrategy(TumblingEventTimeWindows(10)), reduced(kind, position)
     ),
     "windows that overlap": lambda kind, position: WindowOperator(
-        KEY, SlidingEventTimeWindows(10, 5), contents=reduced(kind, position)
+        KEY, WindowingStrategy(SlidingEventTimeWindows(10, 5)), reduced(kind, position)
     ),
     "sessions": lambda kind, position: WindowOperator(
-        KEY, EventTimeSessionWindows(50), contents=reduced(kind, position)
+        KEY, WindowingStrategy(EventTimeSessionWindows(50)), reduced(kind, position)
     ),
 }
 

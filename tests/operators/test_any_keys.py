@@ -29,6 +29,7 @@ from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
 from flinkpy.windowing.slicing import Slicing
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.operators.harness import do_all
 from tests.operators.joining import Subtasks
 from tests.values import BERLIN, KEYS, NOON, UTC, has_none, key_of, may_meet, shown
@@ -205,13 +206,13 @@ WINDOWS: dict[str, Callable[[KeySpec], Any]] = {
         window_function=lambda key, window, found: [(key, *found)],
     ),
     "windows": lambda key: WindowOperator(
-        key, TumblingEventTimeWindows(10), contents=ReduceContents(add)
+        key, WindowingStrategy(TumblingEventTimeWindows(10)), ReduceContents(add)
     ),
     "windows that overlap": lambda key: WindowOperator(
-        key, SlidingEventTimeWindows(10, 5), contents=ReduceContents(add)
+        key, WindowingStrategy(SlidingEventTimeWindows(10, 5)), ReduceContents(add)
     ),
     "sessions": lambda key: WindowOperator(
-        key, EventTimeSessionWindows(5), contents=ReduceContents(add)
+        key, WindowingStrategy(EventTimeSessionWindows(5)), ReduceContents(add)
     ),
 }
 

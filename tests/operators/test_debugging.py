@@ -38,6 +38,7 @@ from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, Ma
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import TumblingEventTimeWindows
 from flinkpy.windowing.general.window_operator import WindowOperator
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.operators.harness import ChainHarness, linear
 
 
@@ -190,7 +191,9 @@ def test_it_stops_at_the_function_of_windows(monkeypatch: pytest.MonkeyPatch) ->
         return [(key, sum(number for _, number in elements))]
 
     debugging = Debugging(
-        WindowOperator(FIRST, TumblingEventTimeWindows(10), window_function=total),
+        WindowOperator(
+            FIRST, WindowingStrategy(TumblingEventTimeWindows(10)), window_function=total
+        ),
         "p elements\nc\n",
         monkeypatch,
         Stops(key="a"),

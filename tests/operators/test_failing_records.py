@@ -42,6 +42,7 @@ from flinkpy.windowing.assigners import TumblingEventTimeWindows
 from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.slicing import Slicing
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.operators.harness import ChainHarness, linear
 from tests.windowing.slice_harness import row_windows
 
@@ -118,7 +119,7 @@ OPERATORS: dict[str, Callable[[], StreamOperator]] = {
         lambda left, right, ctx: [left], KeySpec(lambda value: 1 // value[1]), FIRST, -1, 1
     ),
     "windows": lambda: WindowOperator(
-        FIRST, TumblingEventTimeWindows(10), contents=ReduceContents(added)
+        FIRST, WindowingStrategy(TumblingEventTimeWindows(10)), ReduceContents(added)
     ),
     "slices": lambda: row_windows(FIRST, Slicing(10, 10, 0), True, "reduce", None, added),
 }

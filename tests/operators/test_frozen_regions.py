@@ -58,6 +58,7 @@ from flinkpy.windowing.slices.row_slices import RowSlices
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.triggers import CountTrigger, PurgingTrigger
 from flinkpy.windowing.window_functions import ProcessWindowFunction
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.operators.harness import TASK, ManualTimers, do_all
 from tests.values import COMPARABLE_KEYS, shown
 
@@ -152,19 +153,23 @@ OPERATORS: dict[str, Callable[[], Any]] = {
         FieldSlices(["key"], "max", "number"), SLICING, True
     ),
     "sessions, reduced in place": lambda: WindowOperator(
-        FIRST, EventTimeSessionWindows(4), contents=ReduceContents(extended)
+        FIRST, WindowingStrategy(EventTimeSessionWindows(4)), ReduceContents(extended)
     ),
     "sessions, all records": lambda: WindowOperator(
-        FIRST, EventTimeSessionWindows(4), window_function=noted, allowed_lateness=3
+        FIRST,
+        WindowingStrategy(EventTimeSessionWindows(4), allowed_lateness=3),
+        window_function=noted,
     ),
     "windows that overlap": lambda: WindowOperator(
-        FIRST, SLIDING, contents=ListContents(), window_function=noted
+        FIRST, WindowingStrategy(SLIDING), ListContents(), window_function=noted
     ),
     "windows with a trigger": lambda: WindowOperator(
-        FIRST, TUMBLING, PurgingTrigger.of(CountTrigger.of(3)), window_function=noted
+        FIRST,
+        WindowingStrategy(TUMBLING, PurgingTrigger.of(CountTrigger.of(3))),
+        window_function=noted,
     ),
     "windows with state": lambda: WindowOperator(
-        FIRST, TUMBLING, window_function=Kept(), allowed_lateness=5
+        FIRST, WindowingStrategy(TUMBLING, allowed_lateness=5), window_function=Kept()
     ),
     "window join": lambda: WindowJoinOperator(paired, FIRST, FIRST, SLIDING, 3),
     "window co-group": lambda: WindowCoGroupOperator(grouped, FIRST, FIRST, TUMBLING),

@@ -21,6 +21,7 @@ from flinkpy.operators.functions import AggregateFunction
 from flinkpy.state.snapshots.saved_state import SavedState
 from flinkpy.windowing.general.contents import ListContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.operators.harness import ManualTimers, do_all
 
 MAX_PARALLELISM = 128
@@ -198,9 +199,9 @@ def numbers(key: Any, window: Any, inputs: Any) -> Any:
 def summing(assigner: Any, trigger: Any = None, **options: Any) -> WindowHarness:
     """Windows of (key, number) records, reduced to their sum."""
     harness = {name: options.pop(name) for name in ("copying", "object_reuse") if name in options}
-    return WindowHarness(
-        WindowOperator(FIRST, assigner, trigger, contents=ReduceContents(add), **options), **harness
-    )
+    function = options.pop("window_function", None)
+    windows = WindowingStrategy(assigner, trigger, **options)
+    return WindowHarness(WindowOperator(FIRST, windows, ReduceContents(add), function), **harness)
 
 
 def listing(
@@ -208,9 +209,5 @@ def listing(
 ) -> WindowHarness:
     """Windows of (key, number) records, all kept for a function."""
     harness = {name: options.pop(name) for name in ("copying", "object_reuse") if name in options}
-    return WindowHarness(
-        WindowOperator(
-            FIRST, assigner, trigger, contents=ListContents(), window_function=function, **options
-        ),
-        **harness,
-    )
+    windows = WindowingStrategy(assigner, trigger, **options)
+    return WindowHarness(WindowOperator(FIRST, windows, ListContents(), function), **harness)

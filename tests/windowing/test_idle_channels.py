@@ -18,6 +18,7 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.runtime.valve import WatermarkValve
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.slicing import Slicing
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.operators.harness import do_all
 from tests.operators.test_interval_join import model as interval_model
 from tests.operators.test_interval_join import subtasks
@@ -83,7 +84,12 @@ def test_windows_go_by_the_channels_that_are_active(
 ) -> None:
     kept, function = CONTENTS[contents]
     windows = WindowHarness(
-        WindowOperator(FIRST, ASSIGNERS[kind], None, None, kept, function, lateness, LATE)
+        WindowOperator(
+            FIRST,
+            WindowingStrategy(ASSIGNERS[kind], allowed_lateness=lateness, late_tag=LATE),
+            kept,
+            window_function=function,
+        )
     )
     channels, model, statuses = Channels(), Model(kind, "default", lateness), []
     for step in steps:

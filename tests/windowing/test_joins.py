@@ -24,6 +24,7 @@ from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
 from flinkpy.windowing.joins.tagged_union import CoGroup, JoinPairs, TaggedKey, TaggedUnion
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.operators.joining import BARRIER, Record, Subtasks, disordered, without_restarts
 from tests.windowing.joins import (
     ASSIGNERS,
@@ -55,10 +56,8 @@ class BothAsOne(WindowOperator):
 
 def general(function: Any, assigner: Any, lateness: int, parallelism: int = 1) -> Subtasks:
     key = KeySpec(TaggedKey(lambda value: value[0], lambda value: value[0]))
-    return Subtasks(
-        lambda: BothAsOne(key, assigner, window_function=function, allowed_lateness=lateness),
-        parallelism,
-    )
+    windows = WindowingStrategy(assigner, allowed_lateness=lateness)
+    return Subtasks(lambda: BothAsOne(key, windows, window_function=function), parallelism)
 
 
 def at(name: str, *moments: int) -> list[Record]:
@@ -266,9 +265,8 @@ def test_functions_and_selectors_are_opened_and_closed(general_form: bool) -> No
     def make() -> Any:
         keys = Key(calls), Key(calls)
         if general_form:
-            return BothAsOne(
-                KeySpec(TaggedKey(*keys)), TUMBLING, window_function=JoinPairs(Both(calls), False)
-            )
+            windows, joined = WindowingStrategy(TUMBLING), JoinPairs(Both(calls), False)
+            return BothAsOne(KeySpec(TaggedKey(*keys)), windows, window_function=joined)
         return WindowJoinOperator(Both(calls), KeySpec(keys[0]), KeySpec(keys[1]), TUMBLING)
 
     of = Subtasks(make)

@@ -17,6 +17,7 @@ from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
 from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from flinkpy.windowing.slicing import Slicing
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.operators.harness import ChainHarness, linear
 from tests.windowing.joins import columns
 from tests.windowing.slice_harness import field_windows, row_windows
@@ -35,7 +36,7 @@ def rows(side: int, records: Any) -> RowBatch:
     [
         (
             lambda: WindowOperator(
-                FIRST, WINDOWS, window_function=lambda key, window, found: [key]
+                FIRST, WindowingStrategy(WINDOWS), window_function=lambda key, window, found: [key]
             ),
             rows,
         ),
@@ -67,7 +68,9 @@ def test_a_record_that_belongs_to_no_window_is_late_only_beyond_the_allowed_late
     stamp: int, dropped: int
 ) -> None:
     made = WindowOperator(
-        FIRST, Chosen(), window_function=lambda key, window, found: [key], allowed_lateness=10
+        FIRST,
+        WindowingStrategy(Chosen(), allowed_lateness=10),
+        window_function=lambda key, window, found: [key],
     )
     harness = ChainHarness(linear(made))
     harness.chain.control(Watermark(20))

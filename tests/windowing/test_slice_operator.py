@@ -28,6 +28,7 @@ from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slices.times import SliceTimes, Standing
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.operators.harness import ManualTimers
 from tests.windowing.slice_harness import (
     ELEMENTS,
@@ -266,7 +267,10 @@ def test_a_window_function_sees_what_it_sees_behind_the_general_operator(
     assigner = SlidingEventTimeWindows(slicing.size, slicing.slide, slicing.offset)
     general = Alone(
         WindowOperator(
-            FIRST, assigner, None, None, ReduceContents(summed), function, lateness, LATE
+            FIRST,
+            WindowingStrategy(assigner, allowed_lateness=lateness, late_tag=LATE),
+            ReduceContents(summed),
+            window_function=function,
         )
     )
     for element in elements:
@@ -318,7 +322,11 @@ def test_windows_that_do_not_overlap_are_the_general_operators(
     contents: Any = ReduceContents(reduce) if reduce else AggregateContents(RecordCount())
     general = Alone(
         WindowOperator(
-            FIRST, TumblingEventTimeWindows(size), None, None, contents, None, lateness, LATE
+            FIRST,
+            WindowingStrategy(
+                TumblingEventTimeWindows(size), allowed_lateness=lateness, late_tag=LATE
+            ),
+            contents,
         )
     )
     for element in elements_of(drawn):

@@ -33,6 +33,7 @@ from flinkpy.windowing.triggers import (
     TriggerResult,
 )
 from flinkpy.windowing.window_functions import ProcessWindowFunction
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from flinkpy.windowing.windows import TimeWindow
 from tests.windowing.harness import FIRST, Mean, WindowHarness, listing, summing
 
@@ -476,7 +477,14 @@ def test_an_evictor_sees_all_records_before_and_what_it_left_behind(
         if not isinstance(contents, ListContents)
         else lambda key, window, inputs: [(key, [each[1] for each in inputs])]
     )
-    windows = WindowHarness(WindowOperator(FIRST, TEN, None, evictor, contents, function, 20))
+    windows = WindowHarness(
+        WindowOperator(
+            FIRST,
+            WindowingStrategy(TEN, evictor=evictor, allowed_lateness=20),
+            contents,
+            window_function=function,
+        )
+    )
     windows.push((("a", 1), 4), (("a", 2), 2), (("a", 3), 3)).watermark(9)
     assert windows.values() == expected
     assert evictor.seen == [
@@ -522,7 +530,12 @@ def test_who_changes_a_result_does_not_change_the_window(
     }
     function = (lambda key, window, inputs: inputs) if kind == "all" else None
     windows = WindowHarness(
-        WindowOperator(FIRST, GlobalWindows(), trigger, evictor, contents[kind], function)
+        WindowOperator(
+            FIRST,
+            WindowingStrategy(GlobalWindows(), trigger, evictor),
+            contents[kind],
+            window_function=function,
+        )
     )
     assert spoil(windows.push((["a", 1], None))) == [["a", 1]]
     again = {"all": [["a", 1], ["a", 2]], "reduce to the last": [["a", 2]], "reduce": [["a", 3]]}[
@@ -542,7 +555,10 @@ def test_who_changes_a_result_does_not_change_windows_that_overlap(
     function = (lambda key, window, inputs: inputs) if kind == "all" else None
     windows = WindowHarness(
         WindowOperator(
-            FIRST, SlidingEventTimeWindows(10, 5), None, None, contents, function, lateness
+            FIRST,
+            WindowingStrategy(SlidingEventTimeWindows(10, 5), allowed_lateness=lateness),
+            contents,
+            window_function=function,
         )
     )
     windows.push((["a", 1], 6), (["a", 2], 7))
@@ -556,11 +572,9 @@ def test_with_object_reuse_results_are_the_objects_themselves() -> None:
     windows = WindowHarness(
         WindowOperator(
             FIRST,
-            GlobalWindows(),
-            CountTrigger(1),
-            None,
+            WindowingStrategy(GlobalWindows(), CountTrigger(1)),
             ListContents(),
-            lambda key, window, inputs: inputs,
+            window_function=lambda key, window, inputs: inputs,
         ),
         object_reuse=True,
     )

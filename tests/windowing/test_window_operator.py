@@ -57,6 +57,7 @@ from flinkpy.windowing.window_functions import (
     ProcessWindowFunction,
     WindowFunction,
 )
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from flinkpy.windowing.windows import GlobalWindow, TimeWindow
 from tests.operators.harness import do_all
 from tests.state_bytes import keyed_share
@@ -127,7 +128,9 @@ def test_a_record_between_two_sliding_windows_is_in_none_and_not_late() -> None:
 
 def test_aggregate_adds_as_records_come_and_gives_the_result() -> None:
     windows = WindowHarness(
-        WindowOperator(FIRST, TumblingEventTimeWindows(10), contents=AggregateContents(Mean()))
+        WindowOperator(
+            FIRST, WindowingStrategy(TumblingEventTimeWindows(10)), AggregateContents(Mean())
+        )
     )
     windows.push((("a", 1), 1), (("a", 2), 2), (("b", 7), 3))
     assert windows.end().take() == [(1.5, 9), (7.0, 9)]
@@ -167,7 +170,10 @@ def test_each_kind_of_contents_goes_with_each_kind_of_function(
     ):
         windows = WindowHarness(
             WindowOperator(
-                FIRST, TumblingEventTimeWindows(10), contents=contents, window_function=function
+                FIRST,
+                WindowingStrategy(TumblingEventTimeWindows(10)),
+                contents,
+                window_function=function,
             )
         )
         windows.push((("a", 1), 1), (("a", 2), 2))
@@ -198,7 +204,9 @@ def test_without_keys_all_records_share_their_windows() -> None:
         lambda window, inputs: [(window.start, len(inputs))],
     ):
         windows = WindowHarness(
-            WindowOperator(None, TumblingEventTimeWindows(10), window_function=function)
+            WindowOperator(
+                None, WindowingStrategy(TumblingEventTimeWindows(10)), window_function=function
+            )
         )
         windows.push((("a", 1), 1), (("b", 2), 2), (("c", 2), 12))
         assert windows.end().take() == [((0, 2), 9), ((10, 1), 19)]
@@ -248,8 +256,8 @@ def test_merged_sessions_merge_accumulators() -> None:
     windows = WindowHarness(
         WindowOperator(
             FIRST,
-            EventTimeSessionWindows(5),
-            contents=AggregateContents(Mean()),
+            WindowingStrategy(EventTimeSessionWindows(5)),
+            AggregateContents(Mean()),
             window_function=Described(),
         )
     )
@@ -769,7 +777,9 @@ def test_a_delta_evictor_goes_by_distance() -> None:
 )
 def test_behind_an_evictor_what_is_left_is_reduced(contents: Any, expected: list[Any]) -> None:
     windows = WindowHarness(
-        WindowOperator(FIRST, GlobalWindows(), CountTrigger(2), CountEvictor(2), contents)
+        WindowOperator(
+            FIRST, WindowingStrategy(GlobalWindows(), CountTrigger(2), CountEvictor(2)), contents
+        )
     )
     windows.push(*[(("a", number), 0) for number in (2, 3, 4, 5)])
     assert windows.values() == expected
@@ -958,8 +968,8 @@ def test_functions_are_opened_and_closed_and_may_send_to_side_outputs() -> None:
     windows = WindowHarness(
         WindowOperator(
             FIRST,
-            TumblingEventTimeWindows(10),
-            contents=ReduceContents(Lives()),
+            WindowingStrategy(TumblingEventTimeWindows(10)),
+            ReduceContents(Lives()),
             window_function=Sends(),
         )
     )
@@ -980,7 +990,7 @@ def test_a_reduce_that_changes_its_first_argument_changes_neither_other_windows_
     def harness(assigner: Any, lateness: int = 0) -> WindowHarness:
         return WindowHarness(
             WindowOperator(
-                FIRST, assigner, contents=ReduceContents(grow), allowed_lateness=lateness
+                FIRST, WindowingStrategy(assigner, allowed_lateness=lateness), ReduceContents(grow)
             )
         )
 
@@ -1006,38 +1016,48 @@ def operators() -> dict[str, WindowOperator]:
     """One of many kinds."""
     return {
         "tumbling": WindowOperator(
-            FIRST, TumblingEventTimeWindows(10), contents=ReduceContents(add), allowed_lateness=7
+            FIRST,
+            WindowingStrategy(TumblingEventTimeWindows(10), allowed_lateness=7),
+            ReduceContents(add),
         ),
         "sliding": WindowOperator(
             FIRST,
-            SlidingEventTimeWindows(10, 4),
-            contents=AggregateContents(Mean()),
+            WindowingStrategy(SlidingEventTimeWindows(10, 4)),
+            AggregateContents(Mean()),
             window_function=Described(),
         ),
         "sessions": WindowOperator(
             FIRST,
-            EventTimeSessionWindows(6),
-            contents=ListContents(),
+            WindowingStrategy(EventTimeSessionWindows(6), allowed_lateness=3),
+            ListContents(),
             window_function=Named(),
-            allowed_lateness=3,
         ),
         "counted": WindowOperator(
-            FIRST, GlobalWindows(), PurgingTrigger(CountTrigger(3)), contents=ReduceContents(add)
+            FIRST,
+            WindowingStrategy(GlobalWindows(), PurgingTrigger(CountTrigger(3))),
+            ReduceContents(add),
         ),
         "counted sessions": WindowOperator(
-            FIRST, EventTimeSessionWindows(6), CountTrigger(3), contents=ReduceContents(add)
+            FIRST,
+            WindowingStrategy(EventTimeSessionWindows(6), CountTrigger(3)),
+            ReduceContents(add),
         ),
         "continuous": WindowOperator(
             FIRST,
-            TumblingEventTimeWindows(30),
-            ContinuousEventTimeTrigger(7),
-            contents=ReduceContents(add),
+            WindowingStrategy(TumblingEventTimeWindows(30), ContinuousEventTimeTrigger(7)),
+            ReduceContents(add),
         ),
         "evicting": WindowOperator(
-            FIRST, SlidingEventTimeWindows(10, 5), None, CountEvictor(2), ListContents(), Named()
+            FIRST,
+            WindowingStrategy(SlidingEventTimeWindows(10, 5), evictor=CountEvictor(2)),
+            ListContents(),
+            window_function=Named(),
         ),
         "state": WindowOperator(
-            FIRST, TumblingEventTimeWindows(10), None, None, ListContents(), Counting(), 8
+            FIRST,
+            WindowingStrategy(TumblingEventTimeWindows(10), allowed_lateness=8),
+            ListContents(),
+            window_function=Counting(),
         ),
     }
 
@@ -1120,7 +1140,7 @@ def test_timers_of_the_clock_are_restored() -> None:
     first = at_a_round_moment(summing(TumblingProcessingTimeWindows(10)), 10).push((("a", 1), None))
     saved = first.snapshot()
     operator = WindowOperator(
-        FIRST, TumblingProcessingTimeWindows(10), contents=ReduceContents(add)
+        FIRST, WindowingStrategy(TumblingProcessingTimeWindows(10)), ReduceContents(add)
     )
     again = WindowHarness(operator, saved, timers=first.timers)
     first.operator.close()
@@ -1143,15 +1163,12 @@ def test_parts_that_do_not_fit_together_are_refused() -> None:
         with pytest.raises(ProgramError, match=match):
             WindowOperator(*arguments, **options)
 
-    tumbling, reduce = TumblingEventTimeWindows(10), ReduceContents(add)
-    refused(
-        "can_merge",
-        FIRST,
-        EventTimeSessionWindows(5),
-        DeltaTrigger(1, lambda a, b: 0),
-        contents=reduce,
-    )
-    refused("from 0 on", FIRST, tumbling, contents=reduce, allowed_lateness=-1)
+    tumbling = WindowingStrategy(TumblingEventTimeWindows(10))
+    reduce = ReduceContents(add)
+    merging = WindowingStrategy(EventTimeSessionWindows(5), DeltaTrigger(1, lambda a, b: 0))
+    refused("can_merge", FIRST, merging, reduce)
+    early = WindowingStrategy(TumblingEventTimeWindows(10), allowed_lateness=-1)
+    refused("from 0 on", FIRST, early, reduce)
     refused("there is none", FIRST, tumbling)
     refused(
         r"take a WindowFunction or a ProcessWindowFunction",
@@ -1176,7 +1193,7 @@ def test_parts_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(
         ProgramError, match="'own': reduce and aggregate of windows have no keyed state"
     ):
-        WindowHarness(WindowOperator(FIRST, tumbling, contents=ReduceContents(Asks())))
+        WindowHarness(WindowOperator(FIRST, tumbling, ReduceContents(Asks())))
 
 
 class Every(AllWindowFunction):
@@ -1189,7 +1206,9 @@ def fail(*arguments: Any) -> Any:
 
 @pytest.mark.parametrize("assigner", [TumblingEventTimeWindows(10), EventTimeSessionWindows(10)])
 def test_a_failing_function_is_reported_with_its_record(assigner: Any) -> None:
-    reducing = WindowHarness(WindowOperator(FIRST, assigner, contents=ReduceContents(fail)))
+    reducing = WindowHarness(
+        WindowOperator(FIRST, WindowingStrategy(assigner), ReduceContents(fail))
+    )
     with pytest.raises(UserCodeError, match=r"ValueError: no") as caught:
         reducing.push((("a", 1), 1), (("b", 2), 1), (("a", 3), 1))
     assert caught.value.record == "('a', 3)"
@@ -1225,9 +1244,7 @@ def test_results_are_passed_on_in_batches() -> None:
 def test_windows_say_what_they_are() -> None:
     operator = WindowOperator(
         FIRST,
-        GlobalWindows(),
-        PurgingTrigger(CountTrigger(2)),
-        CountEvictor(2),
+        WindowingStrategy(GlobalWindows(), PurgingTrigger(CountTrigger(2)), CountEvictor(2)),
         ReduceContents(add),
     )
     assert repr(operator) == (

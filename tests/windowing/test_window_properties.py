@@ -28,6 +28,7 @@ from flinkpy.windowing.session_windows import (
     ProcessingTimeSessionWindows,
 )
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.windowing.harness import FIRST, Mean, WindowHarness, add, numbers
 
 LATE = OutputTag("late")
@@ -198,13 +199,11 @@ def test_the_operator_does_what_the_definition_says(
     windows = WindowHarness(
         WindowOperator(
             FIRST,
-            ASSIGNERS[kind],
-            TRIGGERS[trigger],
-            None,
+            WindowingStrategy(
+                ASSIGNERS[kind], TRIGGERS[trigger], allowed_lateness=lateness, late_tag=LATE
+            ),
             ListContents(),
-            described,
-            lateness,
-            LATE,
+            window_function=described,
         )
     )
     model = Model(kind, trigger, lateness)
@@ -234,7 +233,12 @@ def test_whatever_is_kept_of_the_records_the_results_are_those_of_all_of_them(
     """And batching changes nothing."""
     kept, function = CONTENTS[contents]
     windows = WindowHarness(
-        WindowOperator(FIRST, ASSIGNERS[kind], None, None, kept, function, lateness, LATE)
+        WindowOperator(
+            FIRST,
+            WindowingStrategy(ASSIGNERS[kind], allowed_lateness=lateness, late_tag=LATE),
+            kept,
+            window_function=function,
+        )
     )
     model = Model(kind, "default", lateness)
     run(windows, steps)
@@ -286,13 +290,10 @@ def test_restored_is_as_good_as_never_failed(
     def operator() -> WindowOperator:
         return WindowOperator(
             FIRST,
-            ASSIGNERS[kind],
-            TRIGGERS[trigger],
-            None,
+            WindowingStrategy(
+                ASSIGNERS[kind], TRIGGERS[trigger], allowed_lateness=lateness, late_tag=LATE
+            ),
             ReduceContents(add),
-            None,
-            lateness,
-            LATE,
         )
 
     first = WindowHarness(operator())
@@ -331,7 +332,11 @@ def test_windows_of_the_clock_are_those_of_event_time_with_the_clock_as_timestam
     }
     trigger = CountTrigger(3) if counted else None
     clock, event = (
-        WindowHarness(WindowOperator(FIRST, assigner, trigger, None, ListContents(), numbers))
+        WindowHarness(
+            WindowOperator(
+                FIRST, WindowingStrategy(assigner, trigger), ListContents(), window_function=numbers
+            )
+        )
         for assigner in (by_clock[kind], ASSIGNERS[kind])
     )
     for wait, records in [*steps, (40, [])]:

@@ -25,6 +25,7 @@ from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
 from flinkpy.windowing.triggers import ContinuousEventTimeTrigger, CountTrigger, PurgingTrigger
 from flinkpy.windowing.window_functions import ProcessWindowFunction
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.operators.batch_harness import BatchHarness
 from tests.operators.harness import ChainHarness, linear
 from tests.windowing.harness import FIRST
@@ -41,22 +42,27 @@ def all_times(window: Any, records: list[Record]) -> list[Any]:
 
 
 WINDOWS: dict[str, Callable[[], WindowOperator]] = {
-    "tumbling": lambda: WindowOperator(FIRST, TumblingEventTimeWindows(10), window_function=times),
-    "sessions": lambda: WindowOperator(FIRST, EventTimeSessionWindows(3), window_function=times),
+    "tumbling": lambda: WindowOperator(
+        FIRST, WindowingStrategy(TumblingEventTimeWindows(10)), window_function=times
+    ),
+    "sessions": lambda: WindowOperator(
+        FIRST, WindowingStrategy(EventTimeSessionWindows(3)), window_function=times
+    ),
     "every third record": lambda: WindowOperator(
         FIRST,
-        TumblingEventTimeWindows(20),
-        PurgingTrigger.of(CountTrigger.of(3)),
+        WindowingStrategy(TumblingEventTimeWindows(20), PurgingTrigger.of(CountTrigger.of(3))),
         window_function=times,
     ),
     "the last two": lambda: WindowOperator(
-        FIRST, TumblingEventTimeWindows(10), evictor=CountEvictor.of(2), window_function=times
+        FIRST,
+        WindowingStrategy(TumblingEventTimeWindows(10), evictor=CountEvictor.of(2)),
+        window_function=times,
     ),
     "by count": lambda: WindowOperator(
-        FIRST, CountTumblingWindowAssigner(2), window_function=times
+        FIRST, WindowingStrategy(CountTumblingWindowAssigner(2)), window_function=times
     ),
     "all keys": lambda: WindowOperator(
-        None, TumblingEventTimeWindows(10), window_function=all_times
+        None, WindowingStrategy(TumblingEventTimeWindows(10)), window_function=all_times
     ),
 }
 RECORDS = st.lists(
@@ -120,7 +126,9 @@ class Nth(ProcessWindowFunction):
 def test_what_the_function_keeps_for_a_key_goes_with_the_key_and_at_its_end_time_has_ended() -> (
     None
 ):
-    operator = WindowOperator(FIRST, TumblingEventTimeWindows(10), window_function=Nth())
+    operator = WindowOperator(
+        FIRST, WindowingStrategy(TumblingEventTimeWindows(10)), window_function=Nth()
+    )
     found = in_batch(operator, [("b", 5), ("a", 15), ("b", 25), ("a", 1)])
     assert sorted(found) == [(key, number, MAX_TIMESTAMP) for key in "ab" for number in (1, 2)]
     assert not any(operator.backend.statistics.keys.values())
@@ -130,10 +138,14 @@ def test_what_a_trigger_asks_for_at_the_end_of_a_key_is_dropped() -> None:
     """Else a trigger that fires again and again in a window without an end would never be
     through."""
     each_five = ContinuousEventTimeTrigger.of(Time.milliseconds(5))
-    ending = WindowOperator(FIRST, TumblingEventTimeWindows(100), each_five, window_function=times)
+    ending = WindowOperator(
+        FIRST, WindowingStrategy(TumblingEventTimeWindows(100), each_five), window_function=times
+    )
     # at 10 and at the window's end
     assert in_batch(ending, [("a", 7), ("a", 12)]) == [("a", [7, 12])] * 2
-    endless = WindowOperator(FIRST, GlobalWindows(), each_five, window_function=times)
+    endless = WindowOperator(
+        FIRST, WindowingStrategy(GlobalWindows(), each_five), window_function=times
+    )
     # at 10 and 15, and at the end of time
     assert sorted(in_batch(endless, [("a", 7), ("b", 12)])) == [("a", [7])] * 2 + [("b", [12])] * 2
 

@@ -29,6 +29,7 @@ from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.operators.harness import ChainHarness, linear
 from tests.windowing.slice_harness import row_windows
 
@@ -71,22 +72,32 @@ class KeepsNothing(Given):
 TUMBLING, SESSIONS = TumblingEventTimeWindows(10), EventTimeSessionWindows(3)
 GENERAL: dict[str, Callable[[bool], StreamOperator]] = {
     "tumbling": lambda yields: WindowOperator(
-        FIRST, TUMBLING, window_function=Given(yields), allowed_lateness=20
+        FIRST, WindowingStrategy(TUMBLING, allowed_lateness=20), window_function=Given(yields)
     ),
     "sliding": lambda yields: WindowOperator(
-        FIRST, SlidingEventTimeWindows(10, 5), window_function=Given(yields), allowed_lateness=20
+        FIRST,
+        WindowingStrategy(SlidingEventTimeWindows(10, 5), allowed_lateness=20),
+        window_function=Given(yields),
     ),
     "sessions": lambda yields: WindowOperator(
-        FIRST, SESSIONS, window_function=KeepsNothing(yields), allowed_lateness=20
+        FIRST,
+        WindowingStrategy(SESSIONS, allowed_lateness=20),
+        window_function=KeepsNothing(yields),
     ),
     "count": lambda yields: WindowOperator(
-        FIRST, GlobalWindows(), PurgingTrigger(CountTrigger(2)), window_function=Given(yields)
+        FIRST,
+        WindowingStrategy(GlobalWindows(), PurgingTrigger(CountTrigger(2))),
+        window_function=Given(yields),
     ),
     "counted sessions": lambda yields: WindowOperator(
-        FIRST, SESSIONS, CountTrigger(2), window_function=KeepsNothing(yields), allowed_lateness=20
+        FIRST,
+        WindowingStrategy(SESSIONS, CountTrigger(2), allowed_lateness=20),
+        window_function=KeepsNothing(yields),
     ),
     "evictor": lambda yields: WindowOperator(
-        FIRST, TUMBLING, None, CountEvictor(2, True), None, Given(yields), 20
+        FIRST,
+        WindowingStrategy(TUMBLING, evictor=CountEvictor(2, True), allowed_lateness=20),
+        window_function=Given(yields),
     ),
     "slices": lambda yields: row_windows(
         FIRST, Slicing(10, 5, 0), True, "max", 1, None, Given(yields), 20
@@ -159,16 +170,18 @@ class EndlessAlone(Endless):
 LATE = [("a", 12), ("a", 1), ("a", 2)]
 ENDLESS: dict[str, Callable[[Endless], StreamOperator]] = {
     "count": lambda function: WindowOperator(
-        FIRST, GlobalWindows(), CountTrigger(1), window_function=function
+        FIRST, WindowingStrategy(GlobalWindows(), CountTrigger(1)), window_function=function
     ),
     "evictor": lambda function: WindowOperator(
-        FIRST, TUMBLING, EventTimeTrigger(), CountEvictor(2), None, function, 20
+        FIRST,
+        WindowingStrategy(TUMBLING, EventTimeTrigger(), CountEvictor(2), allowed_lateness=20),
+        window_function=function,
     ),
     "late": lambda function: WindowOperator(
-        FIRST, TUMBLING, window_function=function, allowed_lateness=20
+        FIRST, WindowingStrategy(TUMBLING, allowed_lateness=20), window_function=function
     ),
     "late session": lambda function: WindowOperator(
-        FIRST, SESSIONS, window_function=function, allowed_lateness=20
+        FIRST, WindowingStrategy(SESSIONS, allowed_lateness=20), window_function=function
     ),
     "slices": lambda function: row_windows(
         FIRST, Slicing(10, 10, 0), True, "max", 1, None, function, 20
@@ -225,10 +238,10 @@ def test_slices_of_very_many_keys_go_on_a_batch_at_a_time() -> None:
 @pytest.mark.parametrize(
     "operator",
     [
-        lambda kept: WindowOperator(FIRST, TUMBLING, contents=kept),
-        lambda kept: WindowOperator(FIRST, TUMBLING, CountTrigger(2), contents=kept),
-        lambda kept: WindowOperator(FIRST, SESSIONS, contents=kept),
-        lambda kept: WindowOperator(FIRST, SESSIONS, CountTrigger(2), contents=kept),
+        lambda kept: WindowOperator(FIRST, WindowingStrategy(TUMBLING), kept),
+        lambda kept: WindowOperator(FIRST, WindowingStrategy(TUMBLING, CountTrigger(2)), kept),
+        lambda kept: WindowOperator(FIRST, WindowingStrategy(SESSIONS), kept),
+        lambda kept: WindowOperator(FIRST, WindowingStrategy(SESSIONS, CountTrigger(2)), kept),
         lambda kept: row_windows(FIRST, Slicing(10, 10, 0), True, "reduce", None, kept.function),
     ],
     ids=["tumbling", "counted", "sessions", "counted sessions", "slices"],

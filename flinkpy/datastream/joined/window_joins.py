@@ -198,6 +198,7 @@ class TwoStreams(Generic[S]):
         """The union of both streams as tagged records, under the general window operator."""
         from flinkpy.windowing.general.window_operator import WindowOperator
         from flinkpy.windowing.joins.tagged_union import TaggedKey, TaggedUnion
+        from flinkpy.windowing.windowing_strategy import WindowingStrategy
 
         left, right = self._need_window("apply()")
         both = union_of(
@@ -208,14 +209,10 @@ class TwoStreams(Generic[S]):
         )
         stream, key = key_stream(both, TaggedKey(left.key.selector, right.key.selector), (), None)
         with located():
-            operator = WindowOperator(
-                key,
-                self._assigner,
-                self._trigger,
-                self._evictor,
-                window_function=function,
-                allowed_lateness=self._lateness,
+            windows = WindowingStrategy(
+                self._assigner, self._trigger, self._evictor, self._lateness
             )
+            operator = WindowOperator(key, windows, window_function=function)
         return self._as_stream(stream.apply(name, operator, output_type, key))
 
     def __repr__(self) -> str:

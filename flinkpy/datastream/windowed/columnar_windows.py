@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.aggregates.builtin import OF_FIELDS
-from flinkpy.common.side_outputs import OutputTag
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
 from flinkpy.datastream.verbs.event_time import event_time_zone
@@ -17,7 +16,10 @@ from flinkpy.datastream.verbs.key_verbs import Keyed
 from flinkpy.graph.operator_port import ColumnarOperator
 
 if TYPE_CHECKING:
+    from flinkpy.windowing.slices.operator import SliceOperator
+    from flinkpy.windowing.slices.store import SliceStore
     from flinkpy.windowing.slicing import Slicing
+    from flinkpy.windowing.windowing_strategy import WindowingStrategy
 
 
 def are_aggregates(arguments: tuple[Any, ...]) -> bool:
@@ -33,11 +35,7 @@ class ColumnarWindow:
 
     stream: RecordedStream
     by_key: Keyed | None
-    assigner: Any
-    trigger: Any
-    evictor: Any
-    lateness: int
-    late_tag: OutputTag | None
+    windows: WindowingStrategy
     shown: str  # how an error names the windows
 
     def aggregate(self, aggregates: tuple[Any, ...]) -> ColumnStream:
@@ -45,7 +43,6 @@ class ColumnarWindow:
         start and end, in the zone of the event time if it has one."""
         from flinkpy.columns.aggregate_plan import plan_aggregates
         from flinkpy.windowing.slices.column_slices import AggregateSlices
-        from flinkpy.windowing.slices.operator import SliceOperator
 
         slicing = self._slicing()
         if slicing is None:
@@ -58,10 +55,10 @@ class ColumnarWindow:
         keys = self._keys("aggregate()")
         with located():
             plan = plan_aggregates(aggregates, keys, "aggregate()")
-            event_time = self.assigner.is_event_time()
+            event_time = self.windows.assigner.is_event_time()
             zone = event_time_zone(columns.transformation) if event_time else None
             store = AggregateSlices(keys, plan.calls, zone, plan.results)
-            operator = SliceOperator(store, slicing, event_time, self.lateness, self.late_tag)
+            operator = self._by_slices(store, slicing)
         return self._applied(columns, operator, ", ".join(plan.names))
 
     def count(self) -> ColumnStream | None:
@@ -79,13 +76,10 @@ class ColumnarWindow:
         if columns is None or slicing is None or kind not in OF_FIELDS:
             return None
         from flinkpy.windowing.slices.column_slices import FieldSlices
-        from flinkpy.windowing.slices.operator import SliceOperator
 
         with located():
             store = FieldSlices(self._keys(f"{kind}()"), kind, position)
-            operator = SliceOperator(
-                store, slicing, self.assigner.is_event_time(), self.lateness, self.late_tag
-            )
+            operator = self._by_slices(store, slicing)
         return self._applied(columns, operator, kind)
 
     def _columns(self) -> ColumnStream | None:
@@ -99,9 +93,21 @@ class ColumnarWindow:
     def _slicing(self) -> Slicing | None:
         from flinkpy.windowing.general.loops.aligned_loop import default_slicing
 
-        if self.evictor is not None:
+        if self.windows.evictor is not None:
             return None
-        return default_slicing(self.assigner, self.trigger or self.assigner.get_default_trigger())
+        return default_slicing(self.windows.assigner, self.windows.effective_trigger)
+
+    def _by_slices(self, store: SliceStore, slicing: Slicing) -> SliceOperator:
+        from flinkpy.windowing.slices.operator import SliceOperator
+
+        windows = self.windows
+        return SliceOperator(
+            store,
+            slicing,
+            windows.assigner.is_event_time(),
+            windows.allowed_lateness,
+            windows.late_tag,
+        )
 
     def _keys(self, call: str) -> tuple[str, ...]:
         return () if self.by_key is None else self.by_key.columns(call)
@@ -110,11 +116,11 @@ class ColumnarWindow:
         self, columns: ColumnStream, operator: ColumnarOperator, what: str
     ) -> ColumnStream:
         result = columns.apply_columns(
-            type(self.assigner).__name__,
+            type(self.windows.assigner).__name__,
             operator,
             key=None if self.by_key is None else self.by_key.key,
         )
-        result.transformation.description = f"Window({self.assigner}, {what})"
+        result.transformation.description = f"Window({self.windows.assigner}, {what})"
         if self.by_key is None:
             result.make_non_parallel()
         return result

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate, RecordCount
-from flinkpy.common.side_outputs import OutputTag
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,7 @@ class WindowCall:
     "aggregate"; "all" if the window function gets all records."""
 
     key: KeySpec | None  # None: all records share their windows
-    assigner: Any
-    trigger: Any  # None: the assigner's default trigger
-    evictor: Any
-    allowed_lateness: int  # milliseconds
-    late_tag: OutputTag | None
+    windows: WindowingStrategy
     kind: str
     position: int | str | None = None  # the field of a built-in aggregate
     function: Any = None  # of reduce and aggregate
@@ -37,16 +33,7 @@ def choose_operator(call: WindowCall) -> OneInputOperator:
     by_slices = _slice_operator(call)
     if by_slices is not None:
         return by_slices
-    return WindowOperator(
-        call.key,
-        call.assigner,
-        call.trigger,
-        call.evictor,
-        _contents(call),
-        call.window_function,
-        call.allowed_lateness,
-        call.late_tag,
-    )
+    return WindowOperator(call.key, call.windows, _contents(call), call.window_function)
 
 
 def _slice_operator(call: WindowCall) -> OneInputOperator | None:
@@ -57,8 +44,12 @@ def _slice_operator(call: WindowCall) -> OneInputOperator | None:
     from flinkpy.windowing.slices.row_slices import RowSlices
     from flinkpy.windowing.slices.window_calls import can_follow_slices
 
-    trigger = call.assigner.get_default_trigger() if call.trigger is None else call.trigger
-    slicing = None if call.evictor is not None else default_slicing(call.assigner, trigger)
+    windows = call.windows
+    slicing = (
+        default_slicing(windows.assigner, windows.effective_trigger)
+        if windows.evictor is None
+        else None
+    )
     if (
         slicing is None
         or call.kind not in (*OF_RECORDS, "count", "reduce")
@@ -67,7 +58,7 @@ def _slice_operator(call: WindowCall) -> OneInputOperator | None:
         return None
     store = RowSlices(call.key, call.kind, call.position, call.function, call.window_function)
     return SliceOperator(
-        store, slicing, call.assigner.is_event_time(), call.allowed_lateness, call.late_tag
+        store, slicing, windows.assigner.is_event_time(), windows.allowed_lateness, windows.late_tag
     )
 
 

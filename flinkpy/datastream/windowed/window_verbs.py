@@ -4,6 +4,7 @@ again."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
@@ -27,6 +28,7 @@ from flinkpy.windowing.window_functions import (
     ProcessWindowFunction,
     WindowFunction,
 )
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 
 S = TypeVar("S", bound=OperatorSettings)
 Self = TypeVar("Self", bound="Windowed[Any]")
@@ -48,13 +50,9 @@ class Windowed(Generic[S]):
         as_stream: Callable[[RecordedStream], S],
     ) -> None:
         self._stream = stream
-        self._assigner = window_assigner
+        self._windows = WindowingStrategy(window_assigner)
         self._as_stream = as_stream
         self._key = stream.key if self._is_by_key else None
-        self._trigger: Trigger[Any, Any] | None = None
-        self._evictor: Evictor[Any, Any] | None = None
-        self._lateness = 0
-        self._late_tag: OutputTag | None = None
 
     _is_by_key: bool
 
@@ -69,12 +67,13 @@ class Windowed(Generic[S]):
         that merge, the trigger must support merging."""
         if not isinstance(trigger, Trigger):
             raise refuse(f"trigger() takes a Trigger object, this is {trigger!r:.80}")
-        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+        assigner = self._windows.assigner
+        if isinstance(assigner, MergingWindowAssigner) and not trigger.can_merge():
             raise refuse(
-                f"trigger(): the windows of {self._assigner!r} merge, and {trigger!r} cannot: "
+                f"trigger(): the windows of {assigner!r} merge, and {trigger!r} cannot: "
                 "its can_merge() says False"
             )
-        self._trigger = trigger
+        self._windows = replace(self._windows, trigger=trigger)
         return self
 
     def evictor(self: Self, evictor: Evictor[Any, Any]) -> Self:
@@ -82,7 +81,7 @@ class Windowed(Generic[S]):
         a window are kept until then, even for ``reduce`` and ``aggregate``."""
         if not isinstance(evictor, Evictor):
             raise refuse(f"evictor() takes an Evictor object, this is {evictor!r:.80}")
-        self._evictor = evictor
+        self._windows = replace(self._windows, evictor=evictor)
         return self
 
     def allowed_lateness(self: Self, time_ms: int | Time | timedelta) -> Self:
@@ -98,7 +97,7 @@ class Windowed(Generic[S]):
             )
         if span < 0:
             raise refuse(f"allowed_lateness(): the lateness cannot be negative, this is {span} ms")
-        self._lateness = span
+        self._windows = replace(self._windows, allowed_lateness=span)
         return self
 
     def side_output_late_data(self: Self, output_tag: OutputTag) -> Self:
@@ -106,9 +105,10 @@ class Windowed(Generic[S]):
         the result."""
         if not isinstance(output_tag, OutputTag):
             raise refuse(f"side_output_late_data() takes an OutputTag, this is {output_tag!r:.80}")
-        if self._late_tag is not None:
-            raise refuse(f"side_output_late_data(): late records go to {self._late_tag!r} already")
-        self._late_tag = output_tag
+        known = self._windows.late_tag
+        if known is not None:
+            raise refuse(f"side_output_late_data(): late records go to {known!r} already")
+        self._windows = replace(self._windows, late_tag=output_tag)
         return self
 
     # -- what --------------------------------------------------------------------------------------
@@ -126,7 +126,8 @@ class Windowed(Generic[S]):
         given = check_type(output_type, "reduce()")
         return self._call(
             WindowCall(
-                **self._settings(),
+                self._key,
+                self._windows,
                 kind="reduce",
                 function=reduce_function,
                 window_function=window_function,
@@ -176,7 +177,8 @@ class Windowed(Generic[S]):
         check_type(accumulator_type, "aggregate()")
         return self._call(
             WindowCall(
-                **self._settings(),
+                self._key,
+                self._windows,
                 kind="aggregate",
                 function=aggregate_function,
                 window_function=window_function,
@@ -188,7 +190,7 @@ class Windowed(Generic[S]):
         """Calls a window function with all records of a window."""
         self._check_function(window_function, "apply()", needed=self._apply_kind)
         return self._call(
-            WindowCall(**self._settings(), kind="all", window_function=window_function),
+            WindowCall(self._key, self._windows, kind="all", window_function=window_function),
             check_type(output_type, "apply()"),
         )
 
@@ -199,7 +201,9 @@ class Windowed(Generic[S]):
         side outputs."""
         self._check_function(process_window_function, "process()", needed=self._process_kind)
         return self._call(
-            WindowCall(**self._settings(), kind="all", window_function=process_window_function),
+            WindowCall(
+                self._key, self._windows, kind="all", window_function=process_window_function
+            ),
             check_type(output_type, "process()"),
         )
 
@@ -231,7 +235,7 @@ class Windowed(Generic[S]):
         columns = self._columnar().count()
         if columns is not None:
             return self._as_stream(columns)
-        return self._call(WindowCall(**self._settings(), kind="count"), Types.LONG())
+        return self._call(WindowCall(self._key, self._windows, kind="count"), Types.LONG())
 
     # -- how it becomes a stream -------------------------------------------------------------------
 
@@ -241,7 +245,7 @@ class Windowed(Generic[S]):
         if columns is not None:
             return self._as_stream(columns)
         return self._call(
-            WindowCall(**self._settings(), kind=kind, position=position), self._declared()
+            WindowCall(self._key, self._windows, kind=kind, position=position), self._declared()
         )
 
     def _declared(self) -> TypeInformation | None:
@@ -249,26 +253,7 @@ class Windowed(Generic[S]):
 
     def _columnar(self) -> ColumnarWindow:
         by_key = None if self._key is None else Keyed(self._stream, self._key)
-        return ColumnarWindow(
-            self._stream,
-            by_key,
-            self._assigner,
-            self._trigger,
-            self._evictor,
-            self._lateness,
-            self._late_tag,
-            repr(self),
-        )
-
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "key": self._key,
-            "assigner": self._assigner,
-            "trigger": self._trigger,
-            "evictor": self._evictor,
-            "allowed_lateness": self._lateness,
-            "late_tag": self._late_tag,
-        }
+        return ColumnarWindow(self._stream, by_key, self._windows, repr(self))
 
     def _check_function(
         self, function: object, call: str, needed: type[f.Function] | None = None
@@ -306,11 +291,12 @@ class Windowed(Generic[S]):
         rows = self._stream.as_rows()
         with located():
             operator = choose_operator(typed_call(call, output_type))
-        result = rows.apply(type(self._assigner).__name__, operator, output_type, self._key)
+        windows = self._windows
+        result = rows.apply(type(windows.assigner).__name__, operator, output_type, self._key)
         parts = [
-            self._assigner,
-            "default trigger" if self._trigger is None else self._trigger,
-            self._evictor,
+            windows.assigner,
+            "default trigger" if windows.trigger is None else windows.trigger,
+            windows.evictor,
             call.kind,
         ]
         result.transformation.description = (
@@ -321,7 +307,7 @@ class Windowed(Generic[S]):
         return self._as_stream(result)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._assigner!r}>"
+        return f"<{type(self).__name__} {self._windows.assigner!r}>"
 
 
 class KeyedWindows(Windowed[S]):

@@ -19,7 +19,6 @@ from itertools import repeat
 from typing import Any, cast
 
 from flinkpy.common.error_policy import ErrorPolicy
-from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Watermark
 from flinkpy.core.errors import FlinkpyError, ProgramError
 from flinkpy.core.keys import canonical_key
@@ -35,8 +34,8 @@ from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
-from flinkpy.windowing.assigners import MergingWindowAssigner, WindowAssigner, no_timestamp
-from flinkpy.windowing.evictors import Evictor, TimestampedValue
+from flinkpy.windowing.assigners import MergingWindowAssigner, no_timestamp
+from flinkpy.windowing.evictors import TimestampedValue
 from flinkpy.windowing.general.bound_trigger import BoundTrigger
 from flinkpy.windowing.general.contents import (
     Contents,
@@ -74,7 +73,8 @@ from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_output import WindowOutput
 from flinkpy.windowing.general.window_sets import PlainWindows, WindowSet
 from flinkpy.windowing.slicing import Slicing
-from flinkpy.windowing.triggers import Trigger, TriggerResult
+from flinkpy.windowing.triggers import TriggerResult
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 
 # Names of state: key -> {window: ...}
 CONTENTS, TRIGGER_STATE, WINDOW_STATE = "_windows", "_trigger state", "_window state"
@@ -107,30 +107,23 @@ class _NoKeyedState:
 
 
 class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
-    """``WindowOperator(key, assigner, trigger, evictor, contents, window_function,
-    allowed_lateness, late_tag)``.
+    """``WindowOperator(key, windows, contents, window_function)``.
 
     - ``key``: how to get a record's key; None: no keys, all records share their windows (the task
       must have parallelism 1);
-    - ``assigner``: a WindowAssigner; ``trigger``: None for the assigner's default trigger;
-      ``evictor``: None for no evictor;
     - ``contents``: ``ReduceContents(function)``, ``AggregateContents(function)``, or
       ``ListContents()`` for all records;
     - ``window_function``: a WindowFunction or ProcessWindowFunction (``All...`` without a key), or
       a function ``(key, window, inputs)`` (without a key ``(window, inputs)``) that returns results
-      or None; None if the contents are themselves the result (reduce, aggregate);
-    - ``allowed_lateness``: in milliseconds; ``late_tag``: the OutputTag of the side output for late
-      records; without it they are counted in ``late_records_dropped`` and in the metric
-      numLateRecordsDropped.
+      or None; None if the contents are themselves the result (reduce, aggregate).
 
     Results have the timestamp ``window.max_timestamp()``. Raises ProgramError for parts that do not
     fit together.
 
     >>> from flinkpy.windowing.assigners import TumblingEventTimeWindows
     >>> count = lambda key, window, inputs: [(key, len(inputs))]
-    >>> WindowOperator(
-    ...     KeySpec(lambda pair: pair[0]), TumblingEventTimeWindows(1000), window_function=count
-    ... )
+    >>> windows = WindowingStrategy(TumblingEventTimeWindows(1000))
+    >>> WindowOperator(KeySpec(lambda pair: pair[0]), windows, window_function=count)
     <WindowOperator TumblingEventTimeWindows(1000, 0), EventTimeTrigger(), All records>
     """
 
@@ -141,23 +134,15 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     def __init__(
         self,
         key: KeySpec | None,
-        assigner: WindowAssigner[Any, Any],
-        trigger: Trigger[Any, Any] | None = None,
-        evictor: Evictor[Any, Any] | None = None,
+        windows: WindowingStrategy,
         contents: Contents | None = None,
         window_function: object = None,
-        allowed_lateness: int = 0,
-        late_tag: OutputTag | None = None,
     ) -> None:
         self.key = KeySpec(single_key) if key is None else key
         key_function(self.key)
-        self.assigner, self.evictor = assigner, evictor
-        self.trigger: Trigger[Any, Any] = (
-            assigner.get_default_trigger() if trigger is None else trigger
-        )
+        self.windows, self.trigger = windows, windows.effective_trigger
         self.contents = ListContents() if contents is None else contents
         self.window_function, self.is_keyed = window_function, key is not None
-        self.allowed_lateness, self.late_tag = allowed_lateness, late_tag
         self._check()
 
     def _check(self) -> None:
@@ -166,17 +151,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             raise ProgramError(
                 "all records of a window are kept for a window function, and there is none"
             )
-        if isinstance(self.assigner, MergingWindowAssigner) and not self.trigger.can_merge():
-            raise ProgramError(
-                f"the windows of {self.assigner!r} merge, and {self.trigger!r} cannot: its "
-                "can_merge() says False"
-            )
-        lateness = self.allowed_lateness
-        if isinstance(lateness, bool) or not isinstance(lateness, int) or lateness < 0:
-            raise ProgramError(
-                "the allowed lateness is a whole number of milliseconds from 0 on, this is "
-                f"{lateness!r:.80}"
-            )
+        self.windows.check()
 
     def set_error_policy(self, policy: ErrorPolicy) -> None:
         """Sets what happens to windows whose function raises."""
@@ -194,9 +169,9 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     def open(self) -> None:
         self._service = WindowTimerService(self.context.timers, self._on_processing_time)
         self._lifetimes = WindowLifetimes(
-            self._service, self.assigner.is_event_time(), self.allowed_lateness
+            self._service, self.windows.assigner.is_event_time(), self.windows.allowed_lateness
         )
-        self._output = WindowOutput(self.output, self.late_tag)
+        self._output = WindowOutput(self.output, self.windows.late_tag)
         self._restore_timers()
         open_function(self.key.selector, self.context)
         open_function(
@@ -216,7 +191,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
 
     def _open_parts(self) -> None:
         """Makes what the windows of this operator need, each part with its own state."""
-        assigner = self.assigner
+        assigner, evictor = self.windows.assigner, self.windows.evictor
         service = self._service
         lifetimes = self._lifetimes
         key = self.backend.current
@@ -234,15 +209,15 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             self._trigger_state,
         )
 
-        slicing = default_slicing(assigner, self.trigger) if self.evictor is None else None
+        slicing = default_slicing(assigner, self.trigger) if evictor is None else None
         self._is_default = slicing is not None or (
-            self.evictor is None and are_default_sessions(assigner, self.trigger)
+            evictor is None and are_default_sessions(assigner, self.trigger)
         )
         merges = isinstance(assigner, MergingWindowAssigner)
         shared = not merges and (slicing is None or slicing.size != slicing.slide)
         functions = self.contents.bind(shared and not self.context.object_reuse)
         self._contents = StoredContents(
-            contents, functions if self.evictor is None else ListContents().bind(False)
+            contents, functions if evictor is None else ListContents().bind(False)
         )
         self._windows: WindowSet = PlainWindows(lifetimes)
         if isinstance(assigner, MergingWindowAssigner):
@@ -282,11 +257,12 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         )
         if call is not None and not self.error_policy.fails_at_once:
             call = guarded_call(call, self.error_policy, self.is_keyed, self.context)
-        if self.evictor is not None:
+        evictor = self.windows.evictor
+        if evictor is not None:
             return EvictingEvaluation(
-                functions, call, self.context, self.evictor, EvictorContext(self._service)
+                functions, call, self.context, evictor, EvictorContext(self._service)
             )
-        ends_at_once = self._is_default and self.allowed_lateness == 0 and not shared
+        ends_at_once = self._is_default and self.windows.allowed_lateness == 0 and not shared
         return Evaluation(
             functions, call, not ends_at_once and not self.context.object_reuse, self.context
         )
@@ -316,7 +292,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
                 )
 
         elif self._is_default and isinstance(windows, MergingWindows):
-            loop = session_loop(self.assigner, self.contents, functions.names)
+            loop = session_loop(self.windows.assigner, self.contents, functions.names)
             sessions = windows.state
 
             def run(records: object, timestamps: object, time: int, hand_back: HandBack) -> None:
@@ -356,7 +332,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         timestamps: Any = batch.timestamps
         if timestamps is None:
             if self._lifetimes.event_time:
-                raise no_timestamp(self.assigner)
+                raise no_timestamp(self.windows.assigner)
             timestamps = repeat(MIN_TIMESTAMP)
         if self._fast_path is None:
             yield from self._process_all(batch.values, timestamps)
@@ -394,10 +370,11 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         taken = False
         kept = (
             record
-            if self.evictor is None
+            if self.windows.evictor is None
             else TimestampedValue(record, timestamp if timestamp != MIN_TIMESTAMP else None)
         )
-        for assigned in self.assigner.assign_windows(record, timestamp, self._assigner_context):
+        assigner = self.windows.assigner
+        for assigned in assigner.assign_windows(record, timestamp, self._assigner_context):
             place = self._windows.place(key, assigned)
             if place is None:
                 continue
@@ -409,7 +386,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
                 yield from self._firing.act(result, key, window, namespace)
             self._lifetimes.register_cleanup(key, window)
         if not taken and self._lifetimes.is_late(timestamp):
-            if self.late_tag is None:
+            if self.windows.late_tag is None:
                 self.drop_late(1)
             else:
                 self._output.add_late(record, timestamp)
@@ -460,7 +437,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self._windows.write_back()
 
     def __repr__(self) -> str:
-        evictor = "" if self.evictor is None else f", {type(self.evictor).__name__}"
-        return (
-            f"<WindowOperator {self.assigner!r}, {self.trigger!r}{evictor}, {self.contents.name}>"
-        )
+        windows = self.windows
+        evictor = "" if windows.evictor is None else f", {type(windows.evictor).__name__}"
+        parts = f"{windows.assigner!r}, {self.trigger!r}{evictor}, {self.contents.name}"
+        return f"<WindowOperator {parts}>"
