@@ -207,6 +207,17 @@ class SnapshotRequested:
     refused: SavepointError | None = None
 
 
+CheckpointEvent: TypeAlias = (
+    RestoreFrom
+    | CoordinatorSnapshot
+    | CheckpointAcknowledged
+    | CheckpointDeclined
+    | CheckpointAwaited
+    | CheckpointStored
+    | CheckpointStoreFailed
+    | CheckpointDiscarded
+    | SnapshotRequested
+)
 Event: TypeAlias = (
     StartScheduling
     | ParallelismDecided
@@ -219,15 +230,7 @@ Event: TypeAlias = (
     | CancelJob
     | FailJob
     | TimerFired
-    | RestoreFrom
-    | CoordinatorSnapshot
-    | CheckpointAcknowledged
-    | CheckpointDeclined
-    | CheckpointAwaited
-    | CheckpointStored
-    | CheckpointStoreFailed
-    | CheckpointDiscarded
-    | SnapshotRequested
+    | CheckpointEvent
 )
 
 # -- commands --------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ Only current attempts count; whatever an older one reports is ignored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from flinkpy.core.errors import EngineError, RpcError, TaskExecutorLostError
 from flinkpy.core.ids import ExecutionAttemptId, IdFactory
@@ -37,6 +37,7 @@ from flinkpy.scheduler.planning.execution_plan import CurrentPlan
 from flinkpy.scheduler.protocol import (
     CancelJob,
     CancelTask,
+    CheckpointEvent,
     Command,
     DeploymentRejected,
     Event,
@@ -112,7 +113,7 @@ class Scheduler:
             CancelJob: self._cancel_job,
             FailJob: self._fail_job,
             TimerFired: self._timer_fired,
-            **dict.fromkeys(CheckpointCoordinator.EVENTS, self._checkpoint_event),
+            **dict.fromkeys(get_args(CheckpointEvent), self._checkpoint_event),
         }
 
     # -- for the JobMaster -------------------------------------------------------------------------
@@ -280,7 +281,7 @@ class Scheduler:
         self.failovers.timer_fired(event)
         self.checkpoints.timer_fired(event.timer_id, self._now)
 
-    def _checkpoint_event(self, event: Any) -> None:
+    def _checkpoint_event(self, event: CheckpointEvent) -> None:
         self.checkpoints.handle(event, self._now)
 
     # -- what every event ends with ----------------------------------------------------------------

@@ -25,6 +25,12 @@ class SchedulerOwner(Protocol):
         ...
 
 
+class Feed(Protocol):
+    """``SchedulerDriver.feed``, as the parts of a JobMaster have it."""
+
+    def __call__(self, *events: Event) -> None: ...
+
+
 class SchedulerDriver:
     """All calls come from the JobMaster's main thread, of which ``timers`` are. Carrying out a
     command may cause further events: they are queued behind it."""

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.gateways import JobMasterHeartbeat, ResourceManagerGateway, SlotRequest
+from flinkpy.actors.job_master.scheduler_driver import Feed
 from flinkpy.actors.job_master.slot_pool import SlotPool
 from flinkpy.actors.resource_manager.leader_connection import ResourceManagerConnection
 from flinkpy.actors.rpc.delivery.courier import Courier
@@ -49,7 +50,7 @@ class SlotBook:
         job_master: JobMasterRegistration,
         resource_manager: LeaderRetrievalService,
         services: EndpointServices,
-        feed: Callable[..., None],
+        feed: Feed,
         free_slots: Callable[[ResourceId, list[AllocationId], str], None],
         *,
         may_wait: bool,

@@ -7,6 +7,7 @@ from functools import partial
 
 from flinkpy.actors.gateways import JobHeartbeat, TaskExecutorGateway
 from flinkpy.actors.job_master.executor_connection import DeployedTask, ExecutorConnection
+from flinkpy.actors.job_master.scheduler_driver import Feed
 from flinkpy.actors.job_master.slot_book import SlotBook
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_requester
@@ -43,7 +44,7 @@ class TaskExecutors:
         job_master: JobMasterRegistration,
         config: RpcConfig,
         slots: SlotBook,
-        feed: Callable[..., None],
+        feed: Feed,
         on_heartbeat: Callable[[ResourceId, JobHeartbeat], None],
     ) -> None:
         self._endpoint = endpoint

@@ -25,6 +25,7 @@ from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.inspector_calls import InspectorCalls
 from flinkpy.web.metric_fetcher import LatestReading, MetricFetcher
+from flinkpy.web.rest_services import RestServices, offer
 from flinkpy.web.routes.metric_routes import PROMETHEUS_ROUTES
 
 LOG = engine_logger(__name__)
@@ -68,18 +69,21 @@ class MetricReporters:
             latest,
         )
         self._thread = threading.Thread(
-            target=asyncio.run, args=(self._report(fetcher),), name="metric reporters", daemon=True
+            target=asyncio.run,
+            args=(self._report(calls, fetcher),),
+            name="metric reporters",
+            daemon=True,
         )
         self._thread.start()
 
-    async def _report(self, fetcher: MetricFetcher) -> None:
+    async def _report(self, calls: DispatcherCalls, fetcher: MetricFetcher) -> None:
         end = asyncio.Event()
         self._end = asyncio.get_running_loop(), end
         pushing = [
             asyncio.ensure_future(self._push(fetcher, export, interval_s))
             for export, interval_s in self._exports
         ]
-        server = self._prometheus_server(fetcher)
+        server = self._prometheus_server(calls, fetcher)
         serving = (
             None if self._socket is None else asyncio.ensure_future(server.serve([self._socket]))
         )
@@ -92,9 +96,9 @@ class MetricReporters:
             *pushing, *([] if serving is None else [serving]), return_exceptions=True
         )
 
-    def _prometheus_server(self, fetcher: MetricFetcher) -> uvicorn.Server:
+    def _prometheus_server(self, calls: DispatcherCalls, fetcher: MetricFetcher) -> uvicorn.Server:
         app = Starlette(routes=PROMETHEUS_ROUTES, exception_handlers=HANDLERS)
-        app.state.metrics, app.state.reporters = fetcher, self._config.reporters
+        offer(app, RestServices(calls, fetcher, reporters=self._config.reporters))
         return _Server(
             uvicorn.Config(
                 app,

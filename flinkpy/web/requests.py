@@ -16,17 +16,17 @@ from flinkpy.core.ids import JobId
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import bad_request, not_found
 from flinkpy.web.inspector_calls import InspectorCalls
+from flinkpy.web.rest_services import services_of
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 def calls_of(request: Request) -> DispatcherCalls:
-    calls: DispatcherCalls = request.app.state.calls
-    return calls
+    return services_of(request).calls
 
 
 def inspectors_of(request: Request) -> InspectorCalls:
-    inspectors: InspectorCalls | None = request.app.state.inspectors
+    inspectors = services_of(request).inspectors
     if inspectors is None:
         raise not_found("there are no processes to look into here")
     return inspectors

@@ -28,6 +28,7 @@ from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard
 from flinkpy.web.inspector_calls import InspectorCalls
 from flinkpy.web.metric_fetcher import LatestReading, MetricFetcher
+from flinkpy.web.rest_services import RestServices, offer
 from flinkpy.web.routes import ROUTES, page_routes
 from flinkpy.web.tls import server_context
 
@@ -121,18 +122,11 @@ class RestServer:
         calls = DispatcherCalls(dispatcher, self._clock)
         interval_s = self._metrics.fetch_interval.total_seconds()
         metrics = MetricFetcher(calls, inspectors, interval_s, socket.gethostname(), latest)
-        self.begin(
-            calls=calls,
-            inspectors=inspectors,
-            options=options or {},
-            metrics=metrics,
-            reporters=self._metrics.reporters,
-        )
+        self.begin(RestServices(calls, metrics, inspectors, options or {}, self._metrics.reporters))
 
-    def begin(self, **state: object) -> None:
-        """Answers from now on. ``state`` is what handlers ask, by name."""
-        for name, value in state.items():
-            setattr(self._app.state, name, value)
+    def begin(self, services: object = None) -> None:
+        """Answers from now on. ``services`` is what the handlers of its routes ask."""
+        offer(self._app, services)
         self._thread.start()
 
     def stop(self) -> None:

@@ -52,6 +52,7 @@ from flinkpy.scheduler.protocol import (
     CheckpointAwaited,
     CheckpointDeclined,
     CheckpointDiscarded,
+    CheckpointEvent,
     CheckpointStored,
     CheckpointStoreFailed,
     Command,
@@ -78,17 +79,6 @@ class CheckpointCoordinator:
 
     TIMEOUT = "checkpoint-timeout"  # a timer
     EARLY_S = 0.001  # that a timer may fire before its time
-    EVENTS = (
-        RestoreFrom,
-        CoordinatorSnapshot,
-        CheckpointAcknowledged,
-        CheckpointDeclined,
-        CheckpointAwaited,
-        CheckpointStored,
-        CheckpointStoreFailed,
-        CheckpointDiscarded,
-        SnapshotRequested,
-    )
 
     def __init__(
         self,
@@ -143,8 +133,7 @@ class CheckpointCoordinator:
         if not any(result.is_blocking for result in self._plan.graph.results):
             self._schedule.wait_interval()
 
-    def handle(self, event: Any, now: float) -> None:
-        """One of ``EVENTS``."""
+    def handle(self, event: CheckpointEvent, now: float) -> None:
         self._now = now
         self._handlers[type(event)](event)
 

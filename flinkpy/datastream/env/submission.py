@@ -29,6 +29,7 @@ from flinkpy.graph.transformations import IterationHeadTransformation, Transform
 from flinkpy.state.checkpoints.locations import absolute
 
 if TYPE_CHECKING:
+    from flinkpy.cluster.client import ClusterJob
     from flinkpy.graph.job_graph import JobGraph
     from flinkpy.graph.operator_port import TwoPhases
     from flinkpy.graph.stream_graph import StreamGraph
@@ -49,7 +50,7 @@ def execute(program: RecordedProgram, job_name: str | None) -> JobExecutionResul
     return result
 
 
-def _result(program: RecordedProgram, job: Any) -> JobExecutionResult:
+def _result(program: RecordedProgram, job: ClusterJob) -> JobExecutionResult:
     if not read(program.values, options.ATTACHED):
         return JobExecutionResult(job.job_id, job.name, -1, {})
     from flinkpy.cluster.display.diverted_notice import tell_diverted
@@ -59,9 +60,9 @@ def _result(program: RecordedProgram, job: Any) -> JobExecutionResult:
     return execution_result(result, job.name)
 
 
-def submit(program: RecordedProgram, job_name: str | None, *, waits: bool = False) -> Any:
-    """Submits what was recorded since the last submission; returns the ClusterJob. With ``waits``,
-    a job that fails before its first task is scheduled raises its JobExecutionError."""
+def submit(program: RecordedProgram, job_name: str | None, *, waits: bool = False) -> ClusterJob:
+    """Submits what was recorded since the last submission. With ``waits``, a job that fails before
+    its first task is scheduled raises its JobExecutionError."""
     if job_name is not None and not isinstance(job_name, str):
         raise refuse(f"a job's name is text, this is {job_name!r:.80}")
     graph = stream_graph(program, job_name)

@@ -23,6 +23,7 @@ from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.history.archive_files import is_archived, write_archive
 from flinkpy.web.metric_fetcher import MetricFetcher
+from flinkpy.web.rest_services import RestServices, offer
 from flinkpy.web.routes import V1
 
 OVERVIEW = "/jobs/overview"
@@ -41,11 +42,9 @@ def archive(
 def archived_answers(job: ArchivedJob, options: Mapping[str, Any]) -> dict[str, str]:
     """What the routes answer that tell of an ended job, by path; of metrics all that there are,
     with their values."""
-    app, calls = Starlette(routes=V1, exception_handlers=HANDLERS), _OneJob(job)
-    app.state.calls = calls
-    app.state.inspectors = None
-    app.state.options = options
-    app.state.metrics = MetricFetcher(cast(DispatcherCalls, calls), None, 0.0, "")
+    app = Starlette(routes=V1, exception_handlers=HANDLERS)
+    calls = cast(DispatcherCalls, _OneJob(job))
+    offer(app, RestServices(calls, MetricFetcher(calls, None, 0.0, ""), options=options))
     return asyncio.run(_answers(app, [OVERVIEW, *dict.fromkeys(_paths(job.graph))]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -26,20 +27,31 @@ def history_server(config: HistoryConfig, clock: Clock) -> RestServer:
     """Serves from now on, until it is stopped. Raises ConfigurationError if it cannot have its
     port."""
     server = RestServer(config.rest, clock, routes=ROUTES)
-    server.begin(
-        archives=Archives(config.folders, clock, config.refresh_s, config.retained), clock=clock
-    )
+    archives = Archives(config.folders, clock, config.refresh_s, config.retained)
+    server.begin(HistoryServices(archives, clock))
     return server
 
 
+@dataclass(frozen=True)
+class HistoryServices:
+    """What the handlers here ask."""
+
+    archives: Archives
+    clock: Clock
+
+
+def services_of_history(request: Request) -> HistoryServices:
+    services: HistoryServices = request.app.state.services
+    return services
+
+
 async def _overviews(request: Request) -> list[dict[str, Any]]:
-    archives: Archives = request.app.state.archives
-    return await run_in_threadpool(archives.overviews)
+    return await run_in_threadpool(services_of_history(request).archives.overviews)
 
 
 async def get_config(request: Request) -> JSONResponse:
-    clock: Clock = request.app.state.clock
-    now = datetime.fromtimestamp(clock.time_ms() / 1000, timezone.utc)
+    now_ms = services_of_history(request).clock.time_ms()
+    now = datetime.fromtimestamp(now_ms / 1000, timezone.utc)
     return JSONResponse(cluster_answers.config(now.astimezone(), is_history=True))
 
 
@@ -65,7 +77,7 @@ async def get_jobs_overview(request: Request) -> JSONResponse:
 
 async def get_archived(request: Request) -> Response:
     """What the route answered when the job had ended."""
-    archives: Archives = request.app.state.archives
+    archives = services_of_history(request).archives
     path = "/jobs/" + request.path_params["path"]
     try:
         answer = await run_in_threadpool(archives.answer, path)

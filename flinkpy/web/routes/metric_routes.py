@@ -22,11 +22,11 @@ from flinkpy.web.failed_requests import bad_request, not_found
 from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.metric_fetcher import MetricFetcher
 from flinkpy.web.requests import calls_of, job_of, task_executor_of, vertex_of
+from flinkpy.web.rest_services import services_of
 
 
 def fetcher_of(request: Request) -> MetricFetcher:
-    fetcher: MetricFetcher = request.app.state.metrics
-    return fetcher
+    return services_of(request).metrics
 
 
 def _listed(request: Request, values: Mapping[str, Any]) -> JSONResponse:
@@ -172,7 +172,7 @@ async def get_job_manager_metrics(request: Request) -> JSONResponse:
 
 
 async def get_prometheus(request: Request) -> Response:
-    if PROMETHEUS not in request.app.state.reporters:
+    if PROMETHEUS not in services_of(request).reporters:
         raise not_found(
             f"/metrics is there for Prometheus, with the option {REPORTERS.key}: {PROMETHEUS}"
         )

@@ -18,6 +18,7 @@ from flinkpy.web.failed_requests import not_found
 from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.log_stream import log_response
 from flinkpy.web.requests import calls_of, inspectors_of, job_of, task_executor_of
+from flinkpy.web.rest_services import services_of
 
 AddressOf = Callable[[Request], Awaitable[str]]
 """The address of the inspector of the process that a request means."""
@@ -71,7 +72,7 @@ async def get_task_manager(request: Request) -> JSONResponse:
 
 
 async def get_configuration(request: Request) -> JSONResponse:
-    return JSONResponse(process_answers.configuration(request.app.state.options))
+    return JSONResponse(process_answers.configuration(services_of(request).options))
 
 
 async def get_environment(request: Request) -> JSONResponse:
