@@ -1,13 +1,33 @@
-"""Every path and every test that a page names in backticks is there."""
+"""Every path, every test and every function that a page names in backticks is there; of functions
+``path.py:Class.method``."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@cache
+def functions_of(path: Path) -> frozenset[str]:
+    return frozenset(names_in(ast.parse(path.read_text())))
+
+
+def names_in(body: ast.Module | ast.ClassDef) -> Iterator[str]:
+    """``Class``, ``Class.method`` and ``function`` of a file."""
+    for node in body.body:
+        if isinstance(node, ast.ClassDef):
+            yield from [node.name, *(f"{node.name}.{name}" for name in names_in(node))]
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name
+
+
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 FOLDERS = ("actors", "benchmarks", "docs", "examples", "flinkpy", "network", "scheduler", "tests")
 FILES = [
@@ -34,12 +54,16 @@ CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"[\w./-]+\.(?:py|js|toml|yml|md)")
 FOLDER = re.compile(r"[\w.-]+(?:/[\w.-]+)+/?")
 TEST = re.compile(r"test_\w+")
+FUNCTION = re.compile(r"([\w./-]+\.py):([\w.]+)")
 
 
 def is_there(named: str) -> bool:
     """Whether there is a file, a folder or a test of this name; others are no names of places."""
     if TEST.fullmatch(named):
         return named in TESTS
+    if function := FUNCTION.fullmatch(named):
+        ending, name = f"/{function[1]}", function[2]
+        return any(name in functions_of(ROOT / file[1:]) for file in FILES if file.endswith(ending))
     if FILE.fullmatch(named):
         return named in READERS_OWN or f"/{named}" in PLACES or _is_linked(named)
     if FOLDER.fullmatch(named) and named.partition("/")[0] in ROOMS:
@@ -66,3 +90,5 @@ def test_a_file_or_a_test_that_has_gone_is_noticed() -> None:
     assert not is_there("flinkpy/web/routes.py")
     assert not is_there("web/no_room")
     assert not is_there("test_that_nobody_wrote")
+    assert is_there("runtime/task.py:Task.step")
+    assert not is_there("runtime/task.py:Task.run_step")
