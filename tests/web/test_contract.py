@@ -15,11 +15,13 @@ from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.connectors.discarding_sink import DiscardingSink
 from flinkpy.testing.environment import embedded_environment
 from flinkpy.web.routes import V1
+from flinkpy.web.routes.job_routes import CHANGING_BY_GET
+from flinkpy.web.routes.metric_routes import PROMETHEUS_ROUTES
 from tests.ports import free_port
 from tests.waiting import eventually
 from tests.web.flink_routes import CHANGE, READ, AnyKey, AnyOf, Maybe
 from tests.web.rest import Rest, held_job
-from tests.web.told_routes import PAGE, told
+from tests.web.told_routes import BEGIN, PAGE, told
 
 # Routes of our own, which Flink does not have
 OURS = frozenset(
@@ -275,6 +277,22 @@ def test_an_operation_is_asked_for_and_told_in_flinks_form(
         )
         == []
     )
+
+
+def test_the_page_lists_every_route_and_no_other() -> None:
+    """In full, so that a search for a path finds it; it may name the parameters otherwise."""
+    page, _, _ = PAGE.read_text().partition(BEGIN)
+    listed = {
+        (method, re.sub(r":[\w-]+", ":", path))
+        for method, path in re.findall(r"`([A-Z]+) (/[^`?]*)", page)
+    }
+    there = {
+        (method, re.sub(r":\w+", ":", flinks(route.path)))
+        for route in [*V1, *CHANGING_BY_GET, *PROMETHEUS_ROUTES]
+        if isinstance(route, Route)
+        for method in (route.methods or set()) - {"HEAD"}
+    }
+    assert listed == there
 
 
 def test_the_page_tells_which_of_flinks_routes_are_there() -> None:
