@@ -8,7 +8,7 @@ from typing import Any
 
 
 class JsonFormatter(logging.Formatter):
-    """For a handler of Python's ``logging``. A record that tells of an event has it as ``event``.
+    """For a handler of Python's ``logging``. A record about an event has the event as ``event``.
 
     >>> record = logging.LogRecord("flinkpy", logging.INFO, "", 0, "ready", None, None)
     >>> record.created = 1.5

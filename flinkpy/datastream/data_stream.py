@@ -282,7 +282,7 @@ class KeyedStream(KeyedVerbs["DataStream"], DataStream):
     def count(self, job_name: str | None = None) -> NoReturn:
         """Raises ProgramError: ``count`` is of a whole stream."""
         raise refuse(
-            "count() tells how many records a whole stream has: call it before key_by(...). "
+            "count() counts the records of a whole stream: call it before key_by(...). "
             "How many each key has: "
             'aggregate(lit(1).count.alias("n")), or value_counts(column) '
             "before key_by(...)"

@@ -77,7 +77,8 @@ class SplitPool(SplitEnumerator[S]):
 
 
 class SplitQueue(SplitPool[S]):
-    """Hands out splits in order, one per request; when none is left, tells every reader that asks.
+    """Hands out splits in order, one per request; when none is left, a reader that asks gets the
+    end.
 
     ``discover(parallelism)`` finds the splits and runs once, at the start; after a recovery the
     splits left in the checkpoint are used instead. If discovery is ``slow`` (many files to look

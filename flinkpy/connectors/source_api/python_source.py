@@ -83,7 +83,7 @@ class PythonSource(Source[PythonSplit]):
     seconds, and new ones are read too. ``blocking``: whether iterating may wait (for a device, a
     server); such a split is read on a thread of its own. ``positioned``: whether ``read`` yields
     positions. ``has_timestamps``: whether it yields event times. ``columnar``: whether it yields
-    batches of columns; ``schema`` is theirs, if it is known, so that mistakes in names are told
+    batches of columns; ``schema`` is theirs, if it is known, so that mistakes in names are found
     early. Batches are brought to it: columns are taken by name and cast exactly."""
 
     bounded: bool = True
@@ -104,8 +104,8 @@ class PythonSource(Source[PythonSplit]):
         """Called in the task: the records of the split from ``position`` on."""
 
     def split_id(self, split: Any) -> str:
-        """With ``discovery_interval_s``: what tells this split from others, each time ``splits``
-        gives it. By default its text."""
+        """With ``discovery_interval_s``: what distinguishes this split from others, each time
+        ``splits`` gives it. By default its text."""
         if (
             vars(object)["__repr__"] is type(split).__repr__
             and vars(object)["__str__"] is type(split).__str__

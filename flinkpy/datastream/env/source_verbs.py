@@ -406,8 +406,8 @@ class Sources(ABC, Generic[S]):
     ) -> S:
         """Reads from a SourceFunction, whose ``run(ctx)`` has a thread of its own and may block.
 
-        One subtask runs it, as in Flink. With ``set_parallelism`` several do; the runtime context
-        given to ``open`` tells each its index."""
+        One subtask runs it, as in Flink. With ``set_parallelism`` several do; each finds its index
+        in the runtime context that ``open`` gets."""
         from flinkpy.connectors.source_api.source import Source
         from flinkpy.operators.functions import SourceFunction
         from flinkpy.operators.sinks.legacy_source import LegacySourceOperator

@@ -59,8 +59,8 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
         return JobClient(job)
 
     def register_job_listener(self, job_listener: JobListener) -> None:
-        """Has the listener told of each job that this environment submits from now on. Raises
-        ProgramError for what is no JobListener.
+        """Calls the listener for each job that this environment submits from now on, and when the
+        job has ended. Raises ProgramError for what is no JobListener.
 
         >>> env.register_job_listener(JobListener())  # doctest: +SKIP
         """
@@ -77,7 +77,7 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
         return list(self.program.listeners.registered)
 
     def clear_job_listeners(self) -> None:
-        """From now on no listener is told."""
+        """Calls no listener from now on."""
         self.program.listeners.registered.clear()
 
     def get_execution_plan(self) -> str:

@@ -1,4 +1,4 @@
-"""The methods that tell what a stream is."""
+"""The methods that show what a stream is: its schema, its columns, its first records."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def contents_of(
 
 
 def folder_at(location: str, stores: Callable[[str], FileStore] = file_store_of) -> str:
-    """The folder of the checkpoint that ``contents_of`` tells about."""
+    """The folder of the checkpoint that ``contents_of`` describes."""
     return _folder(location, stores)[0]
 
 

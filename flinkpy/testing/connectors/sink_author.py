@@ -1,4 +1,4 @@
-"""What the author of a sink tells the kit, and how the kit writes to such a sink step by step,
+"""What the author of a sink says to the kit, and how the kit writes to such a sink step by step,
 without a cluster."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from flinkpy.testing.connectors.sink_world import SinkWorld
 
 
 class SinkAuthor(ConnectorTests):
-    """What the author says. Records are told apart by whole numbers, from 0 on."""
+    """What the author says. Records are numbered, from 0 on."""
 
     # False: records may come again behind a failure, and may be seen at once
     exactly_once: bool = True

@@ -122,8 +122,8 @@ class SinkTests(SinkJobs, SinkSteps):
 
     @in_time
     def test_a_failure_between_prepare_and_commit(self) -> None:
-        """The checkpoint is complete, and nobody was told: the next attempt commits what it has, in
-        another process."""
+        """The checkpoint is complete, and its notice is lost: the next attempt commits what it has,
+        in another process."""
         world = self.world(2)
         world.feed(self.records)
         world.complete(world.barrier(), told=lambda subtask: False)

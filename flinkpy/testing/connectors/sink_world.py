@@ -156,8 +156,8 @@ class SinkWorld:
     def complete(
         self, checkpoint: Checkpoint, told: Callable[[int], bool] = lambda subtask: True
     ) -> None:
-        """It is durable; the subtasks are told, but for those whose notice is lost. A global
-        committer is told if the first writer is."""
+        """It is durable; the subtasks are notified, but for those whose notice is lost. A global
+        committer is notified if the first writer is."""
         self.completed = checkpoint
         self.running = [
             each for each in self.running if each.checkpoint_id > checkpoint.checkpoint_id

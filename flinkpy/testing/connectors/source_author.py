@@ -1,4 +1,4 @@
-"""What the author of a source tells the kit, and how the kit reads such a source step by step,
+"""What the author of a source says to the kit, and how the kit reads such a source step by step,
 without a cluster."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ AFTERWARDS = 30  # steps behind the last record, in which one may come twice
 
 
 class SourceAuthor(ConnectorTests):
-    """What the author says. Records are told apart by whole numbers, from 0 on: ``fill`` makes
+    """What the author says. Records are numbered, from 0 on: ``fill`` makes
     those of some numbers, and ``number_of`` says which number a record has."""
 
     records: int = 60  # how many most tests read
@@ -58,9 +58,10 @@ class SourceAuthor(ConnectorTests):
         raise unittest.SkipTest("define timestamp_of(number), if the source gives event times")
 
     def acknowledged(self) -> Collection[int]:
-        """The numbers that the outside system has been told were read for good."""
+        """The numbers of the records that the source has acknowledged to the outside system, which
+        need not keep them any longer."""
         raise unittest.SkipTest(
-            "define acknowledged(), if the source tells the outside system what it has read"
+            "define acknowledged(), if the source acknowledges what it has read"
         )
 
 
