@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from flinkpy.sql.parsing.definitions.alter_grammar import alter
+from flinkpy.sql.parsing.definitions.create_grammar import create, drop
 from flinkpy.sql.parsing.literal_grammar import literal
 from flinkpy.sql.parsing.relation_grammar import hints
+from flinkpy.sql.parsing.session_grammar import SESSION_STATEMENTS
 from flinkpy.sql.parsing.token_cursor import TokenCursor
 from flinkpy.sql.syntax.query_tree import Identifier, SqlLiteral
 from flinkpy.sql.syntax.statements import (
@@ -20,6 +23,26 @@ from flinkpy.sql.syntax.statements import (
 )
 
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "TABLE", "(")
+
+# Statements of Flink, or of other databases, that are none of flinkpy's, and why.
+_NOT_HERE = {
+    "ADD": "JARs are not added: no Java runs here; CREATE FUNCTION ... LANGUAGE PYTHON",
+    "REMOVE": "JARs are not removed: no Java runs here",
+    "CALL": "procedures are not supported",
+    "COMPILE": "COMPILE PLAN is not supported yet: compiled plans are to come",
+    "LOAD": "there is the module core only",
+    "UNLOAD": "there is the module core only",
+    "DELETE": "DELETE is not supported: no connector here deletes rows of a table in place",
+    "UPDATE": "UPDATE is not supported: no connector here changes rows of a table in place",
+    "MERGE": "MERGE is not SQL of Flink's; INSERT into a table with a PRIMARY KEY upserts",
+    "UPSERT": "UPSERT is not SQL of Flink's; INSERT into a table with a PRIMARY KEY upserts",
+    "REFRESH": "materialized tables are not supported",
+    "GRANT": "there are no rights to grant",
+    "REVOKE": "there are no rights to revoke",
+    "COMMIT": "there are no transactions; each statement stands for itself",
+    "ROLLBACK": "there are no transactions; each statement stands for itself",
+    "FROM": "a query begins with SELECT; FROM stands behind the list of columns",
+}
 _DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
 
@@ -34,6 +57,9 @@ def statement(cursor: TokenCursor) -> Statement:
 
 
 def _by_first_word(cursor: TokenCursor) -> Statement:
+    refused = _NOT_HERE.get(cursor.next.key)
+    if refused is not None:
+        cursor.fail(refused)
     for word, grammar in STATEMENTS.items():
         if cursor.accept(word):
             return grammar(cursor)
@@ -142,4 +168,8 @@ STATEMENTS: dict[str, Callable[[TokenCursor], Statement]] = {
     "EXECUTE": _execute,
     "BEGIN": _begin,
     "EXPLAIN": _explain,
+    "CREATE": create,
+    "ALTER": alter,
+    "DROP": drop,
+    **SESSION_STATEMENTS,
 }

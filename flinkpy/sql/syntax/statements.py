@@ -250,11 +250,13 @@ class AlterSchema(Statement):
 
 @dataclass(frozen=True)
 class AlterDrop(Statement):
-    """``ALTER TABLE t DROP`` columns, the primary key or the watermark."""
+    """``ALTER TABLE t DROP`` columns, the primary key, also as the constraint of a name, or the
+    watermark."""
 
     name: Identifier
     columns: tuple[str, ...] = ()
     primary_key: bool = False
+    constraint: str | None = None
     watermark: bool = False
     if_exists: bool = False
 

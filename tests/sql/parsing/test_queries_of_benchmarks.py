@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flinkpy.sql.parsing import parse_statement
+from flinkpy.sql.parsing import parse_script, parse_statement
 from flinkpy.sql.syntax.statements import Insert, QueryStatement
 
 _SQL = Path(__file__).parents[1]
@@ -25,3 +25,9 @@ def test_a_query_of_a_benchmark_is_read(file: Path) -> None:
     statement = parse_statement(text)
     assert isinstance(statement, Insert if file.parent.name == "nexmark" else QueryStatement)
     assert text[statement.span.end :].strip() == ""
+
+
+def test_the_tables_of_nexmark_are_a_script() -> None:
+    pieces = parse_script((_SQL / "nexmark" / "tables.sql").read_text(encoding="utf-8"))
+    kinds = [type(piece.statement).__name__ for piece in pieces]
+    assert kinds == ["CreateTable", "CreateView", "CreateView", "CreateView", "CreateTable"]
