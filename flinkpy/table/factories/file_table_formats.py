@@ -1,0 +1,213 @@
+"""The formats of files under tables: their options, what reads them and what writes them. The
+types that a table declares decide."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.sql.catalog.catalog_port import CatalogTable
+from flinkpy.table.factories.connector_factory import stored_columns
+from flinkpy.table.factories.table_options import (
+    BOOLEAN,
+    CHARACTER,
+    STRING,
+    TableOption,
+    TableValues,
+    milliseconds,
+    one_of,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from flinkpy.connectors.files.reading.column_source import ColumnFileSource
+    from flinkpy.connectors.files.writing.file_formats import FileFormat
+
+
+class FileTableFormat(ABC):
+    """One format."""
+
+    name: ClassVar[str]
+    options: ClassVar[tuple[TableOption, ...]] = ()
+
+    @abstractmethod
+    def source(
+        self, table: CatalogTable, values: TableValues, columns: list[str]
+    ) -> ColumnFileSource:
+        """Reads these columns of the table's files."""
+
+    @abstractmethod
+    def written(self, values: TableValues) -> FileFormat:
+        """What the table's files are written in."""
+
+    def value(self, values: TableValues, option: str) -> Any:
+        """An option of the format."""
+        return values[f"{self.name}.{option}"]
+
+
+class ParquetTables(FileTableFormat):
+    """Parquet. Only the columns that a query needs are read, and row groups that a filter excludes
+    are left out."""
+
+    name = "parquet"
+    options = (
+        TableOption(
+            "compression",
+            one_of("none", "snappy", "gzip", "brotli", "lz4", "zstd"),
+            "zstd",
+            "How files are compressed.",
+        ),
+    )
+
+    def source(
+        self, table: CatalogTable, values: TableValues, columns: list[str]
+    ) -> ColumnFileSource:
+        from flinkpy.connectors.files.reading.column_files import ParquetSource
+
+        return ParquetSource(
+            values["path"], columns, schema=declared(table), watch_interval_ms=_interval(values)
+        )
+
+    def written(self, values: TableValues) -> FileFormat:
+        from flinkpy.connectors.files.writing.file_formats import ParquetFormat
+
+        return ParquetFormat(None, self.value(values, "compression"))
+
+
+class CsvTables(FileTableFormat):
+    """CSV. Columns are found by their place, or with ``csv.header`` by the name in the header
+    line."""
+
+    name = "csv"
+    options = (
+        TableOption("field-delimiter", CHARACTER, ",", "What stands between two fields."),
+        TableOption("quote-character", CHARACTER, '"', "What stands around a text."),
+        TableOption("disable-quote-character", BOOLEAN, False, "Whether quotes have no meaning."),
+        TableOption("escape-character", CHARACTER, None, "What makes the next character text."),
+        TableOption("null-literal", STRING, "", "A field without quotes that is null."),
+        TableOption("allow-comments", BOOLEAN, False, "Whether lines that begin with # are none."),
+        TableOption(
+            "ignore-parse-errors", BOOLEAN, False, "Whether values that do not fit are null."
+        ),
+        TableOption("header", BOOLEAN, False, "Whether files begin with the names (not in Flink)."),
+    )
+
+    def source(
+        self, table: CatalogTable, values: TableValues, columns: list[str]
+    ) -> ColumnFileSource:
+        from flinkpy.connectors.files.reading.column_files import CsvSource
+
+        in_files = [
+            column.name
+            for column in stored_columns(table)
+            if column.name not in table.partition_keys
+        ]
+        has_header = self.value(values, "header")
+        return CsvSource(
+            values["path"],
+            columns,
+            declared(table),
+            self.value(values, "field-delimiter"),
+            has_header,
+            null_values=(self.value(values, "null-literal"),),
+            quote_char=self._quote(values),
+            column_names=None if has_header else in_files,
+            comment="#" if self.value(values, "allow-comments") else None,
+            on_error="null" if self.value(values, "ignore-parse-errors") else "fail",
+            watch_interval_ms=_interval(values),
+            escape=self.value(values, "escape-character"),
+        )
+
+    def _quote(self, values: TableValues) -> str | None:
+        if self.value(values, "disable-quote-character"):
+            return None
+        quote: str = self.value(values, "quote-character")
+        return quote
+
+    def written(self, values: TableValues) -> FileFormat:
+        from flinkpy.connectors.files.writing.file_formats import CsvFormat
+
+        return CsvFormat(
+            None,
+            self.value(values, "field-delimiter"),
+            self.value(values, "header"),
+            null_value=self.value(values, "null-literal"),
+        )
+
+
+class JsonTables(FileTableFormat):
+    """One JSON object a line. Fields that the table does not declare are passed over."""
+
+    name = "json"
+    options = (
+        TableOption(
+            "ignore-parse-errors", BOOLEAN, False, "Whether values that do not fit are null."
+        ),
+    )
+
+    def source(
+        self, table: CatalogTable, values: TableValues, columns: list[str]
+    ) -> ColumnFileSource:
+        from flinkpy.connectors.files.reading.column_files import JsonLinesSource
+
+        return JsonLinesSource(
+            values["path"],
+            columns,
+            declared(table),
+            ignore_extra_fields=True,
+            on_error="null" if self.value(values, "ignore-parse-errors") else "fail",
+            watch_interval_ms=_interval(values),
+        )
+
+    def written(self, values: TableValues) -> FileFormat:
+        from flinkpy.connectors.files.writing.file_formats import JsonLinesFormat
+
+        return JsonLinesFormat()
+
+
+class AvroTables(FileTableFormat):
+    """Avro container files; needs the extra ``flinkpy[avro]``."""
+
+    name = "avro"
+    options = (
+        TableOption(
+            "codec",
+            one_of("null", "deflate", "bzip2", "snappy", "zstandard"),
+            "deflate",
+            "How blocks are compressed.",
+        ),
+    )
+
+    def source(
+        self, table: CatalogTable, values: TableValues, columns: list[str]
+    ) -> ColumnFileSource:
+        from flinkpy.connectors.files.reading.avro_source import AvroSource
+
+        return AvroSource(
+            values["path"], columns, schema=declared(table), watch_interval_ms=_interval(values)
+        )
+
+    def written(self, values: TableValues) -> FileFormat:
+        from flinkpy.connectors.files.writing.file_formats import AvroFormat
+
+        return AvroFormat(None, self.value(values, "codec"))
+
+
+def declared(table: CatalogTable) -> pa.Schema:
+    """The columns that the table stores, in Arrow's types; NOT NULL ones may not be null."""
+    from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of
+
+    columns = stored_columns(table)
+    return arrow_schema_of(RowType.of(*((column.name, column.type) for column in columns)))
+
+
+def _interval(values: TableValues) -> int | None:
+    interval = values["source.monitor-interval"]
+    return None if interval is None else milliseconds(interval)
+
+
+FORMATS: dict[str, FileTableFormat] = {
+    each.name: each for each in (ParquetTables(), CsvTables(), JsonTables(), AvroTables())
+}

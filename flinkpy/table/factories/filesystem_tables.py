@@ -1,0 +1,149 @@
+"""``filesystem``: files of a folder as a table; folders such as ``city=Oslo`` are partitions."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
+from flinkpy.sql.sql_errors import ValidationError
+from flinkpy.table.factories.connector_factory import CONNECTOR, ConnectorFactory
+from flinkpy.table.factories.file_table_formats import FORMATS, FileTableFormat
+from flinkpy.table.factories.table_options import (
+    DURATION,
+    MEMORY,
+    STRING,
+    OptionTable,
+    TableOption,
+    TableValues,
+    milliseconds,
+    one_of,
+    prefixed,
+)
+
+if TYPE_CHECKING:
+    from flinkpy.connectors.files.writing.rolling import RollingPolicy
+    from flinkpy.datastream import DataStream, StreamExecutionEnvironment
+    from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
+
+FILES_WITH_COUNTED_ROWS = 64  # for the estimate of rows the footers are read
+
+
+class FilesystemFactory(ConnectorFactory):
+    """Reads and writes files of a format."""
+
+    identifier = "filesystem"
+    options = (
+        TableOption("path", STRING, None, "A folder, a file or a pattern with *.", required=True),
+        TableOption("format", one_of(*FORMATS), None, "What the files are.", required=True),
+        TableOption(
+            "source.monitor-interval",
+            DURATION,
+            None,
+            "How often new files are looked for; without it the table ends with what is there.",
+        ),
+        TableOption("sink.rolling-policy.file-size", MEMORY, 128 << 20, "How large a file gets."),
+        TableOption("sink.rolling-policy.rollover-interval", DURATION, None, "How old it gets."),
+        TableOption("sink.rolling-policy.inactivity-interval", DURATION, None, "How idle it gets."),
+        TableOption("partition.default-name", STRING, "__HIVE_DEFAULT_PARTITION__", "Of null."),
+    )
+
+    def option_table(self, table: CatalogTable) -> OptionTable:
+        return OptionTable((CONNECTOR, *self.options, *_format_options(table)))
+
+    def abilities_to_read(self, table: CatalogTable, values: TableValues) -> SourceAbilities:
+        return SourceAbilities(
+            is_bounded=values["source.monitor-interval"] is None,
+            takes_projection=True,
+            takes_filters=True,
+            rows=_counted_rows(values),
+        )
+
+    def abilities_to_write(self, table: CatalogTable, values: TableValues) -> SinkAbilities:
+        return SinkAbilities(takes_partitions=bool(table.partition_keys))
+
+    def scan(self, env: StreamExecutionEnvironment, node: TableScan) -> DataStream:
+        from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of
+        from flinkpy.connectors.files.paths import NoFilesError
+
+        values = self.values(node.table)
+        schema = arrow_schema_of(node.schema)
+        try:
+            source = _format(node.table).source(node.table, values, list(node.schema.names))
+        except NoFilesError:
+            if not os.path.isdir(values["path"]):
+                raise
+            return env.from_arrow(schema.empty_table())
+        condition = _pushed(node)
+        if condition is not None:
+            source = source.filtered(condition)
+        stream: DataStream = env.from_source(source, source_name=f"Source: {node.path.name}")
+        return stream
+
+    def sink(self, stream: DataStream, node: SinkNode) -> None:
+        from flinkpy.connectors.files.writing.file_sink import FileSink
+
+        values = self.values(node.table)
+        keys = list(node.table.partition_keys)
+        sink = FileSink(
+            values["path"],
+            _format(node.table).written(values),
+            rolling=_rolling(values),
+            partition_by=keys or None,
+        )
+        stream.sink_to(sink).name(f"Sink: {node.path.name}")
+
+
+def _format(table: CatalogTable) -> FileTableFormat:
+    name = table.options.get("format", "")
+    if name.lower() not in FORMATS:
+        raise ValidationError(
+            f"a table with the connector 'filesystem' has one of the formats {', '.join(FORMATS)}, "
+            f"not {name!r}"
+        )
+    return FORMATS[name.lower()]
+
+
+def _format_options(table: CatalogTable) -> tuple[TableOption, ...]:
+    name = table.options.get("format", "").lower()
+    return prefixed(FORMATS[name].options, name) if name in FORMATS else ()
+
+
+def _rolling(values: TableValues) -> RollingPolicy:
+    from flinkpy.connectors.files.writing.rolling import NEVER_BEFORE_THE_END, RollingPolicy
+
+    if not any(key.startswith("sink.rolling-policy.") for key in values.given):
+        return NEVER_BEFORE_THE_END
+    age = values["sink.rolling-policy.rollover-interval"]
+    idle = values["sink.rolling-policy.inactivity-interval"]
+    half_an_hour = 30 * 60_000
+    return RollingPolicy.default_rolling_policy(
+        values["sink.rolling-policy.file-size"],
+        half_an_hour if age is None else milliseconds(age),
+        half_an_hour if idle is None else milliseconds(idle),
+    )
+
+
+def _pushed(node: TableScan) -> Any:
+    from flinkpy.table.factories.pushed_conditions import expression_of
+
+    return expression_of(node.filters, node.schema.names) if node.filters else None
+
+
+def _counted_rows(values: TableValues) -> int | None:
+    """How many rows the files say that they have; None if that is not known without reading
+    them."""
+    if values["format"] != "parquet" or "://" in values["path"]:
+        return None
+    from flinkpy.connectors.files.paths import find_files
+    from flinkpy.core.errors import FlinkpyError
+
+    try:
+        files = find_files(values["path"])
+        if len(files) > FILES_WITH_COUNTED_ROWS:
+            return None
+        import pyarrow.parquet as pq
+
+        return sum(int(pq.read_metadata(file.path).num_rows) for file in files)
+    except (FlinkpyError, OSError, ValueError):
+        return None  # the scan says what is wrong

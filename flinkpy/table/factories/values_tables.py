@@ -1,0 +1,95 @@
+"""``values``: tables of tests. A test registers rows, which may have kinds, and reads what a job
+wrote. They are in the process of the program, so jobs run embedded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flinkpy.common.changelog_mode import ALL_CHANGES, INSERT_ONLY, ChangelogMode
+from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.common.types import RowKind
+from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
+from flinkpy.sql.sql_errors import ValidationError
+from flinkpy.table.factories.connector_factory import ConnectorFactory, stored_columns
+from flinkpy.table.factories.registered_rows import begin_results, registered_rows
+from flinkpy.table.factories.table_options import (
+    BOOLEAN,
+    INT,
+    STRING,
+    OptionKind,
+    TableOption,
+    TableValues,
+)
+
+if TYPE_CHECKING:
+    from flinkpy.datastream import DataStream, StreamExecutionEnvironment
+    from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
+
+_KINDS = {
+    "I": RowKind.INSERT,
+    "UB": RowKind.UPDATE_BEFORE,
+    "UA": RowKind.UPDATE_AFTER,
+    "D": RowKind.DELETE,
+}
+
+
+def _changes(text: str) -> ChangelogMode:
+    words = [word.strip().upper() for word in text.split(",")]
+    if not set(words) <= _KINDS.keys():
+        raise ValueError("it is some of I, UB, UA, D with commas between them")
+    return ChangelogMode.of(*(_KINDS[word] for word in words))
+
+
+CHANGES = OptionKind("ChangelogMode", _changes)
+
+
+class ValuesFactory(ConnectorFactory):
+    """Reads registered rows in their order, and keeps written ones."""
+
+    identifier = "values"
+    options = (
+        TableOption("data-id", STRING, None, "What register_rows() gave; without it no rows."),
+        TableOption("bounded", BOOLEAN, False, "Whether the planner takes the table as bounded."),
+        TableOption("changelog-mode", CHANGES, INSERT_ONLY, "Which kinds its rows have."),
+        TableOption("rows-per-batch", INT, 8192, "How many rows a batch has."),
+        TableOption("sink-insert-only", BOOLEAN, True, "Whether it takes inserts only."),
+        TableOption("sink-changelog-mode-enforced", CHANGES, None, "Which kinds it takes."),
+    )
+
+    def abilities_to_read(self, table: CatalogTable, values: TableValues) -> SourceAbilities:
+        data_id = values["data-id"]
+        rows = [] if data_id is None else registered_rows(data_id)
+        if rows is None:
+            raise ValidationError(f"there are no rows {data_id!r}: register_rows() gives a data-id")
+        return SourceAbilities(
+            is_bounded=values["bounded"],
+            changes=values["changelog-mode"],
+            takes_projection=True,
+            rows=len(rows),
+        )
+
+    def abilities_to_write(self, table: CatalogTable, values: TableValues) -> SinkAbilities:
+        if values["sink-changelog-mode-enforced"] is not None:
+            return SinkAbilities(changes=values["sink-changelog-mode-enforced"])
+        if values["sink-insert-only"]:
+            return SinkAbilities()
+        has_key = table.primary_key is not None
+        return SinkAbilities(changes=ChangelogMode.upsert() if has_key else ALL_CHANGES)
+
+    def scan(self, env: StreamExecutionEnvironment, node: TableScan) -> DataStream:
+        from flinkpy.table.factories.changing_tables import changes_source
+
+        values = self.values(node.table)
+        columns = stored_columns(node.table)
+        declared = RowType.of(*((column.name, column.type) for column in columns))
+        data_id = values["data-id"]
+        rows = [] if data_id is None else registered_rows(data_id) or []
+        source = changes_source(rows, declared, node.schema.names, values["rows-per-batch"])
+        stream = env.from_source(source, source_name=f"Source: {node.path.name}")
+        return stream.set_parallelism(1)
+
+    def sink(self, stream: DataStream, node: SinkNode) -> None:
+        from flinkpy.table.factories.changing_tables import KeepingSink
+
+        begin_results(node.path.name)
+        stream.sink_to(KeepingSink(node.path.name)).name(f"Sink: {node.path.name}")

@@ -1,0 +1,1 @@
+"""Results of statements: how they look."""
