@@ -77,7 +77,8 @@ class UserCodeError(FlinkpyError):
 
     ``record`` is a repr of bounded length; ``origin`` says which source split and offset the record
     came from, if known. ``traceback`` is the full traceback. ``original`` is the pickled exception,
-    if it could be pickled."""
+    if it could be pickled. ``is_exit``: it is no Exception, as SystemExit, so the job is not
+    restarted."""
 
     def __init__(
         self,
@@ -91,6 +92,7 @@ class UserCodeError(FlinkpyError):
         frames: tuple[UserFrame, ...] = (),
         traceback: str = "",
         original: bytes | None = None,
+        is_exit: bool = False,
     ) -> None:
         super().__init__(cause)
         self.cause = cause
@@ -102,6 +104,7 @@ class UserCodeError(FlinkpyError):
         self.frames = frames
         self.traceback = traceback
         self.original = original
+        self.is_exit = is_exit
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_user_code_error, (
@@ -115,6 +118,7 @@ class UserCodeError(FlinkpyError):
                 frames=self.frames,
                 traceback=self.traceback,
                 original=self.original,
+                is_exit=self.is_exit,
             ),
         )
 
@@ -134,6 +138,11 @@ class UserCodeError(FlinkpyError):
 
 def _rebuild_user_code_error(cause: str, fields: dict[str, Any]) -> UserCodeError:
     return UserCodeError(cause, **fields)
+
+
+class TaskInterrupted(BaseException):
+    """Raised in a function of a task that was cancelled. ``finally`` and ``with`` work as usual; it
+    is no Exception, so that ``except Exception`` does not hold it up."""
 
 
 class JobExecutionError(FlinkpyError):

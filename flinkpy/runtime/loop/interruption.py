@@ -16,16 +16,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from flinkpy.core.errors import TaskInterrupted
 from flinkpy.core.reactor import Reactor
 from flinkpy.operators.user_errors import is_engine, is_tool
 
 GRACE_S = 1.0  # at most, from the cancellation until the first interruption
 SOON_S = 0.01  # until the next look, while the thread is in the engine's code
-
-
-class TaskInterrupted(BaseException):
-    """Raised in a function of a task that was cancelled. ``finally`` and ``with`` work as usual; it
-    is no Exception, so that ``except Exception`` does not hold it up."""
 
 
 class Interruptible(Protocol):

@@ -28,10 +28,11 @@ class StepPace:
     (False, True)
     """
 
-    __slots__ = ("_calm", "needs_thread", "waits", "wants_cpu")
+    __slots__ = ("_calm", "_computes", "needs_thread", "waits", "wants_cpu")
 
     def __init__(self) -> None:
         self._calm = 0
+        self._computes = False  # its last step that was not short did
         self.waits = False  # lately: nobody should wait for its steps
         self.needs_thread = False  # its last step held up the loop
         # the last step was so long that the next one's processor time is worth its cost
@@ -48,6 +49,7 @@ class StepPace:
         self.wants_cpu = True
         has_waited = cpu_s is not None and seconds - cpu_s >= max(NOTABLE_S, WAITED * seconds)
         self.needs_thread = has_waited or seconds >= LONG_S
+        self._computes = cpu_s is not None and not has_waited and seconds < LONG_S
         if has_waited:
             self.waits = True
         if self.needs_thread:
@@ -59,11 +61,12 @@ class StepPace:
 
     @property
     def patience_s(self) -> float:
-        """How long the loop waits for the next step: not at all if it probably waits, and briefly
-        if nothing is known of the task, or its last step was long."""
+        """How long the loop waits for the next step: not at all if it probably waits, and long only
+        for one that computes. Short steps say nothing of the first that is not short: subtasks with
+        a function that sleeps would begin one after the other."""
         if self.waits:
             return 0.0
-        return LONG_S if self._calm else NOTABLE_S
+        return LONG_S if self._computes else NOTABLE_S
 
     @property
     def is_calm(self) -> bool:
@@ -73,4 +76,4 @@ class StepPace:
     def settle(self) -> None:
         """The task has moved: what was before does not count."""
         self._calm = 0
-        self.needs_thread = self.wants_cpu = False
+        self._computes = self.needs_thread = self.wants_cpu = False

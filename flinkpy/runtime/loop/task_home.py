@@ -4,7 +4,7 @@ its own.
 A step in a thread of its own still has its turn. The loop gives it the turn and waits until it is
 back, so that two threads do not fight for the interpreter lock. A handover costs some ten
 microseconds, so a turn has as many short steps as fit into half a millisecond. The loop waits for
-50 ms at most, and for 5 ms if it knows nothing good of the task: then it goes on with the others,
+50 ms at most if the task's steps compute, and for 5 ms otherwise: then it goes on with the others,
 and the step ends when it ends. For a task whose steps wait, it does not wait at all. So a function
 that sleeps holds up nobody, and several of them sleep at the same time.
 
@@ -22,10 +22,10 @@ from contextvars import copy_context
 from functools import partial
 
 from flinkpy.core.clock import Clock, thread_time
+from flinkpy.core.errors import TaskInterrupted
 from flinkpy.core.reactor import P, Pollable, ReactorTimer
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.network.data_plane_reactor import HandedOverTimer
-from flinkpy.runtime.loop.interruption import TaskInterrupted
 from flinkpy.runtime.loop.loop_port import Loop, LoopTask
 from flinkpy.runtime.loop.step_pace import StepPace
 from flinkpy.runtime.loop.task_thread import TaskThread
