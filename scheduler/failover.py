@@ -10,7 +10,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from flinkpy.core.errors import PartitionNotFoundError, ProgramError, TaskExecutorLostError
+from flinkpy.core.errors import (
+    PartitionNotFoundError,
+    ProgramError,
+    TaskExecutorLostError,
+    UserCodeError,
+)
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.scheduler.attempts import Attempts
 from flinkpy.scheduler.execution_model import Execution, ExecutionVertex, Failover, PipelinedRegion
@@ -300,8 +305,10 @@ def says_worker_lost(error: BaseException) -> bool:
 
 
 def is_worth_a_restart(error: BaseException) -> bool:
-    """A program that asks for what cannot be asks for it again."""
-    return not isinstance(error, ProgramError)
+    """A program that asks for what cannot be asks for it again, and one that exits means it."""
+    return not (
+        isinstance(error, ProgramError) or (isinstance(error, UserCodeError) and error.is_exit)
+    )
 
 
 def _dragged_along(region: PipelinedRegion) -> Iterator[PipelinedRegion]:

@@ -59,7 +59,7 @@ class _ObjectWriter(SinkWriter):
         try:
             for value in rows_of(batch):
                 write(value)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self._context, value) from error
 
     def flush(self) -> None:

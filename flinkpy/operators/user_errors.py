@@ -3,18 +3,29 @@ frames, operator, subtask, record.
 
 The error always names the record that failed. Results of the records before it in the same batch
 are not emitted: the attempt has failed, and in Flink too it is chance how many of an attempt's last
-results get out. A restart goes back to the last checkpoint anyway."""
+results get out. A restart goes back to the last checkpoint anyway.
+
+A function may also raise what is no Exception, such as SystemExit. It fails its record like any
+other, so who calls a function catches BaseException. What comes from outside passes: see
+``comes_from_outside``."""
 
 from __future__ import annotations
 
 import linecache
 import os
 import sys
+import threading
 import traceback
 from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
 
-from flinkpy.core.errors import BadRecordError, FlinkpyError, UserCodeError, UserFrame
+from flinkpy.core.errors import (
+    BadRecordError,
+    FlinkpyError,
+    TaskInterrupted,
+    UserCodeError,
+    UserFrame,
+)
 from flinkpy.core.program.code import dumps
 from flinkpy.core.users_values import bounded_repr
 from flinkpy.operators.context import OperatorContext
@@ -29,17 +40,21 @@ _STANDARD = (os.path.dirname(os.__file__) + os.sep, "<frozen ")
 
 _NO_RECORD = object()
 
+ENDS_PROGRAMS = ", which ends programs; raise an Exception instead"
+
 
 def user_code_error(
     error: BaseException, context: OperatorContext, record: object = _NO_RECORD
 ) -> FlinkpyError:
     """The error to raise for an exception of a user's function. Errors of the engine are returned
-    unchanged."""
+    unchanged; what comes from outside is raised."""
     if isinstance(error, FlinkpyError) and not is_of_function(error):
         return error
+    if comes_from_outside(error):
+        raise error
     frames = frames_of(error)
     return UserCodeError(
-        format_error(error) if frames else format_error(error) + _hint(error),
+        format_error(error) + _hint(error, has_frames=bool(frames)),
         operator=context.name,
         uid=context.uid,
         subtask=context.task.subtask_name,
@@ -49,6 +64,7 @@ def user_code_error(
         if context.explains_errors
         else "",
         original=by_value(error) if context.explains_errors else None,
+        is_exit=not isinstance(error, Exception),
     )
 
 
@@ -67,6 +83,16 @@ def is_of_function(error: BaseException) -> bool:
     return not isinstance(error, FlinkpyError) or isinstance(error, BadRecordError)
 
 
+def comes_from_outside(error: BaseException) -> bool:
+    """Whether no function raised the error: the cancellation of its task, Ctrl-C, which Python
+    raises in the main thread, or the end of a generator of the engine's that is dropped."""
+    if isinstance(error, KeyboardInterrupt):
+        return threading.current_thread() is threading.main_thread()
+    return isinstance(error, TaskInterrupted) or (
+        isinstance(error, GeneratorExit) and not frames_of(error)
+    )
+
+
 def by_value(error: BaseException) -> bytes | None:
     """The pickled exception, for the program that waits for the job; None if it cannot be pickled
     or is too large."""
@@ -77,10 +103,12 @@ def by_value(error: BaseException) -> bytes | None:
         return None
 
 
-def _hint(error: BaseException) -> str:
-    """What to change if the function returned something the engine cannot use; the traceback then
-    has no frame of the user."""
-    text = str(error) if type(error) is TypeError else ""
+def _hint(error: BaseException, *, has_frames: bool) -> str:
+    """What to change if the function raised what is no Exception, or returned something the engine
+    cannot use; the traceback then has no frame of the user."""
+    if not isinstance(error, Exception):
+        return ENDS_PROGRAMS
+    text = str(error) if type(error) is TypeError and not has_frames else ""
     if text.startswith("unhashable type"):
         return (
             "; a key must be hashable: instead of a list or a dict use a tuple of what tells "

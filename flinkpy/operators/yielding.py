@@ -191,7 +191,7 @@ def emit_results(
         )
     except FlinkpyError:
         raise
-    except Exception as error:
+    except BaseException as error:
         failure = failure_in(loop.function, error.__traceback__)
         record = failure.variables.get("record") if failure else None
         if failure and keyed.select is not None and failure.line in loop.key_lines:

@@ -59,7 +59,7 @@ class SourceInput:
             status = self._emit_next()
         except FlinkpyError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, head.context) from error
         self._batch_size.rows_taken = head.rows_emitted
         if status is InputStatus.MORE_AVAILABLE:

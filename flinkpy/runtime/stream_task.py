@@ -378,7 +378,7 @@ class StreamTask:
             operator.handle_operator_event(event)
         except FlinkpyError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, operator.context) from error
 
     # -- what its checkpoints have it do -----------------------------------------------------------

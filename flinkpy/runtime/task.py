@@ -45,7 +45,7 @@ from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.chain.own_functions import holds_what_is_opened, with_own_functions
 from flinkpy.operators.context import TaskInfo
-from flinkpy.operators.user_errors import format_error, user_frames
+from flinkpy.operators.user_errors import ENDS_PROGRAMS, format_error, user_frames
 from flinkpy.runtime.checkpointing.sent_first import SentFirst, read_in_flight
 from flinkpy.runtime.checkpointing.state_io import read_states
 from flinkpy.runtime.files.worker_files import WorkerFiles
@@ -143,8 +143,8 @@ class Task:
         where = "".join(f"\n{frame}" for frame in user_frames(error.__traceback__))
         self.fail(
             ProgramError(
-                f"a function of {self.descriptor.subtask_name} raised {format_error(error)}, "
-                f"which ends programs; raise an Exception instead{where}"
+                f"a function of {self.descriptor.subtask_name} raised {format_error(error)}"
+                f"{ENDS_PROGRAMS}{where}"
             )
         )
 

@@ -4,6 +4,7 @@ and what does not change."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from flinkpy.datastream import (
     ErrorPolicy,
     FailedWindow,
     KeyedProcessFunction,
+    ProcessFunction,
     ProcessWindowFunction,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
@@ -394,3 +396,39 @@ def test_a_message_that_cannot_be_decoded_is_diverted(mode: RuntimeExecutionMode
     assert letters[0].message.startswith(
         "the message cannot be decoded: field 'n': 'x' (str) is no value of Types.LONG()"
     )
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit])
+@pytest.mark.parametrize("policy", [None, DIVERT, ErrorPolicy.divert(FAILED, retries=2)])
+@pytest.mark.parametrize("verb", ["map", "flat_map", "process"])
+def test_a_function_that_exits_fails_the_job_with_its_record_whatever_the_policy_and_it_is_not_restarted(
+    verb: str, policy: ErrorPolicy | None, error: type[BaseException], tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+
+    def exits(value: int) -> int:
+        with calls.open("a") as file:
+            file.write(f"{value} ")
+        if value == 2:
+            raise error("enough")
+        return value
+
+    class Process(ProcessFunction):
+        def process_element(self, value: int, ctx: ProcessFunction.Context) -> Iterable[int]:
+            yield exits(value)
+
+    function: Any = Process() if verb == "process" else exits
+    env = embedded_environment({"restart-strategy.type": "fixed-delay"})
+    stream = getattr(env.from_collection([1, 2, 3]), verb)(
+        (lambda value: [exits(value)]) if verb == "flat_map" else function
+    ).name("step")
+    if policy is not None:
+        stream.on_error(policy)
+    with pytest.raises(JobExecutionError) as caught:
+        run(stream)
+    text = str(caught.value)
+    assert f"{error.__name__}: enough, which ends programs; raise an Exception instead" in text
+    assert "in operator 'step'" in text
+    assert "on record 2" in text
+    assert isinstance(caught.value.__cause__, error)
+    assert calls.read_text() == "1 2 "

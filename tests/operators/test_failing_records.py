@@ -3,13 +3,15 @@ is passed on."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from flinkpy.common.typeinfo import Types
-from flinkpy.core.errors import UserCodeError
+from flinkpy.core.errors import TaskInterrupted, UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.functions import (
@@ -145,6 +147,60 @@ def test_the_record_at_fault_is_named_and_nothing_of_its_batch_goes_on(
     assert caught.value.operator == "op 0"
     assert harness.output == []
     assert harness.chain.close() == []
+
+
+class Exits:
+    """In a comparison or a division it raises what is no Exception."""
+
+    def __init__(self, error: type[BaseException]) -> None:
+        self.error = error
+
+    def __eq__(self, other: object) -> bool:
+        raise self.error(3)
+
+    def __rfloordiv__(self, other: object) -> int:
+        raise self.error(3)
+
+    def __repr__(self) -> str:
+        return "<exits>"
+
+
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit, asyncio.CancelledError])
+@pytest.mark.parametrize("fusion", [True, False])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_record_is_named_too_if_what_was_raised_is_no_exception(
+    name: str, fusion: bool, error: type[BaseException]
+) -> None:
+    made = OPERATORS[name]()
+    harness = ChainHarness(
+        linear(made, inputs=2 if hasattr(made, "process_batch1") else 1), fusion=fusion
+    )
+    bad: Any = ("a", Exits(error), 1)
+    with pytest.raises(UserCodeError, match=f"{error.__name__}: 3, which ends programs") as caught:
+        harness.push([("a", 1, 1), bad], range(2))
+    assert caught.value.record == "('a', <exits>, 1)"
+    assert caught.value.operator == "op 0"
+    assert harness.output == []
+    assert harness.chain.close() == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TaskInterrupted])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_ctrl_c_and_the_interruption_of_a_cancelled_task_are_no_error_of_the_record(
+    name: str, error: type[BaseException]
+) -> None:
+    made = OPERATORS[name]()
+    harness = ChainHarness(linear(made, inputs=2 if hasattr(made, "process_batch1") else 1))
+    with pytest.raises(error):
+        harness.push([("a", 1, 1), ("a", Exits(error), 1)], range(2))
+
+
+def test_ctrl_c_in_another_thread_than_the_main_one_was_raised_by_the_function() -> None:
+    harness = ChainHarness(linear(MapOperator(checked)))
+    with ThreadPoolExecutor(1) as threads:
+        pushed = threads.submit(harness.push, [("a", Exits(KeyboardInterrupt))])
+        with pytest.raises(UserCodeError, match="KeyboardInterrupt: 3, which ends programs"):
+            pushed.result()
 
 
 @pytest.mark.parametrize("fusion", [True, False])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from flinkpy.core.elements import MAX_TIMESTAMP
+from flinkpy.core.errors import UserCodeError
 from flinkpy.state.descriptors import ReducingStateDescriptor, ValueStateDescriptor
 from flinkpy.windowing.assigners import (
     GlobalWindows,
@@ -119,6 +120,19 @@ def test_an_assigner_is_asked_once_for_each_record() -> None:
 def test_a_record_goes_into_every_window_that_is_assigned() -> None:
     windows = harness(Chosen((0, 10), (5, 7), (100, 200))).push((("a", 1), 3))
     assert [stamp for _, stamp in windows.end().take()] == [6, 9, 199]
+
+
+@pytest.mark.parametrize("given", [None, TimeWindow(0, 10)])
+def test_an_assigner_that_gives_no_list_is_told_what_to_give(given: Any) -> None:
+    assigner = Chosen()
+    assigner.windows = given
+    with pytest.raises(UserCodeError) as caught:
+        harness(assigner).push((("a", 1), 3))
+    assert (
+        f"Chosen.assign_windows() gives a list of windows, [] for none; this is {given!r}\n"
+        in str(caught.value)
+    )
+    assert caught.value.record == "('a', 1)"
 
 
 def test_a_record_without_windows_is_nowhere_and_not_late() -> None:

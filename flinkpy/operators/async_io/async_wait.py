@@ -283,7 +283,7 @@ class AsyncWaitOperator(OneInputOperator):
     ) -> float | None:
         try:
             return retries.delay_ms(entry.attempts, results, error)
-        except Exception as raised:
+        except BaseException as raised:
             raise user_code_error(raised, self.context, entry.value) from raised
 
     def _timed_out(self, entries: list[Entry]) -> None:

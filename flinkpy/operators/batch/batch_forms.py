@@ -115,7 +115,7 @@ class BatchKeyed(BatchOperator):
         upcoming = iter(values)
         try:
             keys = [select(value) for value in upcoming]
-        except Exception as error:  # the iterator knows how far it got
+        except BaseException as error:  # the iterator knows how far it got
             raise user_code_error(
                 error, self.context, values[len(values) - length_hint(upcoming) - 1]
             ) from error

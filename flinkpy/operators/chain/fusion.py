@@ -309,7 +309,7 @@ class FusedRun:
             try:
                 given = loop.function(values) if stamps is None else loop.function(values, stamps)
                 values, stamps, more = next(given) if loop.parks else given
-            except Exception as error:
+            except BaseException as error:
                 raise self._explained(loop, error) from error
             self.totals[number] += len(values)
             while more:
@@ -317,7 +317,7 @@ class FusedRun:
                 yield
                 try:
                     values, stamps, more = next(given)
-                except Exception as error:
+                except BaseException as error:
                     raise self._explained(loop, error) from error
                 self.totals[number] += len(values)
             if not values:
@@ -343,7 +343,7 @@ class FusedRun:
         for loop in (*self._plain, *self._stamped):
             forget_source(loop.function)
 
-    def _explained(self, loop: _Compiled, error: Exception) -> FlinkpyError:
+    def _explained(self, loop: _Compiled, error: BaseException) -> FlinkpyError:
         failure = failure_in(loop.function, error.__traceback__)
         # Python makes a RuntimeError of what leaves a generator
         if failure is None and isinstance(error.__cause__, StopIteration):

@@ -290,7 +290,7 @@ def _call(operator: StreamOperator, call: Callable[..., T], *arguments: object) 
         return call(*arguments)
     except FlinkpyError:
         raise
-    except Exception as error:
+    except BaseException as error:
         raise user_code_error(error, operator.context) from error
 
 

@@ -72,7 +72,7 @@ class OperatorInput:
                 run_to_end(work)
         except FlinkpyError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self.operator.context) from error
 
     def push_of(self, process: Callable[[Batch], Work | None]) -> Callable[[Batch], None]:
@@ -103,7 +103,7 @@ class OperatorInput:
                 run_to_end(work)
         except FlinkpyError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self.operator.context) from error
 
 

@@ -95,7 +95,7 @@ class ParkingInput(OperatorInput):
             self._work = None
         except FlinkpyError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self.operator.context) from error
 
     def close(self) -> None:

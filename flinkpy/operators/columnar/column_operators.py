@@ -68,7 +68,7 @@ def explained(data: object, context: OperatorContext) -> Iterator[None]:
         ) from None
     except ProgramError as error:
         raise ProgramError(f"operator {context.name!r}: {error}") from None
-    except Exception as error:
+    except BaseException as error:
         raise user_code_error(error, context) from error
 
 
@@ -260,7 +260,7 @@ class MapBatchesOperator(ColumnOperator):
             result = self._given(batch)
             rest = iter(() if result is None else result)
             first = list(islice(rest, len(batch) + 1))
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self.context) from error
         if len(first) > len(batch):
             yield from emit_results(

@@ -72,7 +72,9 @@ class TimestampExtractor:
                 stamps = [function(value, stamp) for value, stamp in zip(upcoming, earlier)]
             else:
                 stamps = [function(value) for value in upcoming]
-        except Exception as error:  # the iterator knows how far it got, so the loop need not count
+        except (
+            BaseException
+        ) as error:  # the iterator knows how far it got, so the loop need not count
             raise user_code_error(
                 error, self._context, values[len(values) - length_hint(upcoming) - 1]
             ) from error
@@ -95,7 +97,7 @@ class TimestampExtractor:
             self._schema = data.schema
         try:
             return self._evaluate(data)
-        except Exception as error:
+        except BaseException as error:
             raise _naming_record(error, self._context, batch) from error
 
 
@@ -110,7 +112,7 @@ class NoTimeError(ValueError):
         return type(self), (str(self), self.place)
 
 
-def _naming_record(error: Exception, context: OperatorContext, batch: ColumnBatch) -> Exception:
+def _naming_record(error: BaseException, context: OperatorContext, batch: ColumnBatch) -> Exception:
     """The error to raise, with the record, if it knows its place."""
     if not isinstance(error, NoTimeError):
         return user_code_error(error, context)

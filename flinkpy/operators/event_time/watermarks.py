@@ -186,7 +186,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
                     self.output.emit(_slice(batch, start, position))
                     emitter.release(self.output)
                     start = position
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self.context, value) from error
         if start < len(batch):
             self.output.emit(_slice(batch, start, len(batch)) if start else batch)
@@ -211,7 +211,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         elif generator is not None:
             try:
                 generator.on_periodic_emit(emitter)
-            except Exception as error:
+            except BaseException as error:
                 raise user_code_error(error, self.context) from error
         emitter.release(self.output)
 

@@ -94,7 +94,7 @@ def initialize_function(
     def snapshot(checkpoint_id: int, timestamp_ms: int) -> None:
         try:
             function.snapshot_state(FunctionSnapshotContext(checkpoint_id, timestamp_ms))
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, context) from error
 
     function.initialize_state(FunctionInitializationContext(context, keyed_state_store))

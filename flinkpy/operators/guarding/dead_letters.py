@@ -27,7 +27,7 @@ class Letters:
 
     def letter(
         self,
-        error: Exception,
+        error: BaseException,
         record: object,
         timestamp: int | None,
         *,
@@ -39,7 +39,7 @@ class Letters:
         engine."""
         cause = (
             error.__cause__
-            if isinstance(error, UserCodeError) and isinstance(error.__cause__, Exception)
+            if isinstance(error, UserCodeError) and error.__cause__ is not None
             else error
         )
         if self._tag is None or not is_users(error):
@@ -76,6 +76,9 @@ class Letters:
         RuntimeContext(self._context).get_metrics_group().counter(DIVERTED).inc(number)
 
 
-def is_users(error: Exception) -> bool:
-    """Whether the error is one of the user's function, and not of the program or the engine."""
-    return isinstance(error, UserCodeError) or is_of_function(error)
+def is_users(error: BaseException) -> bool:
+    """Whether the error is an Exception of the user's function, and not of the program or the
+    engine."""
+    if isinstance(error, UserCodeError):
+        return isinstance(error.__cause__, Exception | None)
+    return isinstance(error, Exception) and is_of_function(error)

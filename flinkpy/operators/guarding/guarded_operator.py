@@ -83,7 +83,7 @@ class GuardedOperator(WrappingOperator):
         kept = self.own(record)
         try:
             self._give(process, record, timestamp)
-        except Exception as error:
+        except BaseException as error:
             self.again(
                 lambda own: self._give(process, own, timestamp),
                 error,
@@ -107,7 +107,7 @@ class GuardedOperator(WrappingOperator):
     def again(
         self,
         call: Callable[[Any], T],
-        error: Exception,
+        error: BaseException,
         kept: object,
         timestamp: int | None,
         input_number: int = 1,
@@ -119,7 +119,7 @@ class GuardedOperator(WrappingOperator):
             calls += 1
             try:
                 return call(self.own(kept))
-            except Exception as another:
+            except BaseException as another:
                 error = another
         letter = self.letters.letter(error, kept, timestamp, calls=calls, input_number=input_number)
         self.held.add_letter(self.letters.side_output, letter)
@@ -130,7 +130,7 @@ class GuardedOperator(WrappingOperator):
         pass for one of the function."""
         try:
             select(record)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self.context, record) from error
 
 

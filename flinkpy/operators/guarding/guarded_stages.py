@@ -40,7 +40,7 @@ class GuardedStage(GuardedInput):
             kept = record if type(record) in ATOMS or reuse else private(record)
             try:
                 given = call(record)
-            except Exception as error:
+            except BaseException as error:
                 given = (
                     self.again(call, error, kept, None if stamps is None else stamps[position])
                     or ()

@@ -38,7 +38,7 @@ class TypedOutput(Output):
             for value in values:
                 # in a loop, because the error message needs ``value``
                 converted.append(convert(value))
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self._context, value) from error
         return converted
 

@@ -171,7 +171,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
                 if never_joins(key):
                     continue
                 buffers: Buffers | None = kept.get(key)
-            except Exception as error:
+            except BaseException as error:
                 raise user_code_error(error, self.context, value) from error
             if buffers is None:
                 buffers = [], [], [], []

@@ -337,7 +337,7 @@ class CoMapOperator(CoFunctionOperator):
         try:
             for value in batch.values:
                 results.append(private_one(function(value)))
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self.context, value) from error
         stamps = batch.timestamps
         if type(None) in set(map(type, results)):

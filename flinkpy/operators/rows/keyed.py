@@ -179,7 +179,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
             yield
         except _OddShape:
             raise
-        except Exception as error:
+        except BaseException as error:
             failure = failure_in(loop, error.__traceback__)
             record = failure.variables.get("record") if failure else None
             raise user_code_error(
@@ -203,8 +203,8 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         return call_or_inline(self._select, "select", "record")
 
     def _explained(
-        self, error: Exception, failure: Failure | None, update: Callable[[Any, Any], Any]
-    ) -> Exception:
+        self, error: BaseException, failure: Failure | None, update: Callable[[Any, Any], Any]
+    ) -> BaseException:
         """The error with the frame of the user's function, if that function was inlined in the
         loop."""
         if failure is None:

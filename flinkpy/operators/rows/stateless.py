@@ -56,7 +56,7 @@ class FunctionStageOperator(StageOperator):
                 values.extend(results if self.context.object_reuse else all_private(results))
                 if timestamps is not None:
                     timestamps.extend([timestamp] * (len(values) - len(timestamps)))
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self.context, value) from error
         self.output.emit(RowBatch(values, timestamps))
         return None

@@ -184,7 +184,7 @@ class _ValuesWriter(_AdaptedWriter):
         try:
             for value in _values_of(batch):
                 write(value)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self._context, value) from error
 
 
@@ -220,7 +220,7 @@ class _ContextWriter(_FunctionWriter):
         try:
             for value, context.event_time in zip(_values_of(batch), timestamps):
                 write(value, context)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self._context, value) from error
 
     def write_watermark(self, watermark: Watermark) -> None:

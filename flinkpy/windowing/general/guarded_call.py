@@ -31,7 +31,7 @@ def guarded_call(call: Call, policy: ErrorPolicy, is_keyed: bool, context: Opera
             try:
                 given = call(key, window, inputs)
                 return given if given is None else list(given)
-            except Exception as error:
+            except BaseException as error:
                 if calls > policy.retries or not is_users(error):
                     failed = FailedWindow(key if is_keyed else None, window, kept)
                     return [

@@ -14,7 +14,7 @@ per-window state, and (in snapshots) timers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Any, cast
 
@@ -34,7 +34,7 @@ from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
-from flinkpy.windowing.assigners import MergingWindowAssigner, no_timestamp
+from flinkpy.windowing.assigners import MergingWindowAssigner, WindowAssigner, no_timestamp
 from flinkpy.windowing.evictors import TimestampedValue
 from flinkpy.windowing.general.bound_trigger import BoundTrigger
 from flinkpy.windowing.general.contents import (
@@ -75,6 +75,7 @@ from flinkpy.windowing.general.window_sets import PlainWindows, WindowSet
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.triggers import TriggerResult
 from flinkpy.windowing.windowing_strategy import WindowingStrategy
+from flinkpy.windowing.windows import Window
 
 # Names of state: key -> {window: ...}
 CONTENTS, TRIGGER_STATE, WINDOW_STATE = "_windows", "_trigger state", "_window state"
@@ -352,7 +353,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
                 yield from self._process_element(key, record, timestamp)
         except FlinkpyError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self.context, record) from error
 
     def _process_one(self, key: object, record: object, timestamp: int) -> Work:
@@ -362,7 +363,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             yield from self._process_element(key, record, timestamp)
         except FlinkpyError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self.context, record) from error
 
     def _process_element(self, key: object, record: object, timestamp: int) -> Work:
@@ -374,7 +375,10 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             else TimestampedValue(record, timestamp if timestamp != MIN_TIMESTAMP else None)
         )
         assigner = self.windows.assigner
-        for assigned in assigner.assign_windows(record, timestamp, self._assigner_context):
+        windows: Any = assigner.assign_windows(record, timestamp, self._assigner_context)
+        if type(windows) is not list:
+            _check_windows(windows, assigner)
+        for assigned in windows:
             place = self._windows.place(key, assigned)
             if place is None:
                 continue
@@ -420,7 +424,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             )
         except FlinkpyError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self.context) from error
         self._end_batch(0)
 
@@ -441,3 +445,11 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         evictor = "" if windows.evictor is None else f", {type(windows.evictor).__name__}"
         parts = f"{windows.assigner!r}, {self.trigger!r}{evictor}, {self.contents.name}"
         return f"<WindowOperator {parts}>"
+
+
+def _check_windows(windows: object, assigner: WindowAssigner[Any, Any]) -> None:
+    if not isinstance(windows, Iterable) or isinstance(windows, Window):
+        raise TypeError(
+            f"{type(assigner).__name__}.assign_windows() gives a list of windows, [] for none; "
+            f"this is {windows!r:.80}"
+        )

@@ -203,7 +203,7 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         select, upcoming = self._selects[side], iter(values)
         try:
             keys: list[Any] = [select(value) for value in upcoming]
-        except Exception as error:  # the iterator knows how far it got
+        except BaseException as error:  # the iterator knows how far it got
             raise user_code_error(
                 error, self.context, values[len(values) - length_hint(upcoming) - 1]
             ) from error

@@ -97,7 +97,7 @@ class WindowJoinOperator(AlignedJoinOperator):
         while True:
             try:
                 values = next(given, None)
-            except Exception as error:
+            except BaseException as error:
                 raise self._explained(loop, first, error) from error
             if values is None:
                 return
@@ -119,7 +119,7 @@ class WindowJoinOperator(AlignedJoinOperator):
                     for other in (found,) if unique else found:
                         yield one, other
 
-    def _explained(self, loop: JoinLoop, first: list[Part], error: Exception) -> Exception:
+    def _explained(self, loop: JoinLoop, first: list[Part], error: BaseException) -> Exception:
         if isinstance(error, TypeError):
             self.raise_unhashable(first, error)
         failure = failure_in(loop, error.__traceback__)

@@ -137,7 +137,7 @@ class SliceLoops:
         except _OddShape:  # the iterator knows how far it got
             self._generalise()
             self.add(values[len(values) - length_hint(upcoming) - 1 :], states)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(
                 error, self._context, values[len(values) - length_hint(upcoming) - 1]
             ) from error
@@ -152,7 +152,7 @@ class SliceLoops:
         except _OddShape:
             self._generalise()
             self.add_pairs(pairs[len(pairs) - length_hint(upcoming) - 1 :], states)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(
                 error, self._context, pairs[len(pairs) - length_hint(upcoming) - 1][1]
             ) from error
@@ -164,7 +164,7 @@ class SliceLoops:
         for others in slices[1:]:
             try:
                 self._merge(merged, others, self._update)
-            except Exception as error:
+            except BaseException as error:
                 failure = failure_in(self._merge, error.__traceback__)
                 raise user_code_error(
                     error, self._context, failure.variables.get("record") if failure else None

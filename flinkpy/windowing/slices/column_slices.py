@@ -166,7 +166,7 @@ class ColumnSlices(SliceStore):
     def add(self, start: int, records: Part) -> None:
         try:
             self._put(start, records)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self._context) from error
 
     def _put(self, start: int, part: Part) -> None:
@@ -218,7 +218,7 @@ class ColumnSlices(SliceStore):
                     )
                     if at + LARGEST < part.size:
                         yield
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self._context) from error
 
 

@@ -60,7 +60,7 @@ class LocalRowSlices(RowSlices, LocalSlices):
         for record in records:
             try:
                 key = canonical_key(self._select(record))
-            except Exception as error:
+            except BaseException as error:
                 raise user_code_error(error, self._context, record) from error
             pairs.append((key, 1 if self.kind == "count" else record))
         return RowBatch(pairs, stamps)

@@ -111,7 +111,7 @@ class MessageMaker:
                 partition = self._partition(
                     schema.partitioner(record, key, value, topic, self._partitions_of(topic)), topic
                 )
-        except Exception as error:
+        except BaseException as error:
             raise user_code_error(error, self._context, record) from error
         return topic, value, key, partition, None, None, time, headers
 
@@ -125,7 +125,7 @@ class MessageMaker:
             )
         return partition
 
-    def failed(self, error: Exception, record: object) -> Exception:
+    def failed(self, error: BaseException, record: object) -> Exception:
         return user_code_error(error, self._context, record)
 
 
@@ -147,7 +147,7 @@ def _serializer(
         record: Any = None
         try:
             made = [serialize(record := each) for each in records]  # type: ignore[misc]
-        except Exception as error:
+        except BaseException as error:
             raise maker.failed(error, record) from error
         if {bytes}.issuperset(map(type, made)):
             return made

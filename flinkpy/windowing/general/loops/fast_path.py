@@ -56,7 +56,7 @@ class FastPath:
         self._unfinished = None
         try:
             self._run_loop(self._records, self._timestamps, time, self._hand_back)
-        except Exception as error:
+        except BaseException as error:
             failure = failure_in(self._loop, error.__traceback__)
             raise user_code_error(
                 error, self._context, failure.variables.get("record") if failure else None
