@@ -31,6 +31,7 @@ EXCEPTIONS = {  # a class that is made from more and is one idea all the same, a
     # their arguments are those of the verbs that users write, by name
     "flinkpy.connectors.files.reading.csv.csv_source.CsvSource": "the arguments of read_csv",
     "flinkpy.connectors.files.reading.json_source.JsonLinesSource": "the arguments of read_json",
+    "flinkpy.connectors.files.writing.file_formats.CsvFormat": "the arguments of write_csv",
     "flinkpy.connectors.files.writing.file_sink.FileSink": "the arguments of FileSink",
     # what an error says, each part by name; it is pickled, and made in one place
     "flinkpy.core.errors.UserCodeError": "what is said of a function that failed",

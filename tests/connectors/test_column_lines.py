@@ -46,6 +46,8 @@ FORMATS: list[FileFormat] = [
     CsvFormat(delimiter=";", quoting_style="all_valid", null_value="-"),
     CsvFormat(columns=["c1", "n", "none"], encoding="utf-16"),
     CsvFormat(delimiter="1"),
+    CsvFormat(escape="\\"),
+    CsvFormat(escape="-", quoting_style="all_valid", null_value="-1"),
     CsvFormat(delimiter="é"),
     JsonLinesFormat(),
 ]

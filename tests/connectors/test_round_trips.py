@@ -120,6 +120,16 @@ FORMATS: dict[str, tuple[Callable[[], FileFormat], Reading, dict[str, tuple[pa.D
         lambda path, schema: CsvSource(path, schema=schema, delimiter=";", null_values=["NULL"]),
         PLAIN,
     ),
+    "csv, escaped": (
+        lambda: CsvFormat(null_value="\\N", escape="\\"),
+        lambda path, schema: CsvSource(path, schema=schema, null_values=["\\N"], escape="\\"),
+        PLAIN,
+    ),
+    "csv, escaped and quoted": (
+        lambda: CsvFormat(quoting_style="all_valid", escape="n", delimiter="\t"),
+        lambda path, schema: CsvSource(path, schema=schema, escape="n", delimiter="\t"),
+        PLAIN,
+    ),
     "csv, no header": (
         lambda: CsvFormat(header=False, null_value="-"),
         lambda path, schema: CsvSource(path, schema=schema, header=False, null_values=["-"]),

@@ -57,6 +57,7 @@ class WriteVerbs(OperatorSettings):
         encoding: str = "utf-8",
         quoting_style: Literal["needed", "all_valid"] = "needed",
         compression: Compression | None = None,
+        escape: str | None = None,
         partition_by: Sequence[str] | None = None,
         buckets: BucketAssigner | None = None,
         rolling: RollingPolicy | None = None,
@@ -76,6 +77,7 @@ class WriteVerbs(OperatorSettings):
                 encoding=encoding,
                 quoting_style=quoting_style,
                 compression=compression,
+                escape=escape,
             )
 
         return self._write(path, format, partition_by, buckets, rolling)

@@ -185,9 +185,10 @@ class CsvFormat(FileFormat):
 
     None is written as ``null_value`` without quotes. The same text as a value, and empty text, is
     quoted, so that readers can tell them apart. ``quoting_style`` is ``"needed"`` or
-    ``"all_valid"``, which quotes everything but None. Bytes are written as Base64, nested values as
-    JSON. ``compression`` is one of the names of Arrow's codecs, such as ``"gzip"``. Raises
-    ProgramError for invalid arguments."""
+    ``"all_valid"``, which quotes everything but None. A quote within quotes is doubled; with
+    ``escape``, such as ``"\\\\"``, this character stands before it, and before itself. Bytes are
+    written as Base64, nested values as JSON. ``compression`` is one of the names of Arrow's codecs,
+    such as ``"gzip"``. Raises ProgramError for invalid arguments."""
 
     def __init__(
         self,
@@ -199,6 +200,7 @@ class CsvFormat(FileFormat):
         encoding: str = "utf-8",
         quoting_style: Literal["needed", "all_valid"] = "needed",
         compression: Compression | None = None,
+        escape: str | None = None,
     ) -> None:
         if not isinstance(delimiter, str) or len(delimiter) != 1:
             raise ProgramError(f"CsvFormat: delimiter is one character, this is {delimiter!r:.80}")
@@ -209,6 +211,7 @@ class CsvFormat(FileFormat):
                 "CsvFormat: null_value is text without quotes, line ends and delimiters, "
                 f"this is {null_value!r:.80}"
             )
+        _check_escape(escape, delimiter, null_value)
         if quoting_style not in ("needed", "all_valid"):
             raise ProgramError(
                 'CsvFormat: quoting_style is "needed" or "all_valid", this is '
@@ -224,7 +227,7 @@ class CsvFormat(FileFormat):
         if not isinstance(header, bool):
             raise ProgramError(f"CsvFormat: header is True or False, this is {header!r:.80}")
         self.suffix = ".csv" + compressed_suffix(compression)
-        self._lines = CsvLines(delimiter, null_value, quoting_style == "all_valid")
+        self._lines = CsvLines(delimiter, null_value, quoting_style == "all_valid", escape)
 
     @property
     def can_be_concatenated(self) -> bool:
@@ -262,6 +265,25 @@ class CsvFormat(FileFormat):
             return lines.header(names) if is_due and names else ""
 
         return _text_part(file, self._encoding, text_of, self._compression)
+
+
+def _check_escape(escape: str | None, delimiter: str, null_value: str) -> None:
+    if escape is None:
+        return
+    if (
+        not isinstance(escape, str)
+        or len(escape.encode()) != 1
+        or escape in (delimiter, '"', "\n", "\r")
+    ):
+        raise ProgramError(
+            "CsvFormat: escape is one character that is not the delimiter, a quote or a line end, "
+            f"or None; this is {escape!r:.80}"
+        )
+    if escape in null_value[1:] or null_value == escape:
+        raise ProgramError(
+            f"CsvFormat: null_value={null_value!r:.80} cannot be read back where {escape!r} "
+            'escapes; it may begin with it, as "\\N" does'
+        )
 
 
 def _present(columns: Sequence[Any], rows: int) -> list[Any]:

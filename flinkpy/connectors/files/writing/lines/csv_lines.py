@@ -22,12 +22,16 @@ class CsvLines:
     """Makes lines of CSV. Python's csv module makes most of them. It writes None and empty text
     alike, so rows with either are made here."""
 
-    def __init__(self, delimiter: str, null_value: str, quote_all: bool) -> None:
+    def __init__(
+        self, delimiter: str, null_value: str, quote_all: bool, escape: str | None = None
+    ) -> None:
         self._delimiter = delimiter
         self._null = null_value
         self._quote_all = quote_all
+        self._escape = escape
         self._special = {"", null_value}
-        self._needs_quotes = (delimiter, '"', "\n", "\r", _BYTE_ORDER_MARK)
+        self._in_quotes = ('"',) if escape is None else ('"', escape)  # they are changed there
+        self._needs_quotes = (delimiter, *self._in_quotes, "\n", "\r", _BYTE_ORDER_MARK)
 
     def header(self, names: Sequence[Any]) -> str:
         """The header line with the names of the columns."""
@@ -40,7 +44,8 @@ class CsvLines:
                 [value if type(value) in _WRITTEN_WELL else _cell(value) for value in row]
                 for row in rows
             ]
-        if self._quote_all or self._null:  # a number's text may equal the null value
+        # a number's text may equal the null value
+        if self._quote_all or self._null or self._escape is not None:
             return "".join([self._line(row) for row in rows])
         out = io.StringIO()
         writer = csv.writer(out, delimiter=self._delimiter, lineterminator="\n")
@@ -81,7 +86,7 @@ class CsvLines:
 
         texts = texts_of(column, _cell)
         data = bytes_of(texts)
-        if self._quote_all and b'"' not in data:
+        if self._quote_all and not any(letter.encode() in data for letter in self._in_quotes):
             texts = enclosed(texts, '"')
         elif (
             self._quote_all
@@ -111,8 +116,14 @@ class CsvLines:
             or text in self._special
             or any(letter in text for letter in self._needs_quotes)
         ):
-            return '"' + text.replace('"', '""') + '"'
+            return f'"{self._escaped(text)}"'
         return text
+
+    def _escaped(self, text: str) -> str:
+        escape = self._escape
+        if escape is None:
+            return text.replace('"', '""')
+        return text.replace(escape, 2 * escape).replace('"', f'{escape}"')
 
 
 def _cell(value: object) -> str | None:
