@@ -103,6 +103,7 @@ class ResultPartitions:
             f"partition {partition_id.data_set_id:.8}",
             min(count, GUARANTEED_PARTITION_SEGMENTS),
             maximum,
+            partition_id.producer.job_id,
         )
         rows_limit = config.max_buffers_per_channel * self._segments_per_batch
         partition = ResultPartition(

@@ -12,7 +12,7 @@ from flinkpy.core.errors import (
     ResourceUnavailableError,
     TaskExecutorLostError,
 )
-from flinkpy.core.ids import ExecutionAttemptId
+from flinkpy.core.ids import ExecutionAttemptId, JobId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.deployment import (
@@ -160,14 +160,16 @@ class ShuffleService:
                     )
                     gate = SingleInputGate(name, on_error, self._lock, self._thread_of(reactor))
                     gates.append(gate)
-                    self._fill_gate(gate, descriptor)
+                    self._fill_gate(gate, descriptor, owner.job_id)
                     created.append(gate)
             except BaseException as error:
                 self.release(owner, error)
                 raise
             return created
 
-    def _fill_gate(self, gate: SingleInputGate, descriptor: InputGateDescriptor) -> None:
+    def _fill_gate(
+        self, gate: SingleInputGate, descriptor: InputGateDescriptor, job_id: JobId
+    ) -> None:
         """Adds all channels before it requests any subpartition, because a request may be answered
         at once."""
         remote = [
@@ -175,7 +177,7 @@ class ShuffleService:
             for producer in descriptor.producers
             if producer.location.resource_id != self._resource_id
         ]
-        credits = self._create_credits(gate, len(remote)) if remote else None
+        credits = self._create_credits(gate, len(remote), job_id) if remote else None
         remote_channels: list[tuple[RemoteInputChannel, TaskManagerLocation]] = []
         local_channels: list[tuple[PartitionRequest, LocalInputChannel]] = []
         for index, producer in enumerate(descriptor.producers):
@@ -194,7 +196,7 @@ class ShuffleService:
             assert self._connections is not None  # set with the reactor
             self._connections.connection_to(location).open_channel(remote_channel)
 
-    def _create_credits(self, gate: SingleInputGate, remote: int) -> ReceiverCredits:
+    def _create_credits(self, gate: SingleInputGate, remote: int, job_id: JobId) -> ReceiverCredits:
         """Reserves the channels' exclusive segments for the gate. Those of a channel hold whole
         batches if memory allows, and are at least ``buffers_per_channel``."""
         config, batch, free = self._config, self._segments_per_batch, self._pool.unreserved
@@ -204,7 +206,7 @@ class ShuffleService:
         )
         floating = config.floating_buffers * batch
         gate.pool = pool = self._pool.create_pool(
-            gate.name, remote * exclusive, remote * exclusive + floating
+            gate.name, remote * exclusive, remote * exclusive + floating, job_id
         )
 
         def grant(channel: int, segments: int) -> None:

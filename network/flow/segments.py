@@ -14,7 +14,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flinkpy.core.errors import EngineError, ResourceUnavailableError
+from flinkpy.core.errors import ConfigurationError, EngineError, ResourceUnavailableError
+from flinkpy.core.ids import JobId
 
 
 @dataclass(frozen=True)
@@ -46,22 +47,28 @@ class NetworkBufferPool:
         self._pools: list[LocalBufferPool] = []
         self._starving: list[LocalBufferPool] = []
 
-    def create_pool(self, owner: str, minimum: int, maximum: int) -> LocalBufferPool:
+    def create_pool(
+        self, owner: str, minimum: int, maximum: int, job_id: JobId | None = None
+    ) -> LocalBufferPool:
         """A local pool that can always lend ``minimum`` segments, and never lends more than
         ``maximum``.
 
-        Raises ResourceUnavailableError when the minimum cannot be reserved.
+        If the minimum cannot be reserved it raises ResourceUnavailableError, or ConfigurationError
+        if the job's own pools leave no room for it: then a restart would change nothing.
         """
         minimum = max(1, minimum)
         if minimum > self.unreserved:
-            raise ResourceUnavailableError(
+            own = sum(pool.minimum for pool in self._pools if job_id and pool.job_id == job_id)
+            is_lasting = own + minimum > self.total
+            kind = ConfigurationError if is_lasting else ResourceUnavailableError
+            raise kind(
                 f"not enough network memory for {owner}: it needs at least {minimum} "
                 f"segments, {self.unreserved} of {self.total} are "
                 "not promised to others; "
                 "raise taskmanager.memory.network.size, or lower the parallelism or "
                 "taskmanager.network.memory.buffers-per-channel"
             )
-        pool = LocalBufferPool(self, owner, minimum, max(minimum, maximum))
+        pool = LocalBufferPool(self, owner, minimum, max(minimum, maximum), job_id)
         self._pools.append(pool)
         self._reserved += minimum
         self._redistribute()
@@ -130,6 +137,7 @@ class LocalBufferPool:
         "_pool",
         "closed",
         "in_use",
+        "job_id",
         "lock",
         "maximum",
         "minimum",
@@ -138,10 +146,18 @@ class LocalBufferPool:
         "size",
     )
 
-    def __init__(self, pool: NetworkBufferPool, owner: str, minimum: int, maximum: int) -> None:
+    def __init__(
+        self,
+        pool: NetworkBufferPool,
+        owner: str,
+        minimum: int,
+        maximum: int,
+        job_id: JobId | None = None,
+    ) -> None:
         self._pool = pool
         self.lock = pool.lock
         self.owner = owner
+        self.job_id = job_id
         self.minimum = minimum
         self.maximum = maximum
         self.size = minimum

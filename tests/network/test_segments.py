@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from flinkpy.core.errors import EngineError, ResourceUnavailableError
+from flinkpy.core.errors import ConfigurationError, EngineError, ResourceUnavailableError
+from flinkpy.core.ids import JobId
 from flinkpy.network.flow.segments import LocalBufferPool, NetworkBufferPool
 
 TOTAL = 40
@@ -121,3 +122,17 @@ def test_giving_back_more_than_was_taken_is_a_bug() -> None:
     local = NetworkBufferPool(4).create_pool("gate", 1, 4)
     with pytest.raises(EngineError, match="gate gives back 1 segments and holds 0"):
         local.return_segments(1)
+
+
+def test_a_job_that_takes_all_memory_itself_is_refused_for_good_and_one_beside_others_may_try_again() -> (
+    None
+):
+    pool, large, small = NetworkBufferPool(10), JobId("large"), JobId("small")
+    for subtask in range(4):
+        pool.create_pool(f"subtask {subtask}", 2, 2, large)
+    with pytest.raises(ConfigurationError, match=r"needs at least 3 segments, 2 of 10"):
+        pool.create_pool("one too many", 3, 3, large)
+    with pytest.raises(ResourceUnavailableError, match=r"needs at least 3 segments, 2 of 10"):
+        pool.create_pool("the other job's", 3, 3, small)
+    with pytest.raises(ConfigurationError, match="at least 11 segments"):
+        pool.create_pool("the other job's", 11, 11, small)

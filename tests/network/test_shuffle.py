@@ -27,11 +27,11 @@ from flinkpy.core.elements import (
     Watermark,
 )
 from flinkpy.core.errors import (
+    ConfigurationError,
     EngineError,
     NetworkProtocolError,
     PartitionNotFoundError,
     ProgramError,
-    ResourceUnavailableError,
     TaskExecutorLostError,
 )
 from flinkpy.graph.deployment import TaskManagerLocation
@@ -416,7 +416,7 @@ def test_tasks_fit_as_long_as_what_each_must_have_is_half_of_the_memory() -> Non
 def test_too_little_memory_is_refused_with_the_option_to_change() -> None:
     with cluster("a", "b", config=replace(SMALL, total_segments=5)) as made:
         with pytest.raises(
-            ResourceUnavailableError,
+            ConfigurationError,
             match=r"needs at least 8 segments, 5 of 5.*taskmanager\.memory\.network\.size",
         ):
             made.gate("b", SINK, [("a", attempt("source", i)) for i in range(4)])
