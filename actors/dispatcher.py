@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from flinkpy.actors.claimed_checkpoints import ClaimedCheckpoints
 from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.gateways import (
@@ -136,6 +137,7 @@ class Dispatcher(LeadingEndpoint):
         self._managing = NO_LEADER  # the ResourceManager
         self._archive_size = archive_size
         self._jobs: dict[JobId, RunningJob] = {}
+        self._claims = ClaimedCheckpoints()
         self._archive: OrderedDict[JobId, ArchivedJob] = OrderedDict()
         self._waiting: dict[JobId, list[Future[JobResult | None]]] = {}
         self._shutting_down: Future[None] | None = None
@@ -151,11 +153,17 @@ class Dispatcher(LeadingEndpoint):
             _validate(job_graph)
             await self._check_start(job_graph)
             self._check_open()
-            job_graph = self._host.prepare(job_graph)
-            await self._keep(job_graph)
-            if job_id not in self._jobs and job_id not in self._archive:
-                self._check_open()
-                self._start_job(job_graph)
+            self._claims.check(job_graph)
+            self._claims.add(job_graph)
+            try:
+                job_graph = self._host.prepare(job_graph)
+                await self._keep(job_graph)
+                if job_id not in self._jobs and job_id not in self._archive:
+                    self._check_open()
+                    self._start_job(job_graph)
+            finally:
+                if job_id not in self._jobs:
+                    self._claims.remove(job_id)
         return job_id
 
     async def _check_start(self, job_graph: JobGraph) -> None:
@@ -202,6 +210,7 @@ class Dispatcher(LeadingEndpoint):
 
         master = self._host.make_job_master(job_graph, job_ended, generation)
         master.start()
+        self._claims.add(job_graph)
         self._jobs[job_graph.job_id] = RunningJob(job_graph.name, master)
 
     def _archive_job(self, ended: ArchivedJob) -> None:
@@ -209,6 +218,7 @@ class Dispatcher(LeadingEndpoint):
         job = self._jobs.pop(result.job_id, None)
         if job is None:
             return
+        self._claims.remove(result.job_id)
         self._add_to_archive(ended)
         self._keeper.cleaned(result.job_id)
         job.master.stop()

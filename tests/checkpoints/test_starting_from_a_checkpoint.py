@@ -115,6 +115,32 @@ def test_a_checkpoint_of_a_job_that_still_runs_is_refused_and_a_savepoint_of_it_
         client.cancel().result()
 
 
+@pytest.mark.parametrize("claim", ["CLAIM", "NO_CLAIM"])
+def test_a_savepoint_that_a_running_job_has_claimed_is_refused(claim: str, tmp_path: Path) -> None:
+    def start(**options: Any) -> JobClient:
+        env = environment(1, tmp_path / "checkpoints", **options)
+        env.generate(lambda index: index, count=10**6, rate=100).uid("numbers").print().uid("out")
+        return env.execute_async("numbers")
+
+    def from_savepoint(path: str, claim: str) -> dict[str, Any]:
+        return {
+            "execution.state-recovery.path": path,
+            "execution.state-recovery.claim-mode": claim,
+            "execution.checkpointing.interval": "1 h",
+        }
+
+    savepoint = start().stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
+    (tmp_path / "link").symlink_to(savepoint)
+    first = start(**from_savepoint(savepoint, "CLAIM"))
+    for path in (savepoint, f"{savepoint}/_metadata", f"file://{tmp_path}/link/"):
+        with pytest.raises(
+            ProgramError, match=f"was claimed by job {first.get_job_id()}, which still runs"
+        ):
+            start(**from_savepoint(path, claim))
+    first.cancel().result()
+    start(**from_savepoint(savepoint, claim)).cancel().result()
+
+
 def test_state_that_no_operator_asks_for_is_refused_or_left_behind(tmp_path: Path) -> None:
     fails = failing_at(tmp_path / "failed", FAILING[-1])
     run(environment(1, tmp_path / "first", **NEVER), tmp_path / "out", fails)
