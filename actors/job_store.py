@@ -291,6 +291,14 @@ def _head(data: bytes) -> dict[str, Any]:
     return head
 
 
+def _readable_head(data: bytes) -> dict[str, Any]:
+    """The same, for a file of which nothing is known; nothing if it has none."""
+    try:
+        return dict(_head(data))
+    except (ValueError, TypeError):
+        return {}
+
+
 def _body(data: bytes) -> bytes:
     return data.partition(b"\n")[2]
 
@@ -307,7 +315,8 @@ def _unpickled(job_id: JobId, data: bytes) -> JobGraph | ArchivedJob:
             f"the new JobManager cannot read the job again ({type(error).__name__}: {error}); "
             "submit it once more"
         )
-        return _archived(JobResult(job_id, str(_head(data)["name"]), JobState.FAILED, 0, reason))
+        name = str(_readable_head(data).get("name", job_id))
+        return _archived(JobResult(job_id, name, JobState.FAILED, 0, reason))
 
 
 def _ended_job(job_id: JobId, data: bytes) -> ArchivedJob:
@@ -317,14 +326,15 @@ def _ended_job(job_id: JobId, data: bytes) -> ArchivedJob:
         return job
     except Exception as error:
         LOG.error("the result of job %s cannot be read again", job_id, exc_info=error)
-        head = _head(data)
-        state = JobState[head["state"]]
+        head = _readable_head(data)
+        state = JobState.__members__.get(str(head.get("state")), JobState.FAILED)
         lost = (
             FlinkpyError(f"the job's error cannot be read again ({type(error).__name__}: {error})")
             if state is JobState.FAILED
             else None
         )
-        return _archived(JobResult(job_id, head["name"], state, head["runtime_ms"], lost))
+        name, runtime_ms = str(head.get("name", job_id)), int(head.get("runtime_ms", 0))
+        return _archived(JobResult(job_id, name, state, runtime_ms, lost))
 
 
 def _archived(result: JobResult) -> ArchivedJob:

@@ -34,6 +34,7 @@ class TakeOver(RpcEndpoint):
 
     gateway = NoGateway
     RETRY_S = 1.0
+    UNREADABLE_RETRY_S = 30.0  # until somebody has mended the store
 
     def __init__(
         self,
@@ -72,8 +73,13 @@ class TakeOver(RpcEndpoint):
         elif isinstance(done.error, OSError):
             log.warning("the jobs of the JobManager before are not found yet: %s", done.error)
             self.schedule_run_async(self.RETRY_S, self.on_start)
-        else:
-            raise done.error
+        else:  # Ray would start this process anew, which would read the same, again and again
+            log.error(
+                "the jobs of the JobManager before cannot be read; trying again every %g s",
+                self.UNREADABLE_RETRY_S,
+                exc_info=done.error,
+            )
+            self.schedule_run_async(self.UNREADABLE_RETRY_S, self.on_start)
 
     def _deposed(self, error: FencingError) -> None:
         log.critical(

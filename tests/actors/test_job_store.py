@@ -113,7 +113,11 @@ def test_an_accumulator_that_does_not_pickle_is_left_out() -> None:
     assert (found.result.state, found.result.accumulators) == (JobState.FINISHED, {})
 
 
-def test_a_job_whose_classes_have_gone_is_told_to_have_failed_and_others_are_found() -> None:
+GARBAGE = [b'{"name": "job"}\ncnowhere\nNothing\n.', b"\x80\x00", b"[1]\n", b""]
+
+
+@pytest.mark.parametrize("data", GARBAGE)
+def test_a_job_that_cannot_be_read_is_told_to_have_failed_and_others_are_found(data: bytes) -> None:
     store = next_leader(files := SimulatedFileStore())
     store.add(graph())
     store.add(graph(JobId("cd34")))
@@ -121,11 +125,23 @@ def test_a_job_whose_classes_have_gone_is_told_to_have_failed_and_others_are_fou
     fenced = FencedStore(files, "ha")
     fenced.take_term(FencingToken("y"))
     files.files.pop(file)
-    fenced.write(file.removeprefix("ha/"), b'{"name": "job"}\ncnowhere\nNothing\n.')
+    fenced.write(file.removeprefix("ha/"), data)
     running, [failed] = recovered(next_leader(files))
     assert [job.graph.job_id for job in running] == ["cd34"]
     assert failed.result.state is JobState.FAILED
     assert "submit it once more" in str(failed.result.error)
+
+
+@pytest.mark.parametrize("data", GARBAGE)
+def test_an_end_that_cannot_be_read_does_not_let_the_job_run_again(data: bytes) -> None:
+    files = SimulatedFileStore()
+    next_leader(files).add(graph())
+    fenced = FencedStore(files, "ha")
+    fenced.take_term(FencingToken("y"))
+    fenced.write("jobs/ab12/ended-0000000001-00", data)
+    [], [job] = recovered(next_leader(files))
+    assert job.result.state is JobState.FAILED
+    assert "cannot be read again" in str(job.result.error)
 
 
 def test_a_deposed_leader_learns_it_with_its_next_write_and_is_told_once_for_each() -> None:
