@@ -12,7 +12,7 @@ import pytest
 from flinkpy.common import Types
 from flinkpy.common.job_client import JobClient
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.core.errors import JobExecutionError, ProgramError
+from flinkpy.core.errors import JobCancelledError, JobExecutionError, ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.connectors.file_system import FileSink
 from tests.checkpoints.paced import failing_at, run_until_it_fails, visible_lines
@@ -119,7 +119,9 @@ def test_a_checkpoint_of_a_job_that_still_runs_is_refused_and_a_savepoint_of_it_
 def test_a_savepoint_that_a_running_job_has_claimed_is_refused(claim: str, tmp_path: Path) -> None:
     def start(**options: Any) -> JobClient:
         env = environment(1, tmp_path / "checkpoints", **options)
-        env.generate(lambda index: index, count=10**6, rate=100).uid("numbers").print().uid("out")
+        env.generate(lambda index: index, count=10**6, rate=100).uid("numbers").filter(
+            lambda number: False
+        ).uid("none").print().uid("out")
         return env.execute_async("numbers")
 
     def from_savepoint(path: str, claim: str) -> dict[str, Any]:
@@ -138,6 +140,8 @@ def test_a_savepoint_that_a_running_job_has_claimed_is_refused(claim: str, tmp_p
         ):
             start(**from_savepoint(path, claim))
     first.cancel().result()
+    with pytest.raises(JobCancelledError):
+        first.get_job_execution_result().result(30)
     start(**from_savepoint(savepoint, claim)).cancel().result()
 
 

@@ -82,6 +82,17 @@ def test_embedded_a_folder_is_a_folder_and_a_url_is_fetched(tmp_path: Path) -> N
     assert env.from_collection([1]).map(Both()).take(1) == ["ww"]
 
 
+def test_a_name_that_is_registered_again_stands_for_the_later_file(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name)
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.register_cached_file(str(tmp_path / "gone"), "model")
+    env.register_cached_file(str(tmp_path / "two"), "other")
+    env.register_cached_file(str(tmp_path / "one"), "model")
+    [(_, text, _)] = env.from_collection([1]).map(Reading("model", tmp_path / "gone")).take(1)
+    assert text == "one"
+
+
 def test_a_file_that_is_not_there_is_refused_when_the_job_is_submitted(tmp_path: Path) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.register_cached_file(str(tmp_path / "nowhere"), "model")

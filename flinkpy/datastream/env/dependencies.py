@@ -97,6 +97,8 @@ class ProgramFiles:
         ``runtime_context.get_cached_file(name)``. It goes with the job as it is when that is
         submitted, and is on each worker once, under ``io.tmp.dirs``, until the job has left it. A
         URL (``s3://...``) is fetched by each worker. With ``executable`` it may be executed there.
+        A name that is registered again stands for the later file only.
+
         Raises ProgramError for a path or name that contains ';' or ','; ``execute`` raises
         ConfigurationError if there is no such file."""
         if not all(
@@ -107,9 +109,9 @@ class ProgramFiles:
                 "register_cached_file() takes a path and a name without ';' and ',', these "
                 f"are {file_path!r:.80} and {name!r:.80}"
             )
-        before = self.program.values.get(kept_options.CACHED_FILES.key)
+        key = kept_options.CACHED_FILES.key
+        before = self.program.values.get(key) or ""
+        others = [each for each in before.split(";") if not each.startswith(f"name:{name},")]
         path = file_path if "://" in file_path else os.path.abspath(file_path)
         entry = f"name:{name},path:{path}" + (",executable:true" if executable else "")
-        self.program.values[kept_options.CACHED_FILES.key] = (
-            f"{before};{entry}" if before else entry
-        )
+        self.program.values[key] = ";".join([*filter(None, others), entry])
