@@ -6,9 +6,11 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
+from flinkpy.actors.job_store import Inheritance, JobStore
 from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan
 from flinkpy.core.errors import FencingError, ProgramError
 from flinkpy.core.futures import Future
@@ -79,6 +81,27 @@ def test_calls_under_the_token_of_an_earlier_term_are_refused() -> None:
     assert [
         each.job_id for each in cluster.result(cluster.result(cluster.client()).list_jobs())
     ] == [JOB]
+
+
+def test_a_store_that_cannot_be_read_is_read_again_after_a_pause_by_the_same_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = make_cluster()
+    submit(cluster, job(run_s=None))
+    recover, at = JobStore.recover, list[float]()
+
+    def fails_twice(store: JobStore) -> Inheritance:
+        at.append(cluster.network.clock.monotonic())
+        if len(at) < 3:
+            raise ValueError("what is this?")
+        return recover(store)
+
+    monkeypatch.setattr(JobStore, "recover", fails_twice)
+    cluster.crash_masters(1.0, noticed=True)
+    assert cluster.network.run_until(lambda: cluster.terms == 2, 90)
+    assert [round(later - earlier) for earlier, later in pairwise(at)] == [30, 30]
+    cluster.network.run_for(1)
+    assert JOB in cluster.job_masters
 
 
 def test_a_job_that_had_ended_is_not_run_again_and_its_result_is_told() -> None:
