@@ -68,6 +68,7 @@ class IterationSource(Source[LoopSplit]):
     counts as empty."""
 
     has_timestamps = True  # where those have some that go into the loop
+    gives_valid_times = True
 
     def __init__(self, max_wait_s: float = 0.0) -> None:
         self.max_wait_s = max_wait_s

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import datetime
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -15,12 +16,18 @@ from hypothesis import strategies as st
 from flinkpy.common import WatermarkStrategy
 from flinkpy.connectors.memory.arrow_tables import ArrowSource
 from flinkpy.connectors.memory.datagen import DataGeneratorSource
-from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSource, cut
+from flinkpy.connectors.memory.ranges import (
+    CollectionSource,
+    NumberSequenceSource,
+    RangeSource,
+    cut,
+)
 from flinkpy.connectors.source_api.python_source import PythonSource
 from flinkpy.connectors.source_api.source import Boundedness, InputStatus
-from flinkpy.core.elements import ColumnBatch
-from flinkpy.core.errors import ProgramError, UserCodeError
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.core.errors import JobExecutionError, ProgramError, UserCodeError
 from flinkpy.core.program.code import dumps
+from flinkpy.datastream import ProcessFunction
 from flinkpy.testing import embedded_environment
 from tests.connectors.harness import World, read_all
 
@@ -403,3 +410,63 @@ def test_a_blocking_source_gives_the_same_records(values: list[int]) -> None:
     _poll_until(world, len(values), threading.Event())
     assert world.values == values
     world.close()
+
+
+# -- times of a user's reader ----------------------------------------------------------------------
+
+
+class Stamped(RangeSource):
+    """Three records of a user's source, with these times."""
+
+    has_timestamps = True
+
+    def __init__(self, times: Any) -> None:
+        super().__init__(0, 3)
+        self.times = times
+
+    def slicer(self) -> Callable[[int, int], Batch]:
+        if isinstance(self.times, list):
+            return lambda start, end: RowBatch(list(range(start, end)), self.times[start:end])
+        return lambda start, end: ColumnBatch(
+            pa.record_batch({"n": range(start, end)}), self.times[start:end]
+        )
+
+    @property
+    def is_columnar(self) -> bool:
+        return not isinstance(self.times, list)
+
+
+def times_in_a_job(times: Any) -> list[int]:
+    class Time(ProcessFunction):
+        def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[Any]:
+            yield ctx.timestamp()
+
+    env = embedded_environment()
+    stream = env.from_source(Stamped(times), WatermarkStrategy.no_watermarks(), "stamped")
+    return stream.process(Time()).take(3)
+
+
+@pytest.mark.parametrize(
+    ("times", "why", "record"),
+    [
+        ([1, 2.5, 3], r"a timestamp is a whole number .*, poll\(\) gave 2\.5", "1"),
+        ([1, 2, True], r"poll\(\) gave True", "2"),
+        ([None, 2, 3], r"poll\(\) gave None", "0"),
+        ([1, 2**70, 3], rf"poll\(\) gave {2**70} as event time", "1"),
+        ([1, 2], r"poll\(\) gave \d records and \d timestamps", None),
+        (np.array([1.0, 2.0, 3.0]), "no numpy array of int64", None),
+        (np.array([1, 2]), "3 records and 2 timestamps", None),
+    ],
+)
+def test_a_time_that_a_readers_batch_has_and_that_is_none_fails_the_job(
+    times: Any, why: str, record: str | None
+) -> None:
+    with pytest.raises(JobExecutionError, match=why) as caught:
+        times_in_a_job(times)
+    assert record is None or f"on record {record}" in str(caught.value)
+
+
+def test_times_of_a_readers_batch_may_be_numpys_numbers_and_datetimes() -> None:
+    second = datetime.datetime(1970, 1, 1, 0, 0, 1)
+    assert times_in_a_job([np.int64(7), second, 3]) == [7, 1000, 3]
+    assert times_in_a_job(np.array([7, 8, 9])) == [7, 8, 9]

@@ -158,6 +158,7 @@ class CacheSource(Source[CacheSplit]):
     """Reads the batches of these files, with their timestamps."""
 
     has_timestamps = True
+    gives_valid_times = True
 
     def __init__(self, files: list[str], columnar: bool, schema: pa.Schema | None = None) -> None:
         self._files = files

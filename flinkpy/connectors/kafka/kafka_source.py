@@ -61,6 +61,7 @@ class KafkaSource(Source[KafkaSplit]):
     """
 
     has_timestamps = True  # those of Kafka's records
+    gives_valid_times = True
 
     def __init__(self, reading: KafkaReading) -> None:
         self._reading = reading

@@ -93,6 +93,7 @@ class PythonSource(Source[PythonSplit]):
     schema: Any = None
     discovery_interval_s: float | None = None
     has_timestamps: bool = False
+    gives_valid_times = True  # what ``read`` yields is checked below
 
     def splits(self, parallelism: int) -> Iterable[Any]:
         """Called in the JobMaster: the splits, which can be read independently of each other; any

@@ -191,6 +191,8 @@ class Source(ABC, Generic[S]):
     can_replay: bool = True
     # False: records have no timestamps unless a watermark strategy assigns them
     has_timestamps: bool = True
+    # True: its readers give whole numbers as times, so that each batch need not be looked through
+    gives_valid_times: bool = False
     # True: its readers heed ``ReaderContext.diverts``, and so ``stream.on_error`` is for it too
     takes_error_policy: bool = False
 

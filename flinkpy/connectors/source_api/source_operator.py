@@ -31,6 +31,7 @@ from flinkpy.core.program.code import dumps_data, loads
 from flinkpy.core.remaining_rows import RemainingRows
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.context import OperatorContext, Output
+from flinkpy.operators.event_time.valid_times import checked_times
 from flinkpy.operators.functions import RuntimeContext
 from flinkpy.state.snapshots.saved_state import SavedState
 
@@ -157,6 +158,8 @@ class SourceReaderOperator(SourceOperator):
                     f"is {polled!r:.80}"
                 )
             )
+        if polled.timestamps is not None and not self.source.gives_valid_times:
+            polled = checked_times(polled, self.context, "poll()")
         if polled.timestamps is not None:
             self._lags["currentFetchEventTimeLag"] = self.context.clock.time_ms() - int(
                 polled.timestamps[-1]

@@ -10,7 +10,8 @@ import sys
 from array import array
 from typing import Any
 
-from flinkpy.core.elements import BEYOND_TIME
+from flinkpy.core.elements import BEYOND_TIME, MIN_TIMESTAMP, Batch, RowBatch
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.users_values import bounded_repr, whole_number
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.user_errors import user_code_error
@@ -44,6 +45,27 @@ def times_of(
         except (TypeError, ValueError) as error:
             raise user_code_error(error, context, value) from None
     return found
+
+
+def checked_times(batch: Batch, context: OperatorContext, given_by: str) -> Batch:
+    """The batch of a user's reader, if each of its records has a time; those of rows as
+    milliseconds."""
+    stamps: Any = batch.timestamps
+    if len(stamps) != len(batch):
+        raise ProgramError(
+            f"source {context.name!r}: {given_by} gave {len(batch)} records and {len(stamps)} "
+            "timestamps; each record has one"
+        )
+    if isinstance(batch, RowBatch):
+        return RowBatch(
+            batch.values, times_of(batch.values, stamps, context, given_by, none=MIN_TIMESTAMP)
+        )
+    if str(getattr(stamps, "dtype", "")) != "int64":
+        raise ProgramError(
+            f"source {context.name!r}: {given_by} gave timestamps of columns that are no numpy "
+            f"array of int64, but {bounded_repr(stamps, 60)}"
+        )
+    return batch
 
 
 def are_times(stamps: list[Any]) -> bool:
