@@ -21,8 +21,6 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from flinkpy.core.errors import TaskInterrupted
-
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
 _BUILTINS = frozenset(
     {
@@ -124,15 +122,15 @@ def raised_by(
     function: Callable[..., Any], arguments: Sequence[Any], error: BaseException
 ) -> BaseException:
     """The error as the inlined function itself raises it, with the user's frame. Returns ``error``
-    if the function was not inlined, or does not raise the same type again. Does not call it again
-    if it may have been interrupted."""
-    if isinstance(error, (TaskInterrupted, KeyboardInterrupt, GeneratorExit)):
+    if the function was not inlined, or does not raise the same type again. What is no
+    Exception may have interrupted it, and then it is not called again."""
+    if not isinstance(error, Exception):
         return error
     if inlined(function, *(f"a{position}" for position in range(len(arguments)))) is None:
         return error
     try:
         function(*arguments)
-    except BaseException as again:
+    except Exception as again:
         return again if type(again) is type(error) else error
     return error
 
