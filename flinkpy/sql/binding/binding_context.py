@@ -26,6 +26,9 @@ class BindingContext:
         """The function that is called so."""
         found = self._find(name)
         if found is None:
+            reason = self.registry.absence(name)
+            if reason is not None:
+                raise ValidationError(f"{name} is not supported: {reason}", span=span)
             known = [*self.registry.names(), *self.names.function_names()]
             near = proposal(name.split(".")[-1], known)
             raise ValidationError(f"No match found for function '{name}'{near}", span=span)

@@ -184,7 +184,7 @@ def described_table(table: CatalogTable | CatalogView, types: QueryTypes) -> Sta
             (
                 field.name,
                 field.type.text(),
-                field.type.nullable,
+                field.type.is_nullable,
                 f"PRI({', '.join(key)})" if field.name in key else None,
                 _extras(column),
                 watermarks.get(field.name),

@@ -52,10 +52,11 @@ class Shape:
             types.append(fitted)
         return tuple(types) if self.together is None else self.together(tuple(types))
 
-    def __str__(self) -> str:
-        texts = [each.text for each in self.kinds]
-        more = [] if self.more is None else [f"{self.more.text}..."]
-        return f"({', '.join(texts + more)})"
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What stands at each place, as errors and documentation write it."""
+        more = () if self.more is None else (f"{self.more.text}...",)
+        return (*(each.text for each in self.kinds), *more)
 
 
 @dataclass(frozen=True)

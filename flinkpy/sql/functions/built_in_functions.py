@@ -15,7 +15,6 @@ from flinkpy.sql.functions.built_in.json_entries import JSON
 from flinkpy.sql.functions.built_in.temporal_entries import GROUP_WINDOWS, TEMPORALS
 from flinkpy.sql.functions.built_in.text_entries import HASHES, TEXTS
 from flinkpy.sql.functions.built_in_function import BuiltInFunction
-from flinkpy.sql.sql_errors import ValidationError
 
 # Chapters, in the order of the reference.
 CHAPTERS: Mapping[str, Sequence[BuiltInFunction]] = {
@@ -54,13 +53,13 @@ class BuiltInFunctions:
         self._functions = {each.name.upper(): each for each in entries}
 
     def find(self, name: str) -> BuiltInFunction | None:
-        """The function of that name, in any case. Raises ValidationError for one that Flink has and
-        flinkpy has not, with the reason."""
+        """The function of that name, in any case."""
         key = name.upper()
-        found = self._functions.get(ALIASES.get(key, key))
-        if found is None and key in ABSENT:
-            raise ValidationError(f"{key} is not supported: {ABSENT[key]}")
-        return found
+        return self._functions.get(ALIASES.get(key, key))
+
+    def absence(self, name: str) -> str | None:
+        """Why a function of Flink is not there; None for names that Flink does not have either."""
+        return ABSENT.get(name.upper())
 
     def names(self) -> Sequence[str]:
         """All names, in order."""

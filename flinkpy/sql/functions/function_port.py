@@ -66,5 +66,8 @@ class FunctionRegistry(Protocol):
 
     def find(self, name: str) -> Function | None: ...
 
+    def absence(self, name: str) -> str | None:
+        """Why a function of Flink is not there; None for names that Flink does not have either."""
+
     def names(self) -> Sequence[str]:
         """All names, for proposals and SHOW FUNCTIONS."""

@@ -6,14 +6,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from flinkpy.common.logical_types.logical_type import LogicalType
+from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed
+from flinkpy.common.logical_types.logical_type import TypeFamily
+from flinkpy.common.logical_types.type_merging import common_type
 from flinkpy.sql.functions.argument_kinds import Kind
 from flinkpy.sql.functions.function_port import Argument
 from flinkpy.sql.sql_errors import ValidationError
 
 
 class CallShape(Protocol):
-    """A way to call a function. ``str`` shows its arguments."""
+    """A way to call a function."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What stands at each place."""
 
     def takes(self, count: int) -> bool: ...
 
@@ -24,38 +30,70 @@ def refused_call(
     name: str, shapes: Sequence[CallShape], arguments: Sequence[Argument]
 ) -> ValidationError:
     """The error for a call that no shape takes."""
-    taken = " or ".join(map(str, shapes))
-    given = ", ".join(_shown(each.type) for each in arguments)
     counted = [each for each in shapes if each.takes(len(arguments))]
-    problem = f"{name} takes {taken}, not ({given})"
-    return ValidationError(problem + _way_out(counted, arguments))
+    taken = " or ".join(dict.fromkeys(_call(name, each.texts) for each in counted or shapes))
+    given = _call(name, [str(each.type.nullable()) for each in arguments])
+    if not counted:
+        return ValidationError(
+            f"{name} does not take {_counted(len(arguments))}: it is called as {taken}, not as "
+            f"{given}"
+        )
+    return ValidationError(
+        f"{name} is called as {taken}, not as {given}{_way_out(counted, arguments)}"
+    )
+
+
+def _call(name: str, arguments: Sequence[str]) -> str:
+    """A call as it is written: operators stand between their operands."""
+    word = name.removesuffix(" (unary)")
+    if word.isidentifier() or not arguments:
+        return f"{name}({', '.join(arguments)})"
+    if len(arguments) == 1:
+        is_behind = word.startswith("IS ")
+        return f"{arguments[0]} {word}" if is_behind else f"{word} {arguments[0]}"
+    return f"{arguments[0]} {word} {', '.join(arguments[1:])}"
+
+
+def _counted(count: int) -> str:
+    return f"{count or 'no'} argument{'' if count == 1 else 's'}"
 
 
 def _way_out(shapes: Sequence[CallShape], arguments: Sequence[Argument]) -> str:
-    if not shapes:
-        return ""
-    misfits = [_misfits(each, arguments) for each in shapes]
-    fewest = min(misfits, key=len)
+    """The fewest casts that make the call fit a shape."""
+    fewest = min((_misfits(each, arguments) for each in shapes), key=len)
     if not fewest:
-        return "; the arguments fit one by one, but have no type in common: cast them to one"
-    parts = []
-    for index, kind in fewest:
-        target = kind.proposal(arguments[index])
-        if kind.is_constant:
-            parts.append(f"argument {index + 1} must be {kind.text}")
-        elif target is not None:
-            parts.append(f"write CAST(... AS {target}) for argument {index + 1}")
-    return f"; {', '.join(parts)}" if parts else ""
+        is_uniform = (
+            len({shape.kind_at(at).text for shape in shapes for at in range(len(arguments))}) == 1
+        )
+        advice = _to_one_type(arguments) if is_uniform else ""
+        return f"; the arguments have no type in common: {advice or 'CAST them to one'}"
+    parts = [_advice(index, kind, arguments[index]) for index, kind in fewest]
+    given = [each for each in parts if each]
+    return f"; {' and '.join(given)}" if given else ""
+
+
+def _to_one_type(arguments: Sequence[Argument]) -> str:
+    """The cast of one argument to the type of the others. Text is cast to what is none."""
+    types = [each.type for each in arguments]
+    wanted = next((each for each in types if not each.is_a(TypeFamily.CHARACTER_STRING)), types[0])
+    for index, each in enumerate(types):
+        if common_type([each, wanted]) is None and explicit_cast_allowed(each, wanted):
+            return _cast(str(wanted.nullable()), index)
+    return ""
+
+
+def _advice(index: int, kind: Kind, argument: Argument) -> str:
+    if kind.is_constant:
+        return f"argument {index + 1} must be a literal"
+    target = kind.proposal(argument)
+    return "" if target is None else _cast(target, index)
+
+
+def _cast(target: str, index: int) -> str:
+    return f"write CAST(... AS {target}) for argument {index + 1}"
 
 
 def _misfits(shape: CallShape, arguments: Sequence[Argument]) -> list[tuple[int, Kind]]:
     kinds = [shape.kind_at(index) for index in range(len(arguments))]
-    return [
-        (index, kind)
-        for index, (kind, each) in enumerate(zip(kinds, arguments))
-        if kind.fitted(each) is None
-    ]
-
-
-def _shown(type: LogicalType) -> str:
-    return str(type.nullable())
+    pairs = enumerate(zip(kinds, arguments))
+    return [(index, kind) for index, (kind, each) in pairs if kind.fitted(each) is None]

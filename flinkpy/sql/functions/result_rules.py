@@ -21,6 +21,7 @@ from flinkpy.common.logical_types.logical_type import (
 )
 from flinkpy.common.logical_types.numeric_results import average_type, rounded_type, sum_type
 from flinkpy.common.logical_types.type_merging import common_type, unmarked
+from flinkpy.sql.sql_errors import ValidationError
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,13 @@ def option(name: str, otherwise: LogicalType) -> ResultRule:
     return rule
 
 
-def when_given(name: str, rule: ResultRule) -> ResultRule:
-    """What the rule gives, if the call has this option. Without it the call is refused."""
-    return lambda call: rule(call) if name in call.options else None
+def with_unit(rule: ResultRule, example: str) -> ResultRule:
+    """What the rule gives, if the call has a unit of time. Without one the call is refused, and the
+    example shows where it stands."""
+
+    def checked(call: FittedCall) -> LogicalType | None:
+        if "unit" not in call.options:
+            raise ValidationError(f"the unit of time is missing: write {example}")
+        return rule(call)
+
+    return checked

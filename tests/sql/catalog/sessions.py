@@ -38,6 +38,9 @@ class NoFunctions:
     def find(self, name: str) -> Function | None:
         return None
 
+    def absence(self, name: str) -> str | None:
+        return None
+
     def names(self) -> list[str]:
         return ["UPPER"]
 

@@ -37,6 +37,7 @@ from flinkpy.sql.syntax.query_tree import (
 )
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "flink_sql_functions.tsv"
+VALUES = REFERENCE.with_name("flink_sql_values.tsv")
 
 _NAMED: dict[str, LogicalType] = {
     "rt": TimestampType(3, TimeAttribute.ROWTIME),
@@ -57,6 +58,7 @@ class ReferenceRow:
     """A function of the reference, and its measured calls with their types."""
 
     names: tuple[str, ...]
+    python_names: tuple[str, ...]
     nulls: str
     calls: tuple[tuple[str, str], ...]
 
@@ -70,6 +72,7 @@ def reference_rows() -> Iterator[ReferenceRow]:
         calls = tuple(each.split(" -> ") for each in measured)
         yield ReferenceRow(
             tuple(row["sql_name"].split(", ")),
+            tuple(each for each in row["python_name"].split(", ") if each),
             row["nulls"],
             tuple((call, type) for call, type in calls),
         )

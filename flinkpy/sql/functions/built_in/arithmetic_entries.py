@@ -23,7 +23,7 @@ from flinkpy.sql.functions.argument_kinds import (
 )
 from flinkpy.sql.functions.built_in_function import PLAIN, BuiltInFunction, Shape, Traits, function
 from flinkpy.sql.functions.common_arguments import calculated, in_common
-from flinkpy.sql.functions.result_rules import FittedCall, Nulls, argument, rounded, when_given
+from flinkpy.sql.functions.result_rules import FittedCall, Nulls, argument, rounded, with_unit
 
 _NUMBER = replace(NUMERIC, keeps_null=True)
 _EXACT = replace(EXACT, keeps_null=True)
@@ -66,7 +66,7 @@ def _of_double(name: str, python_name: str) -> BuiltInFunction:
     return function(name, python_name, [(DOUBLE,)], DataTypes.DOUBLE())
 
 
-_TO_UNIT = Shape((DATETIME,), result=when_given("unit", argument(0)))
+_TO_UNIT = Shape((DATETIME,), result=with_unit(argument(0), "FLOOR(time TO HOUR)"))
 _FLOORED = [Shape((NUMERIC,)), Shape((INTERVAL,)), _TO_UNIT]
 _SIGNED = [_same(NUMERIC), _same(INTERVAL)]
 
@@ -95,7 +95,7 @@ ARITHMETIC = (
         lambda call: _calculated("%", call),
         traits=_BY_ZERO,
     ),
-    function("POWER", "power", [(DOUBLE, DOUBLE)], DataTypes.DOUBLE()),
+    function("POWER", "**", [(DOUBLE, DOUBLE)], DataTypes.DOUBLE()),
     function("ABS", "abs", [(NUMERIC,), (INTERVAL,)], argument(0)),
     _of_double("SQRT", "sqrt"),
     _of_double("LN", "ln"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed
 from flinkpy.common.logical_types.data_types import DataTypes
-from flinkpy.common.logical_types.logical_type import LogicalType
+from flinkpy.common.logical_types.logical_type import LogicalType, TypeFamily
 from flinkpy.common.logical_types.type_merging import common_type
 from flinkpy.sql.functions.argument_kinds import ANY, BOOLEAN, COMPARABLE
 from flinkpy.sql.functions.built_in_function import Shape, Traits, function
 from flinkpy.sql.functions.common_arguments import branches, comparable, in_common
 from flinkpy.sql.functions.result_rules import FittedCall, Nulls, argument, common
+from flinkpy.sql.sql_errors import ValidationError
 
 _ALL_IN_COMMON = [Shape((ANY,), more=ANY, together=in_common())]
 _CAST = Traits(can_fail=True, monotonic=True)
@@ -33,10 +34,15 @@ def _chosen(call: FittedCall) -> LogicalType | None:
 
 def _target(call: FittedCall) -> LogicalType | None:
     """The type that the option names, if the cast is allowed."""
-    type = call.options.get("type")
-    if not isinstance(type, LogicalType) or not explicit_cast_allowed(call.given[0], type):
-        return None
-    return type
+    type = call.options["type"]
+    assert isinstance(type, LogicalType)
+    given = call.given[0]
+    if explicit_cast_allowed(given, type):
+        return type
+    way_out = ""
+    if given.is_a(TypeFamily.NUMERIC) and type.is_a(TypeFamily.TIMESTAMP):
+        way_out = "; TO_TIMESTAMP_LTZ(number, 3) makes a moment of milliseconds"
+    raise ValidationError(f"{given.nullable()} cannot be cast to {type.nullable()}{way_out}")
 
 
 CONDITIONALS = (

@@ -29,7 +29,7 @@ from flinkpy.sql.functions.result_rules import (
     ResultRule,
     always,
     argument,
-    when_given,
+    with_unit,
 )
 
 _STRING = DataTypes.STRING()
@@ -68,7 +68,9 @@ TEMPORALS = (
     _now("NOW", "", _MOMENT),
     _now("CURRENT_ROW_TIMESTAMP", "", _MOMENT, _EACH_ROW),
     _now("PROCTIME", "", _PROCTIME, _EACH_ROW),
-    function("EXTRACT", "extract", [(TEMPORAL,)], when_given("unit", always(_BIGINT))),
+    function(
+        "EXTRACT", "extract", [(TEMPORAL,)], with_unit(always(_BIGINT), "EXTRACT(YEAR FROM time)")
+    ),
     _field("YEAR", DATETIME, traits=Traits(monotonic=True)),
     _field("QUARTER", DATETIME),
     _field("MONTH", DATETIME),
@@ -88,12 +90,17 @@ TEMPORALS = (
     function(
         "DATE_FORMAT", "date_format", [(TIMESTAMP, TEXT), (TEXT, TEXT)], _STRING, Nulls.ALWAYS
     ),
-    function("TIMESTAMPADD", "+", [(BIGINT, DATETIME)], when_given("unit", _shifted)),
+    function(
+        "TIMESTAMPADD",
+        "+",
+        [(BIGINT, DATETIME)],
+        with_unit(_shifted, "TIMESTAMPADD(DAY, amount, time)"),
+    ),
     function(
         "TIMESTAMPDIFF",
         "timestamp_diff",
         [(DATETIME, DATETIME)],
-        when_given("unit", always(DataTypes.INT())),
+        with_unit(always(DataTypes.INT()), "TIMESTAMPDIFF(DAY, from, until)"),
     ),
     function("CONVERT_TZ", "convert_tz", [(TEXT, TEXT, TEXT)], _STRING, Nulls.ALWAYS),
     function(
