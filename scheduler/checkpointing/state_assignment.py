@@ -9,6 +9,7 @@ from dataclasses import replace
 from flinkpy.core.errors import BoundToParallelismError, SavepointRestoreError
 from flinkpy.core.ids import JobVertexId, OperatorId
 from flinkpy.core.options.checkpointing import RECOVERY_IGNORE_UNCLAIMED
+from flinkpy.core.options.engine import AGGREGATE_PHASES
 from flinkpy.graph.checkpoints import (
     CompletedCheckpoint,
     DataSetState,
@@ -294,10 +295,21 @@ def _check_in_flight(
         if edge is None or not _is_same(state, edge):
             if allow_non_restored:
                 continue
-            raise SavepointRestoreError(
+            problem = (
                 f"checkpoint {checkpoint.checkpoint_id} is unaligned, and has records on "
                 "their way between operators that the job does not have, or "
-                "connects otherwise: start the changed program from a savepoint, or allow "
+                "connects otherwise: "
+            )
+            if _had_other_phases(state, job_graph):
+                raise BoundToParallelismError(
+                    f"{problem}several subtasks aggregate windows in two phases, a single one in "
+                    "one. Start with the parallelism it was taken with "
+                    f"({state.producers} and {state.consumers}), or from a savepoint, or set "
+                    f"{AGGREGATE_PHASES.key} to what it was: "
+                    f"{'ONE_PHASE' if state.producers == 1 else 'TWO_PHASE'}"
+                )
+            raise SavepointRestoreError(
+                f"{problem}start the changed program from a savepoint, or allow "
                 "that state is left behind"
             )
         if BOUND_TO_SUBTASKS & {state.ship_strategy, edge.ship_strategy} and _is_rescaled(
@@ -312,6 +324,13 @@ def _check_in_flight(
                 "parallelism it was taken with "
                 f"({state.producers} and {state.consumers}), or from a savepoint"
             )
+
+
+def _had_other_phases(state: DataSetState, job_graph: JobGraph) -> bool:
+    """Whether the job was run by several subtasks and is run by a single one now, or the other way
+    round: what it aggregates by windows has a phase at the sender, or none."""
+    ran_alone = state.producers == state.consumers == 1
+    return ran_alone != all(vertex.parallelism == 1 for vertex in job_graph.vertices)
 
 
 def _differ(before: str | None, now: str | None) -> bool:

@@ -71,6 +71,10 @@ PROGRAM_REGRESSIONS: dict[int, str] = {
         "a cancelled job that another JobMaster took over ended before its checkpoints were "
         "read, and those to be kept were deleted"
     ),
+    20410: (
+        "records in flight to windows of three subtasks had no place in one: the message said that "
+        "the program had changed, and not what to set"
+    ),
 }
 
 # Seeds of one program (``--programs NAME``) that once found something
