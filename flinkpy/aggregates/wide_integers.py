@@ -121,7 +121,7 @@ def running(runs: Runs) -> Any:
 def nearest_floats(values: npt.NDArray[Any], counts: npt.NDArray[Any], unit: int) -> Any:
     """The float nearest to each value divided by its count and by the unit, which are positive."""
     negative = values["high"] < 0
-    size = np.where(negative, _minus(values), values) if negative.any() else values
+    size = np.where(negative, minus(values), values) if negative.any() else values
     found = size["low"].astype(np.float64) / (counts.astype(np.float64) * float(unit))
     is_small = (size["low"] | size["middle"]) < _EXACT_FLOATS  # then one division rounds once
     is_small &= (size["middle"] == 0) & (size["high"] == 0) & (counts <= _EXACT_FLOATS // unit)
@@ -150,7 +150,8 @@ def _large_to_floats(sizes: npt.NDArray[Any], counts: npt.NDArray[Any], unit: in
     return found
 
 
-def _minus(values: npt.NDArray[Any]) -> Any:
+def minus(values: npt.NDArray[Any]) -> Any:
+    """The values of WIDE with the other sign."""
     flipped = np.empty(len(values), WIDE)
     for name in WIDE.names or ():
         flipped[name] = ~values[name]

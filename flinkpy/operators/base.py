@@ -257,6 +257,10 @@ class OneInputOperator(StreamOperator):
 class TwoInputOperator(StreamOperator):
     """Takes two streams. Watermarks arrive already combined over both (the valve's minimum)."""
 
+    # Of a batch job: the input that the task reads to its end before it reads the other. None: both
+    # as they come
+    reads_first: int | None = None
+
     @abstractmethod
     def process_batch1(self, batch: Batch) -> Work | None: ...
 

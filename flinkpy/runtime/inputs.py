@@ -185,13 +185,20 @@ class StreamInputs:
         if len(gates) == 1:
             found = gates[0].poll()
             return None if found is None else (0, *found)
+        first = self._chain.reads_first
         for _ in range(len(gates)):
             number = self._turn
             self._turn = number + 1 if number + 1 < len(gates) else 0
+            if first is not None and not self._has_turn(number, first):
+                continue
             polled = gates[number].poll()
             if polled is not None:
                 return number, polled[0], polled[1]
         return None
+
+    def _has_turn(self, number: int, first: int) -> bool:
+        """Whether this gate feeds the input that is read first, or that input has ended."""
+        return self._input_indices[number] == first or not self._with_data[first]
 
     def _control(self, number: int, channel: int, element: ControlElement) -> None:
         flat = self._offsets[number] + channel

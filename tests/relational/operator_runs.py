@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -57,6 +58,22 @@ def parts_by_key(table: pa.Table, keys: Sequence[int], parallelism: int) -> list
     data = table.combine_chunks().to_batches()[0]
     channels = key_hashes(data, names) % np.uint64(parallelism)
     return [table.filter(pa.array(channels == number)) for number in range(parallelism)]
+
+
+def asked_of_duckdb(text: str, **tables: pa.Table) -> pa.Table:
+    """What DuckDB answers over these tables."""
+    connection = _duckdb()
+    for name, table in tables.items():
+        connection.register(name, table)
+    answer: pa.Table = connection.sql(text).to_arrow_table()
+    return answer
+
+
+@functools.lru_cache(maxsize=1)
+def _duckdb() -> Any:
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1})
 
 
 def as_rows(table: pa.Table) -> list[Any]:

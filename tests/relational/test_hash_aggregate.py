@@ -16,9 +16,9 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator, partial_schema
 from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
-from tests.relational.operator_runs import BATCH_SIZES, as_rows, parts_by_key, run
+from tests.relational.operator_runs import BATCH_SIZES, as_rows, asked_of_duckdb, parts_by_key, run
 
-duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 ANY: LogicalType = BigIntType()  # operators read the types of Arrow's schemas
 SCHEMA = pa.schema(
@@ -81,16 +81,14 @@ def by_duckdb(table: pa.Table, keys: tuple[int, ...]) -> list[Any]:
     names = [SCHEMA.names[at] for at in keys]
     chosen = ", ".join([*names, *(text for _, _, text in CALLS)])
     grouped = f" group by {', '.join(names)}" if names else ""
-    connection = duckdb.connect()
-    connection.register("t", table)
-    found = connection.sql(f"select {chosen} from t{grouped}").to_arrow_table()
+    found = asked_of_duckdb(f"select {chosen} from t{grouped}", t=table)
     schema = schema_of(keys, [kind for _, kind, _ in CALLS])
     return as_rows(found.rename_columns(schema.names).cast(schema))
 
 
 @pytest.mark.parametrize("keys", [(), (0,), (1, 0), (3,), (4, 5)])
 @given(ROWS, st.sampled_from(BATCH_SIZES), st.sampled_from([1, 3]))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_groups_have_the_aggregates_that_duckdb_says(
     keys: tuple[int, ...], rows: list[Any], size: int, parallelism: int
 ) -> None:
@@ -108,7 +106,7 @@ IN_PARTS = [each for each in CALLS if not each[0].distinct]
 
 @pytest.mark.parametrize("keys", [(), (1, 0)])
 @given(ROWS, st.sampled_from(BATCH_SIZES))
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_two_phases_give_what_one_gives(keys: tuple[int, ...], rows: list[Any], size: int) -> None:
     table = table_of(rows)
     calls = [call for call, _, _ in IN_PARTS]

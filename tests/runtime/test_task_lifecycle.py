@@ -250,6 +250,23 @@ def test_two_inputs_end_one_after_the_other(harness: LoopHarness) -> None:
     harness.run_until(lambda: nothing_left(harness))
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_operator_may_have_one_input_read_to_its_end_before_the_other(
+    harness: LoopHarness, first: int
+) -> None:
+    left = descriptor("l", JournalSource("a", [[1], [2]]), consumers=1)
+    right = descriptor("r", JournalSource("b", [[3], [4]]), consumers=1)
+    operator = JournalTwoInputs("z")
+    operator.reads_first = first
+    join = descriptor("j", operator, reads=[("l", 0), ("r", 1)])
+    harness.run(join, left, right)
+    seen = [line for line in JOURNAL if "z.got" in line or "z.end of input" in line]
+    ended = seen.index(f"z.end of input {first + 1}")
+    assert all(f"on {first + 1}" in line for line in seen[:ended])
+    assert all(f"on {2 - first}" in line for line in seen[ended + 1 : -1])
+    harness.run_until(lambda: nothing_left(harness))
+
+
 def test_a_union_reads_several_gates_into_one_input(harness: LoopHarness) -> None:
     one = descriptor("l", JournalSource("a", [[1]]), consumers=1)
     two = descriptor("r", JournalSource("b", [[2]]), consumers=1)

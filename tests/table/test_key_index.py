@@ -264,3 +264,20 @@ def test_windows_give_back_the_keys_of_numbers_and_let_go_those_that_no_slice_ho
 def check_columns(keys: WindowKeys, numbers: dict[int, int]) -> None:
     found = keys.columns(np.array([*numbers.values()], np.int64))[0].to_pylist()
     assert found == [f"k{each}" for each in numbers]
+
+
+@given(st.data())
+@settings(max_examples=40)
+def test_finding_gives_the_numbers_that_are_there_and_adds_none(data: st.DataObject) -> None:
+    kind, values = data.draw(st.sampled_from(COLUMNS))
+    known, asked = (data.draw(st.lists(st.none() | values, max_size=8)) for _ in range(2))
+    index = KeyIndex(["k"])
+    if known:
+        index.numbers(pa.record_batch({"k": pa.array(known, kind)}))
+    before = len(index)
+    if asked:
+        batch = pa.record_batch({"k": pa.array(asked, kind)})
+        found = index.find(batch)
+        assert len(index) == before
+        numbered = index.numbers(batch)
+        assert found.tolist() == np.where(numbered.ids < before, numbered.ids, -1).tolist()

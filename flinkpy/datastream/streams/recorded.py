@@ -273,8 +273,8 @@ def apply_two_columns(
     operator: ColumnarJoin,
     first: ColumnStream,
     second: ColumnStream,
-    key1: KeySpec,
-    key2: KeySpec,
+    key1: KeySpec | None = None,
+    key2: KeySpec | None = None,
 ) -> ColumnStream:
     """Adds an operator that reads the columns of two streams and outputs columns."""
     schema = None

@@ -209,6 +209,11 @@ class OperatorChain:
             return (self._input.push,)
         return self._input.push_of(head.process_batch1), self._input.push_of(head.process_batch2)
 
+    @property
+    def reads_first(self) -> int | None:
+        """The input of the head that is read to its end before the other."""
+        return self.head.reads_first if isinstance(self.head, TwoInputOperator) else None
+
     def end_input(self, input_index: int) -> None:
         """One of the head's inputs has ended."""
         if isinstance(self.head, TwoInputOperator):

@@ -116,6 +116,18 @@ class KeyIndex:
         ids[unknown] = given[codes]
         return Numbered(ids, unknown[_first_positions(codes, len(given))])
 
+    def find(self, data: pa.RecordBatch) -> Any:
+        """The number of each record's key; -1 where it is not known."""
+        parts = _parts([data.column(column_index(name, data.schema)) for name in self._columns])
+        whole = whole_words(*parts[0]) if len(parts) == 1 else None
+        if whole is None:
+            if self._small is not None:
+                self._leave_small()
+            return self._found_of_any(words_of(parts))[0]
+        if self._small is None:
+            return self._whole.find(whole)
+        return self._small.find_any(whole)
+
     def forget(self, ids: npt.NDArray[np.int64]) -> None:
         """The keys with these numbers are gone; other keys get their numbers. A number must be
         known, and be there once."""
@@ -128,16 +140,20 @@ class KeyIndex:
         self._other.remove(ids[~is_whole])
         self._words.remove(ids[~is_whole])
 
-    def _numbers_of_any(self, columns: Sequence[Any], words: Words) -> Numbered:
+    def _found_of_any(self, words: Words) -> tuple[Any, Any, Any]:
+        """The number of each key, -1 if it has none; which keys are whole numbers, and these."""
         is_whole, numbers = np.zeros(len(words.sizes), np.bool_), np.empty(0, np.int64)
         if words.may_be_whole:
             is_whole, numbers = words.whole()
         if not is_whole.any():
-            ids = self._other_numbers(words)
-        else:
-            ids = np.empty(len(is_whole), np.int64)
-            ids[is_whole] = self._whole.find(numbers[is_whole])
-            ids[~is_whole] = self._other_numbers(words.taken(~is_whole))
+            return self._other_numbers(words), is_whole, numbers
+        ids = np.empty(len(is_whole), np.int64)
+        ids[is_whole] = self._whole.find(numbers[is_whole])
+        ids[~is_whole] = self._other_numbers(words.taken(~is_whole))
+        return ids, is_whole, numbers
+
+    def _numbers_of_any(self, columns: Sequence[Any], words: Words) -> Numbered:
+        ids, is_whole, numbers = self._found_of_any(words)
         unknown = np.flatnonzero(ids < 0)
         if not len(unknown):
             return Numbered(ids, unknown)
@@ -215,6 +231,12 @@ class SmallKeys:
     def find(self, keys: npt.NDArray[np.int64]) -> Any:
         """The number of each key; -1 where there is none."""
         return self._numbers.values.take(keys)
+
+    def find_any(self, keys: npt.NDArray[np.int64]) -> Any:
+        """The same for any whole numbers."""
+        numbers = self._numbers.values
+        is_place = (keys >= 0) & (keys < len(numbers))
+        return np.where(is_place, numbers.take(np.where(is_place, keys, 0)), -1)
 
     def put(self, keys: npt.NDArray[np.int64], ids: npt.NDArray[np.int64]) -> None:
         """Adds keys that are not there."""

@@ -85,10 +85,15 @@ class Average(Sum):
 
     def results(self, size: int) -> pa.Array:
         sums, counts = self.sums.reach(size)[:size], self.counts.reach(size)[:size]
-        divisors = np.maximum(counts, 1)
-        with np.errstate(invalid="ignore"):
-            means = sums / divisors if sums.dtype == np.float64 else _cut(sums, divisors)
-        return wrapped(means, self._result, counts == 0)
+        return averages(sums, counts, self._result)
+
+
+def averages(sums: Any, counts: Any, kind: pa.DataType) -> pa.Array:
+    """The quotients as a column of this type; null where the count is 0."""
+    divisors = np.maximum(counts, 1)
+    with np.errstate(invalid="ignore"):
+        means = sums / divisors if sums.dtype == np.float64 else _cut(sums, divisors)
+    return wrapped(means, kind, counts == 0)
 
 
 def _cut(sums: Any, divisors: Any) -> Any:

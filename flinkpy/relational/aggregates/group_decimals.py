@@ -104,20 +104,26 @@ class DecimalAverage(DecimalSum):
 
     def results(self, size: int) -> pa.Array:
         counts = self.counts.reach(size)[:size]
-        sums, factor = self.sums.all(size), 10 ** max(self._result.scale - self._scale, 0)
-        divisors = np.maximum(counts, 1)
-        largest = int(divisors.max()) if size else 1
-        if sums.dtype != WIDE and 2 * (_reach(sums) * factor + largest) < _LIMIT:
-            scaled = np.abs(sums) * factor
-            quotients = np.sign(sums) * ((2 * scaled + divisors) // (2 * divisors))
-        else:
-            quotients = wide_of(
-                [
-                    _divided(value * factor, count)
-                    for value, count in zip(whole_numbers(sums), divisors.tolist())
-                ]
-            )
-        return decimals_or_null(quotients, self._result, counts == 0)
+        return decimal_averages(self.sums.all(size), counts, self._scale, self._result)
+
+
+def decimal_averages(sums: Any, counts: Any, scale: int, kind: pa.DataType) -> pa.Array:
+    """The exact quotients, rounded half up to the scale of this type; null where the count is 0.
+    ``sums`` are digits with this ``scale``."""
+    factor = 10 ** max(kind.scale - scale, 0)
+    divisors = np.maximum(counts, 1)
+    largest = int(divisors.max()) if len(divisors) else 1
+    if sums.dtype != WIDE and 2 * (_reach(sums) * factor + largest) < _LIMIT:
+        scaled = np.abs(sums) * factor
+        quotients = np.sign(sums) * ((2 * scaled + divisors) // (2 * divisors))
+    else:
+        quotients = wide_of(
+            [
+                _divided(value * factor, count)
+                for value, count in zip(whole_numbers(sums), divisors.tolist())
+            ]
+        )
+    return decimals_or_null(quotients, kind, counts == 0)
 
 
 def decimals_or_null(values: Any, kind: pa.DataType, is_null: Any) -> pa.Array:

@@ -1,0 +1,1 @@
+"""What needs its rows in order: sorting, ranks, and aggregates over the rows around one."""

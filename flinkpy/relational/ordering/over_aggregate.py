@@ -1,0 +1,52 @@
+"""OverAggregate of BATCH: aggregates over the rows around each row, by one sort for each window.
+All rows lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.core.elements import ColumnBatch
+from flinkpy.relational.ordering.over_frames import bounds_of
+from flinkpy.relational.ordering.over_functions import OverRows, over
+from flinkpy.relational.ordering.partitioned_rows import partitioned
+from flinkpy.relational.relational_operator import BlockingOperator, one_record_batch, pieces
+from flinkpy.sql.rex.relational_terms import OverGroup
+
+
+class OverAggregateOperator(BlockingOperator):
+    """Each row with the results of all groups of aggregates behind it, in the order of the first
+    group. ``inputs`` is the schema of its input. One subtask must see all rows of a partition."""
+
+    def __init__(self, groups: Sequence[OverGroup], inputs: pa.Schema, schema: pa.Schema) -> None:
+        super().__init__(schema)
+        self.groups = tuple(groups)
+        self.inputs = inputs
+
+    def open(self) -> None:
+        self._waiting: list[pa.RecordBatch] = []
+
+    def take(self, data: pa.RecordBatch) -> None:
+        self._waiting.append(data)
+
+    def last_batches(self) -> Iterator[ColumnBatch]:
+        if not self._waiting:
+            return
+        data = one_record_batch(self._waiting, self.inputs)
+        self._waiting = []
+        order, columns = None, list(data.columns)
+        for group in self.groups:
+            rows = partitioned(data, group.partition, group.keys)
+            ordered = data.take(pa.array(rows.order))
+            frames = bounds_of(rows, group.frame, group.keys, ordered.columns)
+            back = np.empty(len(rows.order), np.int64)
+            back[rows.order] = np.arange(len(rows.order))
+            for call in group.calls:
+                kind = self.schema.field(len(columns)).type
+                found = over(call, OverRows(ordered, rows, frames), kind)
+                columns.append(found.take(pa.array(back)))
+            order = rows.order if order is None else order
+        result = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        yield from pieces(result if order is None else result.take(pa.array(order)))

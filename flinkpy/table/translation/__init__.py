@@ -1,0 +1,1 @@
+"""From a physical plan to the transformations of a program."""

@@ -1,0 +1,290 @@
+"""From a physical plan to streams of columns: each node becomes the transformation of an operator
+of ``flinkpy.relational``, each exchange a partitioning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.columns.sql.arrays_of_values import array_of_values
+from flinkpy.columns.sql.arrow_of_logical import arrow_of
+from flinkpy.columns.sql.calc_program import CalcProgram
+from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.datastream import DataStream
+from flinkpy.datastream.streams.recorded import ColumnStream, apply_two_columns, copy_place
+from flinkpy.graph.operator_port import ColumnarJoin, ColumnarOperator
+from flinkpy.graph.partitioning import BROADCAST, GLOBAL, KeySpec, Partitioning, PartitioningKind
+from flinkpy.graph.transformations import PartitionTransformation, UnionTransformation
+from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator, partial_schema
+from flinkpy.relational.joins.hash_join import HashJoinOperator, JoinSpec
+from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
+from flinkpy.relational.ordering.sort_rows import SortOperator
+from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
+from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
+from flinkpy.sql.functions.function_port import FunctionRegistry
+from flinkpy.sql.physical.physical_nodes import (
+    Calc,
+    CollectNode,
+    Exchange,
+    Expand,
+    HashAggregate,
+    HashJoin,
+    Limit,
+    OneInputNode,
+    Phase,
+    PhysicalNode,
+    Rank,
+    SinkNode,
+    Sort,
+    TableScan,
+    UnionAll,
+    ValuesNode,
+)
+from flinkpy.sql.rex.rex_nodes import Rex
+from flinkpy.sql.rex.rex_programs import program_of
+from flinkpy.sql.sql_errors import ValidationError
+from flinkpy.table.factories.factory_port import TableFactories
+from flinkpy.table.translation.operator_names import operator_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from flinkpy.datastream import StreamExecutionEnvironment
+
+
+def translate(
+    plan: PhysicalNode,
+    env: StreamExecutionEnvironment,
+    factories: TableFactories,
+    registry: FunctionRegistry,
+    zone: str = "UTC",
+) -> DataStream | None:
+    """The stream of the plan's rows; None if they go into a table."""
+    translator = PlanTranslator(env, factories, registry, zone)
+    if isinstance(plan, SinkNode):
+        translator.write(plan)
+        return None
+    return translator.stream(plan)
+
+
+def schema_of(row: RowType) -> pa.Schema:
+    """The schema of a node's columns. Equal names, which a join can give, get numbers."""
+    import pyarrow as pa
+
+    fields: dict[str, Any] = {}
+    for field in row:
+        name, number = field.name, 0
+        while name in fields:
+            name, number = f"{field.name}{number}", number + 1
+        fields[name] = arrow_of(field.type)
+    return pa.schema(list(fields.items()))
+
+
+class PlanTranslator:
+    """Translates the plans of one program. A node that several read becomes one stream.
+
+    With ``gives_uids`` operators have the uids of their nodes, as a compiled plan wants them."""
+
+    def __init__(
+        self,
+        env: StreamExecutionEnvironment,
+        factories: TableFactories,
+        registry: FunctionRegistry,
+        zone: str = "UTC",
+        *,
+        gives_uids: bool = False,
+    ) -> None:
+        self._env = env
+        self._factories = factories
+        self._registry = registry
+        self._zone = zone
+        self._gives_uids = gives_uids
+        # by id(node), which is kept so that no other gets its id
+        self._streams: dict[int, tuple[PhysicalNode, ColumnStream]] = {}
+
+    def stream(self, node: PhysicalNode) -> DataStream:
+        """The stream of a node's rows, as columns."""
+        return DataStream(self._env, self._of(node))
+
+    def write(self, node: SinkNode) -> None:
+        """Writes the rows of a sink's input into its table."""
+        self._factories.sink(self.stream(node.input), node)
+
+    def _of(self, node: PhysicalNode) -> ColumnStream:
+        found = self._streams.get(id(node))
+        if found is None:
+            made = _TRANSLATIONS.get(type(node))
+            if made is None:
+                raise ValidationError(f"{type(node).__name__} cannot run yet")
+            found = self._streams[id(node)] = node, made(self, node)
+        return found[1]
+
+    # -- where rows come from ----------------------------------------------------------------------
+
+    def _scan(self, node: TableScan) -> ColumnStream:
+        recorded = self._factories.scan(self._env, node).recorded
+        return recorded.as_columns(f"the table {node.path}")
+
+    def _values(self, node: ValuesNode) -> ColumnStream:
+        import pyarrow as pa
+
+        columns = list(zip(*node.rows)) or [()] * len(node.schema.fields)
+        arrays = [array_of_values(list(c), f.type) for c, f in zip(columns, node.schema)]
+        table = pa.Table.from_arrays(arrays, schema=schema_of(node.schema))
+        stream = self._env.from_arrow(table).recorded.as_columns("VALUES")
+        stream.make_non_parallel()  # its rows stay in their order
+        return stream
+
+    # -- row by row --------------------------------------------------------------------------------
+
+    def _calc(self, node: Calc) -> ColumnStream:
+        names = node.input.schema.names
+        program = self._program(node.projections, node.condition, names)
+        return self._applied(node, CalcOperator(program, schema_of(node.schema)))
+
+    def _expand(self, node: Expand) -> ColumnStream:
+        names = node.input.schema.names
+        programs = [self._program(each, None, names) for each in node.projections]
+        return self._applied(node, ExpandOperator(programs, schema_of(node.schema)))
+
+    def _union(self, node: UnionAll) -> ColumnStream:
+        branches = [self._of(each) for each in node.branches]
+        first = branches[0]
+        made = UnionTransformation(
+            id=first.program.next_id(),
+            name="Union",
+            union=[each.transformation for each in branches],
+        )
+        stream = ColumnStream(first.program, made, schema=schema_of(node.schema))
+        if {each.transformation.parallelism for each in branches} == {1}:
+            stream.make_non_parallel()
+        return stream
+
+    def _limit(self, node: Limit) -> ColumnStream:
+        schema = schema_of(node.schema)
+        return self._applied(node, LimitRowsOperator(node.offset, node.limit, schema))
+
+    def _same(self, node: CollectNode) -> ColumnStream:
+        return self._of(node.input)
+
+    # -- how rows meet -----------------------------------------------------------------------------
+
+    def _exchange(self, node: Exchange) -> ColumnStream:
+        stream = self._of(node.input)
+        key = None
+        if node.is_broadcast:
+            partitioning = BROADCAST
+        elif node.keys:
+            assert stream.schema is not None
+            key = KeySpec(columns=tuple(stream.schema.names[at] for at in node.keys))
+            partitioning = Partitioning(PartitioningKind.HASH, key)
+        else:
+            partitioning = GLOBAL
+        made = PartitionTransformation(
+            id=stream.program.next_id(),
+            name="Exchange",
+            input=stream.transformation,
+            partitioning=partitioning,
+        )
+        return ColumnStream(stream.program, made, schema=stream.schema)
+
+    def _aggregate(self, node: HashAggregate) -> ColumnStream:
+        schema = schema_of(node.schema)
+        if node.phase is Phase.GLOBAL:
+            local = _local_of(node)
+            inputs, calls = schema_of(local.input.schema), local.calls
+            keys = local.keys
+        else:
+            inputs, calls, keys = schema_of(node.input.schema), node.calls, node.keys
+        if node.phase is Phase.LOCAL:
+            parts = partial_schema(node.keys, node.calls, inputs)
+            if parts is None:
+                raise ValidationError(f"{operator_name(node)} cannot be computed in two phases")
+            schema = parts
+        return self._applied(node, HashAggregateOperator(keys, calls, node.phase, inputs, schema))
+
+    def _join(self, node: HashJoin) -> ColumnStream:
+        condition = node.condition
+        names = (*node.left.schema.names, *node.right.schema.names)
+        spec = JoinSpec(
+            node.kind,
+            node.left_keys,
+            node.right_keys,
+            node.null_safe,
+            None if condition is None else self._program((), condition, names),
+            node.null_aware,
+            node.builds_left and not node.null_aware,
+        )
+        left, right = schema_of(node.left.schema), schema_of(node.right.schema)
+        operator = HashJoinOperator(spec, left, right, schema_of(node.schema))
+        return self._applied_to_two(node, operator)
+
+    # -- order -------------------------------------------------------------------------------------
+
+    def _sort(self, node: Sort) -> ColumnStream:
+        schema = schema_of(node.schema)
+        return self._applied(node, SortOperator(node.keys, schema, node.offset, node.limit))
+
+    def _rank(self, node: Rank) -> ColumnStream:
+        spec = RankSpec(
+            node.function, node.partition, node.keys, node.first, node.last, node.gives_rank
+        )
+        inputs = schema_of(node.input.schema)
+        return self._applied(node, RankOperator(spec, inputs, schema_of(node.schema)))
+
+    # -- transformations ---------------------------------------------------------------------------
+
+    def _program(
+        self, projections: Sequence[Rex], condition: Rex | None, names: Sequence[str]
+    ) -> CalcProgram:
+        return program_of(projections, condition, self._registry, names=names, zone=self._zone)
+
+    def _applied(self, node: OneInputNode, operator: ColumnarOperator) -> ColumnStream:
+        stream = self._of(node.input).apply_columns(operator_name(node), operator)
+        return self._placed(node, stream)
+
+    def _applied_to_two(self, node: HashJoin, operator: ColumnarJoin) -> ColumnStream:
+        left, right = (self._of(each) for each in node.inputs)
+        stream = apply_two_columns(operator_name(node), operator, left, right)
+        return self._placed(node, stream)
+
+    def _placed(self, node: PhysicalNode, stream: ColumnStream) -> ColumnStream:
+        """Says how parallel the operator runs: behind an exchange without keys alone, behind
+        another one as the program sets it, and else as its input."""
+        if any(isinstance(each, Exchange) and _is_to_one(each) for each in node.inputs):
+            stream.make_non_parallel()
+        elif not any(isinstance(each, Exchange) for each in node.inputs):
+            copy_place(stream.transformation.inputs[0], stream.transformation)
+        if self._gives_uids:
+            stream.transformation.uid = f"{node.id}_{type(node).__name__}"
+        return stream
+
+
+def _is_to_one(exchange: Exchange) -> bool:
+    return not exchange.keys and not exchange.is_broadcast
+
+
+def _local_of(node: HashAggregate) -> HashAggregate:
+    """The LOCAL aggregate whose rows a GLOBAL one merges."""
+    below: PhysicalNode = node.input
+    while isinstance(below, Exchange):
+        below = below.input
+    if not isinstance(below, HashAggregate) or below.phase is not Phase.LOCAL:
+        raise ValidationError("a GLOBAL aggregate stands over a LOCAL one")
+    return below
+
+
+_TRANSLATIONS: dict[type[PhysicalNode], Callable[[PlanTranslator, Any], ColumnStream]] = {
+    TableScan: PlanTranslator._scan,
+    ValuesNode: PlanTranslator._values,
+    Calc: PlanTranslator._calc,
+    Expand: PlanTranslator._expand,
+    UnionAll: PlanTranslator._union,
+    Limit: PlanTranslator._limit,
+    CollectNode: PlanTranslator._same,
+    Exchange: PlanTranslator._exchange,
+    HashAggregate: PlanTranslator._aggregate,
+    HashJoin: PlanTranslator._join,
+    Sort: PlanTranslator._sort,
+    Rank: PlanTranslator._rank,
+}

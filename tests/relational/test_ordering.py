@@ -1,0 +1,144 @@
+"""Sort, ranks and aggregates over rows around one, against plain Python and DuckDB."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
+from flinkpy.relational.ordering.sort_rows import SortOperator
+from flinkpy.sql.rex.rex_nodes import SortKey
+from tests.relational.operator_runs import BATCH_SIZES, as_rows, run
+
+SCHEMA = pa.schema(
+    [
+        ("n", pa.int64()),
+        ("k", pa.int32()),
+        ("t", pa.string()),
+        ("x", pa.float64()),
+        ("d", pa.decimal128(30, 2)),
+        ("day", pa.date32()),
+        ("yes", pa.bool_()),
+    ]
+)
+VALUES = st.tuples(
+    st.none() | st.integers(-2, 2),
+    st.none() | st.sampled_from(["", "a", "b", "ä", "aa"]),
+    st.none() | st.sampled_from([0.5, -0.0, 0.0, -2.5, float("nan"), float("inf"), float("-inf")]),
+    st.none() | st.decimals(-(10**26), 10**26, places=2) | st.sampled_from([1, -1]),
+    st.none() | st.dates(datetime.date(1969, 12, 1), datetime.date(1970, 2, 1)),
+    st.none() | st.booleans(),
+)
+TABLES = st.lists(VALUES, max_size=30).map(
+    lambda rows: pa.table(
+        [
+            pa.array(column, field.type)
+            for column, field in zip(
+                zip(*((at, *row) for at, row in enumerate(rows))) if rows else [()] * 7, SCHEMA
+            )
+        ],
+        schema=SCHEMA,
+    )
+)
+KEYS = st.lists(
+    st.builds(SortKey, st.integers(1, 6), st.booleans(), st.booleans()), min_size=1, max_size=3
+)
+
+
+def compared(one: Any, other: Any, key: SortKey) -> int:
+    """How SQL orders two values: null where the key says, NaN above all."""
+    if (one is None) != (other is None):
+        return -1 if (one is None) == key.nulls_first else 1
+    if one is None:
+        return 0
+    if isinstance(one, float):
+        one, other = ((each != each, 0.0 if each != each else each) for each in (one, other))
+    if isinstance(one, str):
+        one, other = one.encode(), other.encode()
+    found = int(one > other) - int(one < other)
+    return -found if key.descending else found
+
+
+def in_order(rows: list[Any], keys: list[SortKey]) -> list[Any]:
+    def compare(one: Any, other: Any) -> int:
+        found = (compared(one[key.index], other[key.index], key) for key in keys)
+        return next((each for each in found if each), 0)
+
+    return sorted(rows, key=functools.cmp_to_key(compare))
+
+
+def rows_of(table: pa.Table) -> list[Any]:
+    return list(zip(*(column.to_pylist() for column in table.columns)))
+
+
+@given(TABLES, KEYS, st.sampled_from(BATCH_SIZES), st.integers(0, 3), st.none() | st.integers(0, 9))
+@settings(max_examples=30)
+def test_rows_are_in_the_order_of_sql_and_equal_ones_in_their_own(
+    table: pa.Table, keys: list[SortKey], size: int, offset: int, limit: int | None
+) -> None:
+    found = run(SortOperator(keys, SCHEMA, offset, limit), table, size=size)
+    wanted = in_order(rows_of(table), keys)[offset : None if limit is None else offset + limit]
+    assert [row[0] for row in rows_of(found)] == [row[0] for row in wanted]
+
+
+def test_a_limit_keeps_only_rows_that_can_be_among_the_first() -> None:
+    table = pa.table({"a": pa.array(range(300_000, 0, -1)), "b": pa.array([1, 2] * 150_000)})
+    operator = SortOperator([SortKey(0)], table.schema, 1, 3)
+    assert run(operator, table, size=1 << 15).column("a").to_pylist() == [2, 3, 4]
+
+
+@given(
+    TABLES,
+    KEYS,
+    st.sampled_from(["ROW_NUMBER", "RANK", "DENSE_RANK"]),
+    st.sampled_from([(), (1,), (2, 6), (3,)]),
+    st.integers(1, 3),
+    st.integers(0, 2),
+    st.sampled_from(BATCH_SIZES),
+)
+@settings(max_examples=30)
+def test_ranks_are_those_of_plain_python(
+    table: pa.Table,
+    keys: list[SortKey],
+    function: str,
+    partition: tuple[int, ...],
+    first: int,
+    more: int,
+    size: int,
+) -> None:
+    spec = RankSpec(function, partition, tuple(keys), first, first + more, gives_rank=True)
+    schema = SCHEMA.append(pa.field("rank", pa.int64()))
+    found = run(RankOperator(spec, SCHEMA, schema), table, size=size)
+    wanted = []
+    groups: dict[Any, list[Any]] = {}
+    for row in rows_of(table):
+        groups.setdefault(tuple(map(_key, (row[at] for at in partition))), []).append(row)
+    for rows in groups.values():
+        rank = dense = 0
+        before = None
+        for number, row in enumerate(in_order(rows, keys), 1):
+            if before is None or any(compared(before[k.index], row[k.index], k) for k in keys):
+                rank, dense = number, dense + 1
+            before = row
+            given_rank = {"ROW_NUMBER": number, "RANK": rank, "DENSE_RANK": dense}[function]
+            if first <= given_rank <= first + more:
+                wanted.append((row[0], given_rank))
+    assert sorted((row[0], row[-1]) for row in rows_of(found)) == sorted(wanted)
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, float):
+        return "NaN" if value != value else value + 0.0
+    return value
+
+
+def test_rows_behind_the_last_rank_are_dropped_on_the_way() -> None:
+    table = pa.table({"g": pa.array([1, 2] * 200_000), "a": pa.array(range(400_000, 0, -1))})
+    spec = RankSpec("ROW_NUMBER", (0,), (SortKey(1),), 1, 2)
+    found = run(RankOperator(spec, table.schema, table.schema), table, size=1 << 15)
+    assert as_rows(found) == [(1, 2), (1, 4), (2, 1), (2, 3)]
