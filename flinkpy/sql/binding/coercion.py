@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Context, Decimal
 from functools import lru_cache
 
 from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed, implicit_cast_allowed
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     CharType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
     LocalZonedTimestampType,
     LogicalType,
     MapType,
@@ -25,6 +29,8 @@ from flinkpy.common.logical_types.logical_type import (
 from flinkpy.common.logical_types.type_merging import common_type
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexLiteral
 from flinkpy.sql.sql_errors import Span, ValidationError
+
+_WIDE = Context(prec=80)
 
 
 @lru_cache(maxsize=4096)
@@ -63,7 +69,30 @@ def cast(value: Rex, target: LogicalType) -> Rex:
     if isinstance(value, RexLiteral) and value.value is None:
         return replace(value, type=target.with_nullable(True))
     type = target.with_nullable(value.type.is_nullable)
+    if isinstance(value, RexLiteral):
+        constant = converted(value.value, target)
+        if constant is not None:
+            return replace(value, type=type, value=constant)
     return RexCall(type, function="CAST", arguments=(value,), span=value.span)
+
+
+def converted(value: object, target: LogicalType) -> object:
+    """A number as a constant of another numeric type; None where it does not fit exactly, so that
+    CAST has to say what it becomes."""
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
+        return None
+    if isinstance(target, DoubleType):
+        return float(value)
+    if isinstance(target, IntegerType):
+        fits = value == int(value) and -(1 << target.bits - 1) <= value < 1 << target.bits - 1
+        return int(value) if fits else None
+    if isinstance(target, DecimalType):
+        exact = Decimal(value)
+        scaled = exact.scaleb(target.scale, _WIDE)
+        if scaled != int(scaled) or len(str(abs(int(scaled)))) > target.precision:
+            return None
+        return exact.quantize(Decimal(1).scaleb(-target.scale), context=_WIDE)
+    return None
 
 
 def in_common(values: Sequence[Rex], what: str) -> tuple[LogicalType, tuple[Rex, ...]]:
