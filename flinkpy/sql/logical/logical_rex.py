@@ -3,7 +3,7 @@ again: columns of the query around, subqueries, aggregates, and aggregates over 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from flinkpy.sql.rex.relational_terms import Frame
@@ -31,7 +31,7 @@ class RexSubquery(Rex):
     of the query around for each slot of the plan; both are over the input of this expression."""
 
     kind: str = "SCALAR"
-    plan: LogicalNode | None = None
+    plan: LogicalNode | None = field(default=None, hash=False)  # tables have dicts
     tested: tuple[Rex, ...] = ()
     outer: tuple[Rex, ...] = ()
 

@@ -26,6 +26,7 @@ from flinkpy.sql.rules.conditions import (
     moved_inputs,
     replaced_inputs,
 )
+from flinkpy.sql.rules.estimates import rows_of
 from flinkpy.sql.rules.rule_phases import RuleContext
 
 _ONE_SIDE = (JoinKind.SEMI, JoinKind.ANTI)
@@ -79,13 +80,11 @@ def _is_strict(rex: Rex, first: int, end: int) -> bool:
 
 
 def semi_join_through_join(node: LogicalNode, context: RuleContext) -> LogicalNode | None:
-    """Rows are thrown away before they are joined."""
+    """Rows are thrown away before they are joined, if what they are looked up in is small: else the
+    joins are worth more first."""
     if not isinstance(node, LogicalJoin) or node.kind not in _ONE_SIDE:
         return None
     below = node.left
-    if isinstance(below, LogicalFilter):
-        moved = replace(node, left=below.input, schema=below.input.schema)
-        return replace(below, input=moved)
     if not isinstance(below, LogicalJoin) or below.kind is not JoinKind.INNER:
         return None
     width, inner = node.left.width, below.left.width
@@ -93,11 +92,14 @@ def semi_join_through_join(node: LogicalNode, context: RuleContext) -> LogicalNo
     left = {index for index in read if index < width}
     if not left:
         return None
+    looked_up = rows_of(node.right)
     if all(index < inner for index in left):
+        if looked_up >= rows_of(below.left):
+            return None
         places = {index: index for index in left}
         places |= {index: index - width + inner for index in read if index >= width}
         return replace(below, left=_moved_semi(node, below.left, places))
-    if all(index >= inner for index in left):
+    if all(index >= inner for index in left) and looked_up < rows_of(below.right):
         places = {index: index - inner for index in read}
         return replace(below, right=_moved_semi(node, below.right, places))
     return None
