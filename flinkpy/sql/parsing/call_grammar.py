@@ -252,9 +252,8 @@ def _cast(cursor: TokenCursor, name: str) -> SqlExpression:
 
 
 def _unit(cursor: TokenCursor) -> str:
-    if cursor.next.key not in _UNITS:
-        cursor.unexpected("a unit of time, as YEAR, DAY or SECOND")
-    return cursor.take().key
+    unit = cursor.accept_one(*_UNITS)
+    return unit or cursor.unexpected("a unit of time, as YEAR, DAY or SECOND")
 
 
 def _extract(cursor: TokenCursor, name: str) -> SqlExpression:

@@ -54,12 +54,6 @@ _RANGES = ("BETWEEN", "IN", "LIKE", "SIMILAR")
 _STATES = ("NULL", "TRUE", "FALSE", "UNKNOWN")
 _JSON_KINDS = ("VALUE", "OBJECT", "ARRAY", "SCALAR")
 
-# Reserved words that go on with the statement where an operand is missing.
-_GO_ON = (
-    *("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "BY", "LIMIT", "UNION", "SELECT", "AS", "ON"),
-    *("AND", "OR", "IN", "IS", "LIKE", "BETWEEN", "WHEN", "THEN", "ELSE", "END"),
-)
-
 # What other databases write here, and what Flink has for it.
 _FOREIGN = {
     "::": "a cast is written CAST(value AS type), not value::type",
@@ -247,9 +241,10 @@ def _primary(cursor: TokenCursor) -> SqlExpression:
     if found is not None:
         return found
     if token.kind == TokenKind.WORD:
-        special = _CONSTRUCTS.get(token.key)
-        if special is not None and (token.key == "CASE" or cursor.ahead(1).key in ("(", "[")):
-            return special(cursor)
+        construct = _CONSTRUCTS.get(token.key)
+        opens = token.key in ("CASE", "EXISTS") or cursor.ahead(1).key in ("(", "[")
+        if construct is not None and opens:
+            return construct(cursor)
         if at_call(cursor) or (token.key in SPECIAL and cursor.ahead(1).key == "("):
             return call(cursor)
     if token.key == "?":
@@ -259,7 +254,7 @@ def _primary(cursor: TokenCursor) -> SqlExpression:
 
 def _name_or_call(cursor: TokenCursor) -> SqlExpression:
     if not cursor.at_name():
-        cursor.unexpected(_what_is_expected(cursor))
+        cursor.unexpected("an expression", or_name=True)
     name = _identifier(cursor)
     return named_call(cursor, name) if cursor.at("(") else name
 
@@ -272,12 +267,6 @@ def _identifier(cursor: TokenCursor) -> Identifier:
         cursor.expect(".")
         parts.append(cursor.name("a name behind the dot"))
     return Identifier(tuple(parts), span=cursor.span_from(start))
-
-
-def _what_is_expected(cursor: TokenCursor) -> str:
-    """A reserved word is most often meant as a name, unless it goes on with the statement."""
-    reserved = cursor.next.key in RESERVED and cursor.next.key not in _GO_ON
-    return "an expression or a name" if reserved else "an expression"
 
 
 def _parenthesised(cursor: TokenCursor) -> SqlExpression:
@@ -322,7 +311,7 @@ def _scalar_subquery(cursor: TokenCursor) -> SqlExpression:
 def _case(cursor: TokenCursor) -> SqlExpression:
     start = cursor.start
     cursor.expect("CASE")
-    value = None if cursor.at("WHEN") else cursor.expression()
+    value = None if cursor.at("WHEN") or cursor.at("END") else cursor.expression()
     branches: list[tuple[SqlExpression, SqlExpression]] = []
     if not cursor.at("WHEN"):
         cursor.unexpected("WHEN")

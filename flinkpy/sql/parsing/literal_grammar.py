@@ -234,9 +234,8 @@ def _check_parts(parts: tuple[str, ...], numbers: list[int], text: str) -> None:
     digits = int(declared[1]) if declared is not None else _LEADING_DIGITS
     if numbers[0] >= 10**digits:
         more = len(str(numbers[0]))
-        raise ValueError(
-            f"{numbers[0]} has more than {digits} digits; write {parts[0]}({more}) to allow {more}"
-        )
+        problem = f"{numbers[0]} has {more} digits, {digits} are allowed"
+        raise ValueError(f"{problem}; write {parts[0]}({more}) for more")
     for unit, number in zip(parts[1:], numbers[1:]):
         if number > _MOST[unit]:
             raise ValueError(f"{unit} is at most {_MOST[unit]} here, not {number}")

@@ -82,10 +82,7 @@ def _join_kind(cursor: TokenCursor) -> str | None:
     if side is None:
         _refuse_foreign(cursor)
         return None
-    if cursor.next.key in ("SEMI", "ANTI"):
-        word = "EXISTS" if cursor.next.key == "SEMI" else "NOT EXISTS"
-        problem = f"{side} {cursor.next.key} JOIN is not SQL of Flink's"
-        cursor.fail(f"{problem}; write WHERE {word} (SELECT ...)")
+    _refuse_semi_join(cursor)
     cursor.accept("OUTER")
     cursor.expect("JOIN")
     return side
@@ -95,7 +92,15 @@ def _refuse_apply(cursor: TokenCursor, instead: str) -> NoReturn:
     cursor.fail(f"APPLY is not SQL of Flink's; write {instead} LATERAL TABLE(f(...))")
 
 
+def _refuse_semi_join(cursor: TokenCursor) -> None:
+    if cursor.at("SEMI", "JOIN") or cursor.at("ANTI", "JOIN"):
+        instead = "EXISTS" if cursor.at("SEMI") else "NOT EXISTS"
+        problem = f"{cursor.next.key} JOIN is not SQL of Flink's"
+        cursor.fail(f"{problem}; write WHERE {instead} (SELECT ...)")
+
+
 def _refuse_foreign(cursor: TokenCursor) -> None:
+    _refuse_semi_join(cursor)
     if cursor.at("ASOF", "JOIN"):
         cursor.fail(
             "ASOF JOIN is not SQL of Flink's; write JOIN t FOR SYSTEM_TIME AS OF time ON ..."

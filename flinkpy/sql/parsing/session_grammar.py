@@ -23,7 +23,6 @@ from flinkpy.sql.syntax.statements import (
 _SHOWN_PLAIN = ("CURRENT CATALOG", "CURRENT DATABASE", "FULL MODULES", "MODULES", "JARS", "JOBS")
 _SHOWN_BY_PATTERN = ("TABLES", "VIEWS", "DATABASES", "CATALOGS", "FUNCTIONS", "USER FUNCTIONS")
 _SHOWN_OF_TABLE = ("COLUMNS", "PARTITIONS")
-_SHOWN_CREATION = ("CREATE TABLE", "CREATE VIEW", "CREATE CATALOG")
 _NOT_SHOWN = {
     "MODELS": "models are not supported",
     "PROCEDURES": "procedures are not supported",
@@ -49,9 +48,9 @@ def _show(cursor: TokenCursor) -> Statement:
         if kind != "CATALOGS" and cursor.accept_one("FROM", "IN") is not None:
             where = cursor.identifier("a catalog or a database")
         return Show(kind, where, *_pattern(cursor))
-    kind = _one_of(cursor, _SHOWN_CREATION)
-    if kind is not None:
-        return Show(kind, cursor.identifier("a name"))
+    if cursor.accept("CREATE"):
+        created = cursor.expect_one("TABLE", "VIEW", "CATALOG")
+        return Show(f"CREATE {created}", cursor.identifier("a name"))
     kind = _one_of(cursor, _SHOWN_OF_TABLE)
     if kind is None:
         cursor.unexpected("what to show, as TABLES, COLUMNS FROM t or CREATE TABLE t")

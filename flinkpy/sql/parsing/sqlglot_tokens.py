@@ -50,7 +50,8 @@ def tokenize(text: str) -> list[Token]:
         found = _tokenizer.tokenize(text)
     except TokenError:
         raise _unclosed(text, _end(_tokenizer.tokens)) from None
-    _check_rest(text, _end(found))
+    if _after_blanks(text, _end(found)) < len(text):
+        raise _unclosed(text, _end(found))
     tokens = _joined(text, [_token(text, each) for each in found])
     end = tokens[-1].span.end if tokens else 0
     return [*tokens, Token(TokenKind.END, "", "", Span(end, end))]
@@ -61,22 +62,15 @@ def _end(tokens: list[SqlglotToken]) -> int:
 
 
 def _unclosed(text: str, after: int) -> SqlParserError:
-    """The error for a quote that is never closed: it begins at the next token."""
+    """The error for a quote or a comment that begins behind the last token and is never closed."""
     start = _after_blanks(text, after)
+    if text.startswith("/*", start):
+        problem = "the comment that begins here is not closed: */ is missing"
+        return SqlParserError(problem, text, Span(start, start + 2))
     opening = next((at for at in range(start, len(text)) if text[at] in "'`\""), start)
     what = "text" if text[opening : opening + 1] == "'" else "name"
-    return SqlParserError(
-        f"the {what} that begins here is not closed: {text[opening : opening + 1]} is missing",
-        text,
-        Span(opening, opening + 1),
-    )
-
-
-def _check_rest(text: str, after: int) -> None:
-    rest = _after_blanks(text, after)
-    if rest < len(text):
-        problem = "the comment that begins here is not closed: */ is missing"
-        raise SqlParserError(problem, text, Span(rest, rest + 2))
+    problem = f"the {what} that begins here is not closed: {text[opening]} is missing"
+    return SqlParserError(problem, text, Span(opening, opening + 1))
 
 
 def _after_blanks(text: str, at: int) -> int:

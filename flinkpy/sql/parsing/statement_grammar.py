@@ -26,7 +26,7 @@ _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "TABLE", "(")
 
 # Statements of Flink, or of other databases, that are none of flinkpy's, and why.
 _NOT_HERE = {
-    "ADD": "JARs are not added: no Java runs here; CREATE FUNCTION ... LANGUAGE PYTHON",
+    "ADD": "JARs are not added: no Java runs here; write CREATE FUNCTION ... LANGUAGE PYTHON",
     "REMOVE": "JARs are not removed: no Java runs here",
     "CALL": "procedures are not supported",
     "COMPILE": "COMPILE PLAN is not supported yet: compiled plans are to come",
@@ -73,6 +73,8 @@ def _by_first_word(cursor: TokenCursor) -> Statement:
 
 def _insert(cursor: TokenCursor) -> Insert:
     overwrite = cursor.expect_one("INTO", "OVERWRITE") == "OVERWRITE"
+    if overwrite and cursor.at("INTO"):
+        cursor.fail("INTO is left out behind INSERT OVERWRITE")
     cursor.accept("TABLE")
     table = cursor.identifier("a table")
     options = _hinted_options(cursor)
@@ -151,7 +153,7 @@ def _explain(cursor: TokenCursor) -> Statement:
     details: tuple[str, ...] = ()
     if cursor.accept("PLAN"):
         cursor.expect("FOR")
-    elif cursor.next.key in _DETAILS:
+    elif any(cursor.at(detail) for detail in _DETAILS):
         details = cursor.list_of(lambda: cursor.expect_one(*_DETAILS))
     start = cursor.start
     if cursor.accept("STATEMENT"):

@@ -16,6 +16,14 @@ T = TypeVar("T")
 
 _MOST_SHOWN = 4  # of what could stand at a place
 
+_SPOKEN = {",": "a comma", ";": "the end of the statement"}
+
+# Reserved words that go on with a statement where something is missing.
+_GO_ON = (
+    *("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "BY", "LIMIT", "UNION", "SELECT", "AS", "ON"),
+    *("AND", "OR", "IN", "IS", "LIKE", "BETWEEN", "WHEN", "THEN", "ELSE", "END", "EXISTS", "JOIN"),
+)
+
 
 class Grammar(Protocol):
     """What every part of the grammar may need, though it stands above that part."""
@@ -90,7 +98,7 @@ class TokenCursor:
         """Steps over these words and signs, which must come next."""
         for key in keys:
             if not self.accept(key):
-                self.unexpected(key)
+                self.unexpected(_listed([key]))
 
     def expect_one(self, *keys: str) -> str:
         """Steps over the one of these words and signs that must come next."""
@@ -114,7 +122,7 @@ class TokenCursor:
     def name(self, what: str = "a name") -> str:
         """A name without dots."""
         if not self.at_name():
-            self.unexpected(what)
+            self.unexpected(what, or_name=True)
         return self.take().value
 
     def identifier(self, what: str = "a name") -> Identifier:
@@ -202,23 +210,40 @@ class TokenCursor:
         """The statement is wrong at this place, or at the next token."""
         raise SqlParserError(problem, self.text, self.next.span if span is None else span)
 
-    def unexpected(self, what: str | None = None) -> NoReturn:
-        """The next token cannot stand here; ``what`` could."""
+    def unexpected(self, what: str | None = None, *, or_name: bool = False) -> NoReturn:
+        """The next token cannot stand here; ``what`` could, and with ``or_name`` a name, too."""
         meant = self._meant_before()
         if meant is not None:
             taken = self.last
             self.fail(f"{taken.value} is taken for a name here. Did you mean {meant}?", taken.span)
-        token = self.next
+        if what is None and self._wanted_at > self._at:
+            self._at = self._wanted_at  # a construct began, and did not go on
         expected = what or self._shown_wanted()
-        if token.kind == TokenKind.END:
+        if self.at_end():
             self.fail(f"the statement ends too early; expected {expected or 'more'}")
-        found = self.text[token.span.start : token.span.end]
-        if what is not None and "name" in what and token.key in RESERVED:
-            problem = f"{found} is a reserved word; as a name it needs backquotes: `{token.value}`"
-            self.fail(problem + self._proposal())
-        if expected is None:
-            self.fail(f"{found} cannot stand here{self._proposal()}")
-        self.fail(f"expected {expected}, not {found}{self._proposal()}")
+        found = self._shown(self.next)
+        if or_name and self._meant_as_name(what or ""):
+            problem = f"expected {what}, but {found} is a reserved word"
+            self.fail(f"{problem}; as a name it needs backquotes: `{found}`")
+        if expected is not None:
+            self.fail(f"expected {expected}, not {found}{self._proposal()}")
+        proposal = self._proposal() or f", behind {self._shown(self.last)}"
+        self.fail(f"{found} cannot stand here{proposal}")
+
+    def _shown(self, token: Token) -> str:
+        return self.text[token.span.start : token.span.end]
+
+    def _meant_as_name(self, what: str) -> bool:
+        """Whether the reserved word that comes next was meant as a name, rather than as the word
+        with which the statement goes on."""
+        word, behind = self.next.key, self.ahead(1)
+        if word not in RESERVED or (word, behind.key) in (("ORDER", "BY"), ("GROUP", "BY")):
+            return False
+        if word != "SELECT" and what.startswith("the name"):
+            return True
+        ends = behind.key in _GO_ON or behind.kind == TokenKind.END
+        signs = behind.kind == TokenKind.SIGN and behind.key not in ("(", "*")
+        return word not in _GO_ON or ends or signs
 
     def _note(self, key: str, at: int) -> None:
         if at > self._wanted_at:
@@ -231,7 +256,7 @@ class TokenCursor:
         return self._wanted if self._wanted_at == self._at else set()
 
     def _shown_wanted(self) -> str | None:
-        wanted = sorted(self._wanted_here())
+        wanted = sorted(self._wanted_here() - {"."})
         return _listed(wanted) if 0 < len(wanted) <= _MOST_SHOWN else None
 
     def _proposal(self) -> str:
@@ -249,11 +274,13 @@ class TokenCursor:
 def _nearest(token: Token, wanted: set[str]) -> str | None:
     if token.kind != TokenKind.WORD or token.key in wanted:
         return None
-    words = sorted(key for key in wanted if key.isalpha() and len(key) > 2)
-    return next(iter(get_close_matches(token.key, words, 1, 0.7)), None)
+    words = sorted(key for key in wanted if key[:1].isalpha() and len(key) > 2)
+    likeness = 0.88 if token.key in RESERVED else 0.7
+    return next(iter(get_close_matches(token.key, words, 1, likeness)), None)
 
 
-def _listed(words: Sequence[str]) -> str:
+def _listed(keys: Sequence[str]) -> str:
+    words = [_SPOKEN.get(key, key) for key in keys]
     if len(words) == 1:
         return words[0]
     return f"{', '.join(words[:-1])} or {words[-1]}"

@@ -47,6 +47,8 @@ def alter(cursor: TokenCursor) -> Statement:
 
 def _table(cursor: TokenCursor, name: Identifier, if_exists: bool) -> Statement:
     word = cursor.expect_one("RENAME", "SET", "RESET", "ADD", "MODIFY", "DROP")
+    if cursor.at("COLUMN"):
+        cursor.fail(f"the word COLUMN is left out: {word} and the name of the column")
     if word == "RENAME":
         return _rename(cursor, name, if_exists)
     if word in ("SET", "RESET"):

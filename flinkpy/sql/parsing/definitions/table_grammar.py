@@ -44,7 +44,7 @@ class TableElements:
     def read(self) -> None:
         """One element."""
         cursor = self._cursor
-        if cursor.at("WATERMARK", "FOR"):
+        if cursor.at("WATERMARK", "FOR") or _watermark_without_for(cursor):
             self.watermarks.append(watermark(cursor))
         elif cursor.next.key in ("CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
             self._keep_key(_table_constraint(cursor))
@@ -103,6 +103,10 @@ def watermark(cursor: TokenCursor) -> WatermarkDefinition:
     column = cursor.identifier("a column")
     cursor.expect("AS")
     return WatermarkDefinition(column, cursor.expression(), span=cursor.span_from(start))
+
+
+def _watermark_without_for(cursor: TokenCursor) -> bool:
+    return cursor.at("WATERMARK") and cursor.ahead(2).key == "AS"
 
 
 def _table_constraint(cursor: TokenCursor) -> PrimaryKey:
