@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
@@ -67,8 +69,10 @@ from flinkpy.sql.syntax.query_tree import (
 
 # -- printing --------------------------------------------------------------------------------------
 
-_BINARY = ("+", "-", "*", "/", "%", "||", "=", "<>", "<", "<=", ">", ">=", "AND", "OR")
-_BINARY += ("LIKE", "NOT LIKE", "SIMILAR TO", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+_BINARY = (
+    *("+", "-", "*", "/", "%", "||", "=", "<>", "<", "<=", ">", ">=", "AND", "OR"),
+    *("LIKE", "NOT LIKE", "SIMILAR TO", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"),
+)
 _POSTFIX = ("IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT FALSE", "IS UNKNOWN")
 
 
@@ -82,7 +86,7 @@ def text_of(value: str) -> str:
     return f"'{escaped}'"
 
 
-def listed(items) -> str:  # type: ignore[no-untyped-def]
+def listed(items: Iterable[SqlExpression]) -> str:
     return ", ".join(map(expression, items))
 
 
@@ -201,7 +205,7 @@ def _table_argument(tree: TableArgument) -> str:
     return printed
 
 
-_PRINTERS = {
+_PRINTERS: dict[type[SqlExpression], Callable[..., str]] = {
     Identifier: lambda tree: ".".join(map(quoted, tree.parts)),
     StarItem: lambda tree: ".".join([*map(quoted, tree.qualifier), "*"]),
     SqlLiteral: _literal,
@@ -325,6 +329,9 @@ def _join(item: JoinItem) -> str:
 
 # -- drawing ---------------------------------------------------------------------------------------
 
+T = TypeVar("T")
+Expressions = st.SearchStrategy[SqlExpression]
+
 names = st.sampled_from(["a", "b", "A", "order", "with space", "tick`s", "ü", "T"])
 identifiers = st.lists(names, min_size=1, max_size=3).map(lambda parts: Identifier(tuple(parts)))
 _texts = st.sampled_from(["", "a", "it's", "-- no comment", "/*", ";", "`", '"', "\n", "漢"])
@@ -361,17 +368,19 @@ types = st.recursive(
 )
 
 
-def _many(inner, least: int = 1, most: int = 3):  # type: ignore[no-untyped-def]
+def _many(
+    inner: st.SearchStrategy[T], least: int = 1, most: int = 3
+) -> st.SearchStrategy[tuple[T, ...]]:
     return st.lists(inner, min_size=least, max_size=most).map(tuple)
 
 
-def _order_items(inner):  # type: ignore[no-untyped-def]
+def _order_items(inner: Expressions) -> st.SearchStrategy[tuple[OrderItem, ...]]:
     return _many(
         st.builds(OrderItem, inner, st.booleans(), st.sampled_from([None, True, False])), 0, 2
     )
 
 
-def _windows(inner):  # type: ignore[no-untyped-def]
+def _windows(inner: Expressions) -> st.SearchStrategy[OverWindow]:
     bound = st.one_of(
         st.just(FrameBound("CURRENT ROW")),
         st.just(FrameBound("UNBOUNDED PRECEDING")),
@@ -389,7 +398,7 @@ def _windows(inner):  # type: ignore[no-untyped-def]
     return st.one_of(plain, framed)
 
 
-def _calls(inner):  # type: ignore[no-untyped-def]
+def _calls(inner: Expressions) -> Expressions:
     return st.builds(
         FunctionCall,
         st.sampled_from(["COUNT", "MY_F", "LEFT", "IF"]),
@@ -402,7 +411,7 @@ def _calls(inner):  # type: ignore[no-untyped-def]
     )
 
 
-def _operators(inner):  # type: ignore[no-untyped-def]
+def _operators(inner: Expressions) -> Expressions:
     return st.one_of(
         st.builds(
             lambda name, left, right: FunctionCall(name, (left, right)),
@@ -433,7 +442,7 @@ def _operators(inner):  # type: ignore[no-untyped-def]
     )
 
 
-def _constructs(inner):  # type: ignore[no-untyped-def]
+def _constructs(inner: Expressions) -> Expressions:
     pairs = st.tuples(inner, inner)
     accessed = inner.filter(lambda value: not isinstance(value, Identifier))
     return st.one_of(
@@ -447,7 +456,7 @@ def _constructs(inner):  # type: ignore[no-untyped-def]
     )
 
 
-def _subqueries(inner):  # type: ignore[no-untyped-def]
+def _subqueries(inner: Expressions) -> Expressions:
     queries = _selects(inner, st.just(TableReference(Identifier(("t",)))))
     return st.one_of(
         st.builds(ScalarSubquery, queries),
@@ -463,7 +472,7 @@ def _subqueries(inner):  # type: ignore[no-untyped-def]
     )
 
 
-def _selects(inner, sources):  # type: ignore[no-untyped-def]
+def _selects(inner: Expressions, sources: st.SearchStrategy[FromItem]) -> st.SearchStrategy[Query]:
     items = st.one_of(
         st.builds(SelectItem, inner, st.none() | names),
         st.builds(SelectItem, st.builds(StarItem, _many(names, 0, 2))),
@@ -502,7 +511,7 @@ expressions = st.recursive(
 _small = st.recursive(identifiers | literals, _operators, max_leaves=3)
 
 
-def _relations(queries):  # type: ignore[no-untyped-def]
+def _relations(queries: st.SearchStrategy[Query]) -> st.SearchStrategy[FromItem]:
     alias = st.fixed_dictionaries({"alias": names, "columns": _many(names, 0, 2)})
     hints = _many(
         st.builds(
@@ -532,7 +541,7 @@ def _relations(queries):  # type: ignore[no-untyped-def]
     return st.recursive(leaves, _joins, max_leaves=3)
 
 
-def _joins(inner):  # type: ignore[no-untyped-def]
+def _joins(inner: st.SearchStrategy[FromItem]) -> st.SearchStrategy[FromItem]:
     kinds = st.sampled_from(["INNER", "LEFT", "RIGHT", "FULL"])
     return st.one_of(
         st.builds(JoinItem, inner, inner, kinds, _small),
@@ -542,7 +551,7 @@ def _joins(inner):  # type: ignore[no-untyped-def]
     )
 
 
-def _set_operations(inner):  # type: ignore[no-untyped-def]
+def _set_operations(inner: st.SearchStrategy[Query]) -> st.SearchStrategy[Query]:
     common = _many(st.builds(CommonTable, names, _many(names, 0, 2), inner), 0, 1)
     kinds = st.sampled_from(["UNION", "INTERSECT", "EXCEPT"])
     return st.builds(SetOperation, kinds, st.booleans(), inner, inner, common_tables=common)
