@@ -8,6 +8,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PYFLINK_NAMES = (ROOT / "tests" / "compatibility" / "pyflink_names.tsv").read_text()
+PYFLINK_TABLE_MODULES = frozenset(
+    (ROOT / "tests" / "compatibility" / "pyflink_table_modules.txt").read_text().split()
+)
 TOPS = {
     "flinkpy": "flinkpy",
     "actors": "flinkpy.actors",
@@ -37,7 +40,8 @@ TREES = {module: ast.parse(text) for module, text in TEXTS.items()}
 def is_path_of_pyflink(module: str) -> bool:
     """Whether PyFlink has a module at this path, so that it can lie nowhere else:
     docs/decisions/pyflink-facades.md."""
-    return f"\n{module.replace('flinkpy.', 'pyflink.', 1)}." in PYFLINK_NAMES
+    there = module.replace("flinkpy.", "pyflink.", 1)
+    return there in PYFLINK_TABLE_MODULES or f"\n{there}." in PYFLINK_NAMES
 
 
 def statements_in(node: ast.AST) -> int:

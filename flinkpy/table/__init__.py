@@ -1,5 +1,42 @@
-"""Expressions over columns, at the module path they have in PyFlink's Table API."""
+"""Tables and SQL, under the names of PyFlink's Table API.
+
+>>> from flinkpy.table import EnvironmentSettings, TableEnvironment
+>>> table_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+>>> table_env.execute_sql("SELECT 1 + 1").print()  # doctest: +SKIP
+"""
 
 from flinkpy.columns import DataTypes, Expression, col, lit
+from flinkpy.common.changelog_mode import ChangelogMode
+from flinkpy.common.types import Row, RowKind
+from flinkpy.table.environment_settings import EnvironmentSettings
+from flinkpy.table.explain_detail import ExplainDetail
+from flinkpy.table.result_kind import ResultKind
+from flinkpy.table.schema import Schema
+from flinkpy.table.statement_set import StatementSet
+from flinkpy.table.table import Table
+from flinkpy.table.table_config import TableConfig
+from flinkpy.table.table_descriptor import FormatDescriptor, TableDescriptor
+from flinkpy.table.table_environment import StreamTableEnvironment, TableEnvironment
+from flinkpy.table.table_result import TableResult
 
-__all__ = ["DataTypes", "Expression", "col", "lit"]
+__all__ = [
+    "ChangelogMode",
+    "DataTypes",
+    "EnvironmentSettings",
+    "ExplainDetail",
+    "Expression",
+    "FormatDescriptor",
+    "ResultKind",
+    "Row",
+    "RowKind",
+    "Schema",
+    "StatementSet",
+    "StreamTableEnvironment",
+    "Table",
+    "TableConfig",
+    "TableDescriptor",
+    "TableEnvironment",
+    "TableResult",
+    "col",
+    "lit",
+]

@@ -51,6 +51,11 @@ class CloseableIterator:
         _open.add(self)
         on_interrupt(_close_interrupted)
 
+    @property
+    def job(self) -> Any:
+        """The job whose records these are."""
+        return self._job
+
     def __iter__(self) -> Iterator[Any]:
         return self
 

@@ -10,7 +10,7 @@ from flinkpy.sql.catalog.catalog_manager import CatalogManager
 from flinkpy.sql.catalog.catalog_port import CatalogTable, CatalogView, ObjectPath
 from flinkpy.sql.catalog.create_texts import create_table_text, create_view_text, metadata_text
 from flinkpy.sql.catalog.query_types import QueryTypes
-from flinkpy.sql.catalog.statement_rows import STRING, StatementRows, texts
+from flinkpy.sql.catalog.statement_rows import STRING, StatementRows, plain_text, texts
 from flinkpy.sql.sql_errors import CatalogError, ValidationError, did_you_mean
 from flinkpy.sql.syntax.expression_text import expression_text
 from flinkpy.sql.syntax.query_tree import Identifier
@@ -106,7 +106,7 @@ def _create_table(statement: Show, session: CatalogManager, _: QueryTypes) -> St
     if isinstance(table, CatalogView):
         raise CatalogError(f"{path} is a view: SHOW CREATE VIEW it", span=statement.span)
     temporary = path in session.temporary_tables
-    return texts("result", [create_table_text(path, table, temporary=temporary)])
+    return plain_text(create_table_text(path, table, temporary=temporary))
 
 
 def _create_view(statement: Show, session: CatalogManager, _: QueryTypes) -> StatementRows:
@@ -114,7 +114,7 @@ def _create_view(statement: Show, session: CatalogManager, _: QueryTypes) -> Sta
     if isinstance(view, CatalogTable):
         raise CatalogError(f"{path} is a table: SHOW CREATE TABLE it", span=statement.span)
     temporary = path in session.temporary_tables
-    return texts("result", [create_view_text(path, view, temporary=temporary)])
+    return plain_text(create_view_text(path, view, temporary=temporary))
 
 
 def _columns(statement: Show, session: CatalogManager, types: QueryTypes) -> StatementRows:

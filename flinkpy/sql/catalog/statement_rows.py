@@ -12,11 +12,13 @@ STRING = VarCharType(UNBOUNDED)
 
 @dataclass(frozen=True)
 class StatementRows:
-    """``has_content`` is False where the only row says OK."""
+    """``has_content`` is False where the only row says OK. ``is_plain``: the only value is a text
+    of several lines, which is printed without a frame."""
 
     schema: RowType
     rows: tuple[tuple[object, ...], ...]
     has_content: bool = True
+    is_plain: bool = False
 
 
 OK = StatementRows(RowType.of(("result", STRING)), (("OK",),), has_content=False)
@@ -27,3 +29,8 @@ def texts(column: str, values: Iterable[str]) -> StatementRows:
     return StatementRows(
         RowType.of((column, STRING.not_null())), tuple((value,) for value in values)
     )
+
+
+def plain_text(text: str) -> StatementRows:
+    """A text of several lines."""
+    return StatementRows(RowType.of(("result", STRING.not_null())), ((text,),), is_plain=True)

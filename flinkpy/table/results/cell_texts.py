@@ -26,10 +26,10 @@ from flinkpy.common.logical_types.logical_type import (
 NULL = "<NULL>"
 
 
-def text_of(logical: LogicalType, zone: str = "UTC") -> Callable[[Any], str]:
-    """What gives the text of a value of this type; NULL where there is none."""
+def text_of(logical: LogicalType, zone: str = "UTC", null: str = NULL) -> Callable[[Any], str]:
+    """What gives the text of a value of this type; ``null`` where there is none."""
     inner = _text_of(logical, zone)
-    return lambda value: NULL if value is None else inner(value)
+    return lambda value: null if value is None else inner(value)
 
 
 def _text_of(logical: LogicalType, zone: str) -> Callable[[Any], str]:

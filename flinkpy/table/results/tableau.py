@@ -76,8 +76,10 @@ class Tableau:
 class CellTexts:
     """The texts of the cells of rows of a type; the kind first, if it is shown."""
 
-    def __init__(self, schema: RowType, *, has_kinds: bool = False, zone: str = "UTC") -> None:
-        self._texts = [text_of(field.type, zone) for field in schema]
+    def __init__(
+        self, schema: RowType, *, has_kinds: bool = False, zone: str = "UTC", null: str = NULL
+    ) -> None:
+        self._texts = [text_of(field.type, zone, null) for field in schema]
         self._has_kinds = has_kinds
 
     def __call__(self, row: Iterable[object]) -> list[str]:

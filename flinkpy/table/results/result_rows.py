@@ -1,0 +1,86 @@
+"""The rows of a result: those that a statement answered at once, or those of a running job."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.common.types import Row
+from flinkpy.core.errors import ProgramError
+
+if TYPE_CHECKING:
+    from flinkpy.datastream.results.collecting import CloseableIterator
+
+
+class ResultRows(ABC):
+    """Rows that can be read once."""
+
+    @abstractmethod
+    def rows(self) -> Iterator[Row]:
+        """One after the other, as they come."""
+
+    @abstractmethod
+    def arrow_table(self, schema: RowType) -> Any:
+        """All of them as a table."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """No more are wanted."""
+
+
+class ReadyRows(ResultRows):
+    """Rows of a statement that ran no job."""
+
+    def __init__(self, rows: Sequence[tuple[object, ...]], *, is_plain: bool = False) -> None:
+        self._rows, self.is_plain = rows, is_plain
+
+    def rows(self) -> Iterator[Row]:
+        return (Row(*values) for values in self._rows)
+
+    def arrow_table(self, schema: RowType) -> Any:
+        import pyarrow as pa
+
+        from flinkpy.columns.sql.arrays_of_values import array_of_values
+
+        return pa.table(
+            {
+                field.name: array_of_values([row[at] for row in self._rows], field.type)
+                for at, field in enumerate(schema)
+            }
+        )
+
+    def close(self) -> None:
+        pass
+
+
+class CollectedRows(ResultRows):
+    """Rows of a job, fetched while it runs. Closing cancels it."""
+
+    def __init__(self, collected: CloseableIterator) -> None:
+        self._collected = collected
+
+    def rows(self) -> Iterator[Row]:
+        return self._collected
+
+    def arrow_table(self, schema: RowType) -> Any:
+        import pyarrow as pa
+
+        from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of
+
+        with self._collected:
+            batches = self._collected.gathered()
+        if any(batch.kinds is not None for batch in batches):
+            raise ProgramError(
+                "the rows of this query change (-U, +U, -D), and a table has no place for that: "
+                "take them with collect(), or run the query in BATCH"
+            )
+        wanted = arrow_schema_of(schema)
+        tables = [
+            pa.Table.from_batches([batch.data]).rename_columns(wanted.names) for batch in batches
+        ]
+        return pa.concat_tables([wanted.empty_table(), *(table.cast(wanted) for table in tables)])
+
+    def close(self) -> None:
+        self._collected.close()

@@ -1,0 +1,147 @@
+"""The options of tables, which ``SET`` and TableConfig change, with Flink's names and defaults.
+Options of jobs, such as ``parallelism.default``, are those of every program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from flinkpy.core.errors import ConfigurationError, FlinkpyError
+from flinkpy.sql.sql_errors import did_you_mean
+from flinkpy.table.factories.table_options import (
+    BOOLEAN,
+    DURATION,
+    INT,
+    LONG,
+    OptionKind,
+    OptionTable,
+    TableOption,
+    one_of,
+)
+
+PREFIXES = ("table.", "sql-client.")
+
+
+def _zone(text: str) -> str:
+    if text == "default":
+        return own_zone()
+    try:
+        ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("it is the name of a zone, such as Europe/Oslo") from None
+    return text
+
+
+def own_zone() -> str:
+    """The name of this machine's zone; UTC if it does not say."""
+    named = os.environ.get("TZ", "").lstrip(":")
+    if not named and os.path.islink("/etc/localtime"):
+        named = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    try:
+        return ZoneInfo(named).key if named else "UTC"
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return "UTC"
+
+
+ZONE = OptionKind("String", _zone)
+
+TABLE_OPTIONS = OptionTable(
+    (
+        TableOption("table.local-time-zone", ZONE, "default", "The zone of TIMESTAMP_LTZ."),
+        TableOption("table.dml-sync", BOOLEAN, "false", "Whether INSERT waits for its job."),
+        TableOption("table.sql-dialect", one_of("default"), "default", "The dialect of SQL."),
+        TableOption("table.display.max-column-width", INT, "30", "How wide a printed text is."),
+        TableOption("table.dynamic-table-options.enabled", BOOLEAN, "true", "OPTIONS hints."),
+        TableOption("table.exec.state.ttl", DURATION, "0 ms", "When state that rests is dropped."),
+        TableOption("table.exec.mini-batch.enabled", BOOLEAN, "false", "Whether rows gather."),
+        TableOption("table.exec.mini-batch.allow-latency", DURATION, "0 ms", "How long."),
+        TableOption("table.exec.mini-batch.size", LONG, "-1", "How many."),
+        TableOption("table.exec.resource.default-parallelism", INT, "-1", "Of operators."),
+        TableOption("table.exec.source.idle-timeout", DURATION, "0 ms", "When a split is idle."),
+        TableOption(
+            "table.exec.sink.not-null-enforcer",
+            one_of("error", "drop"),
+            "error",
+            "What a null in a NOT NULL column does.",
+        ),
+        TableOption(
+            "table.exec.sink.type-length-enforcer",
+            one_of("ignore", "trim_pad", "error"),
+            "ignore",
+            "What a text that is too long does.",
+        ),
+        TableOption(
+            "table.exec.sink.upsert-materialize",
+            one_of("none", "auto", "force"),
+            "auto",
+            "Whether a sink puts updates in order.",
+        ),
+        TableOption(
+            "table.optimizer.agg-phase-strategy",
+            one_of("auto", "one_phase", "two_phase"),
+            "auto",
+            "Whether rows are aggregated before they are sent.",
+        ),
+        TableOption("table.optimizer.distinct-agg.split.enabled", BOOLEAN, "false", "Skew."),
+        TableOption("table.optimizer.join-reorder-enabled", BOOLEAN, "false", "Order of joins."),
+        TableOption(
+            "sql-client.execution.result-mode",
+            one_of("table", "changelog", "tableau"),
+            "tableau",
+            "How the prompt shows rows.",
+        ),
+        TableOption("sql-client.display.max-column-width", INT, "30", "See table.display."),
+    )
+)
+
+
+class SessionOptions:
+    """The table options of one session, as texts; each is checked when it is set."""
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        self._given: dict[str, str] = {}
+        for key, value in (given or {}).items():
+            self.set(key, value)
+
+    def set(self, key: str, value: str) -> None:
+        """Raises ConfigurationError for a key that is not known or a value that does not fit."""
+        option = _option(key)
+        try:
+            option.kind.parse(value)
+        except (ValueError, FlinkpyError) as error:
+            raise ConfigurationError(
+                f"{key} is a {option.kind.name}, and {value!r} is none: {error}"
+            ) from None
+        self._given[key] = value
+
+    def reset(self, key: str) -> None:
+        self._given.pop(_option(key).name, None)
+
+    def text(self, key: str) -> str:
+        """The value as text, or the default's."""
+        default: str = _option(key).default
+        return self._given.get(key, default)
+
+    def value(self, key: str) -> Any:
+        """The value in its type."""
+        return _option(key).kind.parse(self.text(key))
+
+    @property
+    def given(self) -> dict[str, str]:
+        """Those that were set."""
+        return dict(self._given)
+
+    @property
+    def zone(self) -> str:
+        zone: str = self.value("table.local-time-zone")
+        return zone
+
+
+def _option(key: str) -> TableOption:
+    option = TABLE_OPTIONS.option(key)
+    if option is None:
+        near = did_you_mean(key, [each.name for each in TABLE_OPTIONS.options])
+        raise ConfigurationError(f"there is no option {key!r}{near}")
+    return option

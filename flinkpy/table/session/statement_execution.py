@@ -1,0 +1,163 @@
+"""From the text of a statement to its result: parse, bind, plan, translate, submit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from flinkpy.common.job_client import JobClient
+from flinkpy.common.logical_types.logical_type import BigIntType, RowType
+from flinkpy.sql.catalog.ddl_execution import DdlExecution
+from flinkpy.sql.catalog.statement_rows import OK, STRING, StatementRows, plain_text
+from flinkpy.sql.sql_errors import SqlError, ValidationError
+from flinkpy.sql.syntax import statements as sql
+from flinkpy.sql.syntax.query_tree import Query
+from flinkpy.table.result_kind import ResultKind
+from flinkpy.table.results.result_rows import CollectedRows, ReadyRows
+from flinkpy.table.session.submitted_plans import apart
+from flinkpy.table.session.table_session import TableSession
+from flinkpy.table.table_result import TableResult
+
+
+class StatementExecution:
+    """Executes statements in a session."""
+
+    def __init__(self, session: TableSession) -> None:
+        self._session = session
+
+    def execute_text(self, text: str) -> TableResult:
+        """The result of the one statement in a text."""
+        from flinkpy.sql.parsing.parse import parse_statement
+
+        return self.execute(parse_statement(text), text)
+
+    def execute(self, statement: sql.Statement, text: str) -> TableResult:
+        """Raises SqlError, with the place in the text, for what cannot be run."""
+        try:
+            return self._executed(statement, text)
+        except SqlError as error:
+            raise error.within(text) from None
+
+    def _executed(self, statement: sql.Statement, text: str) -> TableResult:
+        if isinstance(statement, sql.QueryStatement):
+            return self.collect(statement.query)
+        if isinstance(statement, sql.Insert):
+            return self.insert([statement])
+        if isinstance(statement, sql.StatementSetBlock):
+            return self.insert(statement.inserts)
+        if isinstance(statement, sql.Explain):
+            return TableResult.of_statement(plain_text(self.explanation(statement.statement)))
+        if isinstance(statement, sql.CreateTable) and statement.query is not None:
+            return self._create_as(statement, text)
+        if isinstance(statement, (sql.SetOption, sql.ResetOption)):
+            return TableResult.of_statement(self._option(statement))
+        ddl = DdlExecution(self._session.catalogs, self._session, text)
+        if ddl.takes(statement):
+            return TableResult.of_statement(ddl.execute(statement))
+        words = type(statement).__name__
+        raise ValidationError(f"{words} cannot be executed here", span=statement.span)
+
+    # -- what runs a job ---------------------------------------------------------------------------
+
+    def collect(self, query: Query) -> TableResult:
+        """Runs a query; its rows are collected while it runs."""
+        from flinkpy.datastream.results.collecting import execute_and_collect
+
+        session = self._session
+        plan = session.plan_of_query(query)
+        with apart(session.env.program) as job:
+            stream = session.translated(plan)
+            assert stream is not None, "the rows of a query are collected"
+            job.separate()
+            collected = execute_and_collect(stream.recorded, self._job_name("collect"))
+        return TableResult(
+            plan.logical.schema,
+            CollectedRows(collected),
+            job=JobClient(collected.job),
+            has_kinds=not session.is_batch,
+            zone=session.config.options.zone,
+            most_width=session.config.options.value("table.display.max-column-width"),
+        )
+
+    def insert(self, inserts: Sequence[sql.Insert]) -> TableResult:
+        """Runs INSERTs as one job. It is not waited for, unless ``table.dml-sync`` says so."""
+        from flinkpy.datastream.env.submission import submit
+
+        session = self._session
+        plans = [session.plan_of_insert(each) for each in inserts]
+        targets = [str(plan.physical.path).replace("`", "") for plan in plans]  # type: ignore[attr-defined]
+        with apart(session.env.program) as job:
+            for plan in plans:
+                session.translated(plan)
+            job.separate()
+            name = self._job_name(f"insert-into_{','.join(targets)}")
+            submitted = submit(session.env.program, name, waits=True)
+        result = TableResult(
+            RowType.of(*((target, BigIntType()) for target in targets)),
+            ReadyRows([(-1,) * len(targets)]),
+            ResultKind.SUCCESS_WITH_CONTENT,
+            JobClient(submitted),
+        )
+        if session.config.options.value("table.dml-sync"):
+            result.wait()
+        else:
+            _ends_with_the_program(submitted)
+        return result
+
+    def _create_as(self, statement: sql.CreateTable, text: str) -> TableResult:
+        """CREATE TABLE ... AS: the table has the columns of the query."""
+        query = statement.query
+        assert query is not None
+        session = self._session
+        path = session.catalogs.path_of(statement.name.parts)
+        is_there = session.catalogs.table_at(path) is not None
+        if is_there and statement.if_not_exists:
+            return TableResult.of_statement(OK)
+        columns = tuple(
+            sql.ColumnDefinition(field.name, field.type) for field in session.type_of_query(query)
+        )
+        own = {column.name for column in statement.definition.columns}
+        definition = replace(
+            statement.definition,
+            columns=statement.definition.columns
+            + tuple(column for column in columns if column.name not in own),
+        )
+        table = replace(statement, definition=definition, query=None, columns_only=())
+        DdlExecution(session.catalogs, session, text).execute(table)
+        return self.insert([sql.Insert(statement.name, query, span=statement.span)])
+
+    def _job_name(self, default: str) -> str:
+        return str(self._session.config.job_options.get("pipeline.name", default))
+
+    # -- what runs none ----------------------------------------------------------------------------
+
+    def explanation(self, statement: sql.Statement) -> str:
+        """The plan of a statement as text."""
+        if isinstance(statement, sql.QueryStatement):
+            return self._session.plan_of_query(statement.query).explain()
+        if isinstance(statement, sql.Insert):
+            return self._session.plan_of_insert(statement).explain()
+        if isinstance(statement, sql.StatementSetBlock):
+            return "\n".join(self.explanation(each) for each in statement.inserts)
+        raise ValidationError(
+            "EXPLAIN takes a query, an INSERT or a statement set", span=statement.span
+        )
+
+    def _option(self, statement: sql.SetOption | sql.ResetOption) -> StatementRows:
+        config = self._session.config
+        if isinstance(statement, sql.ResetOption):
+            config.reset(statement.key)
+            return OK
+        if statement.key is None or statement.value is None:
+            schema = RowType.of(("key", STRING), ("value", STRING))
+            return StatementRows(schema, tuple(sorted(config.to_map().items())))
+        config.set(statement.key, statement.value)
+        return OK
+
+
+def _ends_with_the_program(job: Any) -> None:
+    """At its own end the program waits for a job that would end with it."""
+    from flinkpy.cluster.end_of_program import register_background_job
+
+    register_background_job(job)

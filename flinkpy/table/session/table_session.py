@@ -1,0 +1,138 @@
+"""What the statements of one TableEnvironment share, and how one becomes a plan and a job."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.sql.catalog.catalog_manager import CatalogManager
+from flinkpy.sql.catalog.catalog_port import CatalogTable, CatalogView, ObjectPath
+from flinkpy.sql.functions.built_in_functions import built_in_functions
+from flinkpy.sql.sql_errors import SqlError
+from flinkpy.sql.syntax.query_tree import Identifier, Query, Select, SelectItem, StarItem
+from flinkpy.sql.syntax.query_tree import TableReference as Reference
+from flinkpy.sql.syntax.statements import ColumnDefinition, Insert, QueryStatement
+from flinkpy.table.factories.found_factories import FoundFactories
+from flinkpy.table.table_config import TableConfig
+
+UNNAMED = ("$program", "unnamed")  # the catalog and database of tables without a name
+
+if TYPE_CHECKING:
+    from flinkpy.datastream import DataStream, StreamExecutionEnvironment
+    from flinkpy.sql.plans.planner import Plan, Planner
+
+
+class TableSession:
+    """Catalogs, options, connectors and functions, over an environment of streams."""
+
+    def __init__(
+        self,
+        env: StreamExecutionEnvironment,
+        config: TableConfig,
+        *,
+        is_batch: bool,
+        catalog: str,
+        database: str,
+    ) -> None:
+        self.env, self.config, self.is_batch = env, config, is_batch
+        self.registry = built_in_functions()
+        self.catalogs = CatalogManager(self.registry, catalog, database)
+        self.connectors = FoundFactories()
+        self._trees: dict[str, Query] = {}
+        self._numbers = itertools.count()
+
+    # -- text to plan to stream --------------------------------------------------------------------
+
+    def plan_of_query(self, query: Query) -> Plan:
+        """The plan of a query whose rows are collected."""
+        return self._planner().query(query)
+
+    def plan_of_insert(self, insert: Insert) -> Plan:
+        """The plan of an INSERT."""
+        return self._planner().insert(insert)
+
+    def translated(self, plan: Plan) -> DataStream | None:
+        """The stream of a plan's rows; None if they go into a table."""
+        from flinkpy.table.translation.plan_translator import translate
+
+        self.env.configure(self.config.job_options)
+        return translate(
+            plan.physical, self.env, self.connectors, self.registry, self.config.options.zone
+        )
+
+    def _planner(self) -> Planner:
+        from flinkpy.sql.binding.binding_context import BindingContext
+        from flinkpy.sql.plans.planner import Planner
+
+        zone = {"table.local-time-zone": self.config.options.zone}
+        context = BindingContext(
+            self.catalogs,
+            self.registry,
+            self.connectors,
+            self.parsed_query,
+            {**self.config.options.given, **zone},
+        )
+        return Planner(context, self.is_batch)
+
+    def parsed_query(self, text: str) -> Query:
+        """The query of a view; it may be one that a program made without text."""
+        if text in self._trees:
+            return self._trees[text]
+        from flinkpy.sql.parsing.parse import parse_statement
+
+        statement = parse_statement(text)
+        assert isinstance(statement, QueryStatement), "a view is a query"
+        return statement.query
+
+    # -- types (QueryTypes) ------------------------------------------------------------------------
+
+    def type_of_query(self, query: Query) -> RowType:
+        """The names and types of a query's columns."""
+        return self._planner().binder.query(query).schema
+
+    def type_of_table(self, table: CatalogTable) -> RowType:
+        """All columns of a declared table, also computed ones."""
+        path = ObjectPath(*UNNAMED, f"declared_{next(self._numbers)}")
+        self.catalogs.temporary_tables[path] = table
+        try:
+            return self.type_of_query(_all_of(path))
+        except SqlError as error:
+            raise type(error)(error.problem) from None
+        finally:
+            del self.catalogs.temporary_tables[path]
+
+    # -- tables that the program makes -------------------------------------------------------------
+
+    def view_of(self, query: Query) -> CatalogView:
+        """A view that means this tree."""
+        key = f"a table of the program, number {next(self._numbers)}"
+        self._trees[key] = query
+        return CatalogView(key, key, self.type_of_query(query))
+
+    def unnamed(self, table: CatalogTable) -> Query:
+        """A query over a table that has no name of the user's."""
+        return _all_of(self._registered(table))
+
+    def unnamed_view(self, query: Query) -> ObjectPath:
+        """A name for a query that has none of the user's."""
+        return self._registered(self.view_of(query))
+
+    def unnamed_sink(self, table: CatalogTable, rows: RowType) -> Identifier:
+        """A name for a table to write into; one without columns has those of the rows."""
+        if not table.columns:
+            columns = tuple(ColumnDefinition(field.name, field.type) for field in rows)
+            table = replace(table, columns=columns)
+        path = self._registered(table)
+        return Identifier((path.catalog, path.database, path.name))
+
+    def _registered(self, table: CatalogTable | CatalogView) -> ObjectPath:
+        path = ObjectPath(*UNNAMED, f"table_{next(self._numbers)}")
+        self.catalogs.temporary_tables[path] = table
+        return path
+
+
+def _all_of(path: ObjectPath) -> Query:
+    name = Identifier((path.catalog, path.database, path.name))
+    return Select((SelectItem(StarItem()),), Reference(name))

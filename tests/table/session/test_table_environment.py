@@ -1,0 +1,227 @@
+"""Programs with tables: statements in, rows out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flinkpy.common.typeinfo import Types
+from flinkpy.core.errors import ConfigurationError, ProgramError
+from flinkpy.datastream import StreamExecutionEnvironment
+from flinkpy.sql.sql_errors import SqlParserError, ValidationError
+from flinkpy.table import (
+    DataTypes,
+    EnvironmentSettings,
+    FormatDescriptor,
+    ResultKind,
+    Schema,
+    StreamTableEnvironment,
+    TableDescriptor,
+    TableEnvironment,
+)
+from flinkpy.testing.tables import clear_results, register_rows, results
+
+
+@pytest.fixture
+def tables() -> TableEnvironment:
+    clear_results()
+    return TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+
+
+def values_table(tables: TableEnvironment, name: str, columns: str, rows: list[object]) -> None:
+    tables.execute_sql(
+        f"CREATE TABLE {name} ({columns}) WITH ('connector' = 'values', "
+        f"'data-id' = '{register_rows(rows)}', 'bounded' = 'true')"
+    )
+
+
+def test_a_query_over_parquet_prints_what_flink_prints(
+    tables: TableEnvironment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = pa.table({"a": ["x", "y"], "b": pa.array([1, None], pa.int32()), "c": [1.0, 2.5]})
+    pq.write_table(data, tmp_path / "a.parquet")
+    tables.execute_sql(
+        "CREATE TABLE t (a STRING, b INT, c DOUBLE) WITH ('connector' = 'filesystem', "
+        f"'path' = '{tmp_path}', 'format' = 'parquet')"
+    )
+    tables.execute_sql("SELECT a, b + 1 AS n FROM t WHERE c > 2").print()
+    assert capsys.readouterr().out == (
+        "+--------------------------------+-------------+\n"
+        "|                              a |           n |\n"
+        "+--------------------------------+-------------+\n"
+        "|                              y |      <NULL> |\n"
+        "+--------------------------------+-------------+\n"
+        "1 row in set\n"
+    )
+
+
+def test_ddl_prints_ok_or_its_rows(
+    tables: TableEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values_table(tables, "t", "a INT PRIMARY KEY NOT ENFORCED", [(1,)])
+    created = tables.execute_sql("CREATE DATABASE d")
+    assert created.get_result_kind() is ResultKind.SUCCESS
+    created.print()
+    tables.execute_sql("DESCRIBE t").print()
+    assert capsys.readouterr().out == (
+        "OK\n"
+        "+------+------+-------+--------+--------+-----------+\n"
+        "| name | type |  null |    key | extras | watermark |\n"
+        "+------+------+-------+--------+--------+-----------+\n"
+        "|    a |  INT | FALSE | PRI(a) |        |           |\n"
+        "+------+------+-------+--------+--------+-----------+\n"
+        "1 row in set\n"
+    )
+
+
+def test_rows_go_into_a_table_and_the_job_is_waited_for(tables: TableEnvironment) -> None:
+    values_table(tables, "t", "a INT, b STRING", [(1, "x"), (2, "y")])
+    tables.execute_sql("CREATE TABLE s (b STRING, a INT) WITH ('connector' = 'values')")
+    inserted = tables.execute_sql("INSERT INTO s SELECT b, a FROM t WHERE a > 1")
+    inserted.wait()
+    assert inserted.get_job_client() is not None
+    assert [tuple(row) for row in results("s")] == [("y", 2)]
+
+
+def test_the_inserts_of_a_statement_set_are_one_job(tables: TableEnvironment) -> None:
+    values_table(tables, "t", "a INT", [(1,), (2,), (3,)])
+    for name in ("low", "high"):
+        tables.execute_sql(f"CREATE TABLE {name} (a INT) WITH ('connector' = 'values')")
+    statements = tables.create_statement_set()
+    statements.add_insert_sql("INSERT INTO low SELECT a FROM t WHERE a < 2")
+    statements.add_insert("high", tables.sql_query("SELECT a FROM t WHERE a > 1"))
+    statements.execute().wait()
+    assert [tuple(row) for row in results("low")] == [(1,)]
+    assert sorted(tuple(row) for row in results("high")) == [(2,), (3,)]
+    with pytest.raises(ProgramError, match="empty"):
+        statements.execute()
+
+
+def test_ctas_makes_a_table_with_the_columns_of_its_query(tables: TableEnvironment) -> None:
+    values_table(tables, "t", "a INT, b STRING", [(1, "x")])
+    tables.execute_sql(
+        "CREATE TABLE c WITH ('connector' = 'values') AS SELECT b, a + 1 AS n FROM t"
+    ).wait()
+    assert [tuple(row) for row in results("c")] == [("x", 2)]
+    columns = tables.execute_sql("DESCRIBE c").to_arrow()
+    assert columns.column("type").to_pylist() == ["STRING", "INT"]
+
+
+def test_frames_elements_and_views_are_tables(tables: TableEnvironment) -> None:
+    elements = tables.from_elements([(1, "a"), (2, None)], ["n", "s"])
+    typed = tables.from_elements(
+        [(1, "a")],
+        DataTypes.ROW(
+            [DataTypes.FIELD("n", DataTypes.INT()), DataTypes.FIELD("s", DataTypes.STRING())]
+        ),
+    )
+    assert [str(field.type) for field in typed.get_schema()] == ["INT", "STRING"]
+    tables.create_temporary_view("v", elements)
+    assert (tables.list_tables(), tables.list_views()) == (["v"], ["v"])
+    assert tables.from_path("v").to_arrow().to_pylist() == [{"n": 1, "s": "a"}, {"n": 2, "s": None}]
+    named_by_text = tables.sql_query(f"SELECT n FROM {elements} WHERE s IS NULL")
+    assert named_by_text.to_pandas()["n"].tolist() == [2]
+    assert tables.from_arrow(pa.table({"x": [1.5]})).to_arrow().column("x").to_pylist() == [1.5]
+    tables.execute_sql("CREATE TEMPORARY VIEW w AS SELECT n + 1 AS m FROM v")
+    assert [tuple(row) for row in tables.execute_sql("SELECT m FROM w").collect()] == [(2,), (3,)]
+    assert tables.drop_temporary_view("v")
+    assert tables.list_tables() == ["w"]
+
+
+def test_a_descriptor_declares_what_ddl_would(tables: TableEnvironment) -> None:
+    descriptor = (
+        TableDescriptor.for_connector("filesystem")
+        .schema(
+            Schema.new_builder()
+            .column("id", DataTypes.BIGINT())
+            .column("name", "STRING")
+            .column_by_expression("twice", "id * 2")
+            .primary_key("id")
+            .build()
+        )
+        .option("path", "/nowhere")
+        .format(FormatDescriptor.for_format("csv").option("field-delimiter", ";").build())
+        .comment("ids")
+        .build()
+    )
+    tables.create_temporary_table("t", descriptor)
+    assert tables.execute_sql("SHOW CREATE TABLE t").to_arrow().to_pylist()[0]["result"] == (
+        "CREATE TEMPORARY TABLE `default_catalog`.`default_database`.`t` (\n"
+        "  `id` BIGINT NOT NULL,\n"
+        "  `name` STRING,\n"
+        "  `twice` AS `id` * 2,\n"
+        "  PRIMARY KEY (`id`) NOT ENFORCED\n"
+        ")\n"
+        "COMMENT 'ids'\n"
+        "WITH (\n"
+        "  'connector' = 'filesystem',\n"
+        "  'path' = '/nowhere',\n"
+        "  'format' = 'csv',\n"
+        "  'csv.field-delimiter' = ';'\n"
+        ")\n"
+    )
+
+
+def test_streams_become_tables_and_tables_streams() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    tables = StreamTableEnvironment.create(env, EnvironmentSettings.in_batch_mode())
+    kinds = Types.ROW_NAMED(["n", "s"], [Types.INT(), Types.STRING()])
+    stream = env.from_collection([(1, "a"), (2, "b")], kinds)
+    tables.create_temporary_view("v", stream)
+    bigger = tables.to_data_stream(tables.sql_query("SELECT n + 1 AS n, s FROM v"))
+    assert bigger.to_arrow().to_pylist() == [{"n": 2, "s": "a"}, {"n": 3, "s": "b"}]
+
+
+def test_a_query_leaves_what_the_program_has_recorded_for_execute() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    tables = StreamTableEnvironment.create(env, EnvironmentSettings.in_batch_mode())
+    from flinkpy.testing import CollectingSink
+
+    sink = CollectingSink()
+    env.from_collection([1, 2]).sink_to(sink)
+    assert [tuple(row) for row in tables.execute_sql("SELECT 5").collect()] == [(5,)]
+    assert sink.values == []
+    env.execute()
+    assert sink.values == [1, 2]
+
+
+def test_errors_show_the_place_and_the_nearest_name(tables: TableEnvironment) -> None:
+    values_table(tables, "bids", "price INT", [])
+    with pytest.raises(ValidationError, match=r"(?s)did you mean 'price'.*\^\^\^\^\^"):
+        tables.execute_sql("SELECT prise FROM bids")
+    with pytest.raises(ValidationError, match="bids"):
+        tables.sql_query("SELECT price FROM bid")
+    with pytest.raises(SqlParserError) as raised:
+        tables.execute_sql("SELECT\n  FROM bids WHERE")
+    assert raised.value.position is not None
+    with pytest.raises(ProgramError, match="is no path"):
+        tables.from_path("a..b")
+
+
+def test_options_are_set_by_sql_and_by_config(tables: TableEnvironment) -> None:
+    tables.execute_sql("SET 'table.local-time-zone' = 'Europe/Oslo'")
+    assert tables.get_config().get_local_timezone() == "Europe/Oslo"
+    tables.get_config().set("parallelism.default", "2")
+    shown = tables.execute_sql("SET").to_arrow().to_pylist()
+    assert {"key": "table.local-time-zone", "value": "Europe/Oslo"} in shown
+    assert {"key": "parallelism.default", "value": "2"} in shown
+    tables.execute_sql("RESET 'table.local-time-zone'")
+    assert "table.local-time-zone" not in tables.get_config().to_map()
+    with pytest.raises(ConfigurationError, match=r"did you mean 'table\.local-time-zone'"):
+        tables.execute_sql("SET 'table.local-timezone' = 'UTC'")
+    with pytest.raises(ConfigurationError, match="name of a zone"):
+        tables.get_config().set("table.local-time-zone", "Oslo")
+
+
+def test_a_plan_is_explained_in_three_sections(tables: TableEnvironment) -> None:
+    values_table(tables, "t", "a INT, b INT", [])
+    text = tables.explain_sql("SELECT a FROM t WHERE b > 1")
+    assert text == tables.sql_query("SELECT a FROM t WHERE b > 1").explain()
+    assert [line for line in text.splitlines() if line.startswith("==")] == [
+        "== Abstract Syntax Tree ==",
+        "== Optimized Physical Plan ==",
+        "== Optimized Execution Plan ==",
+    ]
