@@ -13,6 +13,7 @@ from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
 from flinkpy.columns.sql.sql_kernels.comparison_kernels import comparison
 from flinkpy.columns.sql.sql_kernels.logic_kernels import as_truths, column_of
 from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import as_floats
+from flinkpy.common.logical_types.logical_type import BooleanType
 
 
 def of_kind(operand: Any, kind: pa.DataType) -> Any:
@@ -48,7 +49,7 @@ def _coalesce(site: CallSite) -> Kernel:
 
 def _nullif(site: CallSite) -> Kernel:
     kind = arrow_of(site.result)
-    compare = comparison("=")(site)
+    compare = comparison("=")(CallSite(site.arguments, BooleanType()))
 
     def kernel(rows: int, left: Any, right: Any) -> Any:
         is_equal = pc.fill_null(compare(rows, left, right), False)

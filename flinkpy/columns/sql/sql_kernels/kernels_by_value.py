@@ -36,5 +36,5 @@ def by_value(name: str) -> KernelOf:
 def values_of(operand: Any, kind: LogicalType, rows: int) -> list[Any]:
     """The Python values of an operand for each row."""
     if isinstance(operand, pa.Scalar):
-        return values_of_array(pa.array([operand], operand.type), kind) * rows
+        return values_of_array(pa.repeat(operand, 1), kind) * rows
     return values_of_array(operand, kind)

@@ -11,6 +11,7 @@ from typing import Any
 from flinkpy.columns.sql.call_site import CallSite, Meaning, MeaningOf
 from flinkpy.columns.sql.sql_meanings.logic_meanings import conjunction, disjunction
 from flinkpy.columns.sql.sql_meanings.null_rules import always, negated, strict, strictly
+from flinkpy.columns.sql.sql_meanings.numbers.number_rules import EXACT
 from flinkpy.common.logical_types.logical_type import DecimalType, TypeFamily
 
 
@@ -118,7 +119,7 @@ def bring_number(site: CallSite) -> Callable[[Any], Any]:
         return lambda value: None if value is None else float(value)
     if isinstance(result, DecimalType):
         unit = Decimal(1).scaleb(-result.scale)
-        return lambda value: None if value is None else Decimal(value).quantize(unit)
+        return lambda value: None if value is None else Decimal(value).quantize(unit, None, EXACT)
     return lambda value: value
 
 

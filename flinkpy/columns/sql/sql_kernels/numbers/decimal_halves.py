@@ -38,7 +38,7 @@ class Halves:
         if power == 0:
             return self
         factor = 10**power
-        if self.reach * factor >= _LIMIT:
+        if max(self.reach, 1) * factor >= _LIMIT:
             return None
         return Halves(self.values * factor, self.scale + power, self.reach * factor)
 

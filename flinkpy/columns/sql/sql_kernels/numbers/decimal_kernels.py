@@ -39,7 +39,7 @@ def decimal_kernel(name: str, site: CallSite) -> Kernel:
     fallback = by_value(name)(site)
 
     def kernel(rows: int, left: Any, right: Any) -> Any:
-        if _is_null(left) or _is_null(right):
+        if rows == 0 or _is_null(left) or _is_null(right):
             return pa.nulls(rows, pa.decimal128(kind.precision, kind.scale))
         one = halves_of(left, site.arguments[0])
         other = halves_of(right, site.arguments[1])
@@ -184,7 +184,7 @@ def fitted(values: Any, kind: DecimalType, rows: int) -> Any:
     values = with_type(values, pa.decimal256(_MOST_WIDE, values.type.scale))
     if fewer > 0:
         values = pc.round(values, ndigits=kind.scale, round_mode="half_towards_infinity")
-        values = with_type(values, pa.decimal256(_MOST_WIDE, kind.scale + fewer))
+        values = values.cast(pa.decimal256(_MOST_WIDE, kind.scale))
     bound = decimal.Decimal(10) ** (kind.precision - kind.scale)
     limit = pa.scalar(bound, pa.decimal256(_MOST_WIDE, values.type.scale))
     fits = pc.less(pc.abs(values), limit)

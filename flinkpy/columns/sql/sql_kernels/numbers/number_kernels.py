@@ -52,6 +52,8 @@ def _to_whole(name: str, function: Callable[[Any], Any]) -> KernelOf:
     """CEIL and FLOOR of numbers."""
 
     def choose(site: CallSite) -> Kernel:
+        if "unit" in site.options:
+            return by_value(name)(site)
         if isinstance(site.result, (FloatType, DoubleType)):
             return floating(function, site.result)
         if isinstance(site.result, IntegerType):

@@ -1,5 +1,5 @@
 """CAST and TRY_CAST between all types, as Flink does them. Casts that Flink does not have are
-refused when the statement is planned; here they raise TypeError."""
+refused when the statement is planned; here they raise ProgramError."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from flinkpy.common.logical_types.logical_type import (
     TimeType,
     TypeFamily,
 )
+from flinkpy.core.errors import ProgramError
 
 Cast: TypeAlias = Callable[[Any], Any]
 
@@ -63,7 +64,7 @@ def cast_of(source: LogicalType, target: LogicalType, zone: str) -> Cast:
     elif _is_same(source, target):
         found = _same
     if found is None:
-        raise TypeError(f"{source} cannot be cast to {target}")
+        raise ProgramError(f"{source.text()} cannot be cast to {target.text()}")
     return found
 
 

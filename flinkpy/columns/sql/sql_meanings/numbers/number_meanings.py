@@ -25,6 +25,7 @@ from flinkpy.common.logical_types.logical_type import (
     FloatType,
     IntegerType,
 )
+from flinkpy.core.errors import ProgramError
 
 
 def _floating(function: Callable[..., float]) -> MeaningOf:
@@ -112,6 +113,8 @@ def _to_whole(function: Callable[[Any], int]) -> MeaningOf:
 
     def choose(site: CallSite) -> Meaning:
         result = site.result
+        if "unit" in site.options:
+            raise ProgramError("CEIL and FLOOR of times to a unit are not there yet")
         if isinstance(result, DecimalType):
             kind = result
             return strict(lambda value: fitted(Decimal(function(value)), kind))
