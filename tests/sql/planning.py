@@ -16,13 +16,15 @@ from flinkpy.sql.catalog.catalog_port import (
 )
 from flinkpy.sql.functions.built_in_functions import built_in_functions
 from flinkpy.sql.functions.function_port import Function
-from flinkpy.sql.parsing import parse_statement, parse_type
+from flinkpy.sql.parsing import parse_script, parse_statement, parse_type
 from flinkpy.sql.plans.planner import Plan, Planner
 from flinkpy.sql.sql_errors import SqlError
 from flinkpy.sql.syntax.query_tree import Query
 from flinkpy.sql.syntax.statements import (
     AnyColumn,
     ColumnDefinition,
+    CreateTable,
+    CreateView,
     Insert,
     QueryStatement,
     WatermarkDefinition,
@@ -148,3 +150,25 @@ TPCH_ROWS = {
 def tpch() -> Session:
     """The tables of TPC-H at scale 1."""
     return Session({name: table(columns) for name, columns in TPCH.items()}, TPCH_ROWS)
+
+
+def session_of(script: str, is_batch: bool = False) -> Session:
+    """The tables and views of a script."""
+    tables: dict[str, CatalogTable | CatalogView] = {}
+    session = Session(tables, is_batch=is_batch)
+    for piece in parse_script(script):
+        statement = piece.statement
+        if isinstance(statement, CreateTable):
+            definition = statement.definition
+            tables[statement.name.parts[-1]] = CatalogTable(
+                definition.columns,
+                dict(statement.options),
+                definition.watermarks,
+                definition.primary_key,
+            )
+        elif isinstance(statement, CreateView):
+            row = Planner(session.context, is_batch).binder.query(statement.query).schema
+            tables[statement.name.parts[-1]] = CatalogView(
+                statement.query_text, statement.query_text, row
+            )
+    return session

@@ -224,6 +224,60 @@ class WindowAggregate(OneInputNode):
     properties: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class WindowJoin(PhysicalNode):
+    """STREAMING: pairs of rows of one window with equal keys for which ``condition`` (over the
+    columns of both) is true, when the window closes. Each ``*_bounds`` are the columns
+    window_start and window_end of that side."""
+
+    left: PhysicalNode
+    right: PhysicalNode
+    kind: JoinKind
+    left_bounds: tuple[int, int]
+    right_bounds: tuple[int, int]
+    left_keys: tuple[int, ...] = ()
+    right_keys: tuple[int, ...] = ()
+    null_safe: tuple[bool, ...] = ()
+    condition: Rex | None = None
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class WindowRank(OneInputNode):
+    """STREAMING: the rows of each partition of a window whose rank is between ``first`` and
+    ``last``, when the window closes. ``bounds`` are the columns window_start and window_end, which
+    ``partition`` does not name again."""
+
+    function: str
+    bounds: tuple[int, int]
+    partition: tuple[int, ...]
+    keys: tuple[SortKey, ...]
+    first: int
+    last: int
+    gives_rank: bool = False
+
+
+@dataclass(frozen=True)
+class AppendJoin(PhysicalNode):
+    """STREAMING: an inner or semi-join of inputs that only grow. A pair goes out when its second
+    row comes; the rows of both sides are kept."""
+
+    left: PhysicalNode
+    right: PhysicalNode
+    kind: JoinKind
+    left_keys: tuple[int, ...] = ()
+    right_keys: tuple[int, ...] = ()
+    null_safe: tuple[bool, ...] = ()
+    condition: Rex | None = None
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return (self.left, self.right)
+
+
 # -- where rows go ---------------------------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalSort,
     LogicalValues,
     LogicalWatermark,
+    LogicalWindow,
 )
 from flinkpy.sql.physical.calcs import calc
 from flinkpy.sql.physical.grouping_sets import expanded
@@ -43,6 +44,7 @@ from flinkpy.sql.physical.physical_nodes import (
     TableScan,
     UnionAll,
     ValuesNode,
+    WindowTableFunction,
 )
 from flinkpy.sql.rex.relational_terms import JoinKind
 from flinkpy.sql.rex.rex_nodes import AggregateCall
@@ -123,6 +125,10 @@ def _watermark(node: LogicalWatermark) -> PhysicalNode:
 
 
 # -- groups ----------------------------------------------------------------------------------------
+
+
+def _window(node: LogicalWindow) -> PhysicalNode:
+    return WindowTableFunction(node.schema, batch_plan(node.input), node.window)
 
 
 def _aggregate(node: LogicalAggregate) -> PhysicalNode:
@@ -276,6 +282,7 @@ _PLANNERS: dict[type[LogicalNode], _Planner] = {
     LogicalFilter: _filter,
     LogicalCorrelate: _correlate,
     LogicalWatermark: _watermark,
+    LogicalWindow: _window,
     LogicalAggregate: _aggregate,
     LogicalOver: _over,
     LogicalRank: _rank,

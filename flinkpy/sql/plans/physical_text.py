@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkpy.sql.physical.physical_nodes import (
+    AppendJoin,
     Calc,
     CollectNode,
     Correlate,
@@ -25,6 +26,8 @@ from flinkpy.sql.physical.physical_nodes import (
     ValuesNode,
     WatermarkAssigner,
     WindowAggregate,
+    WindowJoin,
+    WindowRank,
     WindowTableFunction,
 )
 from flinkpy.sql.plans.plan_text import (
@@ -134,7 +137,7 @@ def _aggregate(node: HashAggregate) -> str:
     return f"HashAggregate({group}select=[{select}])"
 
 
-def _join(node: HashJoin) -> str:
+def _where(node: HashJoin | WindowJoin | AppendJoin) -> str:
     left, right = node.left.schema.names, node.right.schema.names
     signs = node.null_safe or (False,) * len(node.left_keys)
     conditions = [
@@ -143,7 +146,11 @@ def _join(node: HashJoin) -> str:
     ]
     if node.condition is not None:
         conditions.append(rex_text(node.condition, (*left, *right)))
-    where = " AND ".join(conditions) or "true"
+    return " AND ".join(conditions) or "true"
+
+
+def _join(node: HashJoin) -> str:
+    where = _where(node)
     aware = ", nullAware=[true]" if node.null_aware else ""
     build = "left" if node.builds_left else "right"
     name = "HashJoin" if node.left_keys else "NestedLoopJoin"
@@ -196,6 +203,31 @@ def _window_aggregate(node: WindowAggregate) -> str:
     )
 
 
+def _window_join(node: WindowJoin) -> str:
+    left, right = node.left.schema.names, node.right.schema.names
+    bounds = [
+        f"({left[one]} = {right[other]})" for one, other in zip(node.left_bounds, node.right_bounds)
+    ]
+    return (
+        f"WindowJoin(joinType=[{node.kind.value}], window=[{' AND '.join(bounds)}], "
+        f"where=[{_where(node)}], select=[{_fields(node)}])"
+    )
+
+
+def _append_join(node: AppendJoin) -> str:
+    return f"Join(joinType=[{node.kind.value}], where=[{_where(node)}], select=[{_fields(node)}])"
+
+
+def _window_rank(node: WindowRank) -> str:
+    names = node.input.schema.names
+    return (
+        f"WindowRank(window=[{names_at(node.bounds, names)}], rankType=[{node.function}], "
+        f"rankRange=[rankStart={node.first}, rankEnd={node.last}], "
+        f"partitionBy=[{names_at(node.partition, names)}], "
+        f"orderBy=[{sort_text(node.keys, names)}], select=[{_fields(node)}])"
+    )
+
+
 def _sink(node: SinkNode) -> str:
     return f"Sink(table=[{table_text(node.path)}], fields=[{_fields(node)}])"
 
@@ -221,6 +253,9 @@ _LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
     OverAggregate: _over,
     WindowTableFunction: _window,
     WindowAggregate: _window_aggregate,
+    WindowJoin: _window_join,
+    WindowRank: _window_rank,
+    AppendJoin: _append_join,
     SinkNode: _sink,
     CollectNode: _collect,
 }

@@ -77,7 +77,12 @@ def names_at(places: Sequence[int], names: Sequence[str]) -> str:
 
 def window_text(window: WindowSpec, names: Sequence[str]) -> str:
     """``TUMBLE(time_col=[ts], size=[10 min])``."""
-    parts = [f"time_col=[{names[window.time]}]", f"size=[{duration_text(window.size)}]"]
+    if window.bounds is None:
+        parts = [f"time_col=[{names[window.time]}]"]
+    else:
+        start, end = window.bounds
+        parts = [f"win_start=[{names[start]}]", f"win_end=[{names[end]}]"]
+    parts += [f"size=[{duration_text(window.size)}]"]
     if window.step is not None:
         word = "slide" if window.kind.value == "HOP" else "step"
         parts.append(f"{word}=[{duration_text(window.step)}]")

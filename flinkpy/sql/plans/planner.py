@@ -10,12 +10,12 @@ from flinkpy.sql.binding.binding_context import BindingContext
 from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalSink
 from flinkpy.sql.physical.physical_nodes import PhysicalNode
 from flinkpy.sql.physical.physical_planner import batch_plan, collected
+from flinkpy.sql.physical.streaming_planner import StreamingPlanner
 from flinkpy.sql.plans.logical_text import logical_text
 from flinkpy.sql.plans.node_ids import numbered
 from flinkpy.sql.plans.physical_text import execution_text, physical_text
 from flinkpy.sql.rules.optimizer import optimized
 from flinkpy.sql.rules.rule_phases import RuleContext
-from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import Query
 from flinkpy.sql.syntax.statements import Insert
 
@@ -63,9 +63,17 @@ class Planner:
         return self._binder
 
     def _planned(self, logical: LogicalNode) -> Plan:
-        if not self._rules.is_batch:
-            raise ValidationError("STREAMING is not planned yet; set execution.runtime-mode")
-        physical = batch_plan(optimized(logical, self._rules))
+        optimal = optimized(logical, self._rules)
+        if self._rules.is_batch:
+            physical = batch_plan(optimal)
+        else:
+            physical = StreamingPlanner(_consumer(logical)).plan(optimal)
         if not isinstance(logical, LogicalSink):
             physical = collected(physical)
         return Plan(logical, numbered(physical))
+
+
+def _consumer(root: LogicalNode) -> str:
+    if isinstance(root, LogicalSink):
+        return f"Table sink {root.path}"
+    return "The result of a query"

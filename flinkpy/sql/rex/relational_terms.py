@@ -53,7 +53,8 @@ class WindowKind(Enum):
 class WindowSpec:
     """A window over the column ``time`` by number; lengths in milliseconds. ``step`` is the slide
     of HOP and the step of CUMULATE, ``size`` the gap of SESSION, whose ``partition`` has the key
-    columns."""
+    columns. ``bounds``: rows are in windows already, and these columns are window_start and
+    window_end; ``time`` is not read then."""
 
     kind: WindowKind
     time: int
@@ -61,3 +62,4 @@ class WindowSpec:
     step: int | None = None
     offset: int = 0
     partition: tuple[int, ...] = ()
+    bounds: tuple[int, int] | None = None

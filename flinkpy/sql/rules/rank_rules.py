@@ -14,7 +14,7 @@ from flinkpy.sql.rules.conditions import MIRRORED, conjunction, conjuncts, is_ca
 from flinkpy.sql.rules.rule_phases import RuleContext
 
 _RANKS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
-_MOST = 2**63 - 1
+MOST = 2**63 - 1
 
 
 def filter_as_rank(node: LogicalNode, context: RuleContext) -> LogicalNode | None:
@@ -29,7 +29,7 @@ def filter_as_rank(node: LogicalNode, context: RuleContext) -> LogicalNode | Non
     if call.function not in _RANKS:
         return None
     place = over.width - 1
-    first, last = 1, _MOST
+    first, last = 1, MOST
     rest: list[Rex] = []
     for each in conjuncts(node.condition):
         bounds = _bounds(each, place)
@@ -37,7 +37,7 @@ def filter_as_rank(node: LogicalNode, context: RuleContext) -> LogicalNode | Non
             rest.append(each)
         else:
             first, last = max(first, bounds[0]), min(last, bounds[1])
-    if last == _MOST:
+    if last == MOST:
         return None
     rank = LogicalRank(
         over.schema, over.input, call.function, group.partition, group.keys, first, last, True
@@ -61,6 +61,6 @@ def _bounds(condition: Rex, place: int) -> tuple[int, int] | None:
         "=": (bound, bound),
         "<": (1, bound - 1),
         "<=": (1, bound),
-        ">": (bound + 1, _MOST),
-        ">=": (bound, _MOST),
+        ">": (bound + 1, MOST),
+        ">=": (bound, MOST),
     }.get(function)

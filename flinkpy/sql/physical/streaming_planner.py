@@ -1,0 +1,383 @@
+"""The operators of STREAMING, as long as rows are only added. What would have to change rows that
+went out already is refused: the message names who would, who could not take it, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.common.changelog_mode import INSERT_ONLY
+from flinkpy.common.logical_types.logical_type import (
+    LocalZonedTimestampType,
+    LogicalType,
+    RowField,
+    TimeAttribute,
+    TimestampType,
+)
+from flinkpy.sql.logical.logical_nodes import (
+    LogicalAggregate,
+    LogicalCorrelate,
+    LogicalFilter,
+    LogicalJoin,
+    LogicalNode,
+    LogicalOver,
+    LogicalProject,
+    LogicalRank,
+    LogicalScan,
+    LogicalSetOperation,
+    LogicalSink,
+    LogicalSort,
+    LogicalValues,
+    LogicalWatermark,
+    LogicalWindow,
+    row_of,
+)
+from flinkpy.sql.physical.calcs import calc
+from flinkpy.sql.physical.join_keys import JoinKeys, keys_of
+from flinkpy.sql.physical.physical_nodes import (
+    AppendJoin,
+    OverAggregate,
+    PhysicalNode,
+    Sort,
+    UnionAll,
+    WatermarkAssigner,
+    WindowAggregate,
+    WindowJoin,
+    WindowRank,
+    WindowTableFunction,
+)
+from flinkpy.sql.physical.physical_planner import (
+    correlate,
+    exchanged,
+    limited,
+    sink,
+    table_scan,
+    values,
+)
+from flinkpy.sql.physical.window_columns import WindowColumns, below_window, window_columns_of
+from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind, WindowSpec
+from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput
+from flinkpy.sql.rules.column_pruning import moved_call
+from flinkpy.sql.rules.rank_rules import MOST
+from flinkpy.sql.sql_errors import ValidationError
+
+_BATCH = "set 'execution.runtime-mode' to BATCH if all inputs end"
+_GROUP_WINDOW = (
+    "group by window_start and window_end of TUMBLE, HOP, CUMULATE or SESSION, so that each row "
+    f"goes out once, or {_BATCH}"
+)
+
+
+class StreamingPlanner:
+    """Plans relations whose inputs may never end. ``consumer`` is who takes the rows at last, as
+    messages call it."""
+
+    def __init__(self, consumer: str) -> None:
+        self._consumer = consumer
+
+    def plan(self, node: LogicalNode) -> PhysicalNode:
+        """The operators for a relation."""
+        planned = _PLANNERS.get(type(node))
+        if planned is None:
+            raise ValidationError(f"{type(node).__name__} cannot be planned in STREAMING")
+        result: PhysicalNode = planned(self, node)
+        return result
+
+    def _updates(self, producer: str, way_out: str) -> ValidationError:
+        return ValidationError(
+            f"{self._consumer} doesn't support consuming update changes which is produced by node "
+            f"{producer}; {way_out}"
+        )
+
+    # -- row by row --------------------------------------------------------------------------------
+
+    def _scan(self, node: LogicalScan) -> PhysicalNode:
+        if node.abilities.changes != INSERT_ONLY:
+            raise self._updates(
+                f"TableSourceScan(table=[{node.path}])", "tables that change are not supported yet"
+            )
+        return table_scan(node)
+
+    def _values(self, node: LogicalValues) -> PhysicalNode:
+        return values(node)
+
+    def _project(self, node: LogicalProject) -> PhysicalNode:
+        return calc(self.plan(node.input), node.projections, None, node.schema)
+
+    def _filter(self, node: LogicalFilter) -> PhysicalNode:
+        return calc(self.plan(node.input), None, node.condition, node.schema)
+
+    def _correlate(self, node: LogicalCorrelate) -> PhysicalNode:
+        return correlate(node, self.plan(node.input))
+
+    def _watermark(self, node: LogicalWatermark) -> PhysicalNode:
+        return WatermarkAssigner(node.schema, self.plan(node.input), node.rowtime, node.strategy)
+
+    def _set_operation(self, node: LogicalSetOperation) -> PhysicalNode:
+        return UnionAll(node.schema, tuple(map(self.plan, node.branches)))
+
+    # -- windows -----------------------------------------------------------------------------------
+
+    def _window(self, node: LogicalWindow) -> PhysicalNode:
+        _check_time(node)
+        input = self.plan(node.input)
+        if node.window.kind is WindowKind.SESSION:
+            input = exchanged(input, node.window.partition)
+        return WindowTableFunction(node.schema, input, node.window)
+
+    def _aggregate(self, node: LogicalAggregate) -> PhysicalNode:
+        columns = window_columns_of(node.input)
+        bounds = None if columns is None else columns.bounds
+        if columns is None or bounds is None or not {*bounds} <= {*node.keys}:
+            keys = ", ".join(node.input.schema.names[key] for key in node.keys)
+            calls = ", ".join(each.function for each in node.calls)
+            producer = f"GroupAggregate(groupBy=[{keys}], select=[{calls}])"
+            raise self._updates(producer, _GROUP_WINDOW)
+        if node.grouping_sets is not None:
+            raise ValidationError(
+                "GROUPING SETS, CUBE and ROLLUP are not supported in STREAMING yet; write a query "
+                "for each set and join them by UNION ALL"
+            )
+        return _window_aggregate(self, node, columns, bounds)
+
+    def _rank(self, node: LogicalRank) -> PhysicalNode:
+        columns = window_columns_of(node.input)
+        bounds = None if columns is None else columns.bounds
+        if bounds is None or not {*bounds} <= {*node.partition} or node.last == MOST:
+            raise self._updates(
+                f"Rank(rankType=[{node.function}], rankRange=[{node.first}, {node.last}])",
+                "partition by window_start and window_end of a window function, or " + _BATCH,
+            )
+        partition = tuple(each for each in node.partition if each not in bounds)
+        return WindowRank(
+            node.schema,
+            exchanged(self.plan(node.input), partition or bounds),
+            node.function,
+            bounds,
+            partition,
+            node.keys,
+            node.first,
+            node.last,
+            node.gives_rank,
+        )
+
+    # -- order -------------------------------------------------------------------------------------
+
+    def _sort(self, node: LogicalSort) -> PhysicalNode:
+        if not node.keys:
+            return limited(node, self.plan(node.input))
+        names = ", ".join(node.input.schema.names[key.index] for key in node.keys)
+        if node.limit is not None or node.offset:
+            raise self._updates(
+                f"SortLimit(orderBy=[{names}])",
+                f"number the rows of each window by ROW_NUMBER() instead, or {_BATCH}",
+            )
+        first = node.keys[0]
+        if first.descending or not is_rowtime(node.input.schema.fields[first.index].type):
+            raise ValidationError(
+                f"Sort on a non-time-attribute field is not supported (ORDER BY {names}); sort by "
+                f"the rowtime column first, ascending, or {_BATCH}"
+            )
+        return Sort(node.schema, exchanged(self.plan(node.input)), node.keys)
+
+    def _over(self, node: LogicalOver) -> PhysicalNode:
+        if len(node.groups) > 1:
+            raise ValidationError(
+                "All aggregates must be computed on the same window in STREAMING; use one OVER "
+                "window, or several queries"
+            )
+        group = node.groups[0]
+        names = node.input.schema.names
+        first = group.keys[0] if group.keys else None
+        if first is None or first.descending or not _is_time(node, first.index):
+            shown = ", ".join(names[key.index] for key in group.keys)
+            raise ValidationError(
+                "OVER windows' ordering in stream mode must be defined on a time attribute, "
+                f"ascending (ORDER BY {shown}); declare a WATERMARK for the column, or {_BATCH}"
+            )
+        input = exchanged(self.plan(node.input), group.partition)
+        return OverAggregate(node.schema, input, node.groups)
+
+    # -- joins -------------------------------------------------------------------------------------
+
+    def _join(self, node: LogicalJoin) -> PhysicalNode:
+        keys = keys_of(node)
+        joined = self._window_join(node, keys)
+        if joined is not None:
+            return joined
+        if node.kind not in (JoinKind.INNER, JoinKind.SEMI):
+            names = (*node.left.schema.names, *node.right.schema.names)
+            pairs = zip(keys.left, keys.right)
+            where = ", ".join(
+                f"{names[one]} = {names[node.left.width + other]}" for one, other in pairs
+            )
+            raise self._updates(
+                f"Join(joinType=[{node.kind.value}], where=[{where}])",
+                f"join rows of equal window_start and window_end, or {_BATCH}",
+            )
+        return AppendJoin(
+            node.schema,
+            exchanged(self.plan(node.left), keys.left),
+            exchanged(self.plan(node.right), keys.right),
+            node.kind,
+            keys.left,
+            keys.right,
+            keys.null_safe,
+            keys.rest,
+        )
+
+    def _window_join(self, node: LogicalJoin, keys: JoinKeys) -> PhysicalNode | None:
+        left, right = window_columns_of(node.left), window_columns_of(node.right)
+        if left is None or right is None or not _are_alike(left.window, right.window):
+            return None
+        if left.bounds is None or right.bounds is None or node.null_aware:
+            return None
+        pairs = list(zip(keys.left, keys.right, keys.null_safe))
+        windows = set(zip(left.bounds, right.bounds))
+        if not windows <= {(one, other) for one, other, _ in pairs}:
+            return None
+        rest = [each for each in pairs if each[:2] not in windows]
+        left_keys = tuple(one for one, _, _ in rest)
+        right_keys = tuple(other for _, other, _ in rest)
+        return WindowJoin(
+            node.schema,
+            exchanged(self.plan(node.left), left_keys or left.bounds),
+            exchanged(self.plan(node.right), right_keys or right.bounds),
+            node.kind,
+            left.bounds,
+            right.bounds,
+            left_keys,
+            right_keys,
+            tuple(safe for _, _, safe in rest),
+            keys.rest,
+        )
+
+    def _sink(self, node: LogicalSink) -> PhysicalNode:
+        return sink(node, self.plan(node.input))
+
+
+def _are_alike(one: WindowSpec, other: WindowSpec) -> bool:
+    parts = (one.kind, one.size, one.step, one.offset)
+    return parts == (other.kind, other.size, other.step, other.offset)
+
+
+def is_rowtime(type: LogicalType) -> bool:
+    """Whether the column is the event time."""
+    return _mark_of(type) is TimeAttribute.ROWTIME
+
+
+def _mark_of(type: LogicalType) -> TimeAttribute | None:
+    if isinstance(type, (TimestampType, LocalZonedTimestampType)):
+        return type.time_attribute
+    return None
+
+
+def _is_time(node: LogicalOver, index: int) -> bool:
+    return _mark_of(node.input.schema.fields[index].type) is not None
+
+
+def _check_time(node: LogicalWindow) -> None:
+    field = node.input.schema.fields[node.window.time]
+    if _mark_of(field.type) is None:
+        raise ValidationError(
+            f"The window function requires the timecol is a time attribute type, but "
+            f"'{field.name}' is {field.type}; declare WATERMARK FOR {field.name} in the table, and "
+            "window before you join or aggregate"
+        )
+
+
+# -- aggregates of windows -------------------------------------------------------------------------
+
+
+def _window_aggregate(
+    planner: StreamingPlanner,
+    node: LogicalAggregate,
+    columns: WindowColumns,
+    bounds: tuple[int, int],
+) -> PhysicalNode:
+    """The window function goes into the aggregate, if nothing between them reads the window; else
+    the rows come with their windows."""
+    below = below_window(node.input)
+    window_keys = [key for key in node.keys if key in (*bounds, columns.time)]
+    plain = [key for key in node.keys if key not in window_keys]
+    if below is not None and all(
+        index in below.places for call in node.calls for index in _read(call)
+    ):
+        _check_window(node.input)
+        places, plan = below.places, below.plan
+        window = WindowSpec(
+            below.window.kind,
+            below.time,
+            below.window.size,
+            below.window.step,
+            below.window.offset,
+            tuple(places[key] for key in plain) if below.window.kind is WindowKind.SESSION else (),
+        )
+    else:
+        plan = node.input
+        places = {index: index for index in range(plan.width)}
+        window = WindowSpec(
+            columns.window.kind,
+            bounds[1],
+            columns.window.size,
+            columns.window.step,
+            columns.window.offset,
+            bounds=bounds,
+        )
+    words = {bounds[0]: "window_start", bounds[1]: "window_end"}
+    if columns.time is not None:
+        words[columns.time] = "window_time"
+    properties = tuple(dict.fromkeys(words[key] for key in window_keys))
+    keys = tuple(places[key] for key in plain)
+    count = len(node.keys)
+    by_key = dict(zip(node.keys, node.schema.fields))
+    fields = [by_key[key] for key in plain]
+    fields += node.schema.fields[count : count + len(node.calls)]
+    types = {words[key]: by_key[key].type for key in window_keys}
+    fields += [RowField(each, types[each]) for each in properties]
+    made = WindowAggregate(
+        row_of(fields),
+        exchanged(planner.plan(plan), keys),
+        window,
+        keys,
+        tuple(moved_call(each, places) for each in node.calls),
+        properties,
+    )
+    first = len(plain) + len(node.calls)
+    order = [
+        plain.index(key) if key in plain else first + properties.index(words[key])
+        for key in node.keys
+    ]
+    order += range(len(plain), first)
+    outputs: list[Rex] = [RexInput(made.schema.fields[place].type, index=place) for place in order]
+    return calc(made, outputs, None, node.schema)
+
+
+def _check_window(node: LogicalNode) -> None:
+    while not isinstance(node, LogicalWindow):
+        node = node.inputs[0]
+    _check_time(node)
+
+
+def _read(call: AggregateCall) -> list[int]:
+    chosen = [] if call.filter is None else [call.filter]
+    return [*call.arguments, *chosen, *(each.index for each in call.order_by)]
+
+
+_Planner = Callable[[StreamingPlanner, Any], PhysicalNode]
+_PLANNERS: dict[type[LogicalNode], _Planner] = {
+    LogicalScan: StreamingPlanner._scan,
+    LogicalValues: StreamingPlanner._values,
+    LogicalProject: StreamingPlanner._project,
+    LogicalFilter: StreamingPlanner._filter,
+    LogicalCorrelate: StreamingPlanner._correlate,
+    LogicalWatermark: StreamingPlanner._watermark,
+    LogicalSetOperation: StreamingPlanner._set_operation,
+    LogicalWindow: StreamingPlanner._window,
+    LogicalAggregate: StreamingPlanner._aggregate,
+    LogicalRank: StreamingPlanner._rank,
+    LogicalSort: StreamingPlanner._sort,
+    LogicalOver: StreamingPlanner._over,
+    LogicalJoin: StreamingPlanner._join,
+    LogicalSink: StreamingPlanner._sink,
+}
