@@ -212,9 +212,10 @@ def _extreme(call: AggregateCall, over_rows: OverRows, kind: pa.DataType) -> pa.
     order = sorted_positions(codes, len(column))
     ranks = np.empty(len(column), np.int64)
     ranks[order] = np.cumsum(new_values([code[order] for code in codes], len(order)))
-    by_rank = np.empty(len(column) + 2, np.int64)
-    by_rank[ranks] = np.arange(len(column))
+    by_rank = np.zeros(len(column) + 2, np.int64)
     present = all_present([column])
+    places = np.arange(len(column)) if present is None else np.flatnonzero(present)
+    by_rank[ranks[places]] = places  # a null has the code of some value
     if present is not None:
         ranks = np.where(present, ranks, len(column) + 1 if is_least else 0)
     extreme_of: Any = np.minimum if is_least else np.maximum

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.columns.sql.arrays_of_values import array_of_values
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.calc_program import CalcProgram
-from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.common.logical_types.logical_type import MultisetType, RowType
 from flinkpy.datastream import DataStream
 from flinkpy.datastream.streams.recorded import ColumnStream, apply_two_columns, copy_place
 from flinkpy.graph.operator_port import ColumnarJoin, ColumnarOperator
@@ -17,20 +17,24 @@ from flinkpy.graph.partitioning import BROADCAST, GLOBAL, KeySpec, Partitioning,
 from flinkpy.graph.transformations import PartitionTransformation, UnionTransformation
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator, partial_schema
 from flinkpy.relational.joins.hash_join import HashJoinOperator, JoinSpec
+from flinkpy.relational.ordering.over_aggregate import OverAggregateOperator
 from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
 from flinkpy.relational.ordering.sort_rows import SortOperator
 from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
+from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
 from flinkpy.sql.functions.function_port import FunctionRegistry
 from flinkpy.sql.physical.physical_nodes import (
     Calc,
     CollectNode,
+    Correlate,
     Exchange,
     Expand,
     HashAggregate,
     HashJoin,
     Limit,
     OneInputNode,
+    OverAggregate,
     Phase,
     PhysicalNode,
     Rank,
@@ -40,7 +44,7 @@ from flinkpy.sql.physical.physical_nodes import (
     UnionAll,
     ValuesNode,
 )
-from flinkpy.sql.rex.rex_nodes import Rex
+from flinkpy.sql.rex.rex_nodes import Rex, RexInput
 from flinkpy.sql.rex.rex_programs import program_of
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.factory_port import TableFactories
@@ -147,6 +151,29 @@ class PlanTranslator:
         programs = [self._program(each, None, names) for each in node.projections]
         return self._applied(node, ExpandOperator(programs, schema_of(node.schema)))
 
+    def _correlate(self, node: Correlate) -> ColumnStream:
+        if node.function != "UNNEST":
+            raise ValidationError(f"the table function {node.function} cannot run yet")
+        [collection] = node.arguments
+        program = self._program((collection,), None, node.input.schema.names)
+        operator = UnnestOperator(
+            program,
+            schema_of(node.schema),
+            is_multiset=isinstance(collection.type, MultisetType),
+            keeps_left=node.keeps_left,
+            gives_ordinality=bool(dict(node.options).get("WITH ORDINALITY")),
+        )
+        if node.condition is None:
+            return self._applied(node, operator)
+        if node.keeps_left:
+            raise ValidationError("LEFT JOIN UNNEST(...) takes ON TRUE only, as in Flink")
+        unnested = self._applied(node, operator)
+        columns = [RexInput(f.type, at) for at, f in enumerate(node.schema)]
+        calc = self._program(columns, node.condition, node.schema.names)
+        stream = unnested.apply_columns("Calc", CalcOperator(calc, schema_of(node.schema)))
+        copy_place(unnested.transformation, stream.transformation)
+        return stream
+
     def _union(self, node: UnionAll) -> ColumnStream:
         branches = [self._of(each) for each in node.branches]
         first = branches[0]
@@ -232,6 +259,10 @@ class PlanTranslator:
         inputs = schema_of(node.input.schema)
         return self._applied(node, RankOperator(spec, inputs, schema_of(node.schema)))
 
+    def _over(self, node: OverAggregate) -> ColumnStream:
+        inputs, schema = schema_of(node.input.schema), schema_of(node.schema)
+        return self._applied(node, OverAggregateOperator(node.groups, inputs, schema))
+
     # -- transformations ---------------------------------------------------------------------------
 
     def _program(
@@ -279,6 +310,7 @@ _TRANSLATIONS: dict[type[PhysicalNode], Callable[[PlanTranslator, Any], ColumnSt
     ValuesNode: PlanTranslator._values,
     Calc: PlanTranslator._calc,
     Expand: PlanTranslator._expand,
+    Correlate: PlanTranslator._correlate,
     UnionAll: PlanTranslator._union,
     Limit: PlanTranslator._limit,
     CollectNode: PlanTranslator._same,
@@ -287,4 +319,5 @@ _TRANSLATIONS: dict[type[PhysicalNode], Callable[[PlanTranslator, Any], ColumnSt
     HashJoin: PlanTranslator._join,
     Sort: PlanTranslator._sort,
     Rank: PlanTranslator._rank,
+    OverAggregate: PlanTranslator._over,
 }

@@ -1,0 +1,101 @@
+"""UNNEST: each row with each element of a collection of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.columns.sql.calc_compiler import CompiledCalc
+from flinkpy.columns.sql.calc_program import CalcProgram
+from flinkpy.common.changelog_mode import ALL_CHANGES
+from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.operators.columnar.column_operators import columns, explained
+from flinkpy.relational.relational_operator import ROWS_AT_ONCE, RelationalOperator, plain
+
+
+class UnnestOperator(RelationalOperator):
+    """``collection`` is a program that gives one column: arrays, maps or multisets. The elements
+    stand behind the row's columns: a ROW is a column for each field, an entry of a map is a key and
+    a value, what a multiset has twice comes twice. ``keeps_left``: a row without an element comes
+    once, with nulls. ``gives_ordinality`` appends the number of the element, from 1."""
+
+    keeps_nothing = True
+    takes_changes = ALL_CHANGES
+
+    def __init__(
+        self,
+        collection: CalcProgram,
+        schema: pa.Schema,
+        *,
+        is_multiset: bool = False,
+        keeps_left: bool = False,
+        gives_ordinality: bool = False,
+    ) -> None:
+        super().__init__(schema)
+        self.collection = collection
+        self.is_multiset = is_multiset
+        self.keeps_left = keeps_left
+        self.gives_ordinality = gives_ordinality
+
+    def open(self) -> None:
+        self._collection = CompiledCalc(self.collection, ["collection"])
+
+    def process_batch(self, batch: Batch) -> None:
+        batch = columns(batch, self.context, self.takes_changes)
+        with explained(batch.data, self.context):
+            self._unnest(batch)
+
+    def process_columns(self, batch: ColumnBatch) -> Any:
+        raise NotImplementedError("process_batch emits the results in pieces")
+
+    def _unnest(self, batch: ColumnBatch) -> None:
+        column = plain(self._collection(batch.data).column(0))
+        starts, lengths, parts = _elements(column)
+        parents = np.repeat(np.arange(len(lengths)), lengths)
+        ordinality = np.arange(len(parents)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        places = np.repeat(starts, lengths) + ordinality
+        if self.is_multiset:
+            times = parts.pop().take(pa.array(places)).to_numpy(zero_copy_only=False)
+            parents, places = np.repeat(parents, times), np.repeat(places, times)
+            lengths = np.bincount(parents, minlength=len(lengths))
+            ordinality = np.arange(len(parents)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        if self.keeps_left and not lengths.all():
+            alone = np.flatnonzero(lengths == 0)
+            at = np.searchsorted(parents, alone)
+            parents = np.insert(parents, at, alone)
+            places, ordinality = np.insert(places, at, -1), np.insert(ordinality, at, -1)
+        for begin in range(0, len(parents), ROWS_AT_ONCE):
+            piece = slice(begin, begin + ROWS_AT_ONCE)
+            self._emit(batch, parents[piece], places[piece], ordinality[piece], parts)
+
+    def _emit(
+        self, batch: ColumnBatch, parents: Any, places: Any, ordinality: Any, parts: list[Any]
+    ) -> None:
+        rows, is_alone = batch.take(parents), places < 0
+        taken = pa.array(places, mask=is_alone)
+        arrays = [*rows.data.columns, *(part.take(taken) for part in parts)]
+        if self.gives_ordinality:
+            arrays.append(pa.array(ordinality + 1, mask=is_alone))
+        conformed = [
+            array if array.type == field.type else plain(array).cast(field.type)
+            for array, field in zip(arrays, self.schema)
+        ]
+        data = pa.RecordBatch.from_arrays(conformed, schema=self.schema)
+        self.output.emit(rows.with_columns(data))
+
+
+def _elements(column: Any) -> tuple[Any, Any, list[Any]]:
+    """For each row where its elements begin and how many there are, and the columns that all
+    elements are made of."""
+    offsets = column.offsets.to_numpy().astype(np.int64)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    if column.null_count:
+        lengths = np.where(column.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
+    if pa.types.is_map(column.type):
+        return starts, lengths, [column.keys, column.items]
+    values = column.values
+    if pa.types.is_struct(values.type):
+        return starts, lengths, list(values.flatten())
+    return starts, lengths, [values]
