@@ -34,6 +34,7 @@ from flinkpy.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from flinkpy.core.elements import Watermark
+from flinkpy.core.program.public_names import publish
 
 __all__ = [
     "BulkWriterFactory",
@@ -72,3 +73,5 @@ __all__ = [
     "WatermarkOutput",
     "WatermarkStrategy",
 ]
+
+publish(__name__)

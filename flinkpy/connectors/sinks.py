@@ -13,6 +13,7 @@ from flinkpy.connectors.rows import rows_of
 from flinkpy.connectors.sockets.socket_sink import SocketSink
 from flinkpy.connectors.threaded_writer import ThreadedSinkWriter
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.core.program.public_names import publish
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import (
     Committer,
@@ -37,3 +38,5 @@ __all__ = [
     "ThreadedSinkWriter",
     "rows_of",
 ]
+
+publish(__name__)

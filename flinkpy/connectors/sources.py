@@ -49,6 +49,7 @@ from flinkpy.connectors.source_api.source import (
     SplitEnumeratorContext,
 )
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.program.public_names import publish
 
 __all__ = [
     "UNTIL_WOKEN",
@@ -86,3 +87,5 @@ __all__ = [
     "Watermark",
     "WatermarkStatus",
 ]
+
+publish(__name__)

@@ -6,6 +6,7 @@
 """
 
 from flinkpy.common.error_policy import DeadLetter, ErrorPolicy, FailedWindow
+from flinkpy.core.program.public_names import publish
 from flinkpy.datastream.async_data_stream import AsyncDataStream
 from flinkpy.datastream.checkpoint_config import CheckpointConfig, ExternalizedCheckpointCleanup
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
@@ -134,3 +135,5 @@ __all__ = [
     "JoinFunction",
     "ProcessJoinFunction",
 ]
+
+publish(__name__)

@@ -1,5 +1,6 @@
 """Retry strategies for asynchronous calls, under PyFlink's module path."""
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.operators.async_io.retry import (
     NO_RETRY_STRATEGY,
     ExponentialBackoffDelayRetryStrategy,
@@ -15,3 +16,5 @@ __all__ = [
     "NoRetryStrategy",
     "RetryPredicate",
 ]
+
+publish(__name__)

@@ -88,6 +88,7 @@ needs ``open``, state, timers or two inputs:
 [1, 2, 3]
 """
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.operators.async_io.async_functions import AsyncFunction, AsyncFunctionDescriptor
 from flinkpy.operators.async_io.retry import AsyncRetryPredicate, AsyncRetryStrategy
 from flinkpy.operators.function_contexts.checkpointed import (
@@ -171,3 +172,5 @@ __all__ = [
     "JoinFunction",
     "ProcessJoinFunction",
 ]
+
+publish(__name__)

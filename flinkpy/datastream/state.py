@@ -44,6 +44,7 @@ A function gets its states in ``open``; they refer to the current key:
 [(['home'], 1, None), (['home', 'help'], 1, 5), (['home', 'help', 'home'], 2, 5)]
 """
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.state.api import (
     AggregatingState,
     AppendingState,
@@ -87,3 +88,5 @@ __all__ = [
     "ValueState",
     "ValueStateDescriptor",
 ]
+
+publish(__name__)

@@ -1,5 +1,6 @@
 """State backends, under PyFlink's module path: where keyed state lives while the job runs."""
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.datastream.env.older_state_backends import FsStateBackend, MemoryStateBackend
 from flinkpy.datastream.env.state_backends import (
     EmbeddedRocksDBStateBackend,
@@ -16,3 +17,5 @@ __all__ = [
     "PredefinedOptions",
     "StateBackend",
 ]
+
+publish(__name__)

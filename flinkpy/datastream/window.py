@@ -1,6 +1,7 @@
 """Windows, assigners, triggers and evictors, under PyFlink's module path (evictors and the delta
 trigger come from Flink's Java API)."""
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.windowing.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
@@ -83,3 +84,5 @@ __all__ = [
     "DeltaEvictor",
     "TimestampedValue",
 ]
+
+publish(__name__)

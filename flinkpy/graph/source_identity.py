@@ -13,6 +13,8 @@ import uuid
 from collections.abc import Collection, Mapping, Set
 from typing import Any
 
+from flinkpy.core.program.public_names import module_of_definition
+
 PLAIN = (
     type(None),
     bool,
@@ -45,7 +47,9 @@ def described(value: Any, depth: int = 0) -> str:
         return f"{kind}.{value.name}"
     if isinstance(value, PLAIN):
         return repr(value)
-    if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | types.MethodType):
+    if isinstance(value, type | types.FunctionType):
+        return f"{module_of_definition(value)}.{value.__qualname__}"
+    if isinstance(value, types.BuiltinFunctionType | types.MethodType):
         return f"{value.__module__}.{value.__qualname__}"
     if depth >= DEEPEST:
         return kind

@@ -4,6 +4,7 @@ A savepoint's state becomes rows, an Arrow table or a pandas DataFrame; and rows
 Spark data become the state that a job starts from. All of it runs in the process at hand."""
 
 from flinkpy.core.elements import SavepointFormatType
+from flinkpy.core.program.public_names import publish
 from flinkpy.state_processor.bootstrap_functions import (
     BootstrapContext,
     KeyedStateBootstrapFunction,
@@ -37,3 +38,5 @@ __all__ = [
     "StateBootstrapFunction",
     "StateBootstrapTransformation",
 ]
+
+publish(__name__)

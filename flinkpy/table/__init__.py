@@ -8,6 +8,7 @@
 from flinkpy.columns import DataTypes, Expression, col, lit
 from flinkpy.common.changelog_mode import ChangelogMode
 from flinkpy.common.types import Row, RowKind
+from flinkpy.core.program.public_names import publish
 from flinkpy.table.environment_settings import EnvironmentSettings
 from flinkpy.table.explain_detail import ExplainDetail
 from flinkpy.table.result_kind import ResultKind
@@ -40,3 +41,5 @@ __all__ = [
     "col",
     "lit",
 ]
+
+publish(__name__)

@@ -21,6 +21,7 @@ from flinkpy.columns.expression_functions import (
     when,
 )
 from flinkpy.columns.units import TimeIntervalUnit, TimePointUnit
+from flinkpy.core.program.public_names import publish
 
 __all__ = [
     "TimeIntervalUnit",
@@ -44,3 +45,5 @@ __all__ = [
     "to_timestamp_ltz",
     "when",
 ]
+
+publish(__name__)

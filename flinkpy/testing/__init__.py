@@ -3,6 +3,7 @@ sink that collects records (docs/testing.md). Of flinkpy itself: the simulated c
 reactor that the test steps."""
 
 from flinkpy.core.elements import Watermark
+from flinkpy.core.program.public_names import publish
 from flinkpy.testing.collecting_sink import CollectingSink
 from flinkpy.testing.environment import embedded_environment
 from flinkpy.testing.function_harness import (
@@ -30,3 +31,5 @@ __all__ = [
     "CollectingSink",
     "embedded_environment",
 ]
+
+publish(__name__)

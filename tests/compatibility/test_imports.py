@@ -130,7 +130,7 @@ def test_the_command_line_runs_a_program_for_pyflink(
     (tmp_path / "job.py").write_text(JOB)
     with pytest.raises(SystemExit):
         main(["run", "--pyflink", str(tmp_path / "job.py")])
-    assert capsys.readouterr().out == "flinkpy.common.types\n"
+    assert capsys.readouterr().out == "flinkpy.common\n"
     assert not pyflink_imports.is_installed()
 
 

@@ -35,6 +35,7 @@ from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSou
 from flinkpy.connectors.source_api.hybrid import HybridSource
 from flinkpy.connectors.source_api.source import Source
 from flinkpy.core.elements import ColumnBatch
+from flinkpy.core.program.public_names import module_of_definition
 from flinkpy.operators.sinks.sink_port import Sink
 from tests.connectors.harness import World, read_all
 
@@ -87,7 +88,7 @@ def classes() -> Iterator[type[Any]]:
         yield from (
             each
             for each in vars(module).values()
-            if inspect.isclass(each) and each.__module__ == module.__name__
+            if inspect.isclass(each) and module_of_definition(each) == module.__name__
         )
 
 

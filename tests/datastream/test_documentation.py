@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from flinkpy.core.program.public_names import module_of_definition
+
 PUBLIC = [
     "flinkpy.common",
     "flinkpy.datastream",
@@ -140,7 +142,7 @@ def has_example(path: str, name: str, value: Any) -> bool:
         return True
     return any(
         re.search(rf"\b{name}\b", examples_of(module))
-        for module in (path, value.__module__, "flinkpy.datastream.functions")
+        for module in (path, module_of_definition(value), "flinkpy.datastream.functions")
     )
 
 
@@ -162,7 +164,7 @@ def test_no_name_is_excused_that_has_an_example_or_is_not_there() -> None:
 
 def modules() -> list[str]:
     """All of the API's, and those its names are defined in."""
-    found = {*PUBLIC, *PACKAGES, *(value.__module__ for _, _, value in NAMES)}
+    found = {*PUBLIC, *PACKAGES, *(module_of_definition(value) for _, _, value in NAMES)}
     for package in PACKAGES:
         found |= {
             module.name
@@ -173,10 +175,22 @@ def modules() -> list[str]:
     return sorted(found)
 
 
+class DefinedHere(doctest.DocTestFinder):
+    """Finds the examples of all that a module defines, also of what shows another module."""
+
+    def _from_module(self, module: ModuleType | None, value: Any) -> bool:
+        if inspect.isclass(value) or inspect.isfunction(value):
+            return module is None or module_of_definition(value) == module.__name__
+        return bool(super()._from_module(module, value))  # type: ignore[misc]
+
+
 @pytest.mark.parametrize("name", modules())
 def test_examples_in_docstrings_run(name: str) -> None:
     module: ModuleType = importlib.import_module(name)
-    assert doctest.testmod(module).failed == 0
+    runner = doctest.DocTestRunner()
+    for each in DefinedHere(exclude_empty=True).find(module, name):
+        runner.run(each)
+    assert runner.summarize().failed == 0
 
 
 def test_what_spark_needs_says_what_it_is() -> None:

@@ -2,7 +2,9 @@
 program.
 
 It keeps the file of each function, so that an error names the user's line: cloudpickle from 3.1.3
-on forgets it. Functions with a cache travel without it, and a cached_property without its lock."""
+on forgets it. Public classes travel under the module that defines them, so that a worker imports
+what its tasks need, and not the API. Functions with a cache travel without it, and a
+cached_property without its lock."""
 
 from __future__ import annotations
 
@@ -11,8 +13,10 @@ import sys
 from collections import ChainMap
 from collections.abc import Callable
 from functools import _lru_cache_wrapper, cache, cached_property, lru_cache
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
+
+from flinkpy.core.program.public_names import defined_in, is_published, module_of_definition
 
 
 def dumps_any(value: object) -> bytes:
@@ -42,6 +46,11 @@ def program_pickler() -> Any:
             },
             cloudpickle.Pickler.dispatch_table,
         )
+
+        def reducer_override(self, value: Any) -> Any:
+            if isinstance(value, (type, FunctionType)) and is_published(value):
+                return defined_in, (module_of_definition(value), value.__qualname__)
+            return super().reducer_override(value)
 
     return Pickler
 

@@ -7,6 +7,7 @@ are imported when somebody asks."""
 from importlib import import_module
 from typing import Any
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source"]
@@ -34,3 +35,6 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+publish(__name__)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from flinkpy.connectors.delivery_guarantee import DeliveryGuarantee
 from flinkpy.connectors.source_api.source import Source
+from flinkpy.core.program.public_names import publish
 from flinkpy.operators.sinks.sink_port import Sink
 
 if TYPE_CHECKING:
@@ -37,3 +38,6 @@ class SupportsPreprocessing(ABC):
     @abstractmethod
     def get_transformer(self) -> StreamTransformer | None:
         """The transformer; None leaves the stream as it is."""
+
+
+publish(__name__)

@@ -43,6 +43,7 @@ from flinkpy.connectors.files.writing.file_formats import (
     ParquetFormat,
     TextFormat,
 )
+from flinkpy.core.program.public_names import publish
 
 __all__ = [
     "AvroFormat",
@@ -68,3 +69,5 @@ __all__ = [
     "StreamFormat",
     "StreamingFileSink",
 ]
+
+publish(__name__)

@@ -25,6 +25,7 @@ from flinkpy.connectors.kafka.writing.sink_builders import (
     KafkaSinkBuilder,
     Semantic,
 )
+from flinkpy.core.program.public_names import publish
 
 __all__ = [
     "DeliveryGuarantee",  # PyFlink's programs import it from here
@@ -43,3 +44,5 @@ __all__ = [
     "KafkaTopicSelector",
     "Semantic",
 ]
+
+publish(__name__)

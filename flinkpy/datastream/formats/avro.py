@@ -1,5 +1,6 @@
 """Avro messages, under PyFlink's module path: rows, and (flinkpy's own) columns."""
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.datastream.formats.absent import absent
 from flinkpy.formats.avro.avro_columns import AvroColumnarDecoder, AvroColumnarEncoder
 from flinkpy.formats.avro.avro_rows import AvroRowDeserializationSchema, AvroRowSerializationSchema
@@ -24,3 +25,5 @@ __all__ = [
     "AvroSchema",
     "GenericRecordAvroTypeInfo",
 ]
+
+publish(__name__)

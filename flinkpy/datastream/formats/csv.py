@@ -1,5 +1,6 @@
 """CSV messages, under PyFlink's module path: rows, and (flinkpy's own) columns."""
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.datastream.formats.absent import absent
 from flinkpy.formats.csv.csv_columns import CsvColumnarDecoder, CsvColumnarEncoder
 from flinkpy.formats.csv.csv_rows import CsvRowDeserializationSchema, CsvRowSerializationSchema
@@ -27,3 +28,5 @@ __all__ = [
     "CsvRowDeserializationSchema",
     "CsvRowSerializationSchema",
 ]
+
+publish(__name__)

@@ -1,5 +1,6 @@
 """JSON messages, under PyFlink's module path: rows, plain values, and (flinkpy's own) columns."""
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.formats.json.json_columns import JsonColumnarDecoder, JsonColumnarEncoder
 from flinkpy.formats.json.json_rows import (
     JsonDeserializationSchema,
@@ -16,3 +17,5 @@ __all__ = [
     "JsonRowSerializationSchema",
     "JsonSerializationSchema",
 ]
+
+publish(__name__)

@@ -1,6 +1,7 @@
 """Protobuf messages: rows, objects of generated classes, and columns. PyFlink has no such
 module."""
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.formats.protobuf.protobuf_columns import (
     ProtobufColumnarDecoder,
     ProtobufColumnarEncoder,
@@ -20,3 +21,5 @@ __all__ = [
     "ProtobufRowSerializationSchema",
     "ProtobufSerializationSchema",
 ]
+
+publish(__name__)

@@ -15,6 +15,7 @@ Formats of your own derive from ``ColumnarDecoder`` and ``ColumnarEncoder``.
 [b'xx', b'xxx']
 """
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded, MalformedMessageError
 from flinkpy.formats.raw_columns import (
     RawColumnarDecoder,
@@ -31,3 +32,5 @@ __all__ = [
     "RawColumnarEncoder",
     "StringColumnarDecoder",
 ]
+
+publish(__name__)

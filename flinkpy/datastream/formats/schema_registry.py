@@ -18,6 +18,7 @@ module.
 >>> writes_columns = RegistryColumnarEncoder(registry, "visits-value", AvroColumnarEncoder(schema))
 """
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.formats.registry.registered import (
     RegistryColumnarDecoder,
     RegistryColumnarEncoder,
@@ -34,3 +35,5 @@ __all__ = [
     "SchemaRegistry",
     "SchemaRegistryError",
 ]
+
+publish(__name__)

@@ -21,6 +21,7 @@ from typing import Any
 from flinkpy.common.types import Row
 from flinkpy.core.keys import canonical_key, since_midnight
 from flinkpy.core.program import code
+from flinkpy.core.program.public_names import module_of_definition
 
 _INT64 = struct.Struct(">cq")
 _LENGTH = 4  # bytes that say how long what follows is
@@ -129,9 +130,7 @@ def _encode_other(key: Any) -> bytes:
         return b"b" + bytes(key)
     if isinstance(key, enum.Enum):
         # nameless: several flags, on Python 3.10
-        return b"e" + encode_key(
-            (type(key).__module__, type(key).__qualname__, key.name or key.value)
-        )
+        return b"e" + encode_key((*_name_of(type(key)), key.name or key.value))
     if isinstance(key, (datetime.date, datetime.time)):
         return _encode_time(key)
     if isinstance(key, datetime.timedelta):
@@ -150,8 +149,12 @@ def _encode_other(key: Any) -> bytes:
         )
     if is_dataclass(key) and not isinstance(key, type):
         parts = tuple(getattr(key, field.name) for field in fields(key) if field.compare)
-        return b"c" + encode_key((type(key).__module__, type(key).__qualname__, parts))
+        return b"c" + encode_key((*_name_of(type(key)), parts))
     return b"p" + _pickled(key)
+
+
+def _name_of(kind: type) -> tuple[str, str]:
+    return module_of_definition(kind), kind.__qualname__
 
 
 def _encode_time(key: datetime.date | datetime.time) -> bytes:

@@ -4,6 +4,7 @@ Derive from :class:`SourceTests` or :class:`SinkTests`, and say how the outside 
 read. pytest collects such a class, if its name begins with ``Test``; without pytest, its ``run()``
 runs the tests. The guide is docs/connector-guide.md."""
 
+from flinkpy.core.program.public_names import publish
 from flinkpy.testing.connectors.connector_tests import ConnectorTests
 from flinkpy.testing.connectors.kept_sink import KeptSink
 from flinkpy.testing.connectors.manifest_table import Manifest, ManifestTable, ManifestTableSink
@@ -21,3 +22,5 @@ __all__ = [
     "SinkTests",
     "SourceTests",
 ]
+
+publish(__name__)

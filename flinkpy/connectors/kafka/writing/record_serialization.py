@@ -20,7 +20,7 @@ from flinkpy.formats.port import ColumnarEncoder
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Headers: TypeAlias = "Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]"
+Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
 # record, key, value, topic, the topic's partitions
 Partitioner: TypeAlias = Callable[[Any, "bytes | None", "bytes | None", str, "list[int]"], int]
 
