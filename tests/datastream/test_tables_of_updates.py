@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -146,6 +147,28 @@ class Each(ProcessFunction):
 class EachOfKey(KeyedProcessFunction):
     def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Any:
         yield value
+
+
+@pytest.mark.parametrize("mode", [STREAMING, BATCH])
+def test_the_largest_and_the_smallest_record_of_columns_keep_their_types(
+    mode: RuntimeExecutionMode,
+) -> None:
+    table = pa.table(
+        {
+            "g": ["a", "b", "a"],
+            "n": pa.array([1, 2, 3], pa.int32()),
+            "f": pa.array([1.5, 2, None], pa.float32()),
+            "d": pa.array([1, 2, 3], pa.decimal128(10, 2)),
+            "none": pa.array([None] * 3, pa.int64()),
+            "at": pa.array([1, 2, 3], pa.timestamp("ms", "UTC")),
+            "u": pa.array([1, 2, 2**64 - 1], pa.uint64()),
+        }
+    )
+    for kind, rows in (("max_by", [2, 1]), ("min_by", [0, 1])):
+        stream = getattr(environment(mode).from_arrow(table).key_by("g"), kind)("n")
+        assert stream.schema == table.schema
+        found = stream.filter(col("u") > 0).to_arrow()
+        assert found.sort_by("g") == table.take(rows)
 
 
 @pytest.mark.finding("newcomers 1")

@@ -180,6 +180,13 @@ class RowStream(RecordedStream):
                 "[types])), or start from a columnar source (from_parquet, "
                 f"from_arrow, from_pandas){instead}"
             )
+        return self._to_columns(declared)
+
+    def as_schema(self, schema: pa.Schema | None) -> RecordedStream:
+        """This stream as columns of that schema; as it is, if that is not known."""
+        return self if schema is None else self._to_columns(schema)
+
+    def _to_columns(self, declared: RowTypeInfo | pa.Schema) -> ColumnStream:
         from flinkpy.operators.columnar.column_operators import RowsToColumnsOperator
 
         stream = self.apply_columns("Rows to columns", RowsToColumnsOperator(declared))

@@ -119,7 +119,9 @@ def aggregate_running(by_key: Keyed, kind: str, wanted: object) -> RecordedStrea
     rows = stream.as_rows()
     with located():
         operator = KeyedAggregateOperator(kind, position, key)
-    return rows.apply(name, operator, rows.output_type, key)
+    results = rows.apply(name, operator, rows.output_type, key)
+    # each is a record of the stream as it was
+    return results.as_schema(stream.schema) if isinstance(stream, ColumnStream) else results
 
 
 def aggregate_expressions(

@@ -322,18 +322,19 @@ class ColumnsToRowsOperator(OneInputOperator):
 
 
 class RowsToColumnsOperator(OneInputOperator):
-    """Makes columns from rows, tuples or dicts of a declared row type. Column batches pass
-    unchanged. Rows without a declared type raise EngineError."""
+    """Makes columns from rows, tuples or dicts of a declared row type, or of a schema. Column
+    batches pass unchanged. Rows without a declared type raise EngineError."""
 
     batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = keeps_nothing = True
 
-    def __init__(self, schema: RowTypeInfo | None) -> None:
+    def __init__(self, schema: RowTypeInfo | pa.Schema | None) -> None:
         self.row_type = schema
 
     def output_schema(self, schema: pa.Schema | None = None) -> Any:
         """The columns' schema, from the declared row type; None without one."""
-        return None if self.row_type is None else arrow_schema(self.row_type)
+        declared = self.row_type
+        return arrow_schema(declared) if isinstance(declared, RowTypeInfo) else declared
 
     def open(self) -> None:
         self._schema = self.output_schema()
