@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
+import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 
 from flinkpy.common import Row, Types
 from flinkpy.common.serialization import Encoder
+from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation
 from flinkpy.connectors.files.builders import (
     BucketAssigner,
     FileSource,
@@ -495,3 +499,49 @@ def test_a_record_that_does_not_fit_the_header_is_refused(
         ProgramError, match=r"has 2 fields, and the file's header|are not among the columns"
     ):
         write(FileSink(tmp_path, CsvFormat(columns=columns)), RowBatch([record]))
+
+
+# -- declared types in files of text ---------------------------------------------------------------
+
+DECLARED = [Types.INT(), Types.DOUBLE(), Types.SQL_TIMESTAMP(), Types.LIST(Types.INT())]
+MIDNIGHT = datetime.datetime(2024, 1, 1)
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize(
+    "declared", [Types.ROW_NAMED(list("abcd"), DECLARED), Types.TUPLE(DECLARED)]
+)
+def test_files_of_text_have_values_of_the_declared_type(
+    form: str, declared: TypeInformation, tmp_path: Path
+) -> None:
+    record = (3.0, np.int64(2), MIDNIGHT, [1])
+    sink = FileSink(tmp_path, form).of_type(declared)
+    write(sink, RowBatch([record, (None, None, None, None)]))
+    [part] = tmp_path.iterdir()
+    names = list("abcd") if isinstance(declared, RowTypeInfo) else ["f0", "f1", "f2", "f3"]
+    lines = part.read_text().splitlines()
+    if form == "csv":
+        assert lines == [",".join(names), "3,2.0,2024-01-01 00:00:00,[1]", ",,,"]
+    else:
+        values = 3, 2.0, "2024-01-01 00:00:00", [1]
+        assert list(map(json.loads, lines)) == [dict(zip(names, values)), dict.fromkeys(names)]
+        assert "2.0, " in lines[0]
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet", "avro"])
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        ((80.42, 2.0, MIDNIGHT, [1]), "field 'f0': 80.42"),
+        (("7", 2.0, MIDNIGHT, [1]), "field 'f0': '7'"),
+        ((2**40, 2.0, MIDNIGHT, [1]), f"field 'f0': {2**40}"),
+        ((1, 2**53 + 1, MIDNIGHT, [1]), "field 'f1': "),
+        ((1, 2.0, MIDNIGHT.date(), [1]), "field 'f2': datetime.date"),
+    ],
+)
+def test_a_value_that_is_not_of_the_declared_type_is_refused_in_every_format(
+    form: str, record: Any, why: str, tmp_path: Path
+) -> None:
+    sink = FileSink(tmp_path, form).of_type(Types.TUPLE(DECLARED))
+    with pytest.raises(ProgramError, match=re.escape(why)):
+        write(sink, RowBatch([record]))

@@ -238,7 +238,7 @@ def test_rows_and_columns_convert_into_each_other(records: list[Any]) -> None:
     assert [tuple(row) for row in rows.values] == records
     assert rows.values[0].k == records[0][0]
     for values in (rows.values, records, [row.as_dict() for row in rows.values]):
-        [columns] = run(RowsToColumnsOperator(declared), [RowBatch(values, rows.timestamps)])  # type: ignore[arg-type]
+        [columns] = run(RowsToColumnsOperator(declared), [RowBatch(values, rows.timestamps)])
         assert columns == batch_of(records, stamped=True)
 
 
@@ -247,9 +247,9 @@ def test_a_row_that_is_not_of_its_declared_type_is_named() -> None:
     with pytest.raises(
         UserCodeError, match=r"field 'a' of \('x', 'y'\) is not of its declared type int64"
     ):
-        run(RowsToColumnsOperator(declared), [RowBatch([(1, "x"), ("x", "y")])])  # type: ignore[arg-type]
+        run(RowsToColumnsOperator(declared), [RowBatch([(1, "x"), ("x", "y")])])
     with pytest.raises(UserCodeError, match="has 3 fields, the declared type 2: a, b"):
-        run(RowsToColumnsOperator(declared), [RowBatch([(1, "x", 2)])])  # type: ignore[arg-type]
+        run(RowsToColumnsOperator(declared), [RowBatch([(1, "x", 2)])])
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ STEPS = st.builds(lambda x: Row(x=x), st.none() | st.integers(0, 9))
 def test_rows_lists_and_maps_within_rows_are_the_same_after_columns(
     records: list[Row], start: int
 ) -> None:
-    [columns] = run(RowsToColumnsOperator(NESTED), [RowBatch(list(records))])  # type: ignore[arg-type]
+    [columns] = run(RowsToColumnsOperator(NESTED), [RowBatch(list(records))])
     assert rows_of_batch(columns.data) == records  # type: ignore[union-attr]
     assert rows_of_batch(columns.data.slice(start, 2)) == records[start : start + 2]  # type: ignore[union-attr]
 

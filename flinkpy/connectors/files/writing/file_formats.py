@@ -15,6 +15,7 @@ from flinkpy.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.connectors.files.encodings import check_encoding
 from flinkpy.connectors.files.paths import SUFFIXES
 from flinkpy.connectors.files.writing.lines.csv_lines import CsvLines
+from flinkpy.connectors.files.writing.lines.declared_records import DeclaredRecords
 from flinkpy.connectors.files.writing.parquet_part import ParquetPart
 from flinkpy.connectors.files.writing.part_writer import OutputFile
 from flinkpy.connectors.files.writing.part_writer import PartWriter as PartWriter
@@ -227,6 +228,7 @@ class CsvFormat(FileFormat):
         if not isinstance(header, bool):
             raise ProgramError(f"CsvFormat: header is True or False, this is {header!r:.80}")
         self.suffix = ".csv" + compressed_suffix(compression)
+        self._declared: TypeInformation | None = None  # of rows or tuples
         self._lines = CsvLines(delimiter, null_value, quoting_style == "all_valid", escape)
 
     @property
@@ -235,10 +237,12 @@ class CsvFormat(FileFormat):
 
     def of_type(self, type_info: TypeInformation | None) -> FileFormat:
         row_type = _row_type(type_info)
-        if self._columns is not None or row_type is None:
+        if row_type is None:
             return self
         form = copy.copy(self)
-        form._columns = list(row_type.field_names)
+        form._declared = type_info
+        if form._columns is None:
+            form._columns = list(row_type.field_names)
         return form
 
     def without_columns(self, names: Collection[str]) -> FileFormat:
@@ -249,14 +253,14 @@ class CsvFormat(FileFormat):
         return form
 
     def open(self, file: OutputFile) -> PartWriter:
-        fields, lines = _Fields(self._columns), self._lines
+        fields, lines, exact = _Fields(self._columns), self._lines, _exact(self._declared)
         header_due = [self._header]
 
         def text_of(batch: Batch) -> str:
             if isinstance(batch, ColumnBatch) and batch.data.num_columns:
                 columns = dict(zip(batch.data.schema.names, batch.data.columns))
                 return header(columns) + lines.of_columns(_present(fields.of(columns), len(batch)))
-            values = rows_of(batch)
+            values = exact(rows_of(batch))
             return header(values[0]) + lines.of(list(map(fields.of, values)))
 
         def header(record: object) -> str:
@@ -344,22 +348,38 @@ class JsonLinesFormat(FileFormat):
     def __init__(self, *, compression: Compression | None = None) -> None:
         self._compression = compression
         self._tuple_names: list[str] | None = None
+        self._declared: TypeInformation | None = None  # of rows or tuples
         self.suffix = ".jsonl" + compressed_suffix(compression)
 
     def of_type(self, type_info: TypeInformation | None) -> FileFormat:
-        if not isinstance(type_info, TupleTypeInfo):
+        if _row_type(type_info) is None:
             return self
         form = copy.copy(self)
-        form._tuple_names = list(RowTypeInfo(type_info.field_types).field_names)
+        form._declared = type_info
+        if isinstance(type_info, TupleTypeInfo):
+            form._tuple_names = list(RowTypeInfo(type_info.field_types).field_names)
         return form
 
     def open(self, file: OutputFile) -> PartWriter:
+        exact = _exact(self._declared)
         return _text_part(
-            file, "utf-8", lambda batch: _json_lines(batch, self._tuple_names), self._compression
+            file,
+            "utf-8",
+            lambda batch: _json_lines(batch, exact, self._tuple_names),
+            self._compression,
         )
 
 
-def _json_lines(batch: Batch, tuple_names: list[str] | None) -> str:
+def _exact(type_info: TypeInformation | None) -> Callable[[list[Any]], list[Any]]:
+    """What makes records those of their declared type."""
+    if isinstance(type_info, (RowTypeInfo, TupleTypeInfo)):
+        return DeclaredRecords(type_info).of
+    return lambda records: records
+
+
+def _json_lines(
+    batch: Batch, exact: Callable[[list[Any]], list[Any]], tuple_names: list[str] | None
+) -> str:
     if isinstance(batch, ColumnBatch) and batch.data.num_columns:
         from flinkpy.connectors.files.writing.lines.json_objects import json_lines
 
@@ -367,7 +387,7 @@ def _json_lines(batch: Batch, tuple_names: list[str] | None) -> str:
             return json_lines(batch.data)
         except (TypeError, ValueError):
             pass  # the rows tell which field cannot be written
-    values = rows_of(batch)
+    values = exact(rows_of(batch))
     if tuple_names is not None:
         values = [
             dict(zip(tuple_names, value)) if type(value) is tuple else value for value in values
