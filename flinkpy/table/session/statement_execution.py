@@ -15,7 +15,6 @@ from flinkpy.sql.syntax import statements as sql
 from flinkpy.sql.syntax.query_tree import Query
 from flinkpy.table.result_kind import ResultKind
 from flinkpy.table.results.result_rows import CollectedRows, ReadyRows
-from flinkpy.table.session.submitted_plans import apart
 from flinkpy.table.session.table_session import TableSession
 from flinkpy.table.table_result import TableResult
 
@@ -63,6 +62,7 @@ class StatementExecution:
     def collect(self, query: Query) -> TableResult:
         """Runs a query; its rows are collected while it runs."""
         from flinkpy.datastream.results.collecting import execute_and_collect
+        from flinkpy.table.session.submitted_plans import apart
 
         session = self._session
         plan = session.plan_of_query(query)
@@ -83,6 +83,7 @@ class StatementExecution:
     def insert(self, inserts: Sequence[sql.Insert]) -> TableResult:
         """Runs INSERTs as one job. It is not waited for, unless ``table.dml-sync`` says so."""
         from flinkpy.datastream.env.submission import submit
+        from flinkpy.table.session.submitted_plans import apart
 
         session = self._session
         plans = [session.plan_of_insert(each) for each in inserts]
