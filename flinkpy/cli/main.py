@@ -293,6 +293,48 @@ def shell(
     )
 
 
+@flinkpy.command(short_help="Run SQL: a script, statements, or a prompt.")
+@shared.target
+@shared.parallelism
+@shared.definitions
+@shared.conf
+@click.option("-e", "--execute", "statements", metavar="SQL", help="Run these statements.")
+@click.option("-f", "--file", "script", metavar="FILE", help="Run the statements of a file.")
+@click.option("-i", "--init", "first", metavar="FILE", help="Run these statements before.")
+def sql(
+    target: str | None,
+    parallelism: int | None,
+    definitions: tuple[str, ...],
+    conf: Path | None,
+    statements: str | None,
+    script: str | None,
+    first: str | None,
+) -> None:
+    """Run SQL from a file, the command line, or a prompt.
+
+    Tables are bounded (BATCH) unless execution.runtime-mode says STREAMING. An error ends a script
+    with exit code 1 and the line of its statement.
+
+    \b
+    flinkpy sql -e "SELECT 1 + 1"
+    flinkpy sql -i tables.sql -f report.sql
+    flinkpy sql -D execution.runtime-mode=STREAMING
+    """
+    from flinkpy.cli.sql_client.sql_command import run_sql
+
+    sys.exit(
+        run_sql(
+            statements=statements,
+            script=script,
+            first=first,
+            target=target,
+            parallelism=parallelism,
+            definitions=definitions,
+            conf=conf,
+        )
+    )
+
+
 @flinkpy.command("list", short_help="List jobs.")
 @shared.session_target
 @click.option("-a", "--all", "everything", is_flag=True, help="Also the jobs that have ended.")

@@ -10,6 +10,8 @@ from flinkpy.common.configuration import Configuration
 from flinkpy.core.secrets.hidden_secrets import shown_options
 from flinkpy.table.session.session_options import PREFIXES, SessionOptions
 
+RUNTIME_MODE = "execution.runtime-mode"
+
 
 class TableConfig:
     """Options of tables, checked when they are set, and options of the jobs that run them.
@@ -64,6 +66,11 @@ class TableConfig:
     def to_map(self) -> dict[str, str]:
         """The options that were set, as texts; secrets are hidden."""
         return {**self.options.given, **shown_options(self.job_options)}
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether ``execution.runtime-mode`` is BATCH."""
+        return str(self.job_options.get(RUNTIME_MODE, "STREAMING")).upper() == "BATCH"
 
     def get_local_timezone(self) -> str:
         """The zone in which TIMESTAMP_LTZ is shown and read."""

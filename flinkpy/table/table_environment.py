@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
+    from flinkpy.sql.syntax.statements import Statement
 
 
 class TableEnvironment:
@@ -58,6 +59,10 @@ class TableEnvironment:
         >>> table_env.execute_sql("SELECT 1").print()  # doctest: +SKIP
         """
         return self._execution.execute_text(stmt)
+
+    def execute(self, statement: Statement, text: str) -> TableResult:
+        """Executes a statement that was parsed from this text, as scripts do."""
+        return self._execution.execute(statement, text)
 
     def sql_query(self, query: str) -> Table:
         """A table that a query describes; nothing runs yet."""
@@ -288,7 +293,6 @@ def _session(env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> 
     return TableSession(
         env,
         config,
-        is_batch=is_batch,
         catalog=settings.get_built_in_catalog_name(),
         database=settings.get_built_in_database_name(),
     )

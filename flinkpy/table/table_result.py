@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.job_client import JobClient
@@ -125,6 +125,11 @@ class TableResult:
                 yield from Tableau.of_rows(self._schema, texts).lines(texts)
             else:
                 yield from self._tableau.lines(texts)
+
+    def lines_of(self, rows: Iterable[Row]) -> Iterator[str]:
+        """The lines of a table of these rows, without kinds."""
+        texts = CellTexts(self._schema)
+        return Tableau.of_types(self._schema, has_kinds=False).lines(map(texts, rows))
 
     def to_arrow(self) -> pa.Table:
         """All rows as a ``pyarrow.Table``. Raises ProgramError if they change."""

@@ -79,6 +79,15 @@ def _script_statement(text: str, piece: Sequence[Token]) -> ScriptStatement:
         raise SqlParserError(error.problem, text, span) from None
 
 
+def ends_a_statement(text: str) -> bool:
+    """Whether the text ends with the semicolon of its last statement; within a statement set it
+    goes on. Raises SqlParserError for what has no tokens, such as an open text."""
+    tokens = _tokens(text)
+    pieces = _split(tokens)
+    is_open = bool(pieces) and _in_statement_set(pieces[-1])
+    return len(tokens) > 1 and tokens[-2].key == ";" and not is_open
+
+
 def _split(tokens: Sequence[Token]) -> list[list[Token]]:
     """The tokens of each statement. The semicolons of a statement set separate its inserts."""
     pieces: list[list[Token]] = []

@@ -28,20 +28,19 @@ class TableSession:
     """Catalogs, options, connectors and functions, over an environment of streams."""
 
     def __init__(
-        self,
-        env: StreamExecutionEnvironment,
-        config: TableConfig,
-        *,
-        is_batch: bool,
-        catalog: str,
-        database: str,
+        self, env: StreamExecutionEnvironment, config: TableConfig, *, catalog: str, database: str
     ) -> None:
-        self.env, self.config, self.is_batch = env, config, is_batch
+        self.env, self.config = env, config
         self.registry = built_in_functions()
         self.catalogs = CatalogManager(self.registry, catalog, database)
         self.connectors = FoundFactories()
         self._trees: dict[str, Query] = {}
         self._numbers = itertools.count()
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether tables are bounded and results final."""
+        return self.config.is_batch
 
     # -- text to plan to stream --------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -225,3 +227,10 @@ def test_a_plan_is_explained_in_three_sections(tables: TableEnvironment) -> None
         "== Optimized Physical Plan ==",
         "== Optimized Execution Plan ==",
     ]
+
+
+def test_importing_the_tables_imports_neither_sqlglot_nor_arrow_nor_the_streams() -> None:
+    heavy = ["sqlglot", "numpy", "pyarrow", "ray", "pandas", "flinkpy.datastream"]
+    asked = f"import sys, flinkpy.table; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,1 @@
+"""``flinkpy sql``: statements from a prompt, a file or the command line."""

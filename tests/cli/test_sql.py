@@ -1,0 +1,127 @@
+"""``flinkpy sql``: statements from the command line, from files, and from a prompt."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from flinkpy.cli.main import flinkpy
+from flinkpy.cli.sql_client.shown_results import folded
+from flinkpy.cli.sql_client.sql_prompt import is_complete
+from flinkpy.common.types import Row, RowKind
+from tests.cli.terminal import CTRL_C, CTRL_D, Terminal
+from tests.waiting import PATIENCE_S
+
+FLINKPY = [sys.executable, "-m", "flinkpy"]
+ENDLESS = (
+    "CREATE TABLE t (a INT) WITH ('connector' = 'datagen', 'rows-per-second' = '1000', "
+    "'fields.a.min' = '7', 'fields.a.max' = '7');"
+)
+
+
+def run(*arguments: str, code: int = 0) -> tuple[str, str]:
+    """What the command prints in this process, and its errors."""
+    done = CliRunner().invoke(flinkpy, ["sql", *arguments])
+    assert done.exit_code == code, done.output
+    return done.stdout, done.stderr
+
+
+def test_statements_of_the_command_line_run_one_after_the_other() -> None:
+    output, _ = run("-e", "CREATE DATABASE d; USE d; SHOW CURRENT DATABASE; SELECT 1 + 1 AS two")
+    assert output == (
+        "OK\nOK\n"
+        "+-----------------------+\n"
+        "| current database name |\n"
+        "+-----------------------+\n"
+        "|                     d |\n"
+        "+-----------------------+\n"
+        "1 row in set\n"
+        "+-------------+\n"
+        "|         two |\n"
+        "+-------------+\n"
+        "|           2 |\n"
+        "+-------------+\n"
+        "1 row in set\n"
+    )
+
+
+def test_a_script_ends_at_its_first_error_which_names_the_line(tmp_path: Path) -> None:
+    (tmp_path / "init.sql").write_text("CREATE DATABASE d;")
+    script = tmp_path / "report.sql"
+    script.write_text("-- a report\nUSE d;\n\nSELECT a\n  FROM nothing;\nUSE nowhere;\n")
+    output, errors = run("-i", str(tmp_path / "init.sql"), "-f", str(script), code=1)
+    assert output == "OK\nOK\n"
+    assert "  5 |   FROM nothing;\n    |        ^^^^^^^" in errors
+    assert "nowhere" not in errors
+
+
+def test_an_insert_is_waited_for_in_batch_so_that_the_next_statement_reads_it(
+    tmp_path: Path,
+) -> None:
+    table = f"WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = '{tmp_path}/out')"
+    output, _ = run(
+        "-e", f"CREATE TABLE t (a INT) {table}; INSERT INTO t SELECT 5; SELECT a FROM t;"
+    )
+    assert "|           5 |" in output
+
+
+def test_the_result_mode_table_shows_what_is_left_of_a_changelog() -> None:
+    before, after = Row("a", 1), Row("a", 2)
+    gone = Row("a", 1)
+    gone.set_row_kind(RowKind.UPDATE_BEFORE)
+    after.set_row_kind(RowKind.UPDATE_AFTER)
+    assert folded([before, Row("b", [1]), gone, after]) == [Row("b", [1]), Row("a", 2)]
+    output, _ = run("-e", "SET 'sql-client.execution.result-mode' = 'table'; SELECT 3 AS n")
+    assert "|           3 |" in output
+
+
+@pytest.mark.parametrize(
+    ("text", "is_whole"),
+    [
+        ("SELECT 1", False),
+        ("SELECT 1;", True),
+        ("SELECT ';", False),
+        ("SELECT 1; -- and so on", False),
+        ("SELECT 1;  ", True),
+        ("quit", True),
+        ("EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT 1;", False),
+        ("EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT 1; END;", True),
+    ],
+)
+def test_a_statement_ends_with_its_semicolon(text: str, is_whole: bool) -> None:
+    assert is_complete(text) is is_whole
+
+
+def test_what_comes_through_a_pipe_goes_on_after_an_error_and_ends_with_code_1() -> None:
+    done = subprocess.run(
+        [*FLINKPY, "sql"],
+        input="SHOW\n  CATALOGS;\nSELEC 1;\nSHOW VIEWS;\nQUIT;\nSHOW TABLES;\n",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "default_catalog" in done.stdout
+    assert done.stdout.endswith("Empty set\n")
+    assert "Did you mean SELECT?" in done.stderr
+
+
+def test_ctrl_c_ends_the_query_and_not_the_prompt(tmp_path: Path) -> None:
+    command = [*FLINKPY, "sql", "-D", "execution.runtime-mode=STREAMING"]
+    with Terminal(command, tmp_path, {"HOME": str(tmp_path)}) as terminal:
+        terminal.expect("SQL> ")
+        terminal.type(ENDLESS)
+        terminal.expect("OK")
+        terminal.type("SELECT a FROM t;")
+        terminal.expect("| +I |           7 |")
+        terminal.press(CTRL_C)
+        terminal.expect("was cancelled")
+        terminal.type("SHOW TABLES;")
+        terminal.expect("1 row in set")
+        terminal.press(CTRL_D)
+        assert terminal.end() == 0
