@@ -399,7 +399,7 @@ class RowField:
 
     def __str__(self) -> str:
         quoted = self.name.replace("`", "``")
-        said = "" if self.description is None else f" '{self.description}'"
+        said = "" if self.description is None else " '" + self.description.replace("'", "''") + "'"
         return f"`{quoted}` {self.type}{said}"
 
 
