@@ -38,6 +38,7 @@ ALL = (
     "kafka_to_kafka",
     "rest_load",
     "waiting",
+    "sql_kernels",
 )
 
 

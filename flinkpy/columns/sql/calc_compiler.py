@@ -20,7 +20,10 @@ from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.calc_program import CalcProgram, CallNode, ConstantNode, InputNode
 from flinkpy.columns.sql.call_site import Kernel
 from flinkpy.columns.sql.row_errors import VALUE_ERRORS, row_error
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import DecimalColumn, array_of_column
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import ColumnKernel
 from flinkpy.columns.sql.sql_kernels.sql_kernel_table import SQL_KERNELS
+from flinkpy.common.logical_types.logical_type import DecimalType
 from flinkpy.core.errors import ProgramError
 
 # Computing a node: it asks for other nodes, each in a frame, and gives its array
@@ -62,7 +65,7 @@ class CompiledCalc:
         if is_constant and node.is_deterministic:
             try:
                 operands = [self._constants[each] for each in node.operands]
-                self._constants[number] = step.run(1, operands)[0]
+                self._constants[number] = _column(step.run(1, operands), 1)[0]
                 return
             except VALUE_ERRORS:
                 pass  # fails for the rows that need it, if there are any
@@ -321,6 +324,8 @@ class _Frame:
             frame = frame._outer
         for each in reversed(inside):
             found = found.filter(each._chosen)
+        if isinstance(node.type, DecimalType) and pa.types.is_decimal128(found.type):
+            return DecimalColumn(node.type, found)
         return found
 
     def row(self, position: int) -> dict[str, Any]:
@@ -343,7 +348,9 @@ def _spread(truths: Any, passed: Any) -> Any:
 
 
 def _column(value: Any, rows: int) -> Any:
-    return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value, rows)
+    return array_of_column(value)
 
 
 def _of_kind(values: Any, kind: pa.DataType) -> Any:
@@ -378,13 +385,13 @@ class _Step:
         self._kind = kind
 
     def run(self, rows: int, operands: list[Any]) -> Any:
-        """An array for all rows. A dictionary is computed once per distinct value if nothing else
+        """A column for all rows. A dictionary is computed once per distinct value if nothing else
         varies."""
         if any(isinstance(each, pa.DictionaryArray) for each in operands):
-            found = self._of_dictionaries(rows, operands)
-        else:
-            found = self._kernel(rows, *operands)
-        return found if isinstance(found, pa.Array) else _column(found, rows)
+            return self._of_dictionaries(rows, list(map(array_of_column, operands)))
+        if isinstance(self._kernel, ColumnKernel):
+            return self._kernel.compute(rows, *operands)
+        return self._kernel(rows, *map(array_of_column, operands))
 
     def _of_dictionaries(self, rows: int, operands: list[Any]) -> Any:
         varying = [at for at, each in enumerate(operands) if isinstance(each, pa.Array)]
@@ -426,4 +433,5 @@ class _Step:
 
 
 def _slice(operand: Any, start: int, length: int) -> Any:
+    operand = array_of_column(operand)
     return operand if isinstance(operand, pa.Scalar) else operand.slice(start, length)

@@ -19,11 +19,10 @@ from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import as_floats
 from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import (
     decimals_of,
     halves_of,
-    rounded_quotient,
     validity_of,
     with_validity,
 )
-from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import fitted
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import fitted, in_scale
 from flinkpy.columns.sql.sql_kernels.numbers.integer_kernels import wrapping
 from flinkpy.common.logical_types.logical_type import (
     BooleanType,
@@ -120,15 +119,9 @@ def _rescaling(source: LogicalType, target: DecimalType) -> Callable[[Any], Any]
 
     def change(values: Any) -> Any:
         halves = halves_of(values, source)
-        more = None if halves is None else target.scale - halves.scale
-        if halves is not None and more is not None:
-            if more >= 0:
-                grown = halves.times(more)
-                if grown is not None:
-                    return decimals_of(np.asarray(grown.values), target, [values])
-            elif more >= -18:
-                cut = rounded_quotient(np.asarray(halves.values), 10**-more)
-                return decimals_of(cut, target, [values])
+        found = None if halves is None else in_scale(halves, target)
+        if found is not None:
+            return decimals_of(found, target, [values]).array()
         wide = values.cast(pa.decimal128(19, 0)) if pa.types.is_integer(values.type) else values
         wide = wide.cast(pa.decimal256(76, max(wide.type.scale, target.scale)))
         return fitted(wide, target, len(values))

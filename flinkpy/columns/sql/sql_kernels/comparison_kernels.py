@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,7 +15,13 @@ from flinkpy.columns.sql.call_site import VARYING, CallSite, Kernel, KernelOf
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import BOOL, column_of, inverted
 from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import as_floats
-from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import Halves, halves_of, validity_of
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import (
+    array_of_column,
+    halves_of,
+    integers_of,
+    validity_of,
+)
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import ColumnKernel, aligned
 from flinkpy.common.logical_types.logical_type import (
     DecimalType,
     LogicalType,
@@ -34,14 +39,6 @@ _ARROW: dict[str, Callable[[Any, Any], Any]] = {
     "<=": pc.less_equal,
     ">": pc.greater,
     ">=": pc.greater_equal,
-}
-_NUMPY: dict[str, Callable[[Any, Any], Any]] = {
-    "=": np.equal,
-    "<>": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
 }
 
 
@@ -103,28 +100,20 @@ def _both_nan(left: Any, right: Any) -> Any:
 
 def _of_decimals(sign: str, left: LogicalType, right: LogicalType) -> Kernel:
     """Compared in 64 bits if all values of the batch fit, else in 256."""
-    numpy_compare, compare = _NUMPY[sign], _ARROW[sign]
+    compare = _ARROW[sign]
 
-    def kernel(rows: int, one: Any, other: Any) -> Any:
+    def compute(rows: int, one: Any, other: Any) -> Any:
         if any(isinstance(each, pa.Scalar) and not each.is_valid for each in (one, other)):
             return pa.nulls(rows, BOOL)
-        pair = _aligned(halves_of(one, left), halves_of(other, right))
+        halves = halves_of(one, left), halves_of(other, right)
+        pair = None if halves[0] is None or halves[1] is None else aligned(halves[0], halves[1])
         if pair is None:
-            return column_of(compare(*_in_256(one, other)), rows)
-        found = np.broadcast_to(numpy_compare(pair[0].values, pair[1].values), rows)
-        validity = validity_of((one, other))
-        mask = None if validity is None else ~validity.to_numpy(zero_copy_only=False)
-        return pa.array(found, BOOL, mask=mask)
+            wide = _in_256(array_of_column(one), array_of_column(other))
+            return column_of(compare(*wide), rows)
+        integers = [integers_of(each, validity_of([of])) for each, of in zip(pair, (one, other))]
+        return column_of(compare(*integers), rows)
 
-    return kernel
-
-
-def _aligned(one: Halves | None, other: Halves | None) -> tuple[Halves, Halves] | None:
-    if one is None or other is None:
-        return None
-    scale = max(one.scale, other.scale)
-    left, right = one.times(scale - one.scale), other.times(scale - other.scale)
-    return None if left is None or right is None else (left, right)
+    return ColumnKernel(compute)
 
 
 def _in_256(*operands: Any) -> list[Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.columns.kernels.decimals import with_type
-from flinkpy.columns.sql.call_site import CallSite, Kernel
+from flinkpy.columns.sql.call_site import CallSite
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import (
     MOST_IN_A_HALF,
     Halves,
+    array_of_column,
     decimals_of,
     digits_of_type,
     halves_of,
+    numbers_of_pool,
     rounded_quotient,
     validity_of,
 )
@@ -31,72 +34,108 @@ _LIMIT = 1 << 63
 _MOST_WIDE = 76
 
 
-def decimal_kernel(name: str, site: CallSite) -> Kernel:
+@dataclass(frozen=True)
+class ColumnKernel:
+    """A kernel that takes and gives decimals in either form (``compute``). Called as any other
+    kernel it takes and gives arrays."""
+
+    compute: Callable[..., Any]
+
+    def __call__(self, rows: int, *operands: Any) -> Any:
+        return array_of_column(self.compute(rows, *operands))
+
+
+def decimal_kernel(name: str, site: CallSite) -> ColumnKernel:
     """The kernel of ``+ - * / %`` whose result is a decimal."""
     assert isinstance(site.result, DecimalType)
+    kind = site.result
     narrow = _NARROW[name]
     wide = _WIDE.get(name)
     fallback = by_value(name)(site)
 
-    def kernel(rows: int, left: Any, right: Any) -> Any:
+    def compute(rows: int, left: Any, right: Any) -> Any:
         if rows == 0 or _is_null(left) or _is_null(right):
             return pa.nulls(rows, pa.decimal128(kind.precision, kind.scale))
         one = halves_of(left, site.arguments[0])
         other = halves_of(right, site.arguments[1])
         if one is not None and other is not None:
             found = narrow(one, other, kind, (left, right))
+            if found is None:
+                found = narrow(one.tightened(), other.tightened(), kind, (left, right))
             if found is not None:
                 return decimals_of(_spread(found, rows), kind, (left, right))
+        left, right = array_of_column(left), array_of_column(right)
         if wide is None:
             return fallback(rows, left, right)
         return fitted(wide(_in_256(left, site, 0), _in_256(right, site, 1)), kind, rows)
 
-    kind = site.result
-    return kernel
+    return ColumnKernel(compute)
 
 
 def _is_null(operand: Any) -> bool:
     return isinstance(operand, pa.Scalar) and not operand.is_valid
 
 
-def _spread(values: Any, rows: int) -> Any:
-    return np.full(rows, values, np.int64) if np.ndim(values) == 0 else values
+def _spread(found: Halves, rows: int) -> Halves:
+    """Two constants give one value, which stands in every row."""
+    if np.ndim(found.values):
+        return found
+    return Halves(np.full(rows, found.values, np.int64), found.scale, found.reach)
 
 
 # -- 64 bits ---------------------------------------------------------------------------------------
 
 
-def _aligned(one: Halves, other: Halves) -> tuple[Halves, Halves] | None:
+def aligned(one: Halves, other: Halves) -> tuple[Halves, Halves] | None:
+    """Both with the same number of digits behind the point; None if that may leave 64 bits."""
     scale = max(one.scale, other.scale)
     left, right = one.times(scale - one.scale), other.times(scale - other.scale)
     return None if left is None or right is None else (left, right)
 
 
-def _summing(operate: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def narrow(one: Halves, other: Halves, kind: DecimalType, operands: Any) -> Any:
-        pair = _aligned(one, other)
-        if pair is None or pair[0].reach + pair[1].reach >= _LIMIT:
+def _summing(operate: Callable[[Any, Any], Any]) -> Callable[..., Halves | None]:
+    def narrow(one: Halves, other: Halves, kind: DecimalType, operands: Any) -> Halves | None:
+        pair = aligned(one, other)
+        if pair is None:
             return None
-        return _in_scale(operate(pair[0].values, pair[1].values), pair[0].scale, kind)
+        left, right = pair
+        reach = left.reach + right.reach
+        if reach >= _LIMIT:
+            return None
+        values = _computed(operate, left.values, right.values)
+        return in_scale(Halves(values, left.scale, reach), kind)
 
     return narrow
 
 
-def _multiplying(one: Halves, other: Halves, kind: DecimalType, operands: Any) -> Any:
-    if one.reach * other.reach >= _LIMIT:
+def _multiplying(one: Halves, other: Halves, kind: DecimalType, operands: Any) -> Halves | None:
+    reach = one.reach * other.reach
+    if reach >= _LIMIT:
         return None
-    return _in_scale(one.values * other.values, one.scale + other.scale, kind)
+    values = _computed(np.multiply, one.values, other.values)
+    return in_scale(Halves(values, one.scale + other.scale, reach), kind)
 
 
-def _in_scale(values: Any, scale: int, kind: DecimalType) -> Any:
-    """With the digits behind the point that the result has: never more than there are."""
-    fewer = scale - kind.scale
-    if fewer < 0 or fewer > MOST_IN_A_HALF:
+def _computed(operate: Callable[..., Any], left: Any, right: Any) -> Any:
+    rows = max(np.size(left), np.size(right))
+    if np.ndim(left) == 0 and np.ndim(right) == 0:
+        return operate(left, right)
+    return operate(left, right, out=numbers_of_pool(rows))
+
+
+def in_scale(found: Halves, kind: DecimalType) -> Halves | None:
+    """With the digits behind the point that a type has; None if that may leave 64 bits."""
+    fewer = found.scale - kind.scale
+    if fewer <= 0:
+        return found.times(-fewer)
+    if fewer > MOST_IN_A_HALF:
         return None
-    return rounded_quotient(np.asarray(values), 10**fewer) if fewer else values
+    unit = 10**fewer
+    values = rounded_quotient(np.asarray(found.values), unit)
+    return Halves(values, kind.scale, found.reach // unit + 1)
 
 
-def _dividing(one: Halves, other: Halves, kind: DecimalType, operands: Any) -> Any:
+def _dividing(one: Halves, other: Halves, kind: DecimalType, operands: Any) -> Halves | None:
     divisors = _divisors(other, operands)
     grown = one.times(kind.scale - one.scale + other.scale)
     if grown is None:
@@ -105,13 +144,17 @@ def _dividing(one: Halves, other: Halves, kind: DecimalType, operands: Any) -> A
     whole, rest = np.divmod(sizes, units)
     whole += rest >= units - rest  # a half goes away from zero
     is_negative = (grown.values < 0) != (divisors < 0)
-    return np.where(is_negative, -whole, whole)
+    return Halves(np.where(is_negative, -whole, whole), kind.scale, grown.reach + 1)
 
 
-def _remaining(one: Halves, other: Halves, kind: DecimalType, operands: Any) -> Any:
+def _remaining(one: Halves, other: Halves, kind: DecimalType, operands: Any) -> Halves | None:
     divisors = _divisors(other, operands)
-    pair = _aligned(one, Halves(divisors, other.scale, other.reach))
-    return None if pair is None else np.fmod(pair[0].values, pair[1].values)
+    pair = aligned(one, Halves(divisors, other.scale, max(other.reach, 1)))
+    if pair is None:
+        return None
+    left, right = pair
+    rest = Halves(np.fmod(left.values, right.values), left.scale, min(left.reach, right.reach))
+    return in_scale(rest, kind)
 
 
 def _divisors(other: Halves, operands: Any) -> Any:
@@ -129,7 +172,7 @@ def _divisors(other: Halves, operands: Any) -> Any:
     return divisors
 
 
-_NARROW: dict[str, Callable[..., Any]] = {
+_NARROW: dict[str, Callable[..., Halves | None]] = {
     "+": _summing(np.add),
     "-": _summing(np.subtract),
     "*": _multiplying,
