@@ -72,6 +72,37 @@ def test_importing_the_api_pulls_in_neither_ray_nor_arrow_nor_numpy(module: str)
     assert run.stdout == "[]\n"
 
 
+# What only tasks need, or few programs, and libraries that they load.
+IMPORTED_LATE = (
+    "asyncio",
+    "click",
+    "concurrent.futures",
+    "email",
+    "hashlib",
+    "importlib.metadata",
+    "statistics",
+    "yaml",
+    "flinkpy.actors",
+    "flinkpy.cluster",
+    "flinkpy.connectors.files",
+    "flinkpy.network",
+    "flinkpy.operators.async_io.async_wait",
+    "flinkpy.operators.guarding.with_policy",
+    "flinkpy.runtime",
+    "flinkpy.scheduler",
+    "flinkpy.spark",
+    "flinkpy.state.heap.heap_backend",
+    "flinkpy.web",
+)
+
+
+def test_importing_the_api_loads_nothing_that_only_tasks_or_few_programs_need() -> None:
+    """Every job waits for this import."""
+    code = f"import sys, flinkpy.datastream; print(sys.modules.keys() & {set(IMPORTED_LATE)!r})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
+
+
 @pytest.mark.slow
 def test_the_wheel_holds_every_package_the_page_and_the_type_marker(tmp_path: Path) -> None:
     build = [

@@ -13,7 +13,6 @@ from flinkpy.datastream.checks import check_arity, check_type, located, refuse
 from flinkpy.datastream.data_stream import DataStream
 from flinkpy.datastream.verbs.typed_functions import declared
 from flinkpy.operators.async_io.async_functions import AsyncFunction, AsyncFunctionDescriptor
-from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
 from flinkpy.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
 
 AsyncFunctionLike: TypeAlias = "AsyncFunction | Callable[[Any], Awaitable[list[Any]]]"
@@ -144,6 +143,8 @@ def _async_wait(
     output_type: TypeInformation | None,
     mode: AsyncFunctionDescriptor.OutputMode,
 ) -> DataStream:
+    from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
+
     if not isinstance(stream, DataStream):
         raise refuse(f"{call} takes a stream first, this is {stream!r:.80}")
     with located():

@@ -6,7 +6,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
-from statistics import fmean, pstdev
 from typing import Any, NamedTuple, TypeVar
 
 from flinkpy.core.clock import Clock
@@ -176,6 +175,8 @@ class Histogram(Metric):
 
     def value(self) -> dict[str, float]:
         """Flink's statistics by their names; before the first value only the count."""
+        from statistics import fmean, pstdev  # every program imports this module, few read it
+
         last = sorted(self._last)
         if not last:
             return {"count": 0}

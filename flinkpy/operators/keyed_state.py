@@ -17,7 +17,6 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.function_contexts.checkpointed import CheckpointedFunction
 from flinkpy.operators.functions import Function
 from flinkpy.state.backend import KeyedStateBackend
-from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.snapshots.saved_state import FrozenState, SavedState
 
 
@@ -32,6 +31,9 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
         return RocksDBKeyedStateBackend(
             task.max_parallelism, groups, context.clock, RocksDBConfig.of(context.configuration)
         )
+    # where a program is built no state is needed, nor what snapshots it
+    from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
+
     incremental = read(context.configuration, CHECKPOINT_INCREMENTAL)
     return HeapKeyedStateBackend(
         task.max_parallelism, groups, context.clock, incremental=incremental

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from flinkpy.connectors.files.cached import CacheFolder, CacheSource, CacheWriter
 from flinkpy.datastream.checks import refuse
 from flinkpy.datastream.streams.reading import read_source
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
@@ -18,6 +17,8 @@ class Cache:
     reads them when they are complete."""
 
     def __init__(self, origin: RecordedStream) -> None:
+        from flinkpy.connectors.files.cached import CacheFolder, CacheWriter
+
         self._folder = CacheFolder()
         apply = origin.apply_columns if origin.is_columnar else origin.apply
         self.computing = apply("Cache", CacheWriter(self._folder.path), origin.output_type)
@@ -32,6 +33,8 @@ class Cache:
             self._reading = None
             return self.computing
         if self._reading is None:
+            from flinkpy.connectors.files.cached import CacheSource
+
             source = CacheSource(files, self.computing.is_columnar, self._schema)
             self._reading = read_source(
                 self.computing.program, source, "Cache", self.computing.output_type

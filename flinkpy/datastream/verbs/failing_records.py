@@ -12,11 +12,12 @@ from flinkpy.graph.transformations import (
     TwoInputTransformation,
 )
 from flinkpy.operators.base import SourceOperator, StreamOperator
-from flinkpy.operators.guarding.with_policy import with_policy
 
 
 def set_error_policy(stream: RecordedStream, policy: object) -> None:
     """Implements ``on_error``."""
+    from flinkpy.operators.guarding.with_policy import with_policy
+
     if not isinstance(policy, ErrorPolicy):
         raise refuse(
             "on_error() takes an ErrorPolicy, such as "
