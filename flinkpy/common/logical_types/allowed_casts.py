@@ -38,8 +38,7 @@ _Rules = dict["type[LogicalType]", tuple[_Source, ...]]
 _TEXT = TypeFamily.CHARACTER_STRING
 _NUMBER = TypeFamily.NUMERIC
 _EXACT = TypeFamily.EXACT_NUMERIC
-_INTERVALS = (YearMonthIntervalType, DayTimeIntervalType)
-_TO_INTEGER = (_NUMBER, _TEXT, BooleanType, *_INTERVALS)
+_TO_INTEGER = (_NUMBER, _TEXT, BooleanType)
 _TO_TEXT = (TypeFamily.PREDEFINED, TypeFamily.CONSTRUCTED, RawType)
 
 # A type, and those that become it without a word.
@@ -68,10 +67,10 @@ _IMPLICIT: _Rules = {
 _EXPLICIT: _Rules = {
     CharType: _TO_TEXT,
     VarCharType: _TO_TEXT,
-    BooleanType: (_TEXT, TypeFamily.INTEGER_NUMERIC),
+    BooleanType: (_TEXT, _NUMBER),
     BinaryType: (_TEXT, VarBinaryType, RawType),
     VarBinaryType: (_TEXT, RawType),
-    DecimalType: (_TEXT, BooleanType, *_INTERVALS),
+    DecimalType: (_TEXT, BooleanType),
     TinyIntType: _TO_INTEGER,
     SmallIntType: _TO_INTEGER,
     IntType: _TO_INTEGER,
@@ -108,8 +107,6 @@ def _allowed(source: LogicalType, target: LogicalType, tables: tuple[_Rules, ...
         return _same_form(source, target) and all(
             _allowed(part, wanted, tables) for part, wanted in zip(source.children, target.children)
         )
-    if source.is_a(TypeFamily.INTERVAL) and target.is_a(_EXACT):
-        return " TO " not in source.text() and _listed(source, target, tables)
     if source.is_a(_EXACT) and target.is_a(TypeFamily.INTERVAL):
         return " TO " not in target.text() and _listed(source, target, tables)
     return _listed(source, target, tables)

@@ -1,19 +1,24 @@
-"""The common type of several: the type of CASE, COALESCE, UNION, VALUES and IN, and the one in
-which two values are compared. The rules are Flink's."""
+"""The common type of several. Flink has two sets of rules, and its results depend on them: SQL's
+own forms (arithmetic, comparison, CASE, IN, UNION, VALUES) keep to FLOAT if that comes before
+DOUBLE, and do not mix dates with timestamps; functions (COALESCE, GREATEST, ARRAY, ...) take
+DOUBLE, and narrow a timestamp beside a date."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from flinkpy.common.logical_types.allowed_casts import implicit_cast_allowed
 from flinkpy.common.logical_types.logical_type import (
     MOST_DIGITS,
     ArrayType,
+    BooleanType,
     CharType,
     DateType,
     DayTimeIntervalType,
     DecimalType,
     DoubleType,
+    FloatType,
     IntegerType,
     LocalZonedTimestampType,
     LogicalType,
@@ -34,8 +39,8 @@ from flinkpy.common.logical_types.logical_type import (
 
 
 def common_type(types: Sequence[LogicalType]) -> LogicalType | None:
-    """The narrowest type that holds the values of all; None if there is none. It may be null if one
-    of them may be. NULLs alone have the type NULL.
+    """The narrowest type that holds the values of all, for SQL's own forms; None if there is none.
+    It may be null if one of them may be. NULLs alone have the type NULL.
 
     >>> from flinkpy.common.logical_types.data_types import DataTypes
     >>> print(common_type([DataTypes.INT(), DataTypes.BIGINT(), DataTypes.DECIMAL(2, 2)]))
@@ -43,17 +48,23 @@ def common_type(types: Sequence[LogicalType]) -> LogicalType | None:
     >>> print(common_type([DataTypes.CHAR(1).not_null(), DataTypes.CHAR(3).not_null()]))
     VARCHAR(3) NOT NULL
     """
-    is_nullable = any(each.is_nullable for each in types)
-    typed = [each.nullable() for each in types if not isinstance(each, NullType)]
-    if not typed:
-        return NullType() if types else None
-    common = _merged(typed) or _widest(typed)
-    return None if common is None else common.with_nullable(is_nullable)
+    return _OF_FORMS.common(types)
+
+
+def common_argument_type(types: Sequence[LogicalType]) -> LogicalType | None:
+    """The same for arguments of functions.
+
+    >>> from flinkpy.common.logical_types.data_types import DataTypes
+    >>> print(common_argument_type([DataTypes.FLOAT(), DataTypes.DOUBLE()]))
+    DOUBLE
+    """
+    return _OF_FUNCTIONS.common(types)
 
 
 def comparison_type(left: LogicalType, right: LogicalType) -> LogicalType | None:
     """The type in which two values are compared; None if they cannot be. Text is read as a time
-    beside a time, and a date is the beginning of its day beside a timestamp.
+    beside a time, and as TRUE or FALSE beside a BOOLEAN; a date is the beginning of its day beside
+    a timestamp. (Flink refuses to compare these two.)
 
     >>> from flinkpy.common.logical_types.data_types import DataTypes
     >>> print(comparison_type(DataTypes.DATE(), DataTypes.STRING()))
@@ -61,50 +72,97 @@ def comparison_type(left: LogicalType, right: LogicalType) -> LogicalType | None
     """
     for one, other in ((left, right), (right, left)):
         is_timed = isinstance(one, DateType) and other.is_a(TypeFamily.TIMESTAMP)
-        is_read = one.is_a(TypeFamily.CHARACTER_STRING) and other.is_a(TypeFamily.DATETIME)
+        is_read = one.is_a(TypeFamily.CHARACTER_STRING) and (
+            other.is_a(TypeFamily.DATETIME) or isinstance(other, BooleanType)
+        )
         if is_timed or is_read:
-            return unmarked(other).with_nullable(one.is_nullable or other.is_nullable)
+            return computed(other).with_nullable(one.is_nullable or other.is_nullable)
     return common_type([left, right])
 
 
-def _merged(types: Sequence[LogicalType]) -> LogicalType | None:
-    first = types[0]
-    if isinstance(first, RawType):
-        return first if all(each == first for each in types) else None
-    if first.is_a(TypeFamily.CONSTRUCTED):
-        return _merged_constructed(types)
-
-    merged: LogicalType | None = unmarked(first) if len(types) > 1 else first
-    for each in types[1:]:
-        merged = None if merged is None else _merged_pair(merged, each)
-    return merged
+_Merge = Callable[[LogicalType, LogicalType], "LogicalType | None"]
 
 
-def _widest(types: Sequence[LogicalType]) -> LogicalType | None:
+@dataclass(frozen=True)
+class _Rules:
+    """``approximate`` merges two numbers one of which is FLOAT or DOUBLE. ``narrows``: types that
+    do not merge become the one to which the others are cast implicitly."""
+
+    approximate: _Merge
+    narrows: bool
+
+    def common(self, types: Sequence[LogicalType]) -> LogicalType | None:
+        is_nullable = any(each.is_nullable for each in types)
+        typed = [each.nullable() for each in types if not isinstance(each, NullType)]
+        if not typed:
+            return NullType() if types else None
+        common = self._merged(typed)
+        if common is None and self.narrows:
+            common = _narrowed(typed)
+        return None if common is None else common.with_nullable(is_nullable)
+
+    def _merged(self, types: Sequence[LogicalType]) -> LogicalType | None:
+        first = types[0]
+        if isinstance(first, RawType):
+            return first if all(each == first for each in types) else None
+        if first.is_a(TypeFamily.CONSTRUCTED):
+            return self._constructed(types)
+        merged: LogicalType | None = computed(first) if len(types) > 1 else first
+        for each in types[1:]:
+            merged = None if merged is None else self._pair(merged, each)
+        return merged
+
+    def _constructed(self, types: Sequence[LogicalType]) -> LogicalType | None:
+        first = types[0]
+        form = (type(first), len(first.children))
+        if any((type(each), len(each.children)) != form for each in types):
+            return None
+        children = [self.common(parts) for parts in zip(*(each.children for each in types))]
+        found = [each for each in children if each is not None]
+        return _with_children(first, found) if len(found) == len(children) else None
+
+    def _pair(self, left: LogicalType, right: LogicalType) -> LogicalType | None:
+        if left.is_a(TypeFamily.NUMERIC) and right.is_a(TypeFamily.NUMERIC):
+            is_exact = left.is_a(TypeFamily.EXACT_NUMERIC) and right.is_a(TypeFamily.EXACT_NUMERIC)
+            return _merged_exact(left, right) if is_exact else self.approximate(left, right)
+        for family, merge in _MERGED_FAMILIES:
+            if left.is_a(family) and right.is_a(family):
+                return merge(left, right)
+        return computed(left) if type(left) is type(right) else None
+
+
+def computed(type: LogicalType) -> LogicalType:
+    """The type as what a function gives has it: no time attribute any more, and an interval in
+    months or in milliseconds, however it was written."""
+    if isinstance(type, TimestampType):
+        return TimestampType(type.precision, is_nullable=type.is_nullable)
+    if isinstance(type, LocalZonedTimestampType):
+        return LocalZonedTimestampType(type.precision, is_nullable=type.is_nullable)
+    if isinstance(type, YearMonthIntervalType):
+        return YearMonthIntervalType(is_nullable=type.is_nullable)
+    if isinstance(type, DayTimeIntervalType):
+        return DayTimeIntervalType(is_nullable=type.is_nullable)
+    return type
+
+
+def as_decimal(type: LogicalType) -> DecimalType:
+    """An exact number as a DECIMAL: an integer counts 3, 5, 10 or 19 digits."""
+    if isinstance(type, IntegerType):
+        return DecimalType(type.digits, 0, is_nullable=type.is_nullable)
+    if isinstance(type, DecimalType):
+        return type
+    raise TypeError(f"{type} is no exact number")
+
+
+def _narrowed(types: Sequence[LogicalType]) -> LogicalType | None:
     """The one of them to which all the others are cast implicitly."""
-    widest = types[0]
+    found = types[0]
     for each in types[1:]:
-        if implicit_cast_allowed(widest, each):
-            widest = each
-        elif not implicit_cast_allowed(each, widest):
+        if implicit_cast_allowed(found, each):
+            found = each
+        elif not implicit_cast_allowed(each, found):
             return None
-    return widest
-
-
-def _merged_constructed(types: Sequence[LogicalType]) -> LogicalType | None:
-    first = types[0]
-    alike = all(
-        type(each) is type(first) and len(each.children) == len(first.children) for each in types
-    )
-    if not alike:
-        return None
-    children = []
-    for parts in zip(*(each.children for each in types)):
-        child = common_type(parts)
-        if child is None:
-            return None
-        children.append(child)
-    return _with_children(first, children)
+    return found
 
 
 def _with_children(parent: LogicalType, children: Sequence[LogicalType]) -> LogicalType | None:
@@ -115,41 +173,26 @@ def _with_children(parent: LogicalType, children: Sequence[LogicalType]) -> Logi
     if isinstance(parent, MapType):
         return MapType(children[0], children[1])
     if isinstance(parent, RowType):
-        return RowType(
-            tuple(
-                RowField(each.name, child, each.description)
-                for each, child in zip(parent.fields, children)
-            )
-        )
+        pairs = zip(parent.fields, children)
+        return RowType(tuple(RowField(each.name, type, each.description) for each, type in pairs))
     return None
 
 
-def _merged_pair(left: LogicalType, right: LogicalType) -> LogicalType | None:
-    for family, merge in _MERGED_FAMILIES:
-        if left.is_a(family) and right.is_a(family):
-            return merge(left, right)
-    return unmarked(left) if type(left) is type(right) else None
+# -- two types of one family -----------------------------------------------------------------------
 
 
-def _merged_texts(left: LogicalType, right: LogicalType) -> LogicalType | None:
-    """Fixed lengths that differ become a varying one, so that nothing is padded."""
-    if not (isinstance(left, SizedType) and isinstance(right, SizedType)):
-        return None
-    if left == right:
-        return left
-    length = max(left.length, right.length)
-    is_text = isinstance(left, (CharType, VarCharType))
-    return VarCharType(length) if is_text else VarBinaryType(length)
-
-
-def _merged_numbers(left: LogicalType, right: LogicalType) -> LogicalType | None:
-    approximate = [each for each in (left, right) if each.is_a(TypeFamily.APPROXIMATE_NUMERIC)]
-    if not approximate:
-        return _merged_exact(left, right)
-    has_decimal = isinstance(left, DecimalType) or isinstance(right, DecimalType)
-    if has_decimal or any(isinstance(each, DoubleType) for each in approximate):
+def _approximate_of_forms(left: LogicalType, right: LogicalType) -> LogicalType:
+    """DOUBLE beside a DECIMAL; else the first of FLOAT and DOUBLE, as Flink has it."""
+    if isinstance(left, DecimalType) or isinstance(right, DecimalType):
         return DoubleType()
-    return approximate[0]
+    return left if left.is_a(TypeFamily.APPROXIMATE_NUMERIC) else right
+
+
+def _approximate_of_functions(left: LogicalType, right: LogicalType) -> LogicalType:
+    """DOUBLE if one is; a DECIMAL that comes first makes no difference, as Flink has it."""
+    if left.is_a(TypeFamily.EXACT_NUMERIC):
+        return right
+    return left if isinstance(right, (FloatType, IntegerType)) else DoubleType()
 
 
 def _merged_exact(left: LogicalType, right: LogicalType) -> LogicalType:
@@ -161,13 +204,15 @@ def _merged_exact(left: LogicalType, right: LogicalType) -> LogicalType:
     return DecimalType(whole + scale, scale)
 
 
-def as_decimal(type: LogicalType) -> DecimalType:
-    """An exact number as a DECIMAL: an integer counts 3, 5, 10 or 19 digits."""
-    if isinstance(type, IntegerType):
-        return DecimalType(type.digits, 0, is_nullable=type.is_nullable)
-    if isinstance(type, DecimalType):
-        return type
-    raise TypeError(f"{type} is no exact number")
+def _merged_texts(left: LogicalType, right: LogicalType) -> LogicalType | None:
+    """Fixed lengths that differ become a varying one, so that nothing is padded."""
+    if not (isinstance(left, SizedType) and isinstance(right, SizedType)):
+        return None
+    if left == right:
+        return left
+    length = max(left.length, right.length)
+    is_text = isinstance(left, (CharType, VarCharType))
+    return VarCharType(length) if is_text else VarBinaryType(length)
 
 
 def _merged_times(left: LogicalType, right: LogicalType) -> LogicalType | None:
@@ -185,31 +230,15 @@ def _merged_times(left: LogicalType, right: LogicalType) -> LogicalType | None:
 
 
 def _merged_intervals(left: LogicalType, right: LogicalType) -> LogicalType | None:
-    """Months with months, milliseconds with milliseconds, in whatever units they were written."""
-    if left == right:
-        return left
-    if isinstance(left, YearMonthIntervalType) and isinstance(right, YearMonthIntervalType):
-        return YearMonthIntervalType()
-    if isinstance(left, DayTimeIntervalType) and isinstance(right, DayTimeIntervalType):
-        return DayTimeIntervalType()
-    return None
+    """Months with months, milliseconds with milliseconds."""
+    return computed(left) if type(left) is type(right) else None
 
 
-def unmarked(type: LogicalType) -> LogicalType:
-    """The type without the mark of a time attribute, which times of several columns and results of
-    functions have not."""
-    if isinstance(type, TimestampType):
-        return TimestampType(type.precision, is_nullable=type.is_nullable)
-    if isinstance(type, LocalZonedTimestampType):
-        return LocalZonedTimestampType(type.precision, is_nullable=type.is_nullable)
-    return type
-
-
-_Merge = Callable[[LogicalType, LogicalType], "LogicalType | None"]
 _MERGED_FAMILIES: tuple[tuple[TypeFamily, _Merge], ...] = (
     (TypeFamily.CHARACTER_STRING, _merged_texts),
     (TypeFamily.BINARY_STRING, _merged_texts),
-    (TypeFamily.NUMERIC, _merged_numbers),
     (TypeFamily.DATETIME, _merged_times),
     (TypeFamily.INTERVAL, _merged_intervals),
 )
+_OF_FORMS = _Rules(_approximate_of_forms, narrows=False)
+_OF_FUNCTIONS = _Rules(_approximate_of_functions, narrows=True)

@@ -13,7 +13,12 @@ from flinkpy.common.logical_types.logical_type import (
     NullType,
     TypeFamily,
 )
-from flinkpy.common.logical_types.type_merging import as_decimal, common_type, comparison_type
+from flinkpy.common.logical_types.type_merging import (
+    as_decimal,
+    common_argument_type,
+    common_type,
+    comparison_type,
+)
 from flinkpy.sql.functions.built_in_function import Together, Types
 
 
@@ -22,7 +27,7 @@ def in_common(*places: int, start: int = 0) -> Together:
 
     def together(types: Types) -> Types | None:
         chosen = places or tuple(range(start, len(types)))
-        common = common_type([types[each] for each in chosen])
+        common = common_argument_type([types[each] for each in chosen])
         if common is None:
             return None
         return tuple(
@@ -56,14 +61,15 @@ def calculated(types: Types) -> Types | None:
     has_decimal = isinstance(left, DecimalType) or isinstance(right, DecimalType)
     if has_decimal and all(each.is_a(TypeFamily.EXACT_NUMERIC) for each in (left, right)):
         return as_decimal(left), as_decimal(right)
-    return in_common()((left, right))
+    common = common_type((left, right))
+    return None if common is None else (_cast(left, common), _cast(right, common))
 
 
 def alternating(types: Types) -> Types | None:
     """Keys and values in turn: the keys in their common type, and the values in theirs."""
     if len(types) % 2:
         return None
-    key, value = common_type(types[::2]), common_type(types[1::2])
+    key, value = common_argument_type(types[::2]), common_argument_type(types[1::2])
     if key is None or value is None:
         return None
     return tuple(_cast(each, value if place % 2 else key) for place, each in enumerate(types))
@@ -77,13 +83,12 @@ def branches(types: Types) -> Types | None:
         return None
     if not all(isinstance(types[each], (BooleanType, NullType)) for each in conditions):
         return None
-    values = [*range(1, last, 2), last]
-    casted = in_common(*values)(types)
-    if casted is None:
+    common = common_type([*types[1::2], types[last]])
+    if common is None:
         return None
     return tuple(
-        BooleanType(is_nullable=each.is_nullable) if place in conditions else each
-        for place, each in enumerate(casted)
+        _cast(each, BooleanType() if place in conditions else common)
+        for place, each in enumerate(types)
     )
 
 
@@ -92,7 +97,7 @@ def with_element(types: Types) -> Types | None:
     array, value = types
     if not isinstance(array, ArrayType):
         return None
-    element = common_type([array.element, value])
+    element = common_argument_type([array.element, value])
     if element is None:
         return None
     return replace(array, element=element), _cast(value, element)

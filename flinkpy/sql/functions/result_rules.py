@@ -20,7 +20,7 @@ from flinkpy.common.logical_types.logical_type import (
     SizedType,
 )
 from flinkpy.common.logical_types.numeric_results import average_type, rounded_type, sum_type
-from flinkpy.common.logical_types.type_merging import common_type, unmarked
+from flinkpy.common.logical_types.type_merging import common_argument_type, computed
 from flinkpy.sql.sql_errors import ValidationError
 
 
@@ -60,14 +60,13 @@ def always(type: LogicalType) -> ResultRule:
 
 
 def argument(index: int) -> ResultRule:
-    """The type of this argument, without the mark of a time attribute: what a function makes of a
-    time is none."""
-    return lambda call: unmarked(call.arguments[index])
+    """The type of this argument."""
+    return lambda call: computed(call.arguments[index])
 
 
 def common(start: int = 0) -> ResultRule:
     """The common type of the arguments from this one on; null if one of them may be."""
-    return lambda call: common_type(call.arguments[start:])
+    return lambda call: common_argument_type(call.arguments[start:])
 
 
 def varying(index: int = 0) -> ResultRule:

@@ -38,6 +38,7 @@ from flinkpy.sql.syntax.query_tree import (
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "flink_sql_functions.tsv"
 VALUES = REFERENCE.with_name("flink_sql_values.tsv")
+OPERATORS = REFERENCE.with_name("flink_sql_operators.tsv")
 
 _NAMED: dict[str, LogicalType] = {
     "rt": TimestampType(3, TimeAttribute.ROWTIME),
@@ -94,6 +95,17 @@ def type_of_call(text: str) -> LogicalType:
     """The type that the registry gives for a call of the reference."""
     columns = _Columns()
     return _argument(parse_expression(_COLUMN.sub(columns.replaced, text)), columns.types).type
+
+
+def operator_calls() -> Iterator[tuple[str, str, LogicalType]]:
+    """Measured calls over columns of every type: the call, Flink's type and that of the registry."""
+    header, *lines = OPERATORS.read_text().splitlines()
+    row = parse_type(f"ROW<{header.removeprefix('# ')}>")
+    assert isinstance(row, RowType)
+    columns = {each.name: each.type for each in row.fields}
+    for line in lines:
+        text, type = line.split("\t")
+        yield text, type, _argument(parse_expression(text), columns).type
 
 
 def _argument(node: SqlExpression, columns: Mapping[str, LogicalType]) -> Argument:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flinkpy.sql.functions.built_in.absent_functions import ABSENT
 from flinkpy.sql.functions.built_in_functions import built_in_functions
 from flinkpy.sql.sql_errors import SqlError
-from tests.sql.functions.reference_calls import VALUES, reference_rows, type_of_call
+from tests.sql.functions.reference_calls import VALUES, operator_calls, reference_rows, type_of_call
 
 # Names of the reference that describe a form, and what the registry has for it.
 FORMS = {
@@ -75,6 +75,15 @@ def test_the_types_of_all_measured_values_are_flinks() -> None:
                 wrong.append(f"{text}: {found}, not {type}")
     assert wrong == []
     assert len(lines) > 300
+
+
+def test_operators_between_all_types_give_flinks_types() -> None:
+    wrong = [
+        f"{text}: {found}, not {type}"
+        for text, type, found in operator_calls()
+        if str(found) != type
+    ]
+    assert wrong == []
 
 
 def test_the_names_of_the_table_api_are_pyflinks() -> None:

@@ -96,7 +96,7 @@ AGGREGATES = (
     _aggregate(
         "LISTAGG", "list_agg", [Shape((TEXT,)), Shape((TEXT, TEXT.constant()))], DataTypes.STRING()
     ),
-    _of_any("ARRAY_AGG", "array_agg", lambda call: ArrayType(call.arguments[0]), Nulls.ALWAYS),
+    _of_any("ARRAY_AGG", "array_agg", lambda call: ArrayType(call.arguments[0])),
     _aggregate(
         "JSON_OBJECTAGG",
         "json_object_agg",

@@ -20,6 +20,7 @@ from flinkpy.sql.functions.argument_kinds import (
     NUMERIC,
     TEXT,
     Kind,
+    cast_to,
 )
 from flinkpy.sql.functions.built_in_function import PLAIN, BuiltInFunction, Shape, Traits, function
 from flinkpy.sql.functions.common_arguments import calculated, in_common
@@ -33,6 +34,7 @@ _YEAR_MONTHS = Shape((INTERVAL_YEAR_MONTH, INTERVAL_YEAR_MONTH), together=in_com
 _BY_ZERO = Traits(can_fail=True)
 _GROWING = Traits(monotonic=True)
 _RANDOM = Traits(deterministic=False)
+_SEED = cast_to(NUMERIC, DataTypes.INT())
 
 
 def _calculated(operator: str, call: FittedCall) -> LogicalType | None:
@@ -67,7 +69,7 @@ def _of_double(name: str, python_name: str) -> BuiltInFunction:
 
 
 _TO_UNIT = Shape((DATETIME,), result=with_unit(argument(0), "FLOOR(time TO HOUR)"))
-_FLOORED = [Shape((NUMERIC,)), Shape((INTERVAL,)), _TO_UNIT]
+_FLOORED = [Shape((NUMERIC,)), _TO_UNIT]
 _SIGNED = [_same(NUMERIC), _same(INTERVAL)]
 
 ARITHMETIC = (
@@ -123,14 +125,9 @@ ARITHMETIC = (
     function("TRUNCATE", "truncate", [(NUMERIC,), (NUMERIC, INT)], rounded),
     function("PI", "pi", [()], DataTypes.DOUBLE(), Nulls.NEVER),
     function("E", "e", [()], DataTypes.DOUBLE(), Nulls.NEVER),
-    function("RAND", "rand", [(), (INT,)], DataTypes.DOUBLE(), Nulls.NEVER, traits=_RANDOM),
+    function("RAND", "rand", [(), (_SEED,)], DataTypes.DOUBLE(), traits=_RANDOM),
     function(
-        "RAND_INTEGER",
-        "rand_integer",
-        [(INT,), (INT, INT)],
-        DataTypes.INT(),
-        Nulls.NEVER,
-        traits=_RANDOM,
+        "RAND_INTEGER", "rand_integer", [(_SEED,), (_SEED, _SEED)], DataTypes.INT(), traits=_RANDOM
     ),
     function("UUID", "uuid", [()], DataTypes.CHAR(36), Nulls.NEVER, traits=_RANDOM),
     function("BIN", "bin", [(BIGINT,)], DataTypes.STRING()),

@@ -11,7 +11,7 @@ from flinkpy.common.logical_types.logical_type import (
     RowField,
     RowType,
 )
-from flinkpy.common.logical_types.type_merging import common_type
+from flinkpy.common.logical_types.type_merging import common_argument_type
 from flinkpy.sql.functions.argument_kinds import (
     ANY,
     ARRAY,
@@ -41,7 +41,7 @@ _FAILS = Traits(can_fail=True)
 def _keyed(types: Types) -> Types | None:
     """A map and a key, which becomes of the map's key type."""
     map, key = types
-    if not isinstance(map, MapType) or common_type([map.key, key]) is None:
+    if not isinstance(map, MapType) or common_argument_type([map.key, key]) is None:
         return None
     return map, map.key.with_nullable(key.is_nullable)
 
@@ -51,12 +51,15 @@ def _row(call: FittedCall) -> LogicalType:
 
 
 def _array(call: FittedCall) -> LogicalType | None:
-    element = common_type(call.arguments)
+    element = common_argument_type(call.arguments)
     return None if element is None else ArrayType(element)
 
 
 def _map(call: FittedCall) -> LogicalType | None:
-    key, value = common_type(call.arguments[::2]), common_type(call.arguments[1::2])
+    key, value = (
+        common_argument_type(call.arguments[::2]),
+        common_argument_type(call.arguments[1::2]),
+    )
     return None if key is None or value is None else MapType(key, value)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed
 from flinkpy.common.logical_types.data_types import DataTypes
 from flinkpy.common.logical_types.logical_type import LogicalType, TypeFamily
-from flinkpy.common.logical_types.type_merging import common_type
+from flinkpy.common.logical_types.type_merging import common_argument_type, common_type
 from flinkpy.sql.functions.argument_kinds import ANY, BOOLEAN, COMPARABLE
 from flinkpy.sql.functions.built_in_function import Shape, Traits, function
 from flinkpy.sql.functions.common_arguments import branches, comparable, in_common
@@ -19,7 +19,7 @@ _CAST = Traits(can_fail=True, monotonic=True)
 
 def _first_that_is(call: FittedCall) -> LogicalType | None:
     """The common type; NOT NULL if one argument is."""
-    type = common_type(call.arguments)
+    type = common_argument_type(call.arguments)
     return (
         None
         if type is None

@@ -47,7 +47,7 @@ def _overlaid(call: FittedCall) -> LogicalType:
 
 
 def _hash(name: str, python_name: str, length: int) -> BuiltInFunction:
-    return function(name, python_name, [(TEXT,)], DataTypes.CHAR(length))
+    return function(name, python_name, [(TEXT,), (BINARY,)], DataTypes.CHAR(length))
 
 
 TEXTS = (
@@ -95,7 +95,7 @@ TEXTS = (
     function("CHR", "chr", [(BIGINT,)], _STRING, Nulls.ALWAYS),
     function("DECODE", "decode", [(BINARY, TEXT)], _STRING, traits=_PATTERN),
     function("ENCODE", "encode", [_PAIR], DataTypes.BYTES(), traits=_PATTERN),
-    function("INSTR", "instr", [_PAIR], _INT),
+    function("INSTR", "instr", [_PAIR, (TEXT, TEXT, INT)], _INT),
     function("LEFT", "left", [(TEXT, INTEGER_NUMERIC)], varying(), Nulls.ALWAYS),
     function("RIGHT", "right", [(TEXT, INTEGER_NUMERIC)], varying(), Nulls.ALWAYS),
     function("LOCATE", "locate", [_PAIR, (TEXT, TEXT, INTEGER_NUMERIC)], _INT),
@@ -103,7 +103,9 @@ TEXTS = (
     function("URL_ENCODE", "url_encode", [(TEXT,)], _STRING, Nulls.ALWAYS),
     function("PARSE_URL", "parse_url", [_PAIR, _TRIPLE], _STRING, Nulls.ALWAYS),
     function("REVERSE", "reverse", [(TEXT,)], _STRING, Nulls.ALWAYS),
-    function("SPLIT_INDEX", "split_index", [(TEXT, TEXT, INT)], _STRING, Nulls.ALWAYS),
+    function(
+        "SPLIT_INDEX", "split_index", [(TEXT, TEXT, INT), (TEXT, INT, INT)], _STRING, Nulls.ALWAYS
+    ),
     function(
         "STR_TO_MAP",
         "str_to_map",
@@ -128,5 +130,5 @@ HASHES = (
     _hash("SHA256", "sha256", 64),
     _hash("SHA384", "sha384", 96),
     _hash("SHA512", "sha512", 128),
-    function("SHA2", "sha2", [(TEXT, INT)], DataTypes.VARCHAR(128)),
+    function("SHA2", "sha2", [(TEXT, INT), (BINARY, INT)], DataTypes.VARCHAR(128)),
 )
