@@ -16,6 +16,7 @@ from flinkpy.sql.rules.conditions import (
     is_call,
     is_true,
 )
+from flinkpy.sql.rules.constant_folding import folded
 from flinkpy.sql.rules.rule_phases import RuleContext
 
 _OPPOSITE = {"IS NULL": "IS NOT NULL", "IS NOT NULL": "IS NULL"}
@@ -23,7 +24,11 @@ _OPPOSITE = {"IS NULL": "IS NOT NULL", "IS NOT NULL": "IS NULL"}
 
 def expressions_simplified(node: LogicalNode, context: RuleContext) -> LogicalNode | None:
     """All expressions of a node."""
-    simpler = tuple(rewritten(each, simplified) for each in node.expressions)
+
+    def change(each: Rex) -> Rex:
+        return simplified(each, context)
+
+    simpler = tuple(rewritten(each, change) for each in node.expressions)
     if all(new is old for new, old in zip(simpler, node.expressions)):
         return None
     if isinstance(node, LogicalJoin) and simpler and is_true(simpler[0]):
@@ -31,10 +36,13 @@ def expressions_simplified(node: LogicalNode, context: RuleContext) -> LogicalNo
     return node.with_expressions(simpler)
 
 
-def simplified(rex: Rex) -> Rex:
+def simplified(rex: Rex, context: RuleContext) -> Rex:
     """One step, with simple operands."""
     if not isinstance(rex, RexCall):
         return rex
+    constant = folded(rex, context)
+    if constant is not None:
+        return constant
     if rex.function in ("AND", "OR"):
         return _junction(rex)
     if rex.function == "NOT":
