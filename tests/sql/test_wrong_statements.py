@@ -200,9 +200,13 @@ _WRONG = [
     (
         "WITH c (x, y) AS (SELECT a FROM t) SELECT * FROM c",
         "c (x, y) AS (SELECT a FROM t)",
-        "'c' has 1 columns, and 2 names are given",
+        "'c' has the columns a, and 2 names are given",
     ),
-    ("SELECT a FROM t AS k (x, y)", "t AS k (x, y)", "'k' has 7 columns, and 2 names are given"),
+    (
+        "SELECT a FROM t AS k (x, y)",
+        "t AS k (x, y)",
+        "'k' has the columns a, b, c, r, s, d, ts, and 2 names are given",
+    ),
     (
         "SELECT COUNT(*) FILTER (WHERE a) FROM t",
         "a",
@@ -273,7 +277,7 @@ _WRONG = [
 
 
 @pytest.mark.parametrize(("statement", "marked", "problem"), _WRONG, ids=range(len(_WRONG)))
-def test_a_wrong_statement_is_told_by_its_place_and_its_words(
+def test_the_error_of_a_wrong_statement_marks_the_place_and_says_what_is_wrong(
     statement: str, marked: str, problem: str
 ) -> None:
     with pytest.raises(ValidationError) as caught:

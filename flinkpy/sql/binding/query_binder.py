@@ -71,8 +71,8 @@ class QueryBinder:
         if each.columns:
             if len(each.columns) != plan.width:
                 raise ValidationError(
-                    f"'{each.name}' has {plan.width} columns, and {len(each.columns)} names are "
-                    "given",
+                    f"'{each.name}' has the columns {', '.join(plan.schema.names)}, and "
+                    f"{len(each.columns)} names are given",
                     span=each.span,
                 )
             plan = renamed(plan, each.columns)

@@ -132,8 +132,8 @@ class RelationBinder:
         if item.columns:
             if len(item.columns) != plan.width:
                 raise ValidationError(
-                    f"'{item.alias}' has {plan.width} columns, and {len(item.columns)} names are "
-                    "given",
+                    f"'{item.alias}' has the columns {', '.join(plan.schema.names)}, and "
+                    f"{len(item.columns)} names are given",
                     span=item.span,
                 )
             plan = renamed(plan, item.columns)
@@ -318,7 +318,8 @@ def renamed(plan: LogicalNode, names: tuple[str, ...]) -> LogicalNode:
 def _renamed_row(row: RowType, names: tuple[str, ...], item: FromItem) -> RowType:
     if len(names) != len(row.fields):
         raise ValidationError(
-            f"'{item.alias}' has {len(row.fields)} columns, and {len(names)} names are given",
+            f"'{item.alias}' has the columns {', '.join(row.names)}, and {len(names)} names are "
+            "given",
             span=item.span,
         )
     return RowType(
