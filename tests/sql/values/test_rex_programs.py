@@ -1,0 +1,49 @@
+"""Typed expressions of a plan become a flat program."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pytest
+
+from flinkpy.columns.sql.calc_compiler import CompiledCalc
+from flinkpy.columns.sql.calc_program import CallNode
+from flinkpy.core.errors import BadRecordError
+from flinkpy.sql.functions.built_in_functions import built_in_functions
+from flinkpy.sql.rex.rex_nodes import Rex
+from flinkpy.sql.rex.rex_programs import program_of
+from tests.sql.values.reference_values import bound
+
+REGISTRY = built_in_functions()
+
+
+def compiled(*texts: str) -> CompiledCalc:
+    outputs = [bound(each) for each in texts]
+    return CompiledCalc(program_of(outputs, None, REGISTRY, names=["o"]), list(texts))
+
+
+def test_an_error_of_a_row_is_written_as_the_statement_has_it() -> None:
+    calc = compiled("10 / (o - 1)")
+    batch = pa.record_batch([pa.array([3, 1])], names=["o"])
+    wanted = "(10 / (o - 1)): division by zero, in the row (o=1)"
+    with pytest.raises(BadRecordError, match=re.escape(wanted)):
+        calc(batch)
+
+
+def test_equal_parts_of_several_columns_are_one_node() -> None:
+    program = program_of([bound("o * 2 + 1"), bound("o * 2 - 1")], None, REGISTRY)
+    calls = [each.function for each in program.nodes if isinstance(each, CallNode)]
+    assert calls.count("*") == 1
+
+
+def test_a_text_that_is_no_number_names_the_cast() -> None:
+    calc = compiled("CAST(CAST(o AS STRING) AS TINYINT)")
+    with pytest.raises(BadRecordError, match=r"CAST\(CAST\(o AS STRING\) AS TINYINT\): '300'"):
+        calc(pa.record_batch([pa.array([1, 300])], names=["o"]))
+
+
+def test_an_expression_of_a_plan_nests_as_deeply_as_it_likes() -> None:
+    deep: Rex = bound("+".join(["o"] * 3000))
+    calc = CompiledCalc(program_of([deep], None, REGISTRY, names=["o"]), ["sum"])
+    assert calc(pa.record_batch([pa.array([2])], names=["o"])).to_pydict() == {"sum": [6000]}
