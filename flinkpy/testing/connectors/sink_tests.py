@@ -202,8 +202,8 @@ class SinkTests(SinkJobs, SinkSteps):
 
     @in_time
     def test_whatever_goes_wrong(self) -> None:
-        """Checkpoints that are lost, aborted, late, told to some; attempts that fail, that are cut
-        off and live on, other numbers of writers."""
+        """Checkpoints that are lost, aborted, late, notified to some; attempts that fail, that are
+        cut off and live on, other numbers of writers."""
         for seed in range(SEEDS):
             chance = random.Random(seed)
             world = self.world(chance.randint(1, 3))
