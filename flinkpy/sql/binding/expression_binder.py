@@ -310,8 +310,11 @@ class ExpressionBinder:
         if is_star and function.name != "COUNT":
             raise ValidationError(f"'*' is for COUNT only, not for {node.name}", span=node.span)
         arguments = () if is_star else tuple(self.bind(each) for each in node.arguments)
-        for each in arguments:
-            refuse_aggregates(each, f"an argument of {node.name}", "aggregate in a subquery first")
+        if node.over is None:
+            for each in arguments:
+                refuse_aggregates(
+                    each, f"an argument of {node.name}", "aggregate in a subquery first"
+                )
         signature = self._signature(function, arguments, dict(node.options), node.span)
         options = node.options + ((("NULLS", node.nulls),) if node.nulls else ())
         call = RexAggregate(

@@ -52,18 +52,19 @@ def is_correlated(plan: LogicalNode) -> bool:
     return any(reads_outside(rex) for node in walk_plan(plan) for rex in node.expressions)
 
 
-def pulled(node: LogicalNode) -> Pulled:
-    """The relation without its outer conditions."""
+def pulled(node: LogicalNode, only_whether: bool = False) -> Pulled:
+    """The relation without its outer conditions. ``only_whether``: it matters whether there are
+    rows, not how often a row is there."""
     if not is_correlated(node):
         return Pulled(node)
     if isinstance(node, LogicalFilter):
-        return _filter(node)
+        return _filter(node, only_whether)
     if isinstance(node, LogicalProject):
-        return _project(node)
+        return _project(node, only_whether)
     if isinstance(node, LogicalAggregate):
         return _aggregate(node)
     if isinstance(node, LogicalJoin):
-        return _join(node)
+        return _join(node, only_whether)
     if isinstance(node, LogicalSort):
         return _sort(node)
     raise _refused(node)
@@ -77,15 +78,15 @@ def _refused(node: LogicalNode) -> ValidationError:
     )
 
 
-def _filter(node: LogicalFilter) -> Pulled:
-    below = pulled(node.input)
+def _filter(node: LogicalFilter, only_whether: bool) -> Pulled:
+    below = pulled(node.input, only_whether)
     own = [each for each in conjuncts(node.condition) if not reads_outside(each)]
     outer = [each for each in conjuncts(node.condition) if reads_outside(each)]
     return Pulled(filtered(below.plan, conjunction(own)), (*below.conditions, *outer))
 
 
-def _project(node: LogicalProject) -> Pulled:
-    below = pulled(node.input)
+def _project(node: LogicalProject, only_whether: bool) -> Pulled:
+    below = pulled(node.input, only_whether)
     known = _equal_columns(below)
     columns = [_without_outer(each, known) for each in node.projections]
     places: dict[int, int] = {}
@@ -185,9 +186,13 @@ def _inner_side(condition: Rex) -> Rex | None:
     return None
 
 
-def _join(node: LogicalJoin) -> Pulled:
-    left = pulled(node.left)
-    right = pulled(node.right)
+def _join(node: LogicalJoin, only_whether: bool) -> Pulled:
+    if only_whether and node.kind is JoinKind.SEMI:  # a row that is there twice is there
+        inner = join(node.left, node.right, JoinKind.INNER, node.condition)
+        columns = [input_of(inner, index) for index in range(node.width)]
+        return _project(project(inner, columns, node.schema.names), only_whether)
+    left = pulled(node.left, only_whether)
+    right = pulled(node.right, only_whether)
     is_inner = node.kind is JoinKind.INNER
     if right.conditions and not is_inner:
         raise _refused(node)

@@ -46,7 +46,7 @@ from flinkpy.sql.rules.conditions import (
     test_of,
 )
 from flinkpy.sql.rules.decorrelation import Pulled, is_correlated, over_both, pulled
-from flinkpy.sql.rules.rule_phases import RuleContext
+from flinkpy.sql.rules.rule_phases import Phase, RuleContext
 from flinkpy.sql.sql_errors import ValidationError
 
 _BIG = BigIntType(is_nullable=False)
@@ -60,19 +60,19 @@ def subqueries_in_filter(node: LogicalNode, context: RuleContext) -> LogicalNode
     plan = node.input
     rest: list[Rex] = []
     for each in conjuncts(node.condition):
-        joined = _as_semi_join(plan, each)
+        joined = _as_semi_join(plan, each, context)
         if joined is None:
             rest.append(each)
         else:
             plan = joined
-    return _values_joined(filtered(plan, conjunction(rest)) if rest else plan, node)
+    return _values_joined(filtered(plan, conjunction(rest)), node, context)
 
 
-def _values_joined(plan: LogicalNode, node: LogicalFilter) -> LogicalNode:
+def _values_joined(plan: LogicalNode, node: LogicalFilter, context: RuleContext) -> LogicalNode:
     """What remains: values and tests within larger expressions."""
     if not isinstance(plan, LogicalFilter) or not _has_subquery(plan.condition):
         return plan
-    work = _Columns(plan.input)
+    work = _Columns(plan.input, context)
     condition = work.replaced(plan.condition)
     made = filtered(work.plan, condition)
     columns = [input_of(made, index) for index in range(node.width)]
@@ -83,7 +83,7 @@ def subqueries_in_project(node: LogicalNode, context: RuleContext) -> LogicalNod
     """The SELECT list."""
     if not isinstance(node, LogicalProject) or not any(map(_has_subquery, node.projections)):
         return None
-    work = _Columns(node.input)
+    work = _Columns(node.input, context)
     columns = [work.replaced(each) for each in node.projections]
     return project(work.plan, columns, node.schema.names)
 
@@ -107,13 +107,30 @@ def apply_as_join(node: LogicalNode, context: RuleContext) -> LogicalNode | None
     """LATERAL (SELECT ...)."""
     if not isinstance(node, LogicalApply):
         return None
-    found = pulled(node.right)
-    width = node.left.width
-    conditions = [over_both(each, node.outer, width) for each in found.conditions]
-    conditions += conjuncts(node.condition)
-    made = join(node.left, found.plan, node.kind, conjunction(conditions))
-    columns = [input_of(made, index) for index in range(node.width)]
-    return project(made, columns, node.schema.names)
+    right = _expanded(node.right, context)
+    if not _is_one_row(right):
+        found = pulled(right)
+        width = node.left.width
+        conditions = [over_both(each, node.outer, width) for each in found.conditions]
+        conditions += conjuncts(node.condition)
+        made: LogicalNode = join(node.left, found.plan, node.kind, conjunction(conditions))
+        columns: list[Rex] = [input_of(made, index) for index in range(node.width)]
+        return project(made, columns, node.schema.names)
+    if node.condition is not None and node.kind is not JoinKind.INNER:
+        raise ValidationError(
+            "LEFT JOIN LATERAL of a query that aggregates to one row takes ON TRUE; filter in the "
+            "query instead",
+            span=node.condition.span,
+        )
+    work = _Columns(node.left, context)
+    columns = [*inputs_for(node.left.schema.fields), *work.row_of(right, node.outer)]
+    made = project(work.plan, columns, node.schema.names)
+    return filtered(made, node.condition)
+
+
+def _expanded(plan: LogicalNode, context: RuleContext) -> LogicalNode:
+    """The query of a subquery, without subqueries of its own."""
+    return Phase("subqueries", SUBQUERY_RULES).applied(plan, context)
 
 
 def _has_subquery(rex: Rex) -> bool:
@@ -123,12 +140,13 @@ def _has_subquery(rex: Rex) -> bool:
 # -- tests that are a condition of their own -------------------------------------------------------
 
 
-def _as_semi_join(plan: LogicalNode, condition: Rex) -> LogicalNode | None:
+def _as_semi_join(plan: LogicalNode, condition: Rex, context: RuleContext) -> LogicalNode | None:
     negated = is_call(condition, "NOT")
     test = condition.operands[0] if negated else condition
     if not isinstance(test, RexSubquery) or any(map(_has_subquery, test.operands)):
         return None
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
+    test = replace(test, plan=_expanded(test.query, context))
     if test.kind == "EXISTS":
         return _exists(plan, test, kind)
     if test.kind == "IN":
@@ -140,7 +158,7 @@ def _exists(plan: LogicalNode, test: RexSubquery, kind: JoinKind) -> LogicalNode
     query = _without_columns(test.query)
     if _is_one_row(query):
         return filtered(plan, FALSE if kind is JoinKind.ANTI else TRUE)
-    found = pulled(query)
+    found = pulled(query, only_whether=True)
     conditions = [over_both(each, test.outer, plan.width) for each in found.conditions]
     right = found.plan
     if not conditions:
@@ -158,7 +176,7 @@ def _without_columns(query: LogicalNode) -> LogicalNode:
 
 
 def _in(plan: LogicalNode, test: RexSubquery, kind: JoinKind) -> LogicalNode:
-    found = pulled(test.query)
+    found = pulled(test.query, only_whether=True)
     outer = [over_both(each, test.outer, plan.width) for each in found.conditions]
     equal = [
         comparison(value, shifted(column, plan.width))
@@ -199,6 +217,7 @@ class _Columns:
     """A relation that gets a column for each subquery of its expressions."""
 
     plan: LogicalNode
+    context: RuleContext
 
     def replaced(self, rex: Rex) -> Rex:
         """The expression over these columns."""
@@ -206,6 +225,7 @@ class _Columns:
 
     def _column(self, rex: Rex) -> Rex:
         assert isinstance(rex, RexSubquery)
+        rex = replace(rex, plan=_expanded(rex.query, self.context))
         if rex.kind == "SCALAR":
             return self._scalar(rex)
         if rex.kind == "EXISTS":
@@ -219,14 +239,20 @@ class _Columns:
         if not _is_one_row(query):
             call = AggregateCall("SINGLE_VALUE", (0,), rex.type.with_nullable(True))
             query = aggregate(query, (), (call,), query.schema.names[:1])
-        empty = _value_of_nothing(query) if is_correlated(query) else None
-        first = self._joined(query, rex.outer, has_marker=empty is not None)
-        value = input_of(self.plan, first)
+        return self.row_of(query, rex.outer)[0]
+
+    def row_of(self, query: LogicalNode, outer: Sequence[Rex]) -> list[Rex]:
+        """The columns of a query that has one row for each row."""
+        empty = _row_of_nothing(query) if is_correlated(query) else None
+        first = self._joined(query, outer, has_marker=empty is not None)
+        values: list[Rex] = [input_of(self.plan, first + place) for place in range(query.width)]
         if empty is None:
-            return value
-        marker = input_of(self.plan, self.plan.width - 1)
-        there = test_of("IS NOT NULL", marker)
-        return RexCall(value.type, function="CASE", arguments=(there, value, empty))
+            return values
+        there = test_of("IS NOT NULL", input_of(self.plan, self.plan.width - 1))
+        return [
+            RexCall(value.type, function="CASE", arguments=(there, value, otherwise))
+            for value, otherwise in zip(values, empty)
+        ]
 
     def _joined(self, query: LogicalNode, outer: Sequence[Rex], has_marker: bool) -> int:
         """Joins the query; the number of its first column. A marker is true where the query has a
@@ -363,10 +389,9 @@ def _is_one_row(query: LogicalNode) -> bool:
     return isinstance(query, LogicalValues) and len(query.rows) == 1
 
 
-def _value_of_nothing(query: LogicalNode) -> Rex | None:
+def _row_of_nothing(query: LogicalNode) -> list[Rex] | None:
     """What a correlated query of one row gives where no row meets the outer one, if that is more
-    than null: COUNT is 0 then."""
-    columns: list[Rex] | None = None
+    than nulls: COUNT is 0 then."""
     node = query
     path: list[LogicalProject] = []
     while isinstance(node, (LogicalProject, LogicalSort)):
@@ -377,7 +402,7 @@ def _value_of_nothing(query: LogicalNode) -> Rex | None:
         each.function in ("COUNT", "SUM0") for each in node.calls
     ):
         return None
-    columns = [
+    columns: list[Rex] = [
         RexLiteral(_BIG, value=0)
         if each.function in ("COUNT", "SUM0")
         else RexLiteral(each.type.with_nullable(True), value=None)
@@ -385,7 +410,7 @@ def _value_of_nothing(query: LogicalNode) -> Rex | None:
     ]
     for each in reversed(path):
         columns = [replaced_inputs(rex, columns) for rex in each.projections]
-    return columns[0]
+    return columns
 
 
 SUBQUERY_RULES = (subqueries_in_filter, subqueries_in_project, subqueries_in_join, apply_as_join)
