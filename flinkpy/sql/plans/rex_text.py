@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 
-from flinkpy.sql.logical.logical_rex import RexAggregate, RexOuter, RexOver, RexSubquery
+from flinkpy.sql.logical.logical_rex import RexAggregate, RexOver, RexSubquery
 from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexCall, RexInput, RexLiteral, SortKey
 
 _INFIX = frozenset(
@@ -26,25 +26,44 @@ def rex_text(rex: Rex, names: Sequence[str]) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def _text(rex: Rex, names: Sequence[str]) -> str:
+def _text(root: Rex, names: Sequence[str]) -> str:
+    """Operands first, without recursion."""
+    done: list[str] = []
+    pending = [(root, False)]
+    while pending:
+        rex, has_operands = pending.pop()
+        count = len(rex.operands)
+        if count and not has_operands:
+            pending.append((rex, True))
+            pending.extend((each, False) for each in reversed(rex.operands))
+            continue
+        operands = done[len(done) - count :]
+        del done[len(done) - count :]
+        done.append(_node_text(rex, operands, names))
+    return done[0]
+
+
+def _node_text(rex: Rex, operands: Sequence[str], names: Sequence[str]) -> str:
     if isinstance(rex, RexInput):
         return names[rex.index] if rex.index < len(names) else f"${rex.index}"
     if isinstance(rex, RexLiteral):
         return literal_text(rex.value)
     if isinstance(rex, RexCall):
-        return _call_text(rex, [_text(each, names) for each in rex.arguments])
-    if isinstance(rex, RexOuter):
-        return str(rex)
+        return _call_text(rex, operands)
     if isinstance(rex, RexSubquery):
-        tested = "".join(f"{_text(each, names)}, " for each in rex.tested)
+        tested = "".join(f"{each}, " for each in operands[: len(rex.tested)])
         return f"{rex.kind}({tested}query)"
     if isinstance(rex, RexAggregate):
-        distinct = "DISTINCT " if rex.distinct else ""
-        arguments = ", ".join(_text(each, names) for each in rex.arguments)
-        return f"{rex.function}({distinct}{arguments or '*'})"
+        return _aggregate_text(rex, operands)
     if isinstance(rex, RexOver):
-        return f"{_text(rex.call, names)} OVER"
+        return f"{_aggregate_text(rex.call, operands)} OVER"
     return str(rex)
+
+
+def _aggregate_text(call: RexAggregate, operands: Sequence[str]) -> str:
+    distinct = "DISTINCT " if call.distinct else ""
+    arguments = ", ".join(operands[: len(call.arguments)])
+    return f"{call.function}({distinct}{arguments or '*'})"
 
 
 def _call_text(call: RexCall, arguments: Sequence[str]) -> str:
