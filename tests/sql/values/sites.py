@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from flinkpy.columns.sql.call_site import VARYING, CallSite
+from flinkpy.columns.sql.sql_meanings.calendar_part_meanings import UNITS
 from flinkpy.columns.sql.sql_meanings.numbers.number_rules import EXACT, single
 from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed
 from flinkpy.common.logical_types.data_types import DataTypes
@@ -263,6 +264,12 @@ def _calls(name: str) -> Iterator[CallSite | None]:
         yield site(name, [STRING])
     elif name == "BIN":
         yield from (site(name, [kind]) for kind in INTEGERS)
+    elif name == "EXTRACT" or name in UNITS:
+        yield from _parts(name)
+    elif name in ("||", "SUBSTRING", "SUBSTR", "UPPER", "LOWER", "CHAR_LENGTH"):
+        yield from _of_texts(name)
+    elif name in ("IS_ALPHA", "IS_DIGIT", "IS_DECIMAL"):
+        yield from (site(name, [kind]) for kind in [STRING, *NUMBERS])
     elif name in ("PI", "E"):
         yield site(name, [])
     elif name not in RANDOM:
@@ -277,6 +284,30 @@ def _is_absent(source: LogicalType, target: LogicalType) -> bool:
     is neither an integer nor an interval."""
     has_it = isinstance(source, (IntegerType, type(target)))
     return target.is_a(TypeFamily.INTERVAL) and not has_it
+
+
+def _parts(name: str) -> Iterator[CallSite | None]:
+    if name != "EXTRACT":
+        yield from (site(name, [kind]) for kind in TIMES if not isinstance(kind, TimeType))
+        return
+    for unit in ("YEAR", "WEEK", "ISOYEAR", "DOW", "ISODOW", "DOY", "CENTURY", "EPOCH", "SECOND"):
+        for kind in TIMES:
+            if not isinstance(kind, TimeType):
+                yield site(name, [kind], unit=unit)
+    yield site(name, [DataTypes.TIME(3)], unit="MINUTE")
+    yield site(name, [MONTHS], unit="MONTH")
+    yield site(name, [MILLIS], unit="HOUR")
+
+
+def _of_texts(name: str) -> Iterator[CallSite | None]:
+    if name == "||":
+        yield site(name, [STRING, STRING])
+        yield site(name, [DataTypes.BYTES(), DataTypes.BYTES()])
+    elif name in ("SUBSTRING", "SUBSTR"):
+        yield site(name, [STRING, INT])
+        yield site(name, [STRING, INT, INT])
+    else:
+        yield site(name, [STRING])
 
 
 def _casts(name: str) -> Iterator[CallSite | None]:

@@ -86,7 +86,7 @@ def compare(name: str, data: st.DataObject, site: CallSite) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_a_kernel_gives_what_the_meaning_gives(name: str, data: st.DataObject) -> None:
     compare(name, data, data.draw(st.sampled_from(calls(name))))

@@ -17,7 +17,6 @@ from tests.table.translation.tpch_tables import (
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 IN_EVERY_RUN = ("q03", "q13", "q18")  # joins and a limit; an outer join; a sub-query with IN
-NO_KERNEL_YET = ("q07", "q08", "q09", "q22")  # EXTRACT, SUBSTRING
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +46,4 @@ def test_a_query_gives_what_duckdb_says(name: str, tables: Path) -> None:
 @pytest.mark.parametrize("parallelism", [1, 3])
 @pytest.mark.parametrize("file", QUERIES, ids=lambda file: file.stem)
 def test_each_query_gives_what_duckdb_says(file: Path, tables: Path, parallelism: int) -> None:
-    if file.stem in NO_KERNEL_YET:
-        pytest.xfail("a function of it has no kernel yet")
     check(file, tables, parallelism)

@@ -4,6 +4,7 @@ are computed value by value, as their results are texts, or are read from texts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ def _of_decimals(source: DecimalType, target: LogicalType) -> Callable[[Any], An
     if isinstance(target, DecimalType):
         return _rescaling(source, target)
     if isinstance(target, BooleanType):
-        return lambda values: pc.not_equal(values, pa.scalar(0).cast(values.type))
+        return lambda values: pc.not_equal(values, pa.scalar(Decimal(0), values.type))
     if isinstance(target, DoubleType):
         return lambda values: as_floats(values, pa.float64())
     if isinstance(target, FloatType):
@@ -197,7 +198,7 @@ def _of_moments(source: LogicalType, target: LogicalType, zone: str) -> Callable
             return _digits(source.precision, target.precision, kind)
         if isinstance(source, LocalZonedTimestampType):
             cut = _digits(source.precision, target.precision, kind)
-            return lambda moments: cut(_local(moments, zone))
+            return lambda moments: cut(local_moments(moments, zone))
         if isinstance(source, TimestampType):
             cut = _digits(source.precision, target.precision, pa.timestamp(kind.unit))
             return lambda moments: _instants(cut(moments), zone)
@@ -205,11 +206,11 @@ def _of_moments(source: LogicalType, target: LogicalType, zone: str) -> Callable
     if isinstance(target, DateType) and isinstance(source, TimestampType):
         return lambda moments: _floor(moments, "day").cast(kind)
     if isinstance(target, DateType) and isinstance(source, LocalZonedTimestampType):
-        return lambda moments: _floor(_local(moments, zone), "day").cast(kind)
+        return lambda moments: _floor(local_moments(moments, zone), "day").cast(kind)
     return None
 
 
-def _local(moments: pa.Array, zone: str) -> Any:
+def local_moments(moments: pa.Array, zone: str) -> Any:
     unit = moments.type.unit
     return local_times(moments.cast(pa.timestamp(unit, zone))).cast(pa.timestamp(unit))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flinkpy.columns.sql.call_site import MeaningOf
+from flinkpy.columns.sql.sql_meanings.calendar_part_meanings import CALENDAR_PART_MEANINGS
 from flinkpy.columns.sql.sql_meanings.casts.cast_meanings import CAST_MEANINGS
 from flinkpy.columns.sql.sql_meanings.choice_meanings import CHOICE_MEANINGS
 from flinkpy.columns.sql.sql_meanings.comparison_meanings import COMPARISON_MEANINGS
@@ -11,12 +12,15 @@ from flinkpy.columns.sql.sql_meanings.numbers.arithmetic_meanings import ARITHME
 from flinkpy.columns.sql.sql_meanings.numbers.number_meanings import NUMBER_MEANINGS
 from flinkpy.columns.sql.sql_meanings.numbers.random_meanings import RANDOM_MEANINGS
 from flinkpy.columns.sql.sql_meanings.pattern_meanings import PATTERN_MEANINGS
+from flinkpy.columns.sql.sql_meanings.plain_text_meanings import PLAIN_TEXT_MEANINGS
 
 SQL_MEANINGS: dict[str, MeaningOf] = {
     **LOGIC_MEANINGS,
     **COMPARISON_MEANINGS,
     **CHOICE_MEANINGS,
     **CAST_MEANINGS,
+    **PLAIN_TEXT_MEANINGS,
+    **CALENDAR_PART_MEANINGS,
     **PATTERN_MEANINGS,
     **ARITHMETIC_MEANINGS,
     **NUMBER_MEANINGS,
