@@ -27,10 +27,14 @@ def batches(table: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
 
 
 def run(
-    operator: StreamOperator, *inputs: pa.Table, size: int = 7, right_first: bool = False
+    operator: StreamOperator,
+    *inputs: pa.Table,
+    size: int = 7,
+    right_first: bool = False,
+    schema: pa.Schema | None = None,
 ) -> pa.Table:
     """What the operator gives for these inputs, of which each is read to its end before the
-    next."""
+    next. ``schema``: of the results, if the operator itself has none."""
     harness = ChainHarness(linear(pickle.loads(pickle.dumps(operator)), inputs=len(inputs)))
     order = list(enumerate(inputs))
     for number, table in reversed(order) if right_first else order:
@@ -45,7 +49,8 @@ def run(
     assert elements[-1] == Watermark(MAX_TIMESTAMP)
     given = [each.data for each in elements if isinstance(each, ColumnBatch)]
     assert all(0 < each.num_rows <= ROWS_AT_ONCE for each in given)
-    schema = operator.schema  # type: ignore[attr-defined]
+    if schema is None:
+        schema = operator.schema  # type: ignore[attr-defined]
     assert all(each.schema.equals(schema) for each in given)
     return pa.Table.from_batches(given, schema=schema)
 

@@ -6,11 +6,14 @@ import pyarrow as pa
 
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.relational.relational_operator import RelationalOperator
+from flinkpy.state.descriptors import RESERVED
+
+_PASSED = f"{RESERVED}dropped and given"
 
 
 class LimitRowsOperator(RelationalOperator):
-    """Drops the first ``offset`` rows, and all behind the next ``limit`` ones. Without state: it is
-    for BATCH. One subtask must see all rows."""
+    """Drops the first ``offset`` rows, and all behind the next ``limit`` ones. How many these were
+    is in its state. One subtask must see all rows."""
 
     def __init__(self, offset: int, limit: int | None, schema: pa.Schema) -> None:
         super().__init__(schema)
@@ -18,7 +21,14 @@ class LimitRowsOperator(RelationalOperator):
         self.limit = limit
 
     def open(self) -> None:
-        self._dropped, self._given = 0, 0
+        state = self.context.operator_state
+        passed = state.engine_list(_PASSED)
+        before = list(passed.get())
+        self._dropped = sum(dropped for dropped, _ in before)
+        self._given = sum(given for _, given in before)
+        state.before_snapshot(
+            lambda checkpoint_id, timestamp_ms: passed.update([(self._dropped, self._given)])
+        )
 
     @property
     def has_enough(self) -> bool:

@@ -4,12 +4,13 @@ of ``flinkpy.relational``, each exchange a partitioning."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.columns.sql.arrays_of_values import array_of_values
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.calc_program import CalcProgram
-from flinkpy.common.logical_types.logical_type import MultisetType, RowType
+from flinkpy.common.logical_types.logical_type import LocalZonedTimestampType, MultisetType, RowType
 from flinkpy.datastream import DataStream
 from flinkpy.datastream.streams.recorded import ColumnStream, apply_two_columns, copy_place
 from flinkpy.graph.operator_port import ColumnarJoin, ColumnarOperator
@@ -23,6 +24,9 @@ from flinkpy.relational.ordering.sort_rows import SortOperator
 from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
 from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
+from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, slicing_for
+from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
+from flinkpy.relational.windows.window_rows import WindowRowsOperator
 from flinkpy.sql.functions.function_port import FunctionRegistry
 from flinkpy.sql.physical.physical_nodes import (
     Calc,
@@ -43,17 +47,24 @@ from flinkpy.sql.physical.physical_nodes import (
     TableScan,
     UnionAll,
     ValuesNode,
+    WatermarkAssigner,
+    WindowAggregate,
+    WindowTableFunction,
 )
+from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import Rex, RexInput
 from flinkpy.sql.rex.rex_programs import program_of
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.factory_port import TableFactories
 from flinkpy.table.translation.operator_names import operator_name
+from flinkpy.windowing.slices.operator import SliceOperator
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from flinkpy.datastream import StreamExecutionEnvironment
+
+_WINDOW_TIMES = ("window_start", "window_end", "window_time")
 
 
 def translate(
@@ -263,6 +274,50 @@ class PlanTranslator:
         inputs, schema = schema_of(node.input.schema), schema_of(node.schema)
         return self._applied(node, OverAggregateOperator(node.groups, inputs, schema))
 
+    # -- windows -----------------------------------------------------------------------------------
+
+    def _watermarks(self, node: WatermarkAssigner) -> ColumnStream:
+        strategy = self._program((node.strategy,), None, node.input.schema.names)
+        schema = schema_of(node.schema)
+        return self._applied(node, WatermarkRowsOperator(node.rowtime, strategy, schema))
+
+    def _window_rows(self, node: WindowTableFunction) -> ColumnStream:
+        self._check_window(node.window, node.input.schema)
+        return self._applied(node, WindowRowsOperator(node.window, schema_of(node.schema)))
+
+    def _window_aggregate(self, node: WindowAggregate) -> ColumnStream:
+        self._check_window(node.window, node.input.schema)
+        inputs, window = schema_of(node.input.schema), node.window
+        stream = self._of(node.input)
+        if window.kind is WindowKind.CUMULATE and window.bounds is None:
+            # each row with its windows: those of CUMULATE share no slices of one width
+            import pyarrow as pa
+
+            times = [pa.field(name, pa.timestamp("ms")) for name in _WINDOW_TIMES]
+            rows = WindowRowsOperator(window, pa.schema([*inputs, *times]))
+            window = replace(window, bounds=(len(inputs), len(inputs) + 1))
+            stream = stream.apply_columns("WindowTableFunction", rows)
+            self._placed(node, stream, "_rows")
+        keys = tuple(inputs.names[at] for at in node.keys)
+        store = SqlAggregateSlices(
+            keys, node.calls, window, node.properties, schema_of(node.schema)
+        )
+        operator = SliceOperator(store, slicing_for(window), event_time=True)
+        key = KeySpec(columns=keys) if keys else None
+        made = stream.apply_columns(operator_name(node), operator, key=key)
+        return self._placed(node, made)
+
+    def _check_window(self, window: WindowSpec, row: RowType) -> None:
+        if window.kind is WindowKind.SESSION:
+            raise ValidationError("windows of SESSION cannot run yet; use TUMBLE, HOP or CUMULATE")
+        at = window.bounds[1] if window.bounds is not None else window.time
+        is_local = isinstance(row.fields[at].type, LocalZonedTimestampType)
+        if is_local and self._zone != "UTC" and window.bounds is None:
+            raise ValidationError(
+                "windows over TIMESTAMP_LTZ run in the zone UTC only yet; set "
+                "'table.local-time-zone' to UTC, or window over a TIMESTAMP"
+            )
+
     # -- transformations ---------------------------------------------------------------------------
 
     def _program(
@@ -279,15 +334,16 @@ class PlanTranslator:
         stream = apply_two_columns(operator_name(node), operator, left, right)
         return self._placed(node, stream)
 
-    def _placed(self, node: PhysicalNode, stream: ColumnStream) -> ColumnStream:
+    def _placed(self, node: PhysicalNode, stream: ColumnStream, part: str = "") -> ColumnStream:
         """Says how parallel the operator runs: behind an exchange without keys alone, behind
-        another one as the program sets it, and else as its input."""
+        another one as the program sets it, and else as its input. ``part`` tells several operators
+        of one node apart."""
         if any(isinstance(each, Exchange) and _is_to_one(each) for each in node.inputs):
             stream.make_non_parallel()
         elif not any(isinstance(each, Exchange) for each in node.inputs):
             copy_place(stream.transformation.inputs[0], stream.transformation)
         if self._gives_uids:
-            stream.transformation.uid = f"{node.id}_{type(node).__name__}"
+            stream.transformation.uid = f"{node.id}_{type(node).__name__}{part}"
         return stream
 
 
@@ -320,4 +376,7 @@ _TRANSLATIONS: dict[type[PhysicalNode], Callable[[PlanTranslator, Any], ColumnSt
     Sort: PlanTranslator._sort,
     Rank: PlanTranslator._rank,
     OverAggregate: PlanTranslator._over,
+    WatermarkAssigner: PlanTranslator._watermarks,
+    WindowTableFunction: PlanTranslator._window_rows,
+    WindowAggregate: PlanTranslator._window_aggregate,
 }

@@ -47,6 +47,7 @@ class ColumnSlices(SliceStore):
     """What the two forms share. ``keys``: the key columns, none for windows over all records."""
 
     state_name = "_slices of columns"  # a key of each key group -> Arrow table of the group
+    gives_timestamps = True  # whether results carry the last moment of their window
     _schema: Any = None  # of the records so far
     _aggregates: Sequence[ColumnAggregate] = ()
     _result: Any
@@ -130,16 +131,20 @@ class ColumnSlices(SliceStore):
                 self._schema = data.schema
             return self.taken_in(data, self.known_keys.numbers(data))
 
+    def times(self, batch: Batch) -> npt.NDArray[np.int64] | None:
+        """The event time of each record, in milliseconds; None if there is none."""
+        return columns(batch, self._context).timestamps
+
     def span(self, batch: Batch) -> tuple[int, int] | None:
-        stamps = columns(batch, self._context).timestamps
+        stamps = self.times(batch)
         return None if stamps is None else (int(stamps.min()), int(stamps.max()))
 
     def stamps(self, batch: Batch) -> list[int]:
-        stamps = columns(batch, self._context).timestamps
+        stamps = self.times(batch)
         return [] if stamps is None else stamps.tolist()
 
     def by_slice(self, batch: Batch, records: Part, slicing: Slicing) -> Iterator[tuple[int, Part]]:
-        stamps = columns(batch, self._context).timestamps
+        stamps = self.times(batch)
         assert stamps is not None
         starts = slicing.slices_of_all(stamps)
         order = np.argsort(starts, kind="stable")
@@ -213,9 +218,12 @@ class ColumnSlices(SliceStore):
                 data: Any = self.result(part, window) if part.size else None
                 for at in range(0, part.size, LARGEST):
                     piece = data.slice(at, LARGEST)
-                    operator.output.emit(
-                        ColumnBatch(piece, np.full(piece.num_rows, window.end - 1, np.int64))
+                    stamps = (
+                        np.full(piece.num_rows, window.end - 1, np.int64)
+                        if self.gives_timestamps
+                        else None
                     )
+                    operator.output.emit(ColumnBatch(piece, stamps))
                     if at + LARGEST < part.size:
                         yield
         except BaseException as error:

@@ -14,6 +14,8 @@ from flinkpy.common.logical_types.logical_type import (
     DecimalType,
     LogicalType,
     RowType,
+    TimeAttribute,
+    TimestampType,
     VarCharType,
 )
 from flinkpy.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
@@ -34,8 +36,10 @@ from flinkpy.sql.physical.physical_nodes import (
     TableScan,
     UnionAll,
     ValuesNode,
+    WatermarkAssigner,
+    WindowAggregate,
 )
-from flinkpy.sql.rex.relational_terms import JoinKind
+from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall, RexCall, RexInput, RexLiteral, SortKey
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.translation.plan_translator import translate
@@ -63,11 +67,16 @@ def scan(name: str = "orders", schema: RowType = SCHEMA) -> TableScan:
     return TableScan(schema, ObjectPath("c", "d", name), CatalogTable(()))
 
 
-def run(plan: PhysicalNode, parallelism: int) -> list[tuple[Any, ...]]:
+def run(
+    plan: PhysicalNode,
+    parallelism: int,
+    mode: RuntimeExecutionMode = RuntimeExecutionMode.BATCH,
+    orders: pa.Table = ORDERS,
+) -> list[tuple[Any, ...]]:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(parallelism)
-    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
-    stream = translate(plan, env, HeldTables({"orders": ORDERS}), built_in_functions())
+    env.set_runtime_mode(mode)
+    stream = translate(plan, env, HeldTables({"orders": orders}), built_in_functions())
     assert stream is not None
     found = stream.to_arrow()
     return list(zip(*(column.to_pylist() for column in found.columns)))
@@ -150,6 +159,39 @@ def test_an_aggregate_without_keys_has_a_row_whether_rows_come_or_not(parallelis
         local = HashAggregate(sums, below, (), calls, Phase.LOCAL)
         whole = HashAggregate(sums, Exchange(sums, local, ()), (), calls, Phase.GLOBAL)
         assert run(CollectNode(schema, whole), parallelism) == [wanted]
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.BATCH, RuntimeExecutionMode.STREAMING])
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize(
+    ("window", "wanted"),
+    [
+        (WindowSpec(WindowKind.TUMBLE, 2, 50), {"0 - 50": 50, "50 - 100": 50}),
+        (WindowSpec(WindowKind.CUMULATE, 2, 100, 50), {"0 - 50": 50, "0 - 100": 100}),
+    ],
+)
+def test_windows_close_with_the_watermark_or_the_end(
+    window: WindowSpec, wanted: dict[str, int], parallelism: int, mode: RuntimeExecutionMode
+) -> None:
+    """Time never goes back in a subtask, so no row is late."""
+    times = pa.array(range(100), pa.int64()).cast(pa.timestamp("ms"))
+    orders = ORDERS.append_column("ts", times)
+    moment = TimestampType(precision=3, time_attribute=TimeAttribute.ROWTIME)
+    schema = RowType.of(*((each.name, each.type) for each in SCHEMA), ("ts", moment))
+    marked = WatermarkAssigner(schema, scan(schema=schema), 2, RexInput(moment, 2))
+    result = RowType.of(
+        ("word", TEXT), ("n", BIGINT), ("window_start", moment), ("window_end", moment)
+    )
+    bounds = ("window_start", "window_end")
+    exchange = Exchange(schema, marked, (1,))
+    counted = WindowAggregate(result, exchange, window, (1,), (COUNT,), bounds)
+    found: dict[str, int] = {}
+    for _, count, start, end in run(CollectNode(result, counted), parallelism, mode, orders):
+        name = " - ".join(
+            f"{each.microsecond // 1000 + each.second * 1000}" for each in (start, end)
+        )
+        found[name] = found.get(name, 0) + count
+    assert found == wanted
 
 
 def test_rows_go_into_a_table_and_several_readers_share_a_node() -> None:

@@ -1,0 +1,1 @@
+"""Windows of SQL: watermarks, the window functions, and aggregates when a window closes."""

@@ -1,0 +1,198 @@
+"""Slices of columns with the aggregates of SQL: the store of a SliceOperator. Event time is a
+column; keys and aggregates stand in the order of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkpy.aggregates.of_columns import ColumnAggregate
+from flinkpy.aggregates.wide_integers import WIDE
+from flinkpy.core.elements import Batch
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.columnar.column_operators import columns
+from flinkpy.relational.aggregates.group_counts import averages
+from flinkpy.relational.aggregates.group_decimals import decimal_averages, decimals_or_null
+from flinkpy.relational.aggregates.present_values import all_present, numbers_of, wrapped
+from flinkpy.relational.relational_operator import plain
+from flinkpy.relational.windows.window_rows import window_start_of
+from flinkpy.relational.windows.window_times import milliseconds, times_of
+from flinkpy.sql.rex.relational_terms import WindowSpec
+from flinkpy.sql.rex.rex_nodes import AggregateCall
+from flinkpy.windowing.slices.column_slices import ColumnSlices
+from flinkpy.windowing.slices.grouped_parts import Part
+from flinkpy.windowing.slicing import Slicing
+from flinkpy.windowing.windows import TimeWindow
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+# The aggregates of slices that the functions of SQL are computed from
+KINDS = {
+    "COUNT": "count",
+    "SUM": "sum",
+    "$SUM0": "sum",
+    "AVG": "sum",
+    "MIN": "min",
+    "MAX": "max",
+    "FIRST_VALUE": "first_value",
+    "LAST_VALUE": "last_value",
+    "VAR_POP": "var_pop",
+    "VAR_SAMP": "var_samp",
+    "VARIANCE": "var_samp",
+    "STDDEV_POP": "stddev_pop",
+    "STDDEV_SAMP": "stddev_samp",
+    "STDDEV": "stddev_samp",
+}
+_MASK = (1 << 64) - 1
+
+
+def slicing_for(window: WindowSpec) -> Slicing:
+    """How rows are cut into slices. Rows that are in windows already lie in the last moment of
+    theirs, as in a window of one millisecond."""
+    if window.bounds is not None:
+        return Slicing(1, 1, 0)
+    return Slicing(window.size, window.step or window.size, window.offset)
+
+
+def check_calls(calls: Sequence[AggregateCall]) -> None:
+    """Raises ProgramError for an aggregate that windows cannot have yet."""
+    for call in calls:
+        if call.function.upper() not in KINDS:
+            raise ProgramError(
+                f"{call.function} cannot be computed in windows of STREAMING yet; use BATCH"
+            )
+        if call.distinct or call.order_by:
+            word = "DISTINCT" if call.distinct else "ORDER BY"
+            raise ProgramError(
+                f"{call.function}({word} ...) cannot be computed in windows of STREAMING yet; "
+                "use BATCH"
+            )
+
+
+class SqlAggregateSlices(ColumnSlices):
+    """For each window and key: the key's columns, the aggregates, and of the window what
+    ``properties`` names. ``schema`` is that of the results."""
+
+    gives_timestamps = False
+
+    def __init__(
+        self,
+        keys: Sequence[str],
+        calls: Sequence[AggregateCall],
+        window: WindowSpec,
+        properties: Sequence[str],
+        schema: pa.Schema,
+    ) -> None:
+        super().__init__(keys)
+        check_calls(calls)
+        self.calls = tuple(calls)
+        self.window = window
+        self.properties = tuple(properties)
+        self.schema = schema
+
+    def prepare(self, schema: pa.Schema) -> None:
+        self._result = self.schema
+        self._aggregates = [
+            ColumnAggregate(KINDS[call.function.upper()], _argument_type(call, schema))
+            for call in self.calls
+        ]
+
+    def times(self, batch: Batch) -> npt.NDArray[np.int64] | None:
+        data, window = columns(batch, self._context).data, self.window
+        found: npt.NDArray[np.int64]
+        if window.bounds is not None:
+            found = milliseconds(data.column(window.bounds[1]), "window_end") - 1
+            return found
+        found = milliseconds(data.column(window.time), data.schema.names[window.time])
+        return found
+
+    def taken_in(self, data: pa.RecordBatch, ids: npt.NDArray[np.int64]) -> Part:
+        taken = [
+            aggregate.values_of(_argument(call, data))
+            for aggregate, call in zip(self._aggregates, self.calls)
+        ]
+        return Part(
+            data.num_rows, ids, [counts for counts, _ in taken], [values for _, values in taken]
+        )
+
+    def result(self, part: Part, window: TimeWindow) -> Any:
+        width = len(self.keys)
+        kinds = [field.type for field in self.schema]
+        arrays = self.known_keys.columns(part.ids)
+        arrays = [plain(each).cast(kind) for each, kind in zip(arrays, kinds)]
+        for call, each, counts, values, kind in zip(
+            self.calls, self._aggregates, part.counts, part.values, kinds[width:]
+        ):
+            arrays.append(_result(call, each, counts, values, kind))
+        for word, kind in zip(self.properties, kinds[width + len(self.calls) :]):
+            moment = np.full(part.size, self._moment(word, window), np.int64)
+            arrays.append(times_of(moment, kind))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _moment(self, word: str, window: TimeWindow) -> int:
+        if word == "window_start":
+            return window_start_of(self.window, window.end)
+        return window.end - 1 if word == "window_time" else window.end
+
+
+def _argument_type(call: AggregateCall, schema: pa.Schema) -> pa.DataType:
+    if not call.arguments:
+        return pa.bool_()
+    kind = schema.field(call.arguments[0]).type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _argument(call: AggregateCall, data: pa.RecordBatch) -> pa.Array:
+    """What is aggregated: null in rows that do not count."""
+    if call.arguments:
+        column = plain(data.column(call.arguments[0]))
+    else:
+        column = pa.array(np.ones(data.num_rows, np.bool_))
+    others = [data.column(at) for at in call.arguments[1:]]
+    wanted = all_present(others)
+    mask = None if wanted is None else pa.array(wanted)
+    if call.filter is not None:
+        chosen = plain(data.column(call.filter)).fill_null(False)
+        mask = chosen if mask is None else pc.and_(mask, chosen)
+    if mask is None:
+        return column
+    return pc.if_else(mask, column, pa.scalar(None, column.type))
+
+
+def _result(
+    call: AggregateCall, aggregate: ColumnAggregate, counts: Any, values: Any, kind: pa.DataType
+) -> pa.Array:
+    function = call.function.upper()
+    if function == "COUNT":
+        return wrapped(counts, kind, None)
+    is_null = counts == 0
+    if KINDS[function] == "sum":
+        if pa.types.is_decimal(kind):
+            scale = aggregate.computed_in.scale
+            if function == "AVG":
+                return decimal_averages(values, counts, scale, kind)
+            return decimals_or_null(values, kind, None if function == "$SUM0" else is_null)
+        values = _of_64_bits(values)
+        if function == "AVG":
+            return averages(values, counts, kind)
+        return wrapped(values, kind, None if function == "$SUM0" else is_null)
+    found = aggregate.results(counts, values)
+    if found.type == kind:
+        return found
+    if pa.types.is_floating(found.type) and pa.types.is_integer(kind):
+        numbers, present = numbers_of(found)
+        return wrapped(numbers, kind, None if present is None else ~present)
+    return found.cast(kind, safe=False)
+
+
+def _of_64_bits(values: Any) -> Any:
+    """Sums beyond 64 bits wrap round."""
+    if values.dtype != object or values.dtype == WIDE:
+        return values
+    wrapped_round = [(value + (1 << 63) & _MASK) - (1 << 63) for value in values.tolist()]
+    return np.array(wrapped_round, np.int64)

@@ -1,0 +1,62 @@
+"""The window functions alone (TUMBLE, HOP, CUMULATE): the row, with the windows it is in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.common.changelog_mode import ALL_CHANGES
+from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.operators.columnar.column_operators import columns, explained
+from flinkpy.relational.relational_operator import ROWS_AT_ONCE, RelationalOperator
+from flinkpy.relational.windows.window_times import milliseconds, times_of, windows_of
+from flinkpy.sql.rex.relational_terms import WindowSpec
+
+
+class WindowRowsOperator(RelationalOperator):
+    """Each row once for each of its windows, with window_start, window_end and window_time behind
+    it."""
+
+    keeps_nothing = True
+    takes_changes = ALL_CHANGES
+
+    def __init__(self, window: WindowSpec, schema: pa.Schema) -> None:
+        super().__init__(schema)
+        self.window = window
+
+    def process_batch(self, batch: Batch) -> None:
+        batch = columns(batch, self.context, self.takes_changes)
+        with explained(batch.data, self.context):
+            for start in range(0, len(batch), ROWS_AT_ONCE):
+                self._process(batch.slice(start, ROWS_AT_ONCE))
+
+    def process_columns(self, batch: ColumnBatch) -> Any:
+        raise NotImplementedError("process_batch emits the results in pieces")
+
+    def _process(self, batch: ColumnBatch) -> None:
+        at = self.window.time
+        times = milliseconds(batch.data.column(at), self.schema.names[at])
+        rows, starts, ends = windows_of(self.window, times)
+        for begin in range(0, len(rows), ROWS_AT_ONCE):
+            piece = slice(begin, begin + ROWS_AT_ONCE)
+            taken = batch.take(rows[piece])
+            width = taken.data.num_columns
+            moments = (starts[piece], ends[piece], ends[piece] - 1)
+            kinds = [field.type for field in self.schema][width:]
+            times_added = [times_of(each, kind) for each, kind in zip(moments, kinds)]
+            names = self.schema.names
+            self.output.emit(
+                taken.with_columns(
+                    pa.RecordBatch.from_arrays([*taken.data.columns, *times_added], names=names)
+                )
+            )
+
+
+def window_start_of(window: WindowSpec, end: int) -> int:
+    """Where the window of this kind that ends there begins."""
+    if window.step is None or window.size % window.step or window.kind.value != "CUMULATE":
+        return end - window.size
+    last = np.int64(end - 1)
+    return int(last - (last - window.offset) % window.size)

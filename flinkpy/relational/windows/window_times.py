@@ -1,0 +1,55 @@
+"""Columns of times as milliseconds and back, and the windows in which a time lies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
+
+_PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+
+
+def milliseconds(column: pa.Array, name: str) -> Any:
+    """The times as int64. A time that is null is an error, as in Flink."""
+    if column.null_count:
+        raise ProgramError(
+            f"the time column {name!r} is null in a row, which then has no place in time: leave "
+            f"such rows out, by WHERE {name} IS NOT NULL before the window or the watermark"
+        )
+    values = column.view(pa.int64()).to_numpy()
+    factor = _PER_MILLISECOND[column.type.unit]
+    return values if factor == 1 else values // factor
+
+
+def times_of(moments: Any, kind: pa.DataType) -> pa.Array:
+    """Milliseconds as a column of this type."""
+    factor = _PER_MILLISECOND[kind.unit]
+    return pa.array(moments if factor == 1 else moments * factor, pa.int64()).view(kind)
+
+
+def windows_of(window: WindowSpec, times: Any) -> tuple[Any, Any, Any]:
+    """For each window of each time: the position of the time, and where the window begins and
+    ends; the windows of a time stand beside each other, the earliest first."""
+    rows = np.arange(len(times))
+    if window.kind is WindowKind.TUMBLE:
+        starts = times - (times - window.offset) % window.size
+        return rows, starts, starts + window.size
+    if window.step is None or window.kind is WindowKind.SESSION:
+        raise ProgramError(f"a row alone does not say its {window.kind.value} window")
+    if window.kind is WindowKind.HOP:
+        most = -(-window.size // window.step)
+        last = times - (times - window.offset) % window.step
+        back = np.arange(most - 1, -1, -1) * window.step
+        begins = last[:, None] - back
+        ends = begins + window.size
+        is_in = ends > times[:, None]
+    else:
+        first = times - (times - window.offset) % window.size
+        ends = first[:, None] + np.arange(1, window.size // window.step + 1) * window.step
+        begins = np.broadcast_to(first[:, None], ends.shape)
+        is_in = ends > times[:, None]
+    return np.repeat(rows, is_in.sum(axis=1)), begins[is_in], ends[is_in]
