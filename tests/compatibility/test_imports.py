@@ -161,9 +161,6 @@ def test_a_worker_without_the_program_finds_the_names_by_the_jobs_option(tmp_pat
 @pytest.mark.parametrize(
     ("module", "name", "instead"),
     [
-        ("csv", "CsvSchema", r"env\.from_csv\("),
-        ("csv", "CsvReaderFormat", r"env\.from_csv\("),
-        ("csv", "CsvBulkWriters", "CsvFormat"),
         ("avro", "AvroInputFormat", r"env\.from_avro\("),
         ("avro", "AvroBulkWriters", "AvroFormat"),
         ("orc", "OrcBulkWriters", "write Parquet"),

@@ -61,6 +61,14 @@ class StreamFormat:
         """One record per line."""
         return StreamFormat(charset_name)
 
+    def open_files(
+        self, paths: tuple[str | Path, ...], interval_ms: int | None, split_bytes: int | None
+    ) -> Source[Any]:
+        """The source of these files, which looks for new ones at that interval; None: never."""
+        if interval_ms is not None:
+            return WatchedTextFileSource(paths, self.charset, split_bytes, interval_ms=interval_ms)
+        return TextFileSource(paths, self.charset, split_bytes)
+
 
 @dataclass(frozen=True)
 class BulkFormat:
@@ -208,11 +216,7 @@ class FileSourceBuilder:
         if isinstance(self._format, BulkFormat):
             return self._format.open_files(self._paths, self._interval_ms)
         split_bytes = DEFAULT_SPLIT_BYTES if self._splittable else None
-        if self._interval_ms is not None:
-            return WatchedTextFileSource(
-                self._paths, self._format.charset, split_bytes, interval_ms=self._interval_ms
-            )
-        return TextFileSource(self._paths, self._format.charset, split_bytes)
+        return self._format.open_files(self._paths, self._interval_ms, split_bytes)
 
 
 # -- writing ---------------------------------------------------------------------------------------
