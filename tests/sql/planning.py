@@ -100,6 +100,7 @@ class Session:
             is_bounded=self.is_batch,
             takes_projection=True,
             takes_filters=True,
+            takes_limit=True,
             metadata=self.metadata,
             rows=self.rows.get(path.name),
         )

@@ -60,7 +60,9 @@ def test_a_query_that_only_adds_rows_is_planned(session: Session, number: int) -
 def test_a_query_that_would_change_rows_is_refused_in_streaming(
     session: Session, number: int
 ) -> None:
-    with pytest.raises(ValidationError, match=r"doesn't support consuming update changes") as error:
+    with pytest.raises(
+        ValidationError, match=r"consuming update changes|input rows of a regular join"
+    ) as error:
         plan_of(session, number)
     assert "execution.runtime-mode" in str(error.value)
 
@@ -68,6 +70,16 @@ def test_a_query_that_would_change_rows_is_refused_in_streaming(
 @pytest.mark.parametrize("number", [4, 6, 9, 15, 16, 17, 18, 19])
 def test_the_same_query_is_planned_in_batch(session: Session, number: int) -> None:
     assert plan_of(session, number, is_batch=True).startswith("Sink(name=[collect]")
+
+
+def test_a_window_behind_a_join_that_keeps_rows_is_refused(session: Session) -> None:
+    query = (
+        "SELECT window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE j, DESCRIPTOR(`dateTime`), "
+        "INTERVAL '10' SECOND)) GROUP BY window_start, window_end"
+    )
+    joined = "WITH j AS (SELECT bid.* FROM bid JOIN auction ON bid.auction = auction.id) "
+    with pytest.raises(ValidationError, match="must not be in the input rows of a regular join"):
+        session.plan(joined + query)
 
 
 def test_windows_of_bids_are_counted_where_the_rows_are(session: Session) -> None:

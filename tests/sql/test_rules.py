@@ -148,6 +148,11 @@ _RULES = {  # a query, a line of its plan, and what stands in the plan after the
         "LogicalJoin(condition=[((a + 1) = (a * 2))], joinType=[inner])",
         "LogicalJoin(condition=[($k0 = $k0)], joinType=[inner])",
     ),
+    "a scan gives no more rows than are wanted": (
+        "SELECT a + 1 AS n FROM t LIMIT 3 OFFSET 2",
+        "LogicalSort(offset=[2], fetch=[3])",
+        "LogicalTableScan(table=[[t]], fields=[a], limit=[5])",
+    ),
     "a scan reads the columns and rows that are wanted": (
         "SELECT COUNT(*) FROM t WHERE b > 3",
         "LogicalTableScan(table=[[t]], fields=[a, b, c, s, l])",

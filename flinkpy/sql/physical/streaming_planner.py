@@ -31,6 +31,7 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalWatermark,
     LogicalWindow,
     row_of,
+    walk_plan,
 )
 from flinkpy.sql.physical.calcs import calc
 from flinkpy.sql.physical.join_keys import JoinKeys, keys_of
@@ -178,6 +179,7 @@ class StreamingPlanner:
                 f"Sort on a non-time-attribute field is not supported (ORDER BY {names}); sort by "
                 f"the rowtime column first, ascending, or {_BATCH}"
             )
+        check_rowtime_kept(node.input, f"ORDER BY {names}")
         return Sort(node.schema, exchanged(self.plan(node.input)), node.keys)
 
     def _over(self, node: LogicalOver) -> PhysicalNode:
@@ -195,6 +197,7 @@ class StreamingPlanner:
                 "OVER windows' ordering in stream mode must be defined on a time attribute, "
                 f"ascending (ORDER BY {shown}); declare a WATERMARK for the column, or {_BATCH}"
             )
+        check_rowtime_kept(node.input, "OVER")
         input = exchanged(self.plan(node.input), group.partition)
         return OverAggregate(node.schema, input, node.groups)
 
@@ -284,6 +287,19 @@ def _check_time(node: LogicalWindow) -> None:
             f"'{field.name}' is {field.type}; declare WATERMARK FOR {field.name} in the table, and "
             "window before you join or aggregate"
         )
+    check_rowtime_kept(node.input, f"a window over '{field.name}'")
+
+
+def check_rowtime_kept(node: LogicalNode, what: str) -> None:
+    """Refuses to go by time behind a join that keeps rows: an old row may go out when watermarks
+    are long past it, and would be dropped as late."""
+    for each in walk_plan(node):
+        if isinstance(each, LogicalJoin) and window_columns_of(each) is None:
+            raise ValidationError(
+                f"Rowtime attributes must not be in the input rows of a regular join: {what} "
+                "stands behind one; window both sides first and join equal window_start and "
+                f"window_end, or {_BATCH}"
+            )
 
 
 # -- aggregates of windows -------------------------------------------------------------------------

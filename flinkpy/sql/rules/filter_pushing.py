@@ -194,6 +194,24 @@ def filter_into_scan(node: LogicalNode, context: RuleContext) -> LogicalNode | N
     return replace(node, input=replace(scan, filters=wanted)) if wanted else None
 
 
+def limit_into_scan(node: LogicalNode, context: RuleContext) -> LogicalNode | None:
+    """A source of which only some rows are wanted is asked for no more."""
+    if not isinstance(node, LogicalSort) or node.keys or node.limit is None:
+        return None
+    wanted = node.offset + node.limit
+    made = _limited(node.input, wanted)
+    return None if made is None else replace(node, input=made)
+
+
+def _limited(node: LogicalNode, wanted: int) -> LogicalNode | None:
+    if isinstance(node, LogicalProject):
+        below = _limited(node.input, wanted)
+        return None if below is None else replace(node, input=below)
+    if not isinstance(node, LogicalScan) or not node.abilities.takes_limit:
+        return None
+    return replace(node, limit=wanted) if node.limit is None else None
+
+
 def _moved(
     node: LogicalFilter, columns: Iterable[int], values: Sequence[Rex], context: RuleContext
 ) -> LogicalNode | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flinkpy.sql.logical.logical_nodes import LogicalNode
 from flinkpy.sql.rules.column_pruning import columns_pruned
-from flinkpy.sql.rules.filter_pushing import FILTER_RULES, filter_into_scan
+from flinkpy.sql.rules.filter_pushing import FILTER_RULES, filter_into_scan, limit_into_scan
 from flinkpy.sql.rules.join_order import joins_ordered
 from flinkpy.sql.rules.join_rules import (
     keys_as_columns,
@@ -32,7 +32,7 @@ PUSH = Phase(
     ),
 )
 KEYS = Phase("keys", (keys_as_columns,))
-SCAN = Phase("scan", (filter_into_scan,))
+SCAN = Phase("scan", (filter_into_scan, limit_into_scan))
 
 
 def optimized(plan: LogicalNode, context: RuleContext) -> LogicalNode:
