@@ -27,7 +27,8 @@ _FILES = (
     "(flinkpy.connectors.sources.PythonSource)"
 )
 _INSTEAD = {
-    "table": "there is no SQL and no Table API; for tables in files and in memory use "
+    "table": "SQL is there under the name flinkpy.table (TableEnvironment, execute_sql), and its "
+    "other parts are not all there yet; for tables in files and in memory use "
     "env.from_parquet(), from_csv(), from_arrow() and "
     "from_pandas() with flinkpy.table.expressions, for generated ones env.generate()",
     "java_gateway": "there is no JVM; write the function in Python",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from flinkpy.cli.sql_client.shown_results import folded
 from flinkpy.cli.sql_client.sql_prompt import is_complete
 from flinkpy.common.types import Row, RowKind
 from tests.cli.terminal import CTRL_C, CTRL_D, Terminal
-from tests.waiting import PATIENCE_S
 
 FLINKPY = [sys.executable, "-m", "flinkpy"]
 ENDLESS = (
@@ -97,15 +95,9 @@ def test_a_statement_ends_with_its_semicolon(text: str, is_whole: bool) -> None:
 
 
 def test_what_comes_through_a_pipe_goes_on_after_an_error_and_ends_with_code_1() -> None:
-    done = subprocess.run(
-        [*FLINKPY, "sql"],
-        input="SHOW\n  CATALOGS;\nSELEC 1;\nSHOW VIEWS;\nQUIT;\nSHOW TABLES;\n",
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 1
+    typed = "SHOW\n  CATALOGS;\nSELEC 1;\nSHOW VIEWS;\nQUIT;\nSHOW TABLES;\n"
+    done = CliRunner().invoke(flinkpy, ["sql"], input=typed)
+    assert done.exit_code == 1
     assert "default_catalog" in done.stdout
     assert done.stdout.endswith("Empty set\n")
     assert "Did you mean SELECT?" in done.stderr
@@ -123,5 +115,6 @@ def test_ctrl_c_ends_the_query_and_not_the_prompt(tmp_path: Path) -> None:
         terminal.expect("was cancelled")
         terminal.type("SHOW TABLES;")
         terminal.expect("1 row in set")
+        terminal.expect("SQL> ")
         terminal.press(CTRL_D)
         assert terminal.end() == 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # A connector's module is imported when a table has it: Kafka's needs a package of its own.
 CONNECTORS: Mapping[str, tuple[str, str]] = {
-    "filesystem": ("filesystem_tables", "FilesystemFactory"),
+    "filesystem": ("files.filesystem_tables", "FilesystemFactory"),
     "values": ("values_tables", "ValuesFactory"),
     "datagen": ("generated_tables", "DatagenFactory"),
     "nexmark": ("nexmark_tables", "NexmarkFactory"),

@@ -192,3 +192,9 @@ def test_print_shows_kinds_and_values(capsys: pytest.CaptureFixture[str]) -> Non
         data().slice(0, 2).select(["id", "name"]), declared(["id", "name"], {"connector": "print"})
     )
     assert capsys.readouterr().out.splitlines() == ["+I[1, a]", "+I[2, null]"]
+
+
+def test_the_page_of_connectors_is_that_of_their_options() -> None:
+    from tests.table.factories.connector_page import PAGE, page
+
+    assert PAGE.read_text() == page(), "python -m tests.table.factories.connector_page"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.connector_factory import CONNECTOR, ConnectorFactory
-from flinkpy.table.factories.file_table_formats import FORMATS, FileTableFormat
+from flinkpy.table.factories.files.file_table_formats import FORMATS, FileTableFormat
 from flinkpy.table.factories.table_options import (
     DURATION,
     MEMORY,
@@ -125,7 +125,7 @@ def _rolling(values: TableValues) -> RollingPolicy:
 
 
 def _pushed(node: TableScan) -> Any:
-    from flinkpy.table.factories.pushed_conditions import expression_of
+    from flinkpy.table.factories.files.pushed_conditions import expression_of
 
     return expression_of(node.filters, node.schema.names) if node.filters else None
 

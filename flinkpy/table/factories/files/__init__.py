@@ -1,0 +1,1 @@
+"""The connector `filesystem`: tables of files."""
