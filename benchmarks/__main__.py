@@ -39,6 +39,7 @@ ALL = (
     "rest_load",
     "waiting",
     "sql_kernels",
+    "tpch",
 )
 
 

@@ -11,6 +11,8 @@ from flinkpy.columns.sql.arrays_of_values import array_of_values
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.common.logical_types.logical_type import LocalZonedTimestampType, MultisetType, RowType
+from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
+from flinkpy.core.options.schema import read
 from flinkpy.datastream import DataStream
 from flinkpy.datastream.streams.recorded import ColumnStream, apply_two_columns, copy_place
 from flinkpy.graph.operator_port import ColumnarJoin, ColumnarOperator
@@ -21,6 +23,7 @@ from flinkpy.relational.joins.hash_join import HashJoinOperator, JoinSpec
 from flinkpy.relational.ordering.over_aggregate import OverAggregateOperator
 from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
 from flinkpy.relational.ordering.sort_rows import SortOperator
+from flinkpy.relational.relational_operator import BlockingOperator
 from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
 from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
@@ -326,7 +329,14 @@ class PlanTranslator:
         return program_of(projections, condition, self._registry, names=names, zone=self._zone)
 
     def _applied(self, node: OneInputNode, operator: ColumnarOperator) -> ColumnStream:
-        stream = self._of(node.input).apply_columns(operator_name(node), operator)
+        input = self._of(node.input)
+        is_batch = read(input.program.values, RUNTIME_MODE) is RuntimeMode.BATCH
+        if isinstance(operator, BlockingOperator) and not is_batch:
+            raise ValidationError(
+                f"{operator_name(node)} cannot run in STREAMING yet; set 'execution.runtime-mode' "
+                "to BATCH if all inputs end"
+            )
+        stream = input.apply_columns(operator_name(node), operator)
         return self._placed(node, stream)
 
     def _applied_to_two(self, node: HashJoin, operator: ColumnarJoin) -> ColumnStream:

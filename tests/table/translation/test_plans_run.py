@@ -212,3 +212,11 @@ def test_what_cannot_run_is_refused_by_name() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     with pytest.raises(ValidationError, match="Unheard cannot run yet"):
         translate(CollectNode(SCHEMA, Unheard(SCHEMA)), env, HeldTables({}), built_in_functions())
+
+
+def test_what_needs_all_rows_is_refused_where_they_may_never_end() -> None:
+    ordered = Sort(SCHEMA, Exchange(SCHEMA, scan(), ()), (SortKey(0),))
+    with pytest.raises(
+        ValidationError, match=r"Sort\(orderBy=\[id ASC\]\) cannot run in STREAMING"
+    ):
+        run(CollectNode(SCHEMA, ordered), 1, RuntimeExecutionMode.STREAMING)
