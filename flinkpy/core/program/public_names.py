@@ -27,6 +27,9 @@ def publish(module: str) -> None:
             if value not in _defined_in:
                 _defined_in[value] = value.__module__
                 _keep_annotations(value)
+                # of Python 3.13: it would be looked up in the file of the public module
+                if "__firstlineno__" in vars(value):
+                    delattr(value, "__firstlineno__")
             value.__module__ = module
 
 
