@@ -31,8 +31,8 @@ def refused_call(
 ) -> ValidationError:
     """The error for a call that no shape takes."""
     counted = [each for each in shapes if each.takes(len(arguments))]
-    taken = " or ".join(dict.fromkeys(_call(name, each.texts) for each in counted or shapes))
-    given = _call(name, [str(each.type.nullable()) for each in arguments])
+    taken = " or ".join(dict.fromkeys(call_text(name, each.texts) for each in counted or shapes))
+    given = call_text(name, [str(each.type.nullable()) for each in arguments])
     if not counted:
         return ValidationError(
             f"{name} does not take {_counted(len(arguments))}: it is called as {taken}, not as "
@@ -43,15 +43,36 @@ def refused_call(
     )
 
 
-def _call(name: str, arguments: Sequence[str]) -> str:
-    """A call as it is written: operators stand between their operands."""
+# Words that stand between operands, and what stands between those behind them.
+_BETWEEN_OPERANDS = {
+    "AND": " AND ",
+    "OR": " OR ",
+    "LIKE": " ESCAPE ",
+    "SIMILAR TO": " ESCAPE ",
+    "BETWEEN": " AND ",
+}
+
+
+def call_text(name: str, arguments: Sequence[str]) -> str:
+    """A call as it is written: operators stand between their operands.
+
+    >>> call_text("NOT BETWEEN", ["a", "b", "c"]), call_text("UPPER", ["a"])
+    ('a NOT BETWEEN b AND c', 'UPPER(a)')
+    """
+    if not arguments:
+        return f"{name}()"
     word = name.removesuffix(" (unary)")
-    if word.isidentifier() or not arguments:
+    positive = word.removeprefix("NOT ")
+    first, rest = arguments[:1], arguments[1:]
+    if positive == "IN":
+        return f"{first[0]} {word} ({', '.join(rest)})"
+    if positive in _BETWEEN_OPERANDS:
+        return f"{first[0]} {word} {_BETWEEN_OPERANDS[positive].join(rest)}"
+    if word.isidentifier():
         return f"{name}({', '.join(arguments)})"
-    if len(arguments) == 1:
-        is_behind = word.startswith("IS ")
-        return f"{arguments[0]} {word}" if is_behind else f"{word} {arguments[0]}"
-    return f"{arguments[0]} {word} {', '.join(arguments[1:])}"
+    if rest:
+        return f"{first[0]} {word} {', '.join(rest)}"
+    return f"{first[0]} {word}" if word.startswith("IS ") else f"{word} {first[0]}"
 
 
 def _counted(count: int) -> str:

@@ -41,6 +41,7 @@ class Nulls(Enum):
     """When the result may be null."""
 
     IF_ANY = "null if an argument is null"
+    MAYBE = "may be null if an argument may be"  # as of AND, or of SUM
     NEVER = "never null"
     ALWAYS = "may be null for arguments that are not"
     OWN = "as the rule of the result says"
@@ -49,7 +50,7 @@ class Nulls(Enum):
         """The result with its nullability."""
         if self is Nulls.OWN:
             return result
-        if self is Nulls.IF_ANY:
+        if self in (Nulls.IF_ANY, Nulls.MAYBE):
             return result.with_nullable(any(each.is_nullable for each in arguments))
         return result.with_nullable(self is Nulls.ALWAYS)
 

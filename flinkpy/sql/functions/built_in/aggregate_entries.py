@@ -39,7 +39,7 @@ def _aggregate(
     python_name: str,
     shapes: list[Shape],
     result: ResultRule | LogicalType,
-    nulls: Nulls = Nulls.IF_ANY,
+    nulls: Nulls = Nulls.MAYBE,
 ) -> BuiltInFunction:
     return function(name, python_name, shapes, result, nulls, kind=_AGGREGATE)
 
@@ -49,7 +49,7 @@ def _of_number(name: str, python_name: str, result: ResultRule) -> BuiltInFuncti
 
 
 def _of_any(
-    name: str, python_name: str, result: ResultRule, nulls: Nulls = Nulls.IF_ANY
+    name: str, python_name: str, result: ResultRule, nulls: Nulls = Nulls.MAYBE
 ) -> BuiltInFunction:
     return _aggregate(name, python_name, [Shape((ANY,))], result, nulls)
 

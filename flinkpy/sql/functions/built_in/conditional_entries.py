@@ -56,7 +56,11 @@ CONDITIONALS = (
     function("NULLIF", "", [Shape((ANY, ANY), together=comparable)], argument(0), Nulls.ALWAYS),
     function("COALESCE", "coalesce", _ALL_IN_COMMON, _first_that_is, Nulls.OWN),
     function(
-        "IF", "if_then_else", [Shape((BOOLEAN, ANY, ANY), together=in_common(1, 2))], common(1)
+        "IF",
+        "if_then_else",
+        [Shape((BOOLEAN, ANY, ANY), together=in_common(1, 2))],
+        common(1),
+        Nulls.MAYBE,
     ),
     function(
         "IFNULL", "if_null", [Shape((ANY, ANY), together=in_common())], _first_that_is, Nulls.OWN

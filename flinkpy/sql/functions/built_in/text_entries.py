@@ -86,7 +86,7 @@ TEXTS = (
     function("REGEXP_SUBSTR", "regexp_substr", [_PAIR], _STRING, Nulls.ALWAYS),
     function("INITCAP", "init_cap", [(TEXT,)], argument(0)),
     function("CONCAT", "concat", _JOINED, _STRING),
-    function("CONCAT_WS", "concat_ws", [Shape((TEXT,), more=TEXT)], _STRING),
+    function("CONCAT_WS", "concat_ws", [Shape((TEXT,), more=TEXT)], _STRING, Nulls.MAYBE),
     function("LPAD", "lpad", [(TEXT, INT, TEXT)], _STRING),
     function("RPAD", "rpad", [(TEXT, INT, TEXT)], _STRING),
     function("FROM_BASE64", "from_base64", [(TEXT,)], _STRING, traits=_PATTERN),
