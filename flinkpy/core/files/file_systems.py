@@ -15,6 +15,8 @@ from flinkpy.core.secrets.hidden_secrets import HIDDEN, without_secrets
 # Hadoop's and Presto's names of S3, which Flink takes
 _HADOOP_NAMES = {"s3a": "s3", "s3n": "s3", "s3p": "s3"}
 _OBJECT_STORES = ("s3", "gcs", "abfs")
+_RETRY_LIMIT = "retry_limit_seconds"  # an option of Arrow's, in the URL
+RETRY_S = 30
 
 
 def split_url(url: str) -> tuple[str, str]:
@@ -57,14 +59,30 @@ def file_system(store: str) -> tuple[Any, str]:
     URL that it cannot read."""
     from pyarrow import fs
 
-    system, root = fs.FileSystem.from_uri(store)
+    system, root = fs.FileSystem.from_uri(with_bounded_retries(store))
     return system, root.rstrip("/")
+
+
+def with_bounded_retries(store: str) -> str:
+    """The URL; of Google's store with an end to its retries. By itself it tries for a quarter of an
+    hour where there is no server, and where there are no credentials.
+
+    >>> with_bounded_retries("gs://lake/")
+    'gs://lake/?retry_limit_seconds=30'
+    >>> with_bounded_retries("gs://lake/?retry_limit_seconds=5"), with_bounded_retries("s3://lake/")
+    ('gs://lake/?retry_limit_seconds=5', 's3://lake/')
+    """
+    parts = urlsplit(store)
+    if parts.scheme not in ("gs", "gcs") or _RETRY_LIMIT in parts.query:
+        return store
+    return f"{store}{'&' if parts.query else '?'}{_RETRY_LIMIT}={RETRY_S}"
 
 
 class StoreError(FlinkpyError):
     """An object store does not answer, or refuses. A job that restarts asks it again."""
 
 
+_NO_GOOGLE_CREDENTIALS = "OAuth2 access token"
 _NO_ANSWER = (
     "NETWORK_CONNECTION",
     "REQUEST_TIMEOUT",
@@ -84,6 +102,12 @@ def told(error: Exception, store: str) -> str:
     >>> told(error, store)  # doctest: +ELLIPSIS
     'no server answers at minio:9000; check endpoint_override= and scheme= in the URL ...'
     """
+    if _NO_GOOGLE_CREDENTIALS in str(error):
+        return without_secrets(
+            "there are no credentials for Google's store; name their file in "
+            "GOOGLE_APPLICATION_CREDENTIALS, in the environment of the workers too, or write "
+            f"anonymous@ before the name of a public bucket ({error})"
+        )
     if not is_without_answer(error):
         return without_secrets(str(error))
     endpoint = parse_qs(urlsplit(store).query).get("endpoint_override")
