@@ -25,6 +25,7 @@ from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import (
 )
 from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import fitted, in_scale
 from flinkpy.columns.sql.sql_kernels.numbers.integer_kernels import wrapping
+from flinkpy.columns.sql.sql_kernels.text_cast_kernels import from_texts, texts_of
 from flinkpy.common.logical_types.logical_type import (
     BooleanType,
     DateType,
@@ -48,9 +49,12 @@ def _cast(name: str) -> KernelOf:
         source, target = site.arguments[0], site.result
         if isinstance(source, NullType):
             return lambda rows, value: pa.nulls(rows, arrow_of(target))
+        slow = by_value(name)(site)
         kernel = _fast_cast(source, target, site.zone)
+        if kernel is None and source.is_a(TypeFamily.CHARACTER_STRING):
+            kernel = from_texts(target, lambda texts: slow(len(texts), texts))
         if kernel is None:
-            return by_value(name)(site)
+            return slow
         change = kernel
         return lambda rows, value: column_of(change(column_of(value, rows)), rows)
 
@@ -59,6 +63,10 @@ def _cast(name: str) -> KernelOf:
 
 def _fast_cast(source: LogicalType, target: LogicalType, zone: str) -> Callable[[Any], Any] | None:
     """The cast over an array; None if there is none that is faster than value by value."""
+    if isinstance(target, VarCharType) and not is_sized(target):
+        write = texts_of(source)
+        if write is not None:
+            return write
     if isinstance(source, IntegerType):
         return _of_integers(source, target)
     if isinstance(source, DecimalType):
@@ -94,8 +102,6 @@ def _of_integers(source: IntegerType, target: LogicalType) -> Callable[[Any], An
         return lambda values: _from_numpy(values, _numbers(values).astype(kind.to_pandas_dtype()))
     if isinstance(target, BooleanType):
         return lambda values: pc.not_equal(values, 0)
-    if isinstance(target, VarCharType) and not is_sized(target):
-        return lambda values: values.cast(pa.string())
     if isinstance(target, DecimalType):
         return _rescaling(source, target)
     return None

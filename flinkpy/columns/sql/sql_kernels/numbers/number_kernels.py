@@ -14,7 +14,21 @@ from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
 from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import floating
-from flinkpy.common.logical_types.logical_type import DoubleType, FloatType, IntegerType, TypeFamily
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import (
+    Halves,
+    array_of_column,
+    decimals_of,
+    halves_of,
+    rounded_quotient,
+)
+from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import ColumnKernel
+from flinkpy.common.logical_types.logical_type import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    TypeFamily,
+)
 
 DOUBLE = pa.float64()
 
@@ -58,9 +72,58 @@ def _to_whole(name: str, function: Callable[[Any], Any]) -> KernelOf:
             return floating(function, site.result)
         if isinstance(site.result, IntegerType):
             return lambda rows, value: column_of(value, rows)
+        if isinstance(site.result, DecimalType) and isinstance(site.arguments[0], DecimalType):
+            return _of_decimals(by_value(name)(site), site, _WHOLE[name])
         return by_value(name)(site)
 
     return choose
+
+
+def _round(name: str) -> KernelOf:
+    """ROUND and TRUNCATE: of decimals to a constant place behind the point in 64 bits."""
+
+    def choose(site: CallSite) -> Kernel:
+        slow = by_value(name)(site)
+        source, result = site.arguments[0], site.result
+        places = site.constant(1) if len(site.arguments) == 2 else 0
+        if not isinstance(source, DecimalType) or not isinstance(result, DecimalType):
+            return slow
+        if not isinstance(places, int) or places != result.scale or places > source.scale:
+            return slow
+        return _of_decimals(slow, site, _WHOLE[name])
+
+    return choose
+
+
+def _of_decimals(slow: Kernel, site: CallSite, divide: Callable[[Any, int], Any]) -> Kernel:
+    """Digits that are taken off the end, if 64 bits hold all of them."""
+    source, kind = site.arguments[0], site.result
+    assert isinstance(source, DecimalType)
+    assert isinstance(kind, DecimalType)
+    unit = 10 ** (source.scale - kind.scale)
+
+    def compute(rows: int, value: Any, *places: Any) -> Any:
+        is_column = not isinstance(value, pa.Scalar)
+        halves = halves_of(value, source) if is_column and unit < 1 << 62 else None
+        if halves is None or not rows:
+            return slow(rows, array_of_column(value), *places)
+        values = divide(np.asarray(halves.values), unit) if unit > 1 else halves.values
+        return decimals_of(Halves(values, kind.scale, halves.reach // unit + 1), kind, [value])
+
+    return ColumnKernel(compute)
+
+
+def _cut(values: Any, unit: int) -> Any:
+    sizes = np.abs(values) // unit
+    return np.where(values < 0, -sizes, sizes)
+
+
+_WHOLE: dict[str, Callable[[Any, int], Any]] = {
+    "FLOOR": lambda values, unit: values // unit,
+    "CEIL": lambda values, unit: -(-values // unit),
+    "ROUND": rounded_quotient,
+    "TRUNCATE": _cut,
+}
 
 
 def _sign(site: CallSite) -> Kernel:
@@ -86,7 +149,7 @@ def _constant(value: float) -> KernelOf:
     return lambda site: lambda rows: pa.repeat(pa.scalar(value), rows)
 
 
-_BY_VALUE = ("ROUND", "TRUNCATE", "BIN", "HEX", "UNHEX", "RAND_INTEGER", "UUID")
+_BY_VALUE = ("BIN", "HEX", "UNHEX", "RAND_INTEGER", "UUID")
 
 NUMBER_KERNELS: dict[str, KernelOf] = {
     "POWER": _floating(_power),
@@ -113,6 +176,8 @@ NUMBER_KERNELS: dict[str, KernelOf] = {
     "E": _constant(math.e),
     "CEIL": _to_whole("CEIL", pc.ceil),
     "FLOOR": _to_whole("FLOOR", pc.floor),
+    "ROUND": _round("ROUND"),
+    "TRUNCATE": _round("TRUNCATE"),
     "SIGN": _sign,
     "RAND": _rand,
     **{name: by_value(name) for name in _BY_VALUE},

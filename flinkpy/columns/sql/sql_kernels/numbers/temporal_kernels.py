@@ -12,6 +12,7 @@ from flinkpy.columns.sql.call_site import CallSite, Kernel
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
 from flinkpy.common.logical_types.logical_type import (
+    DateType,
     DayTimeIntervalType,
     IntegerType,
     LocalZonedTimestampType,
@@ -20,11 +21,16 @@ from flinkpy.common.logical_types.logical_type import (
 )
 
 INT = pa.int64()
+_DAY = 86_400_000  # milliseconds
 _EXACT = frozenset({"+", "-", "negate", "abs", "identity"})
 
 
 def temporal_kernel(name: str, sign: str, site: CallSite) -> Kernel:
     """The kernel of an operation whose result is a time or an interval."""
+    kinds = set(map(type, site.arguments))
+    is_of_days = kinds == {DateType, DayTimeIntervalType} and isinstance(site.result, DateType)
+    if sign in ("+", "-") and is_of_days:
+        return _moving_days(sign)
     if sign in ("+", "-") and _moves_a_moment(site):
         return _moving(sign, arrow_of(site.result))
     is_interval = isinstance(site.result, (DayTimeIntervalType, YearMonthIntervalType))
@@ -49,6 +55,22 @@ def _moving(sign: str, kind: pa.DataType) -> Kernel:
             left, right = right, left
         moved = operate(left.cast(kind, safe=False), right.cast(pa.duration(kind.unit)))
         return column_of(moved, rows)
+
+    return kernel
+
+
+def _moving_days(sign: str) -> Kernel:
+    """Dates by whole days; a part of a day counts as the day before."""
+
+    def kernel(rows: int, left: Any, right: Any) -> Any:
+        if pa.types.is_duration(left.type):
+            left, right = right, left
+        millis = column_of(right.cast(INT), rows)
+        millis = millis if sign == "+" else pc.negate(millis)
+        below = pc.if_else(pc.less(millis, 0), _DAY - 1, 0)
+        days = pc.divide(pc.subtract(millis, below), _DAY)
+        moved = pc.add(column_of(left, rows).cast(pa.int32()).cast(INT), days)
+        return moved.cast(pa.int32()).cast(pa.date32())
 
     return kernel
 
