@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flinkpy.sql.parsing.call_grammar import SPECIAL, at_call, call, named_call
-from flinkpy.sql.parsing.literal_grammar import optional_literal
+from flinkpy.sql.parsing.literal_grammar import at_interval_of_value, one_of_unit, optional_literal
 from flinkpy.sql.parsing.reserved_words import RESERVED
 from flinkpy.sql.parsing.sql_tokens import TokenKind
 from flinkpy.sql.parsing.token_cursor import TokenCursor
@@ -72,6 +72,7 @@ _FOREIGN = {
     "&": "bits are not combined by &; Flink has no operator for it",
     "|": "texts are joined with ||; Flink has no operator for bits",
     "==": "equality is written =",
+    "!=": "inequality is written <>",
 }
 _SECOND_WORDS = {
     "AT": ("TIME",),
@@ -247,9 +248,20 @@ def _primary(cursor: TokenCursor) -> SqlExpression:
             return construct(cursor)
         if at_call(cursor) or (token.key in SPECIAL and cursor.ahead(1).key == "("):
             return call(cursor)
+    if at_interval_of_value(cursor):
+        return _interval(cursor)
     if token.key == "?":
         return DynamicParameter(span=cursor.take().span)
     return _name_or_call(cursor)
+
+
+def _interval(cursor: TokenCursor) -> SqlExpression:
+    """``INTERVAL amount DAY`` is the amount times a day."""
+    start = cursor.start
+    cursor.expect("INTERVAL")
+    amount = _primary(cursor)
+    product = (one_of_unit(cursor), amount)
+    return FunctionCall("*", product, span=cursor.span_from(start))
 
 
 def _name_or_call(cursor: TokenCursor) -> SqlExpression:

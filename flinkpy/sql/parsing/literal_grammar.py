@@ -33,6 +33,12 @@ _TIME = re.compile(r"(\d\d?):(\d\d?):(\d\d?)(?:\.(\d{1,9}))?")
 _MILLISECONDS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000}
 _MOST = {"MONTH": 11, "HOUR": 23, "MINUTE": 59, "SECOND": 59}  # behind a greater unit
 _BETWEEN = {"YEAR": "-", "DAY": " ", "HOUR": ":", "MINUTE": ":"}  # a unit and the next smaller one
+WHOLE_WEEKS_AND_QUARTERS = {
+    "WEEK": ("DAY", 7 * 86_400_000),
+    "WEEKS": ("DAY", 7 * 86_400_000),
+    "QUARTER": ("MONTH", 3),
+    "QUARTERS": ("MONTH", 3),
+}
 _LEADING_DIGITS = 2  # of the first part, if no other number was declared
 _MICROSECOND_DIGITS = 6
 
@@ -70,7 +76,18 @@ def optional_literal(cursor: TokenCursor) -> SqlLiteral | None:
         return SqlLiteral(None, NullType(), span=token.span)
     if token.key in ("DATE", "TIME", "TIMESTAMP") and cursor.ahead(1).kind == TokenKind.TEXT:
         return _temporal(cursor)
-    return _interval(cursor) if token.key == "INTERVAL" else None
+    if token.key == "INTERVAL" and not at_interval_of_value(cursor):
+        return _interval(cursor)
+    return None
+
+
+def at_interval_of_value(cursor: TokenCursor) -> bool:
+    """Whether an interval comes next whose amount is a number, a name or an expression."""
+    if not cursor.at("INTERVAL"):
+        return False
+    amount, unit = cursor.ahead(1), cursor.ahead(2)
+    names = (TokenKind.NUMBER, TokenKind.QUOTED_NAME, TokenKind.WORD)
+    return amount.key == "(" or (amount.kind in names and unit.kind != TokenKind.END)
 
 
 def _number(cursor: TokenCursor) -> SqlLiteral:
@@ -161,7 +178,7 @@ def _timestamp(written: str) -> tuple[datetime, LogicalType]:
     day, _, rest = written.partition(" ")
     try:
         on, _ = _date(day)
-        at, type = _time(rest)
+        at, type = _time(rest) if rest else (time(), TimeType(0))
     except ValueError as error:
         if "written as" not in str(error):
             raise
@@ -183,11 +200,10 @@ def _interval(cursor: TokenCursor) -> SqlLiteral:
     cursor.expect("INTERVAL")
     sign = -1 if cursor.accept_one("-", "+") == "-" else 1
     if cursor.next.kind != TokenKind.TEXT:
-        cursor.fail(
-            "expected the amount of the interval in single quotes, as in INTERVAL '1' DAY; for one "
-            "that varies, multiply: INTERVAL '1' DAY * n"
-        )
+        cursor.unexpected("the amount of the interval, as in INTERVAL '1' DAY")
     written = cursor.take().value
+    if cursor.next.key in WHOLE_WEEKS_AND_QUARTERS:
+        return _of_many(cursor, start, sign, written)
     units, text = interval_units(cursor)
     if units[0] in MONTH_UNITS:
         type: LogicalType = YearMonthIntervalType(text, is_nullable=False)
@@ -198,6 +214,34 @@ def _interval(cursor: TokenCursor) -> SqlLiteral:
     except ValueError as error:
         cursor.fail(f"INTERVAL '{written}' {text}: {error}", cursor.span_from(start))
     return SqlLiteral(value, type, span=cursor.span_from(start))
+
+
+def _of_many(cursor: TokenCursor, start: int, sign: int, written: str) -> SqlLiteral:
+    """``INTERVAL '2' WEEK`` and ``INTERVAL '2' QUARTER``: days and months."""
+    unit, factor = WHOLE_WEEKS_AND_QUARTERS[cursor.take().key]
+    span = cursor.span_from(start)
+    if re.fullmatch(r"[+-]?\d{1,2}", written.strip()) is None:
+        cursor.fail(f"INTERVAL '{written}' {cursor.last.key}: it is written as '1'", span)
+    value = sign * int(written) * factor
+    if unit == "MONTH":
+        return SqlLiteral(value, YearMonthIntervalType(unit, is_nullable=False), span=span)
+    return SqlLiteral(value, DayTimeIntervalType(unit, is_nullable=False), span=span)
+
+
+def one_of_unit(cursor: TokenCursor) -> SqlLiteral:
+    """The unit behind the amount of an interval, as one of it."""
+    start = cursor.start
+    if cursor.next.key in WHOLE_WEEKS_AND_QUARTERS:
+        return _of_many(cursor, start, 1, "1")
+    units, text = interval_units(cursor)
+    span = cursor.span_from(start)
+    if len(units) > 1:
+        cursor.fail("an amount that is no text has one unit", span)
+    if units[0] in MONTH_UNITS:
+        months = {"YEAR": 12, "MONTH": 1}[units[0]]
+        return SqlLiteral(months, YearMonthIntervalType(text, is_nullable=False), span=span)
+    value = _MILLISECONDS[units[0]]
+    return SqlLiteral(value, DayTimeIntervalType(text, is_nullable=False), span=span)
 
 
 def _amount(written: str, units: tuple[str, ...], text: str) -> int:

@@ -15,13 +15,16 @@ from flinkpy.sql.syntax.query_tree import (
     Hint,
     Identifier,
     JoinItem,
+    ScalarSubquery,
     SqlExpression,
+    TableArgument,
     TableFunctionCall,
     TableReference,
     UnnestItem,
 )
 
 _SIDES = ("LEFT", "RIGHT", "FULL")
+_WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES")
 
 
@@ -178,7 +181,17 @@ def _call_in_parentheses(cursor: TokenCursor) -> FunctionCall:
 
 def _function(cursor: TokenCursor, name: Identifier) -> FunctionCall:
     shown = name.text if len(name.parts) > 1 else name.text.upper()
-    return plain_call(cursor, shown, name.span.start)
+    call = plain_call(cursor, shown, name.span.start)
+    if shown not in _WINDOWS:
+        return call
+    return replace(call, arguments=tuple(map(_table_if_query, call.arguments)))
+
+
+def _table_if_query(argument: SqlExpression) -> SqlExpression:
+    """A query in parentheses is the table of a window function."""
+    if isinstance(argument, ScalarSubquery):
+        return TableArgument(argument.query, span=argument.span)
+    return argument
 
 
 def _unnest(cursor: TokenCursor) -> UnnestItem:

@@ -90,7 +90,7 @@ def _token(text: str, found: SqlglotToken) -> Token:
         return Token(TokenKind.NUMBER, raw, "", span)
     if kind == TokenType.VAR:
         return _word(text, raw, span)
-    return Token(TokenKind.SIGN, raw, "<>" if raw == "!=" else raw, span)
+    return Token(TokenKind.SIGN, raw, raw, span)
 
 
 def _quoted_name(text: str, raw: str, span: Span) -> Token:

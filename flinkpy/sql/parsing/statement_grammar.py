@@ -75,7 +75,8 @@ def _insert(cursor: TokenCursor) -> Insert:
     overwrite = cursor.expect_one("INTO", "OVERWRITE") == "OVERWRITE"
     if overwrite and cursor.at("INTO"):
         cursor.fail("INTO is left out behind INSERT OVERWRITE")
-    cursor.accept("TABLE")
+    if cursor.at("TABLE"):
+        cursor.fail("the word TABLE is left out behind INSERT INTO")
     table = cursor.identifier("a table")
     options = _hinted_options(cursor)
     partition = _partition(cursor) if cursor.accept("PARTITION") else ()

@@ -232,16 +232,23 @@ def interval_units(cursor: TokenCursor) -> tuple[tuple[str, ...], str]:
     """The unit of an interval or the greatest and the least, and how they were written:
     ``DAY(3) TO SECOND(6)``."""
     start = cursor.start
-    first = cursor.expect_one(*MONTH_UNITS, *SECOND_UNITS)
+    first = _unit(cursor)
     text = first + _digits(cursor)
     if not cursor.accept("TO"):
         return (first,), text
-    last = cursor.expect_one(*MONTH_UNITS, *SECOND_UNITS)
+    last = _unit(cursor)
     family = MONTH_UNITS if first in MONTH_UNITS else SECOND_UNITS
     if last not in family[family.index(first) + 1 :]:
         problem = f"there is no interval {first} TO {last}"
         cursor.fail(problem, cursor.span_from(start))
     return (first, last), f"{text} TO {last}{_digits(cursor)}"
+
+
+def _unit(cursor: TokenCursor) -> str:
+    """A unit, which may be written in the plural."""
+    units = (*MONTH_UNITS, *SECOND_UNITS)
+    plural = cursor.accept_one(*(f"{unit}S" for unit in units))
+    return cursor.expect_one(*units) if plural is None else plural[:-1]
 
 
 def _digits(cursor: TokenCursor) -> str:

@@ -3,7 +3,7 @@ INSERT INTO nexmark_q12
 SELECT bidder, COUNT(*) AS bid_count, window_start AS starttime, window_end AS endtime
 FROM TABLE(
   TUMBLE(
-    TABLE (SELECT *, PROCTIME() AS p_time FROM bid),
+    (SELECT *, PROCTIME() AS p_time FROM bid),
     DESCRIPTOR(p_time),
     INTERVAL '10' SECOND
   )

@@ -64,7 +64,12 @@ def literal(text: str) -> SqlLiteral:
         ("NOT a IN (b) OR c", "(NOT (a IN (b))) OR c"),
         ("INTERVAL '1' DAY * a + b", "(INTERVAL '1' DAY * a) + b"),
         ("a.b.c", "`a`.`b`.`c`"),
-        ("a != b", "a <> b"),
+        ("INTERVAL 3 HOURS", "INTERVAL '1' HOUR * 3"),
+        ("INTERVAL a DAY + b", "(INTERVAL '1' DAY * a) + b"),
+        ("INTERVAL (a + 1) WEEK", "INTERVAL '7' DAY * (a + 1)"),
+        ("INTERVAL '2' QUARTERS", "INTERVAL '6' MONTH"),
+        ("INTERVAL '2' DAYS", "INTERVAL '2' DAY"),
+        ("TIMESTAMP '2024-05-03'", "TIMESTAMP '2024-05-03 00:00:00'"),
     ],
 )
 def test_operators_bind_as_in_flink(text: str, with_parentheses: str) -> None:

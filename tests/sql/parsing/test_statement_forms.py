@@ -96,7 +96,7 @@ FORMS: list[tuple[str, Statement]] = [
     # -- queries, INSERT and sets of them
     (Q, QueryStatement(query(Q))),
     (f"INSERT INTO t {Q}", Insert(T, query(Q))),
-    (f"INSERT INTO TABLE c.d.t {Q}", Insert(name("c", "d", "t"), query(Q))),
+    (f"INSERT INTO c.d.t {Q}", Insert(name("c", "d", "t"), query(Q))),
     (f"INSERT OVERWRITE t {Q}", Insert(T, query(Q), overwrite=True)),
     (f"INSERT INTO t ({Q})", Insert(T, query(Q))),
     (f"INSERT INTO t (a, b.c) {Q}", Insert(T, query(Q), (name("a"), name("b", "c")))),
@@ -310,7 +310,6 @@ FORMS: list[tuple[str, Statement]] = [
     ("SHOW CURRENT DATABASE", Show("CURRENT DATABASE")),
     ("DESCRIBE c.d.t", Describe("TABLE", name("c", "d", "t"))),
     ("DESC EXTENDED t", Describe("TABLE", T, extended=True)),
-    ("DESCRIBE extended", Describe("TABLE", name("extended"))),
     ("DESCRIBE CATALOG EXTENDED c", Describe("CATALOG", name("c"), extended=True)),
     ("DESCRIBE DATABASE d", Describe("DATABASE", name("d"))),
     ("DESCRIBE FUNCTION EXTENDED f", Describe("FUNCTION", name("f"), extended=True)),
