@@ -48,7 +48,7 @@ from flinkpy.sql.physical.physical_nodes import (
 )
 from flinkpy.sql.rex.relational_terms import JoinKind
 from flinkpy.sql.rex.rex_nodes import AggregateCall
-from flinkpy.sql.rules.estimates import rows_of
+from flinkpy.sql.rules.estimates import groups_of, rows_of
 from flinkpy.sql.sql_errors import ValidationError
 
 # What can be computed in two phases, first where the rows are.
@@ -56,7 +56,7 @@ IN_PARTS = frozenset(
     ["COUNT", "SUM", "SUM0", "MIN", "MAX", "AVG"]
     + ["STDDEV_POP", "STDDEV_SAMP", "STDDEV", "VAR_POP", "VAR_SAMP", "VARIANCE"]
 )
-BROADCAST_ROWS = 10_000
+GROUPS_IN_PARTS = 10_000  # with more of them, the first phase makes few rows of many no longer
 
 
 def batch_plan(node: LogicalNode) -> PhysicalNode:
@@ -139,7 +139,7 @@ def _aggregate(node: LogicalAggregate) -> PhysicalNode:
 
 def _hash_aggregate(node: LogicalAggregate, input: PhysicalNode) -> PhysicalNode:
     count = len(node.keys)
-    if all(is_in_parts(call) for call in node.calls):
+    if groups_of(node) <= GROUPS_IN_PARTS and all(map(is_in_parts, node.calls)):
         local = HashAggregate(
             partial_schema(node, input), input, node.keys, node.calls, Phase.LOCAL
         )

@@ -3,12 +3,14 @@ estimates mean something."""
 
 from __future__ import annotations
 
+from flinkpy.common.logical_types.logical_type import BigIntType, IntType
 from flinkpy.sql.logical.logical_nodes import (
     LogicalAggregate,
     LogicalCorrelate,
     LogicalFilter,
     LogicalJoin,
     LogicalNode,
+    LogicalProject,
     LogicalRank,
     LogicalScan,
     LogicalSetOperation,
@@ -16,10 +18,11 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalValues,
 )
 from flinkpy.sql.rex.relational_terms import JoinKind
-from flinkpy.sql.rex.rex_nodes import Rex
+from flinkpy.sql.rex.rex_nodes import Rex, RexInput
 from flinkpy.sql.rules.conditions import conjuncts, disjuncts, is_call
 
 UNKNOWN_ROWS = 1_000_000.0
+FEW_VALUES = 1_000.0
 
 
 def rows_of(node: LogicalNode) -> float:
@@ -53,6 +56,36 @@ def _rows_of_join(node: LogicalJoin) -> float:
     if node.condition is None:
         return left * right
     return max(left, right)
+
+
+def groups_of(node: LogicalAggregate) -> float:
+    """How many groups there may be: as many as the key with the most values has."""
+    return max([1.0, *(_values_of(node.input, key) for key in node.keys)])
+
+
+def _values_of(node: LogicalNode, column: int) -> float:
+    """How many values a column may have. A whole number that is stored is taken for the number of
+    a thing, of which a table has one row each; texts and what is computed for a few kinds."""
+    while not isinstance(node, LogicalScan):
+        if isinstance(node, LogicalProject):
+            value = node.projections[column]
+            if not isinstance(value, RexInput):
+                return FEW_VALUES
+            node, column = node.input, value.index
+        elif isinstance(node, LogicalAggregate):
+            if column >= len(node.keys):
+                return rows_of(node)
+            column = node.keys[column]
+            node = node.input
+        elif isinstance(node, LogicalJoin):
+            width = node.left.width
+            node, column = (node.left, column) if column < width else (node.right, column - width)
+        elif node.inputs and column < node.inputs[0].width:
+            node = node.inputs[0]
+        else:
+            return FEW_VALUES
+    type = node.schema.fields[column].type
+    return rows_of(node) if isinstance(type, (IntType, BigIntType)) else FEW_VALUES
 
 
 def share(condition: Rex) -> float:
