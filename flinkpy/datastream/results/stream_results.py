@@ -113,7 +113,8 @@ class StreamResults(WriteVerbs, LookVerbs):
         """Prints the first ``n`` records as a table with a column for each field of rows, columns,
         tuples, named tuples and dataclasses.
 
-        Of running results these are the last row of each key if the input ends, else each change.
+        Of running results these are the last row of each key if the input ends, and come then
+        (``take`` gives the first changes at once); else each change.
         Values longer than ``truncate`` characters are cut, and floats of many digits rounded to six
         places. True means 20 characters; False cuts and rounds nothing. Moments are shown whole,
         with their zone.
