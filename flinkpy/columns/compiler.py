@@ -146,6 +146,10 @@ def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
     types = [each.type for each in arguments]
     options = expression.stream_options()
     try:
+        if expression.function in ("asc", "desc"):
+            raise ProgramError(
+                f"{expression!r} says how order_by() of a table sorts; it is no value"
+            )
         kernel = KERNELS[expression.function](types, **options)
         is_constant = all(each.is_constant for each in arguments)
         of_nothing = [

@@ -203,6 +203,18 @@ class Expression(
         """Whether the value is false; false for null."""
         return self._call("is_false")
 
+    # -- order: what order_by() of a table takes ---------------------------------------------------
+
+    @property
+    def asc(self) -> Expression:
+        """Upwards, in ``order_by`` of a table."""
+        return self._call("asc")
+
+    @property
+    def desc(self) -> Expression:
+        """Downwards, in ``order_by`` of a table."""
+        return self._call("desc")
+
     # -- logic -------------------------------------------------------------------------------------
 
     def __and__(self, other: object) -> Expression:
@@ -432,6 +444,8 @@ _PROPERTIES = {
             "is_nan",
             "is_true",
             "is_false",
+            "asc",
+            "desc",
             "char_length",
             "init_cap",
             "reverse",

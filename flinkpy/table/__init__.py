@@ -14,7 +14,7 @@ from flinkpy.table.explain_detail import ExplainDetail
 from flinkpy.table.result_kind import ResultKind
 from flinkpy.table.schema import Schema
 from flinkpy.table.statement_set import StatementSet
-from flinkpy.table.table import Table
+from flinkpy.table.table import GroupedTable, Table
 from flinkpy.table.table_config import TableConfig
 from flinkpy.table.table_descriptor import FormatDescriptor, TableDescriptor
 from flinkpy.table.table_environment import StreamTableEnvironment, TableEnvironment
@@ -27,6 +27,7 @@ __all__ = [
     "ExplainDetail",
     "Expression",
     "FormatDescriptor",
+    "GroupedTable",
     "ResultKind",
     "Row",
     "RowKind",

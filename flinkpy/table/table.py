@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flinkpy.columns import Expression
+from flinkpy.columns.expression import Aggregate, Alias
 from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.core.errors import ProgramError
 from flinkpy.sql.syntax.query_tree import Query
 from flinkpy.sql.syntax.statements import Insert, QueryStatement
 from flinkpy.table.explain_detail import ExplainDetail
+from flinkpy.table.session import table_verbs
 from flinkpy.table.session.statement_execution import StatementExecution
 from flinkpy.table.session.table_paths import identifier_of
 from flinkpy.table.session.table_session import TableSession
@@ -45,6 +49,129 @@ class Table:
         print("(")
         print(",\n".join(f"  {field}" for field in self._schema))
         print(")")
+
+    # -- verbs -------------------------------------------------------------------------------------
+
+    def select(self, *fields: Expression) -> Table:
+        """Columns computed from the rows; with aggregates, one row of all.
+
+        >>> flights.select(col("carrier"), (col("delay") / 60).alias("hours"))  # doctest: +SKIP
+        """
+        if any(has_aggregate(each) for each in fields if isinstance(each, Expression)):
+            return self._made(table_verbs.grouped(self.query, (), fields))
+        return self._made(table_verbs.selected(self.query, fields))
+
+    def where(self, predicate: Expression) -> Table:
+        """The rows for which the predicate is true."""
+        return self._made(table_verbs.filtered(self.query, predicate))
+
+    filter = where
+
+    def group_by(self, *fields: Expression) -> GroupedTable:
+        """Groups of rows; ``select`` behind it gives one row for each.
+
+        >>> flights.group_by(col("carrier")).select(
+        ...     col("carrier"), col("delay").avg.alias("mean")
+        ... )  # doctest: +SKIP
+        """
+        return GroupedTable(self, fields)
+
+    def distinct(self) -> Table:
+        """Equal rows once."""
+        return self._made(table_verbs.distinct_rows(self.query))
+
+    def join(self, right: Table, join_predicate: Expression | None = None) -> Table:
+        """Pairs of rows for which the predicate is true. The names of both tables differ."""
+        return self._joined(right, "INNER", join_predicate)
+
+    def left_outer_join(self, right: Table, join_predicate: Expression) -> Table:
+        """The same, and rows of this table without a partner, with nulls."""
+        return self._joined(right, "LEFT", join_predicate)
+
+    def right_outer_join(self, right: Table, join_predicate: Expression) -> Table:
+        """The same, and rows of the other table without a partner, with nulls."""
+        return self._joined(right, "RIGHT", join_predicate)
+
+    def full_outer_join(self, right: Table, join_predicate: Expression) -> Table:
+        """The same, and rows of both tables without a partner, with nulls."""
+        return self._joined(right, "FULL", join_predicate)
+
+    def union(self, right: Table) -> Table:
+        """The rows of both tables, equal ones once."""
+        return self._made(table_verbs.combined(self.query, right.query, "UNION", False))
+
+    def union_all(self, right: Table) -> Table:
+        """The rows of both tables."""
+        return self._made(table_verbs.combined(self.query, right.query, "UNION", True))
+
+    def intersect(self, right: Table) -> Table:
+        """The rows that both tables have, once."""
+        return self._made(table_verbs.combined(self.query, right.query, "INTERSECT", False))
+
+    def minus(self, right: Table) -> Table:
+        """The rows that the other table does not have, once."""
+        return self._made(table_verbs.combined(self.query, right.query, "EXCEPT", False))
+
+    def order_by(self, *fields: Expression) -> Table:
+        """The rows in an order; ``col("a").desc`` sorts downwards.
+
+        >>> flights.order_by(col("delay").desc).fetch(3)  # doctest: +SKIP
+        """
+        return self._made(table_verbs.ordered(self.query, fields))
+
+    def offset(self, offset: int) -> Table:
+        """Without the first rows."""
+        return self._made(table_verbs.limited(self.query, offset, None))
+
+    def fetch(self, fetch: int) -> Table:
+        """At most so many rows."""
+        return self._made(table_verbs.limited(self.query, None, fetch))
+
+    def limit(self, fetch: int, offset: int = 0) -> Table:
+        """At most so many rows, without the first ones."""
+        return self._made(table_verbs.limited(self.query, offset or None, fetch))
+
+    def alias(self, field: str, *fields: str) -> Table:
+        """The first columns under other names."""
+        names, new = self._schema.names, [field, *fields]
+        if len(new) > len(names):
+            raise ProgramError(f"alias() got {len(new)} names for {len(names)} columns")
+        return self._made(table_verbs.renamed(self.query, names, [*new, *names[len(new) :]]))
+
+    def add_columns(self, *fields: Expression) -> Table:
+        """All columns, and these."""
+        return self._made(table_verbs.added(self.query, self._schema.names, fields, False))
+
+    def add_or_replace_columns(self, *fields: Expression) -> Table:
+        """All columns, and these; one of the same name is replaced."""
+        return self._made(table_verbs.added(self.query, self._schema.names, fields, True))
+
+    def rename_columns(self, *fields: Expression) -> Table:
+        """``col("a").alias("b")``: the column a is called b."""
+        names = list(self._schema.names)
+        new = list(names)
+        for each in fields:
+            if not isinstance(each, Alias) or each.expression.name is None:
+                raise ProgramError("rename_columns() takes col('old').alias('new')")
+            table_verbs.require_columns([each.expression.name], names)
+            new[names.index(each.expression.name)] = each.name
+        return self._made(table_verbs.renamed(self.query, names, new))
+
+    def drop_columns(self, *fields: Expression) -> Table:
+        """All columns but these."""
+        return self._made(table_verbs.dropped(self.query, self._schema.names, fields))
+
+    def _joined(self, right: Table, kind: str, predicate: Expression | None) -> Table:
+        doubled = set(self._schema.names) & set(right.get_schema().names)
+        if doubled:
+            raise ProgramError(
+                f"both tables have a column {min(doubled)!r}: rename one before, with "
+                "rename_columns() or alias()"
+            )
+        return self._made(table_verbs.joined(self.query, right.query, kind, predicate))
+
+    def _made(self, query: Query) -> Table:
+        return Table(self._session, query)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -101,3 +228,20 @@ class Table:
 
     def __repr__(self) -> str:
         return f"<Table ({', '.join(map(str, self._schema))})>"
+
+
+class GroupedTable:
+    """Made by ``group_by``."""
+
+    def __init__(self, table: Table, keys: tuple[Expression, ...]) -> None:
+        self._table, self._keys = table, keys
+
+    def select(self, *fields: Expression) -> Table:
+        """One row for each group: keys and aggregates."""
+        made = table_verbs.grouped(self._table.query, self._keys, fields)
+        return Table(self._table._session, made)
+
+
+def has_aggregate(expression: Expression) -> bool:
+    """Whether it is computed from many rows."""
+    return isinstance(expression, Aggregate) or any(map(has_aggregate, expression.inputs))

@@ -33,9 +33,10 @@ CALLED = sorted(
     }
 )
 """The functions that methods of expressions call by their names."""
+NO_VALUES = {"asc", "desc"}  # what order_by() of a table takes
 
 
-@pytest.mark.parametrize("name", CALLED)
+@pytest.mark.parametrize("name", sorted(set(CALLED) - NO_VALUES))
 def test_a_function_that_a_method_calls_has_a_kernel(name: str) -> None:
     assert name in KERNELS
 

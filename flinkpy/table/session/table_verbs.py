@@ -1,0 +1,146 @@
+"""The verbs of tables: each makes a query of a query, as the tree that SQL would give. So a program
+of verbs and one in SQL are bound, planned and run in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flinkpy.columns import Expression, col
+from flinkpy.columns.expression import Alias, Call
+from flinkpy.core.errors import ProgramError
+from flinkpy.sql.sql_errors import did_you_mean
+from flinkpy.sql.syntax.query_tree import (
+    DerivedTable,
+    FromItem,
+    GroupingElement,
+    JoinItem,
+    OrderItem,
+    Query,
+    Select,
+    SelectItem,
+    SetOperation,
+    SqlExpression,
+    StarItem,
+)
+from flinkpy.table.session.sql_of_expressions import constant, tree_of
+
+_STAR = (SelectItem(StarItem()),)
+
+
+def selected(query: Query, expressions: Sequence[object], *, distinct: bool = False) -> Query:
+    """``SELECT expressions FROM query``."""
+    items = tuple(_item(each, "select()") for each in expressions)
+    return Select(items, DerivedTable(query), distinct)
+
+
+def filtered(query: Query, predicate: object) -> Query:
+    """``... WHERE predicate``."""
+    return Select(_STAR, DerivedTable(query), where=_tree(predicate, "where()"))
+
+
+def grouped(query: Query, keys: Sequence[object], expressions: Sequence[object]) -> Query:
+    """``SELECT expressions FROM query GROUP BY keys``; without keys one row of all."""
+    elements = tuple(GroupingElement("EXPRESSION", ((_tree(key, "group_by()"),),)) for key in keys)
+    items = tuple(_item(each, "select()") for each in expressions)
+    return Select(items, DerivedTable(query), group_by=elements)
+
+
+def distinct_rows(query: Query) -> Query:
+    """``SELECT DISTINCT *``."""
+    return Select(_STAR, DerivedTable(query), True)
+
+
+def joined(left: Query, right: Query, kind: str, predicate: object | None) -> Query:
+    """``left JOIN right ON predicate``; without a predicate each row meets each."""
+    condition = None if predicate is None else _tree(predicate, "join()")
+    kind = "CROSS" if condition is None and kind == "INNER" else kind
+    source: FromItem = JoinItem(DerivedTable(left), DerivedTable(right), kind, condition)
+    return Select(_STAR, source)
+
+
+def combined(left: Query, right: Query, kind: str, keeps_all: bool) -> Query:
+    """UNION, INTERSECT or EXCEPT (MINUS), with or without ALL."""
+    return SetOperation(kind, keeps_all, left, right)
+
+
+def ordered(query: Query, keys: Sequence[object]) -> Query:
+    """``ORDER BY keys``."""
+    items = tuple(_order(_expression(key, "order_by()")) for key in keys)
+    return Select(_STAR, DerivedTable(query), order_by=items)
+
+
+def _order(key: Expression) -> OrderItem:
+    if isinstance(key, Call) and key.function in ("asc", "desc"):
+        return OrderItem(tree_of(key.arguments[0]), key.function == "desc")
+    return OrderItem(tree_of(key))
+
+
+def limited(query: Query, offset: int | None, fetch: int | None) -> Query:
+    """``OFFSET n`` or ``LIMIT n``; behind ``order_by`` of the rows in this order."""
+    is_open = isinstance(query, Select) and bool(query.order_by) and query.limit is None
+    if not is_open or (offset is not None and query.offset is not None):
+        query = Select(_STAR, DerivedTable(query))
+    if offset is not None:
+        query = replace(query, offset=constant(offset))
+    return query if fetch is None else replace(query, limit=constant(fetch))
+
+
+def renamed(query: Query, names: Sequence[str], new_names: Sequence[str]) -> Query:
+    """All columns, in their order, under other names."""
+    items = tuple(
+        SelectItem(tree_of(col(name)), new_name) for name, new_name in zip(names, new_names)
+    )
+    return Select(items, DerivedTable(query))
+
+
+def added(query: Query, names: Sequence[str], columns: Sequence[object], replaces: bool) -> Query:
+    """All columns and further ones; one of the same name is replaced, if that may be."""
+    made = {_named(each, "add_columns()"): each for each in columns}
+    doubled = [name for name in made if name in names]
+    if doubled and not replaces:
+        raise ProgramError(
+            f"the table has a column {doubled[0]!r} already: add_or_replace_columns() replaces it"
+        )
+    items = [made.pop(name, col(name)) for name in names]
+    return selected(query, [*items, *made.values()])
+
+
+def dropped(query: Query, names: Sequence[str], columns: Sequence[object]) -> Query:
+    """All columns but these."""
+    gone = [_named(each, "drop_columns()") for each in columns]
+    require_columns(gone, names)
+    return selected(query, [col(name) for name in names if name not in gone])
+
+
+def require_columns(wanted: Sequence[str], names: Sequence[str]) -> None:
+    """Raises ProgramError for a column that is not there."""
+    for name in wanted:
+        if name not in names:
+            raise ProgramError(f"the table has no column {name!r}{did_you_mean(name, names)}")
+
+
+def _item(value: object, call: str) -> SelectItem:
+    expression = _expression(value, call)
+    alias = expression.name if isinstance(expression, Alias) else None
+    return SelectItem(tree_of(expression), alias)
+
+
+def _tree(value: object, call: str) -> SqlExpression:
+    return tree_of(_expression(value, call))
+
+
+def _named(value: object, call: str) -> str:
+    name = _expression(value, call).name
+    if name is None:
+        raise ProgramError(f"{call}: {value!r:.80} has no name: give it one with alias()")
+    return name
+
+
+def _expression(value: object, call: str) -> Expression:
+    if isinstance(value, Expression):
+        return value
+    raise ProgramError(
+        f"{call} takes expressions such as col('a') + 1, this is {value!r:.80}"
+        + (f"; write col({value!r})" if isinstance(value, str) else "")
+    )
