@@ -132,18 +132,25 @@ _IS_A: list[tuple[Callable[[Any], bool], LogicalType]] = [
     (pa.types.is_float64, DoubleType()),
     (pa.types.is_string, VarCharType(length=UNBOUNDED)),
     (pa.types.is_large_string, VarCharType(length=UNBOUNDED)),
-    (pa.types.is_string_view, VarCharType(length=UNBOUNDED)),
     (pa.types.is_binary, VarBinaryType(length=UNBOUNDED)),
     (pa.types.is_large_binary, VarBinaryType(length=UNBOUNDED)),
-    (pa.types.is_binary_view, VarBinaryType(length=UNBOUNDED)),
     (pa.types.is_date, DateType()),
     (pa.types.is_duration, DayTimeIntervalType()),
     (pa.types.is_null, NullType()),
 ]
 
 
+# Views came later than the oldest release of Arrow that flinkpy takes
+_VIEWS = {
+    "string_view": VarCharType(length=UNBOUNDED),
+    "binary_view": VarBinaryType(length=UNBOUNDED),
+}
+
+
 def _logical_of(kind: pa.DataType) -> LogicalType:
     is_a = pa.types
+    if str(kind) in _VIEWS:
+        return _VIEWS[str(kind)]
     for belongs, logical in _IS_A:
         if belongs(kind):
             return logical

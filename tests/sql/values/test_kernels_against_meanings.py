@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -105,3 +107,12 @@ def test_a_kernel_gives_what_the_meaning_gives_for_many_values(
 def test_both_tables_have_the_same_functions_and_each_has_a_call() -> None:
     assert SQL_KERNELS.keys() == SQL_MEANINGS.keys()
     assert [name for name in NAMES if not calls(name)] == []
+
+
+def test_meanings_and_programs_are_loaded_without_numpy_and_arrow() -> None:
+    program = (
+        "import sys, flinkpy.sql.rex.rex_programs\n"
+        "import flinkpy.columns.sql.sql_meanings.sql_meaning_table\n"
+        "assert not {'numpy', 'pyarrow'} & sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

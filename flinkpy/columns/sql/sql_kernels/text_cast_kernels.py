@@ -63,7 +63,7 @@ def from_texts(target: LogicalType, value_by_value: Callable[[Any], Any]) -> Any
         if is_plain.true_count + texts.null_count == len(texts):
             try:
                 return texts.cast(kind)
-            except pa.ArrowInvalid:
+            except pa.ArrowException:
                 pass  # perhaps a day that is not in the calendar: the other way names it
         return value_by_value(texts)
 

@@ -37,6 +37,12 @@ def _floating(function: Callable[..., Any]) -> KernelOf:
     return lambda site: floating(function, DoubleType())
 
 
+def _hyperbolic(name: str) -> KernelOf:
+    """Older releases of Arrow have no hyperbolic functions."""
+    function = getattr(pc, name.lower(), None)
+    return by_value(name) if function is None else _floating(function)
+
+
 def _power(base: Any, exponent: Any) -> Any:
     found = pc.power(base, exponent)
     # Java gives NaN where C gives 1: for an exponent that is NaN, and for 1 raised to infinity
@@ -160,11 +166,11 @@ NUMBER_KERNELS: dict[str, KernelOf] = {
     "LOG10": _floating(pc.log10),
     "EXP": _floating(pc.exp),
     "SIN": _floating(pc.sin),
-    "SINH": _floating(pc.sinh),
+    "SINH": _hyperbolic("SINH"),
     "COS": _floating(pc.cos),
-    "COSH": _floating(pc.cosh),
+    "COSH": _hyperbolic("COSH"),
     "TAN": _floating(pc.tan),
-    "TANH": _floating(pc.tanh),
+    "TANH": _hyperbolic("TANH"),
     "COT": _floating(_cotangent),
     "ASIN": _floating(pc.asin),
     "ACOS": _floating(pc.acos),
