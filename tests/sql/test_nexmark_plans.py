@@ -89,3 +89,24 @@ def test_windows_of_bids_are_counted_where_the_rows_are(session: Session) -> Non
     assert "HOP(win_start=[starttime], win_end=[endtime]" in shown  # groups of windows, not of time
     assert "WindowJoin(joinType=[INNER]" in shown
     assert "WindowTableFunction" not in shown
+
+
+def test_a_window_in_group_by_is_the_same_plan_as_one_in_from(session: Session) -> None:
+    size = "INTERVAL '10' SECOND"
+    old = (
+        f"SELECT auction, TUMBLE_START(`dateTime`, {size}) AS s, COUNT(*) AS n FROM bid "
+        f"GROUP BY auction, TUMBLE(`dateTime`, {size})"
+    )
+    new = (
+        "SELECT auction, window_start AS s, COUNT(*) AS n FROM "
+        f"TABLE(TUMBLE(TABLE bid, DESCRIPTOR(`dateTime`), {size})) "
+        "GROUP BY auction, window_start, window_end, window_time"
+    )
+    shown = physical_text(session.plan(old).physical)
+    assert shown == physical_text(session.plan(new).physical)
+    assert "WindowAggregate(groupBy=[auction], window=[TUMBLE(" in shown
+
+
+def test_the_start_of_a_window_belongs_to_its_group_by(session: Session) -> None:
+    with pytest.raises(ValidationError, match=r"TUMBLE_START belongs to GROUP BY TUMBLE"):
+        session.plan("SELECT TUMBLE_START(`dateTime`, INTERVAL '10' SECOND) FROM bid")

@@ -20,11 +20,12 @@ from flinkpy.common.logical_types.logical_type import (
     RowType,
 )
 from flinkpy.sql.binding.binding_context import BindingContext
-from flinkpy.sql.binding.coercion import bare, cast, in_common
+from flinkpy.sql.binding.group_windows import auxiliary_column
 from flinkpy.sql.binding.scope import Scope, field_of
 from flinkpy.sql.functions.function_port import Argument, Function, FunctionKind, Signature
 from flinkpy.sql.logical.logical_nodes import LogicalNode, inputs_for, project
 from flinkpy.sql.logical.logical_rex import RexAggregate, RexSort, RexSubquery
+from flinkpy.sql.rex.coercion import bare, cast, in_common
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexLiteral, walk
 from flinkpy.sql.sql_errors import NOWHERE, Span, ValidationError
 from flinkpy.sql.syntax.query_tree import (
@@ -159,6 +160,9 @@ class ExpressionBinder:
         if name in GROUPING:
             values = tuple(self.bind(each) for each in node.arguments)
             return RexAggregate(_BIG, function=name, arguments=values, span=node.span)
+        column = auxiliary_column(node, self.scope)
+        if column is not None:
+            return self.scope.resolve(column)
         function = self.context.function(name, node.span)
         if function.kind is FunctionKind.TABLE:
             raise ValidationError(

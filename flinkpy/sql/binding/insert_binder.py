@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from flinkpy.common.logical_types.logical_type import RowField
-from flinkpy.sql.binding.coercion import cast, stored
 from flinkpy.sql.binding.proposals import proposal
 from flinkpy.sql.binding.query_binder import QueryBinder
 from flinkpy.sql.catalog.catalog_port import CatalogTable, ObjectPath
 from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalSink, input_of, project, row_of
+from flinkpy.sql.rex.coercion import cast, stored
 from flinkpy.sql.rex.rex_nodes import Rex, RexLiteral
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import Identifier

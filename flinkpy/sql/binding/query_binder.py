@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from flinkpy.common.logical_types.logical_type import LogicalType, RowField
 from flinkpy.common.logical_types.type_merging import common_type
 from flinkpy.sql.binding.binding_context import BindingContext
-from flinkpy.sql.binding.coercion import bare, in_common
 from flinkpy.sql.binding.expression_binder import ExpressionBinder, columns_cast, refuse_aggregates
 from flinkpy.sql.binding.relation_binder import RelationBinder, one_row, renamed
 from flinkpy.sql.binding.scope import Scope, Surroundings
@@ -23,6 +22,7 @@ from flinkpy.sql.logical.logical_nodes import (
     project,
     row_of,
 )
+from flinkpy.sql.rex.coercion import bare, in_common
 from flinkpy.sql.rex.rex_nodes import Rex, RexLiteral, SortKey
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import (

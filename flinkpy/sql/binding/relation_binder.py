@@ -16,7 +16,6 @@ from flinkpy.common.logical_types.logical_type import (
     RowType,
 )
 from flinkpy.sql.binding.binding_context import BindingContext
-from flinkpy.sql.binding.coercion import bare, in_common
 from flinkpy.sql.binding.expression_binder import ExpressionBinder, Subqueries, refuse_aggregates
 from flinkpy.sql.binding.over_windows import refuse_over
 from flinkpy.sql.binding.proposals import proposal
@@ -36,6 +35,7 @@ from flinkpy.sql.logical.logical_nodes import (
     project,
     row_of,
 )
+from flinkpy.sql.rex.coercion import bare, in_common
 from flinkpy.sql.rex.relational_terms import JoinKind
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, RexLiteral, shifted
 from flinkpy.sql.sql_errors import ValidationError

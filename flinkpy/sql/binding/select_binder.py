@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from flinkpy.sql.binding.aggregation import Aggregation, Grouping, bind_grouping, distinct
 from flinkpy.sql.binding.binding_context import BindingContext
 from flinkpy.sql.binding.expression_binder import ExpressionBinder, refuse_aggregates
+from flinkpy.sql.binding.group_windows import windowed_groups
 from flinkpy.sql.binding.over_windows import OverBinder, refuse_over, with_over
 from flinkpy.sql.binding.relation_binder import Queries, RelationBinder, Source, one_row
 from flinkpy.sql.binding.scope import Scope
@@ -68,6 +69,11 @@ def bind_select(
         refuse_aggregates(condition, "WHERE clause", "use HAVING")
         refuse_over(condition, "WHERE")
         plan = filtered(plan, condition)
+    windowed = windowed_groups(select.group_by or (), plan, source.scope)
+    if windowed is not None:
+        plan = windowed.plan
+        binder = replace(binder, scope=windowed.scope)
+        select = replace(select, group_by=windowed.group_by)
     grouping = None if select.group_by is None else bind_grouping(select.group_by, binder)
     parts = _bind_parts(select, binder)
     if grouping is not None or select.having is not None or _has_aggregate(parts):

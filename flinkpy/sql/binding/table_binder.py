@@ -13,7 +13,6 @@ from flinkpy.common.logical_types.logical_type import (
     TimestampType,
 )
 from flinkpy.sql.binding.binding_context import BindingContext
-from flinkpy.sql.binding.coercion import bare, cast
 from flinkpy.sql.binding.expression_binder import ExpressionBinder, Subqueries
 from flinkpy.sql.binding.proposals import proposal
 from flinkpy.sql.binding.scope import Scope
@@ -26,6 +25,7 @@ from flinkpy.sql.logical.logical_nodes import (
     project,
     row_of,
 )
+from flinkpy.sql.rex.coercion import bare, cast
 from flinkpy.sql.rex.rex_nodes import Rex
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.statements import ComputedColumn, MetadataColumn, WatermarkDefinition

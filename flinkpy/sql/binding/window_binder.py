@@ -8,15 +8,14 @@ from typing import Protocol
 from flinkpy.common.logical_types.logical_type import (
     DayTimeIntervalType,
     LocalZonedTimestampType,
-    RowField,
     TimestampType,
 )
 from flinkpy.sql.binding.binding_context import BindingContext
-from flinkpy.sql.binding.coercion import bare
 from flinkpy.sql.binding.expression_binder import ExpressionBinder
 from flinkpy.sql.binding.proposals import proposal
 from flinkpy.sql.binding.scope import Scope, Surroundings
-from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalWindow, row_of
+from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalWindow, row_of, window_fields
+from flinkpy.sql.rex.coercion import bare
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import Rex, RexInput, RexLiteral
 from flinkpy.sql.sql_errors import ValidationError
@@ -93,7 +92,7 @@ def bind_window(
             spec.size,
             partition=tuple(each.index for each in partition if isinstance(each, RexInput)),
         )
-    schema = row_of((*plan.schema.fields, *window_columns(plan, time)))
+    schema = row_of((*plan.schema.fields, *window_fields(plan, time)))
     return LogicalWindow(schema, plan, spec)
 
 
@@ -180,23 +179,3 @@ def _spec(name: str, call: FunctionCall, time: int, lengths: dict[str, int]) -> 
             span=call.span,
         )
     return WindowSpec(WindowKind(name), time, size, step, lengths.get("OFFSET", 0))
-
-
-def window_columns(plan: LogicalNode, time: int) -> list[RowField]:
-    """window_start, window_end and window_time."""
-    type = plan.schema.fields[time].type
-    bound = TimestampType(3, is_nullable=False)
-    if isinstance(type, LocalZonedTimestampType):
-        zoned = LocalZonedTimestampType(3, is_nullable=False, time_attribute=type.time_attribute)
-        return [
-            RowField("window_start", bound),
-            RowField("window_end", bound),
-            RowField("window_time", zoned),
-        ]
-    assert isinstance(type, TimestampType)
-    marked = TimestampType(3, is_nullable=False, time_attribute=type.time_attribute)
-    return [
-        RowField("window_start", bound),
-        RowField("window_end", bound),
-        RowField("window_time", marked),
-    ]

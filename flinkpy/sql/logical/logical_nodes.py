@@ -6,7 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from flinkpy.common.logical_types.logical_type import BigIntType, LogicalType, RowField, RowType
+from flinkpy.common.logical_types.logical_type import (
+    BigIntType,
+    LocalZonedTimestampType,
+    LogicalType,
+    RowField,
+    RowType,
+    TimestampType,
+)
 from flinkpy.sql.catalog.catalog_port import CatalogTable, ObjectPath, SourceAbilities
 from flinkpy.sql.rex.relational_terms import JoinKind, OverGroup, WindowSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput, SortKey
@@ -383,3 +390,23 @@ def walk_plan(node: LogicalNode) -> Iterator[LogicalNode]:
         each = pending.pop()
         yield each
         pending.extend(reversed(each.inputs))
+
+
+def window_fields(plan: LogicalNode, time: int) -> list[RowField]:
+    """window_start, window_end and window_time, of windows over this column."""
+    type = plan.schema.fields[time].type
+    bound = TimestampType(3, is_nullable=False)
+    if isinstance(type, LocalZonedTimestampType):
+        zoned = LocalZonedTimestampType(3, is_nullable=False, time_attribute=type.time_attribute)
+        return [
+            RowField("window_start", bound),
+            RowField("window_end", bound),
+            RowField("window_time", zoned),
+        ]
+    assert isinstance(type, TimestampType)
+    marked = TimestampType(3, is_nullable=False, time_attribute=type.time_attribute)
+    return [
+        RowField("window_start", bound),
+        RowField("window_end", bound),
+        RowField("window_time", marked),
+    ]
