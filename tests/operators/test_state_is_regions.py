@@ -46,6 +46,7 @@ TABLE = "a table that each attempt loads before its first record"
 NOTHING = "nothing that a result depends on"
 AT_ITS_END = "an attempt whose input ends learns it anew"
 BATCH = "in batch jobs only, which take no checkpoints"
+TIME = "time begins anew with the records, as in Flink; operators behind keep theirs"
 LOOP = "in loops only, which are refused with checkpoints"
 
 KEPT: dict[str, dict[str, str]] = {
@@ -72,6 +73,7 @@ KEPT: dict[str, dict[str, str]] = {
     "CacheWriter": {"_file": "a file of this attempt, which is used whole or not at all"},
     "ColumnOperator": {"_schema": FROM_INPUT},
     "ColumnarJoinOperator": {"_slices": REGION, "_joined": FROM_INPUT, "_schemas": FROM_INPUT},
+    "GivesAtEnd": {"_end_of_time": BATCH, "_rest": BATCH},
     "GlobalCommitterOperator": {"_pending": OPERATOR_STATE},
     "SinkOperator": {"_committer": CONTEXT, "_pending": OPERATOR_STATE},
     "WritingOperator": {
@@ -86,6 +88,8 @@ KEPT: dict[str, dict[str, str]] = {
     "DistinctRowsOperator": {"_firsts": REGION},
     "DropsLateRecords": {"late_records_dropped": COUNT},
     "FilterColumnsOperator": {"_evaluate": FROM_INPUT},
+    "HashAggregateOperator": dict.fromkeys(("_calls", "_groups", "_rows", "_waiting"), BATCH),
+    "HashJoinOperator": dict.fromkeys(("_built", "_met", "_waiting"), BATCH),
     "IntervalJoinOperator": {
         "_buffers": REGION,
         "_watermark": "the time of the input, which comes again",
@@ -127,6 +131,7 @@ KEPT: dict[str, dict[str, str]] = {
     "KeyedFunctionOperator": {"_process_context": CONTEXT, "_timer_context": CONTEXT},
     "KeyedOperator": {"_loops": FROM_INPUT, "_select": FROM_INPUT, "pairs": FROM_INPUT},
     "KeyedReduceOperator": {"_careful": FROM_INPUT},
+    "LimitRowsOperator": {"_dropped": OPERATOR_STATE, "_given": OPERATOR_STATE},
     "LocalAggregatesOperator": {"_aggregates": FROM_INPUT, "_evaluates": FROM_INPUT},
     "LocalLimitOperator": {
         "_left": (
@@ -135,9 +140,13 @@ KEPT: dict[str, dict[str, str]] = {
         )
     },
     "LocalSliceOperator": {"_was_idle": NOTHING},
+    "OverAggregateOperator": {"_waiting": BATCH},
+    "RankOperator": dict.fromkeys(("_limit", "_rows", "_waiting"), BATCH),
     "SelectColumnsOperator": {"_select": FROM_INPUT, "_result": FROM_INPUT},
     "SliceOperator": {"store": REGION, "_ahead": REGION},
+    "SortOperator": {"_rows": BATCH, "_waiting": BATCH},
     "TimestampsAndWatermarksOperator": {"_timer": NOTHING, "zone": FROM_INPUT},
+    "WatermarkRowsOperator": {"_watermark": TIME},
     "WindowJoinOperator": {"_call": FROM_INPUT, "_loops": FROM_INPUT},
     "WindowOperator": dict.fromkeys(
         (
