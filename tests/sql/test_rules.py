@@ -63,6 +63,11 @@ _RULES = {  # a query, a line of its plan, and what stands in the plan after the
         "LogicalFilter(condition=[(n > 5)])",
         "LogicalFilter(condition=[((a + 1) > 5)])",
     ),
+    "alternatives over both sides filter each of them": (
+        "SELECT t.a FROM t JOIN u ON t.a = u.a AND (t.b = 1 AND u.x = 2 OR t.b = 3 AND u.x = 4)",
+        "LogicalTableScan(table=[[u]], fields=[a, e, x])",
+        "LogicalTableScan(table=[[u]], fields=[a, x], filter=[((x = 2) OR (x = 4))])",
+    ),
     "a filter goes to the side of a join that it reads": (
         "SELECT t.a FROM t JOIN u ON t.a = u.a WHERE u.x = 3 AND t.b = 4",
         "LogicalFilter(condition=[((x = 3) AND (b = 4))])",

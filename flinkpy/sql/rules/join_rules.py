@@ -9,18 +9,21 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalJoin,
     LogicalNode,
     LogicalProject,
+    filtered,
     input_of,
     join,
     joined_schema,
     project,
 )
 from flinkpy.sql.rex.relational_terms import JoinKind
-from flinkpy.sql.rex.rex_nodes import Rex, RexInput, inputs_of, shifted
+from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, inputs_of, shifted, walk
 from flinkpy.sql.rules.conditions import (
     COMPARISONS,
     comparison,
     conjunction,
     conjuncts,
+    disjunction,
+    disjuncts,
     is_call,
     is_over,
     moved_inputs,
@@ -128,6 +131,50 @@ def semi_join_through_project(node: LogicalNode, context: RuleContext) -> Logica
     condition = conjunction([replaced_inputs(each, columns) for each in conjuncts(node.condition)])
     made = replace(node, left=below.input, schema=below.input.schema, condition=condition)
     return replace(below, input=made)
+
+
+def with_implied_filters(node: LogicalNode, context: RuleContext) -> LogicalNode:
+    """``(a AND x) OR (b AND y)`` over both sides of a join implies ``a OR b`` over one and
+    ``x OR y`` over the other: rows for which that is not so are not joined at all."""
+    inputs = tuple(with_implied_filters(each, context) for each in node.inputs)
+    if any(new is not old for new, old in zip(inputs, node.inputs)):
+        node = node.with_inputs(inputs)
+    if not isinstance(node, LogicalJoin) or node.kind is not JoinKind.INNER:
+        return node
+    width = node.left.width
+    lefts: list[Rex] = []
+    rights: list[Rex] = []
+    for each in conjuncts(node.condition):
+        if not _is_deterministic(each, context):
+            continue
+        lefts += _implied(each, 0, width)
+        rights += [shifted(found, -width) for found in _implied(each, width, node.width)]
+    if not (lefts or rights):
+        return node
+    return replace(
+        node,
+        left=filtered(node.left, conjunction(lefts)),
+        right=filtered(node.right, conjunction(rights)),
+    )
+
+
+def _is_deterministic(rex: Rex, context: RuleContext) -> bool:
+    calls = (each for each in walk(rex) if isinstance(each, RexCall))
+    return all(context.is_deterministic(each.function) for each in calls)
+
+
+def _implied(condition: Rex, first: int, end: int) -> list[Rex]:
+    """What an alternative says of these columns alone: nothing, if one of its parts does not."""
+    if not is_call(condition, "OR") or is_over(condition, first, end):
+        return []
+    parts = []
+    for each in disjuncts(condition):
+        own = conjunction([part for part in conjuncts(each) if is_over(part, first, end)])
+        if own is None:
+            return []
+        parts.append(own)
+    found = disjunction(parts)
+    return [] if found is None else [found]
 
 
 def keys_as_columns(node: LogicalNode, context: RuleContext) -> LogicalNode | None:

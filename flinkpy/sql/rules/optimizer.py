@@ -11,6 +11,7 @@ from flinkpy.sql.rules.join_rules import (
     outer_join_simplified,
     semi_join_through_join,
     semi_join_through_project,
+    with_implied_filters,
 )
 from flinkpy.sql.rules.rank_rules import filter_as_rank
 from flinkpy.sql.rules.rule_phases import Phase, RuleContext
@@ -39,6 +40,7 @@ def optimized(plan: LogicalNode, context: RuleContext) -> LogicalNode:
     """The plan after all phases."""
     for phase in (EXPAND, SIMPLIFY, PUSH):
         plan = phase.applied(plan, context)
+    plan = PUSH.applied(with_implied_filters(plan, context), context)
     plan = joins_ordered(plan, context)
     for phase in (PUSH, KEYS, SCAN):
         plan = phase.applied(plan, context)
