@@ -190,6 +190,31 @@ def test_a_query_leaves_what_the_program_has_recorded_for_execute() -> None:
     assert sink.values == [1, 2]
 
 
+def test_windows_of_a_stream_print_their_kinds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = ["2024-01-01 00:00:01", "2024-01-01 00:00:09.5", "2024-01-01 00:00:12"]
+    (tmp_path / "e.csv").write_text("".join(f"{n},{at}\n" for n, at in enumerate(times)))
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    tables.execute_sql(
+        "CREATE TABLE e (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) "
+        f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'csv')"
+    )
+    tables.execute_sql(
+        "SELECT window_start, SUM(n) AS s FROM TABLE(TUMBLE(TABLE e, DESCRIPTOR(ts), "
+        "INTERVAL '10' SECOND)) GROUP BY window_start, window_end"
+    ).print()
+    assert capsys.readouterr().out == (
+        "+----+-------------------------+-------------+\n"
+        "| op |            window_start |           s |\n"
+        "+----+-------------------------+-------------+\n"
+        "| +I | 2024-01-01 00:00:00.000 |           1 |\n"
+        "| +I | 2024-01-01 00:00:10.000 |           2 |\n"
+        "+----+-------------------------+-------------+\n"
+        "2 rows in set\n"
+    )
+
+
 def test_errors_show_the_place_and_the_nearest_name(tables: TableEnvironment) -> None:
     values_table(tables, "bids", "price INT", [])
     with pytest.raises(ValidationError, match=r"(?s)did you mean 'price'.*\^\^\^\^\^"):
