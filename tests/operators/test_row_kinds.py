@@ -259,7 +259,10 @@ def test_a_join_of_windows_refuses_it_on_both_sides() -> None:
 def test_every_operator_over_columns_is_known_here() -> None:
     keeping = {type(make()) for make, _ in KEEPING.values()}
     refusing = {type(make()) for make in REFUSING.values()}
-    assert [kind for kind in operators_of(ColumnOperator) if kind not in keeping | refusing] == []
+    unknown = {kind for kind in operators_of(ColumnOperator) if kind not in keeping | refusing}
+    # those of tables stand in tests/relational/test_kinds_of_tables.py
+    of_streams = {each for each in unknown if not each.__module__.startswith("flinkpy.relational.")}
+    assert of_streams == set()
     assert {str(kind.takes_changes) for kind in keeping} == {str(ALL_CHANGES)}
     assert {str(kind.takes_changes) for kind in refusing} == {"[I]"}
 

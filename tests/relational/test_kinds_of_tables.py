@@ -1,0 +1,93 @@
+"""Operators of tables that look at one row at a time keep its kind; the others refuse a row that is
+no insert, as it would count as one more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
+from flinkpy.common.changelog_mode import ALL_CHANGES
+from flinkpy.common.logical_types.logical_type import ArrayType, BigIntType, TimestampType
+from flinkpy.core.elements import ColumnBatch
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.columnar.column_operators import ColumnOperator
+from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator
+from flinkpy.relational.ordering.over_aggregate import OverAggregateOperator
+from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
+from flinkpy.relational.ordering.sort_rows import SortOperator
+from flinkpy.relational.relational_operator import BlockingOperator, RelationalOperator
+from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
+from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
+from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
+from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
+from flinkpy.relational.windows.window_rows import WindowRowsOperator
+from flinkpy.sql.physical.physical_nodes import Phase
+from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
+from tests.operators.harness import ChainHarness, linear
+from tests.operators.test_every_operator import operators_of
+
+SCHEMA = pa.schema([("n", pa.int64()), ("ts", pa.timestamp("ms")), ("list", pa.list_(pa.int64()))])
+BIGINT, MOMENT = BigIntType(), TimestampType(precision=3)
+TIMES = [pa.field(name, pa.timestamp("ms")) for name in ("start", "end", "time")]
+
+
+def column(at: int, kind: Any) -> CalcProgram:
+    builder = ProgramBuilder()
+    return builder.program([builder.input(at, kind)])
+
+
+KEEPING: dict[str, Callable[[], ColumnOperator]] = {
+    "Calc": lambda: CalcOperator(column(0, BIGINT), pa.schema([SCHEMA.field(0)])),
+    "Expand": lambda: ExpandOperator([column(0, BIGINT)], pa.schema([SCHEMA.field(0)])),
+    "UNNEST": lambda: UnnestOperator(
+        column(2, ArrayType(element=BIGINT)), SCHEMA.append(pa.field("e", pa.int64()))
+    ),
+    "windows": lambda: WindowRowsOperator(
+        WindowSpec(WindowKind.TUMBLE, 1, 10), pa.schema([*SCHEMA, *TIMES])
+    ),
+    "watermarks": lambda: WatermarkRowsOperator(1, column(1, MOMENT), SCHEMA),
+}
+REFUSING: dict[str, Callable[[], ColumnOperator]] = {
+    "aggregate": lambda: HashAggregateOperator(
+        (0,), (), Phase.WHOLE, SCHEMA, pa.schema([SCHEMA.field(0)])
+    ),
+    "sort": lambda: SortOperator((), SCHEMA),
+    "rank": lambda: RankOperator(RankSpec("ROW_NUMBER", (), (), 1, 1), SCHEMA, SCHEMA),
+    "over": lambda: OverAggregateOperator((), SCHEMA, SCHEMA),
+    "limit": lambda: LimitRowsOperator(0, 5, SCHEMA),
+}
+
+
+def changes() -> ColumnBatch:
+    times = pa.array([1, 2], pa.int64()).cast(pa.timestamp("ms"))
+    data = pa.record_batch([pa.array([1, 2]), times, pa.array([[1], [2]])], schema=SCHEMA)
+    return ColumnBatch(data, None, np.array([0, 3], np.int8))
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_what_looks_at_one_row_keeps_its_kind(name: str) -> None:
+    harness = ChainHarness(linear(KEEPING[name]()))
+    harness.chain.batch_inputs()[0](changes())
+    [given] = [each for each in harness.writers[0].elements if isinstance(each, ColumnBatch)]
+    assert given.kinds is not None
+    assert given.kinds.tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("name", REFUSING)
+def test_what_keeps_rows_refuses_all_but_inserts(name: str) -> None:
+    harness = ChainHarness(linear(REFUSING[name]()))
+    with pytest.raises(ProgramError, match="takes rows of the kinds"):
+        harness.chain.batch_inputs()[0](changes())
+
+
+def test_every_operator_of_tables_is_known_here() -> None:
+    keeping = {type(make()) for make in KEEPING.values()}
+    known = keeping | {type(make()) for make in REFUSING.values()}
+    kinds = set(operators_of(RelationalOperator)) - {BlockingOperator, RelationalOperator}
+    assert kinds == known
+    assert {kind for kind in known if kind.takes_changes == ALL_CHANGES} == keeping
