@@ -11,7 +11,6 @@ from flinkpy.columns.sql.calc_compiler import CompiledCalc
 from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.elements import Batch, ColumnBatch
-from flinkpy.operators.base import Guarding
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.relational.relational_operator import RelationalOperator
 
@@ -20,7 +19,6 @@ class CalcOperator(RelationalOperator):
     """The columns of a program for the rows that pass its conditions. Kinds and event times of
     these rows go along."""
 
-    guarding = Guarding.BY_ROW
     keeps_nothing = True
     takes_changes = ALL_CHANGES
 
