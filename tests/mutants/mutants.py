@@ -108,8 +108,8 @@ MUTANTS = (
     Mutant(
         "a ProgramError does not restart the job",
         "flinkpy/scheduler/failover.py",
-        "return not isinstance(error, ProgramError)",
-        "return True",
+        "        isinstance(error, ProgramError) or",
+        "        ",
         (SCHEDULER,),
     ),
     Mutant(
