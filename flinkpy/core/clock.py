@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 # seconds; with 0 a thread may have its turn back before another one has noticed
@@ -60,6 +61,22 @@ class ManualClock:
         if seconds < 0:
             raise ValueError(f"time does not go back ({seconds} s)")
         self._now += seconds
+
+
+@dataclass(frozen=True)
+class StoppedClock:
+    """A clock that always shows the same time: a query of BATCH takes one for all its rows."""
+
+    milliseconds: int
+
+    def monotonic(self) -> float:
+        return self.milliseconds / 1000
+
+    def time_ms(self) -> int:
+        return self.milliseconds
+
+    def time_ns(self) -> int:
+        return self.milliseconds * 1_000_000
 
 
 SYSTEM_CLOCK: Clock = SystemClock()

@@ -18,6 +18,7 @@ from flinkpy.common.logical_types.logical_type import (
     RowType,
     SizedType,
 )
+from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 
 _COSTLY_TYPES = (SizedType, ArrayType, MapType, MultisetType, RowType)
 _COST_OF_A_COSTLY_TYPE = 8
@@ -78,8 +79,9 @@ class ProgramBuilder:
     """Collects nodes. Each method gives the number of a node; equal nodes have one number, unless
     their function gives another value each time."""
 
-    def __init__(self, zone: str = "UTC") -> None:
+    def __init__(self, zone: str = "UTC", clock: Clock = SYSTEM_CLOCK) -> None:
         self._zone = zone
+        self._clock = clock
         self._nodes: list[ProgramNode] = []
         self._numbers: dict[object, int] = {}
 
@@ -111,6 +113,7 @@ class ProgramBuilder:
             tuple(each.value if isinstance(each, ConstantNode) else VARYING for each in arguments),
             known,
             self._zone,
+            self._clock,
         )
         node = CallNode(function, tuple(operands), site, can_fail, is_deterministic, text)
         if not is_deterministic:

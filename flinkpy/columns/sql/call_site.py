@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkpy.common.logical_types.logical_type import LogicalType
+from flinkpy.core.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,13 +27,15 @@ VARYING = Varying.VARYING
 class CallSite:
     """``constants`` has a value for each argument that is one (None: NULL), and VARYING for the
     others. ``options`` are the words of the call that are no values: a unit of time, ON ERROR.
-    ``zone`` is that of the session."""
+    ``zone`` is that of the session. ``clock`` says what time it is now; in BATCH it stands
+    still."""
 
     arguments: tuple[LogicalType, ...]
     result: LogicalType
     constants: tuple[object, ...] = ()
     options: Mapping[str, object] = field(default_factory=dict)
     zone: str = "UTC"
+    clock: Clock = field(default_factory=SystemClock, compare=False)
 
     def constant(self, index: int) -> object:
         """The value of this argument, or VARYING."""

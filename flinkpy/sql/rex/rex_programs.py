@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
 from flinkpy.columns.sql.sql_meanings.casts.cast_rules import cast_can_fail
+from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.sql.functions.function_port import Function, FunctionRegistry
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, RexLiteral
 
@@ -20,10 +21,11 @@ def program_of(
     *,
     names: Sequence[str] = (),
     zone: str = "UTC",
+    clock: Clock = SYSTEM_CLOCK,
 ) -> CalcProgram:
     """The program that computes the projections for the rows where the condition is true. ``names``
-    are those of the input's columns, for errors."""
-    builder = ProgramBuilder(zone)
+    are those of the input's columns, for errors. CURRENT_DATE and its like are of the ``clock``."""
+    builder = ProgramBuilder(zone, clock)
     numbers: dict[int, int] = {}  # by identity: to hash a deep tree would recurse
     trees = [*projections, *([] if condition is None else [condition])]
     for tree in trees:

@@ -11,6 +11,7 @@ from flinkpy.columns.sql.arrays_of_values import array_of_values
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.common.logical_types.logical_type import LocalZonedTimestampType, MultisetType, RowType
+from flinkpy.core.clock import SYSTEM_CLOCK, StoppedClock
 from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import read
 from flinkpy.datastream import DataStream
@@ -117,6 +118,9 @@ class PlanTranslator:
         self._registry = registry
         self._zone = zone
         self._gives_uids = gives_uids
+        # all rows of a query in BATCH have the same CURRENT_DATE
+        is_batch = read(env.program.values, RUNTIME_MODE) is RuntimeMode.BATCH
+        self._clock = StoppedClock(SYSTEM_CLOCK.time_ms()) if is_batch else SYSTEM_CLOCK
         # by id(node), which is kept so that no other gets its id
         self._streams: dict[int, tuple[PhysicalNode, ColumnStream]] = {}
 
@@ -326,7 +330,9 @@ class PlanTranslator:
     def _program(
         self, projections: Sequence[Rex], condition: Rex | None, names: Sequence[str]
     ) -> CalcProgram:
-        return program_of(projections, condition, self._registry, names=names, zone=self._zone)
+        return program_of(
+            projections, condition, self._registry, names=names, zone=self._zone, clock=self._clock
+        )
 
     def _applied(self, node: OneInputNode, operator: ColumnarOperator) -> ColumnStream:
         input = self._of(node.input)

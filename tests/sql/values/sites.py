@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from flinkpy.columns.sql.call_site import VARYING, CallSite
 from flinkpy.columns.sql.sql_meanings.calendar_part_meanings import UNITS
+from flinkpy.columns.sql.sql_meanings.moments.current_meanings import CURRENT_MEANINGS
+from flinkpy.columns.sql.sql_meanings.moments.moment_text_meanings import MOMENT_TEXT_MEANINGS
+from flinkpy.columns.sql.sql_meanings.moments.moment_unit_meanings import MOMENT_UNIT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.numbers.number_rules import EXACT, single
 from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed
 from flinkpy.common.logical_types.data_types import DataTypes
@@ -39,6 +42,7 @@ from flinkpy.common.logical_types.logical_type import (
     TypeFamily,
     YearMonthIntervalType,
 )
+from flinkpy.core.clock import ManualClock
 from flinkpy.sql.functions.built_in_functions import built_in_functions
 from flinkpy.sql.functions.function_port import Argument
 from flinkpy.sql.sql_errors import ValidationError
@@ -188,14 +192,21 @@ def site(
     """The call of a function with these types, as the registry binds it; None if it does not take
     them."""
     if result is not None:
-        return CallSite(tuple(kinds), result, (VARYING,) * len(kinds), options)
+        return _called(kinds, result, options)
     function = built_in_functions().find(name)
     assert function is not None, name
     try:
         signature = function.bind([Argument(each) for each in kinds], options)
     except ValidationError:
         return None
-    return CallSite(tuple(signature.arguments), signature.result, (VARYING,) * len(kinds), options)
+    return _called(signature.arguments, signature.result, options)
+
+
+def _called(
+    kinds: Sequence[LogicalType], result: LogicalType, options: dict[str, object]
+) -> CallSite:
+    clock = ManualClock(1e9 + 0.5)
+    return CallSite(tuple(kinds), result, (VARYING,) * len(kinds), options, clock=clock)
 
 
 @cache
@@ -250,6 +261,8 @@ def _calls(name: str) -> Iterator[CallSite | None]:
         yield from (site(name, [kind]) for kind in [*NUMBERS, MONTHS, MILLIS])
         if name in ("ROUND", "TRUNCATE"):
             yield from (site(name, [kind, INT]) for kind in NUMBERS)
+        if name in ("CEIL", "FLOOR"):
+            yield from _of_units(name)
     elif name in _OF_TWO:
         yield from (site(name, kinds) for kinds in _pairs([INT, *FLOATS, DECIMALS[1]]))
     elif name in ("CAST", "TRY_CAST"):
@@ -270,8 +283,12 @@ def _calls(name: str) -> Iterator[CallSite | None]:
         yield from _of_texts(name)
     elif name in ("IS_ALPHA", "IS_DIGIT", "IS_DECIMAL"):
         yield from (site(name, [kind]) for kind in [STRING, *NUMBERS])
-    elif name in ("PI", "E"):
+    elif name in ("PI", "E", *CURRENT_MEANINGS):
         yield site(name, [])
+    elif name in MOMENT_TEXT_MEANINGS:
+        yield from _of_moments_and_texts(name)
+    elif name in MOMENT_UNIT_MEANINGS:
+        yield from _of_units(name)
     elif name not in RANDOM:
         yield from (site(name, [kind]) for kind in NUMBERS)
 
@@ -297,6 +314,36 @@ def _parts(name: str) -> Iterator[CallSite | None]:
     yield site(name, [DataTypes.TIME(3)], unit="MINUTE")
     yield site(name, [MONTHS], unit="MONTH")
     yield site(name, [MILLIS], unit="HOUR")
+
+
+_DAYS_AND_MOMENTS = [kind for kind in TIMES if not isinstance(kind, TimeType)]
+
+
+def _of_units(name: str) -> Iterator[CallSite | None]:
+    day, moment = DataTypes.DATE(), DataTypes.TIMESTAMP(3)
+    for unit in ("CENTURY", "YEAR", "QUARTER", "WEEK", "DAY", "HOUR", "SECOND"):
+        for kind in _DAYS_AND_MOMENTS:
+            if name in ("CEIL", "FLOOR"):
+                yield site(name, [kind], kind, unit=unit)
+            elif name == "TIMESTAMPADD":
+                yield site(name, [INT, kind], unit=unit)
+            elif name == "TIMESTAMPDIFF":
+                yield site(name, [kind, kind], unit=unit)
+                yield site(name, [day, kind], unit=unit)
+    if name == "OVERLAPS":
+        yield site(name, [moment, moment, moment, MILLIS])
+        yield site(name, [day, MONTHS, day, MILLIS])
+
+
+def _of_moments_and_texts(name: str) -> Iterator[CallSite | None]:
+    if name == "DATE_FORMAT":
+        yield from (site(name, [kind, STRING]) for kind in TIMES[2:])
+    if name in ("FROM_UNIXTIME", "TO_TIMESTAMP_LTZ"):
+        yield from (site(name, [kind]) for kind in [BIGINT, DataTypes.DOUBLE(), DECIMALS[1]])
+    if name == "TO_TIMESTAMP_LTZ":
+        yield site(name, [BIGINT, INT])
+    for count in (0, 1, 2, 3):
+        yield site(name, [STRING] * count)
 
 
 def _of_texts(name: str) -> Iterator[CallSite | None]:

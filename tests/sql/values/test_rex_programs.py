@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import re
+import zoneinfo
 
 import pyarrow as pa
 import pytest
 
 from flinkpy.columns.sql.calc_compiler import CompiledCalc
 from flinkpy.columns.sql.calc_program import CallNode
+from flinkpy.core.clock import StoppedClock
 from flinkpy.core.errors import BadRecordError
 from flinkpy.sql.functions.built_in_functions import built_in_functions
 from flinkpy.sql.rex.rex_nodes import Rex
@@ -47,3 +50,20 @@ def test_an_expression_of_a_plan_nests_as_deeply_as_it_likes() -> None:
     deep: Rex = bound("+".join(["o"] * 1200))
     calc = CompiledCalc(program_of([deep], None, REGISTRY, names=["o"]), ["sum"])
     assert calc(pa.record_batch([pa.array([2])], names=["o"])).to_pydict() == {"sum": [2400]}
+
+
+def test_the_time_is_that_of_the_clock_in_the_zone_of_the_session() -> None:
+    texts = ["CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATE", "UNIX_TIMESTAMP()"]
+    clock = StoppedClock(1_700_000_000_123)  # 2023-11-14 22:13:20.123 UTC
+    program = program_of(
+        [bound(each) for each in texts], None, REGISTRY, zone="Asia/Shanghai", clock=clock
+    )
+    found = CompiledCalc(program, ["a", "b", "c", "d"])(
+        pa.record_batch([pa.array([1, 2])], names=["o"])
+    )
+    local = datetime.datetime(2023, 11, 15, 6, 13, 20, 123_000)
+    zoned = local.replace(tzinfo=zoneinfo.ZoneInfo("Asia/Shanghai"))
+    seconds = 1_700_000_000
+    assert [tuple(row.values()) for row in found.to_pylist()] == [
+        (zoned, local, local.date(), seconds)
+    ] * 2

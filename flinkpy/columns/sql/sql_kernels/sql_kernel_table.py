@@ -9,6 +9,7 @@ from flinkpy.columns.sql.sql_kernels.cast_kernels import CAST_KERNELS
 from flinkpy.columns.sql.sql_kernels.choice_kernels import CHOICE_KERNELS
 from flinkpy.columns.sql.sql_kernels.comparison_kernels import COMPARISON_KERNELS
 from flinkpy.columns.sql.sql_kernels.logic_kernels import LOGIC_KERNELS
+from flinkpy.columns.sql.sql_kernels.moment_kernels import MOMENT_KERNELS
 from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import ARITHMETIC_KERNELS
 from flinkpy.columns.sql.sql_kernels.numbers.number_kernels import NUMBER_KERNELS
 from flinkpy.columns.sql.sql_kernels.pattern_kernels import PATTERN_KERNELS
@@ -21,6 +22,7 @@ SQL_KERNELS: dict[str, KernelOf] = {
     **CAST_KERNELS,
     **PLAIN_TEXT_KERNELS,
     **CALENDAR_PART_KERNELS,
+    **MOMENT_KERNELS,
     **PATTERN_KERNELS,
     **ARITHMETIC_KERNELS,
     **NUMBER_KERNELS,

@@ -8,6 +8,9 @@ from flinkpy.columns.sql.sql_meanings.casts.cast_meanings import CAST_MEANINGS
 from flinkpy.columns.sql.sql_meanings.choice_meanings import CHOICE_MEANINGS
 from flinkpy.columns.sql.sql_meanings.comparison_meanings import COMPARISON_MEANINGS
 from flinkpy.columns.sql.sql_meanings.logic_meanings import LOGIC_MEANINGS
+from flinkpy.columns.sql.sql_meanings.moments.current_meanings import CURRENT_MEANINGS
+from flinkpy.columns.sql.sql_meanings.moments.moment_text_meanings import MOMENT_TEXT_MEANINGS
+from flinkpy.columns.sql.sql_meanings.moments.moment_unit_meanings import MOMENT_UNIT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.numbers.arithmetic_meanings import ARITHMETIC_MEANINGS
 from flinkpy.columns.sql.sql_meanings.numbers.number_meanings import NUMBER_MEANINGS
 from flinkpy.columns.sql.sql_meanings.numbers.random_meanings import RANDOM_MEANINGS
@@ -21,6 +24,9 @@ SQL_MEANINGS: dict[str, MeaningOf] = {
     **CAST_MEANINGS,
     **PLAIN_TEXT_MEANINGS,
     **CALENDAR_PART_MEANINGS,
+    **CURRENT_MEANINGS,
+    **MOMENT_TEXT_MEANINGS,
+    **MOMENT_UNIT_MEANINGS,
     **PATTERN_MEANINGS,
     **ARITHMETIC_MEANINGS,
     **NUMBER_MEANINGS,

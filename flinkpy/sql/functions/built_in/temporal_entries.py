@@ -39,7 +39,9 @@ _PROCTIME = LocalZonedTimestampType(3, TimeAttribute.PROCTIME)
 _NOW = Traits(deterministic=False, dynamic=True)
 _EACH_ROW = Traits(deterministic=False)
 _READ = [(TEXT,), (TEXT, TEXT)]
-_UNITS_OF_DAYS = frozenset(["YEAR", "QUARTER", "MONTH", "WEEK", "DAY"])
+_UNITS_OF_DAYS = frozenset(
+    ["MILLENNIUM", "CENTURY", "DECADE", "YEAR", "QUARTER", "MONTH", "WEEK", "DAY"]
+)
 
 
 def _now(name: str, python_name: str, type: LogicalType, traits: Traits = _NOW) -> BuiltInFunction:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from flinkpy.columns.sql.call_site import CallSite, Meaning, MeaningOf
+from flinkpy.columns.sql.sql_meanings.moments.moment_unit_meanings import rounded_to_unit
 from flinkpy.columns.sql.sql_meanings.null_rules import strict, strictly
 from flinkpy.columns.sql.sql_meanings.numbers.number_rules import (
     CUT,
@@ -25,7 +26,6 @@ from flinkpy.common.logical_types.logical_type import (
     FloatType,
     IntegerType,
 )
-from flinkpy.core.errors import ProgramError
 
 
 def _floating(function: Callable[..., float]) -> MeaningOf:
@@ -114,7 +114,7 @@ def _to_whole(function: Callable[[Any], int]) -> MeaningOf:
     def choose(site: CallSite) -> Meaning:
         result = site.result
         if "unit" in site.options:
-            raise ProgramError("CEIL and FLOOR of times to a unit are not there yet")
+            return rounded_to_unit(site, upwards=function is math.ceil)
         if isinstance(result, DecimalType):
             kind = result
             return strict(lambda value: fitted(Decimal(function(value)), kind))

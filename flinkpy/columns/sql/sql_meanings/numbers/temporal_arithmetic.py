@@ -32,7 +32,7 @@ def temporal_arithmetic(sign: str, site: CallSite) -> Meaning:
     if at is None or sign not in ("+", "-"):
         kinds = " and ".join(each.text() for each in site.arguments)
         raise TypeError(f"{sign} does not take {kinds}")
-    move = _months_later if _counts_months(site.arguments[at]) else _later(site.result)
+    move = months_later if _counts_months(site.arguments[at]) else later(site.result)
     factor = 1 if sign == "+" else -1
     if at == 0:
         return strict(lambda interval, moment: move(moment, factor * interval))
@@ -65,7 +65,8 @@ def _of_intervals(sign: str, bits: int) -> Callable[..., int]:
     return operations[sign]
 
 
-def _later(kind: Any) -> Callable[[Any, int], Any]:
+def later(kind: Any) -> Callable[[Any, int], Any]:
+    """Moves a time by milliseconds to what the type has."""
     if isinstance(kind, TimeType):
         return _time_later
     return _date_later if isinstance(kind, DateType) else _moment_later
@@ -86,7 +87,7 @@ def _time_later(time: datetime.time, millis: int) -> datetime.time:
     return (start + (millis % _DAY_MILLIS) * _MILLISECOND).time()
 
 
-def _months_later(day: Any, months: int) -> Any:
+def months_later(day: Any, months: int) -> Any:
     """The same day of a later month, or its last day if it has fewer."""
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     last = calendar.monthrange(year, month + 1)[1]

@@ -1,0 +1,1 @@
+"""What SQL's functions of dates and times mean for one row."""
