@@ -281,6 +281,15 @@ def _calls(name: str) -> Iterator[CallSite | None]:
         yield from _parts(name)
     elif name in ("||", "SUBSTRING", "SUBSTR", "UPPER", "LOWER", "CHAR_LENGTH"):
         yield from _of_texts(name)
+    elif name in ("LPAD", "RPAD"):  # short ones: no number that fills the memory
+        yield site(name, [STRING, INTEGERS[0], STRING], STRING)
+    elif name == "REPEAT":
+        yield site(name, [STRING, INTEGERS[0]], STRING)
+    elif name in TEXT_CALLS:
+        yield from (site(name, kinds) for kinds in TEXT_CALLS[name])
+        if name == "TRIM":
+            yield site(name, [STRING], side="LEADING")
+            yield site(name, [STRING, STRING], side="TRAILING")
     elif name in ("IS_ALPHA", "IS_DIGIT", "IS_DECIMAL"):
         yield from (site(name, [kind]) for kind in [STRING, *NUMBERS])
     elif name in ("PI", "E", *CURRENT_MEANINGS):
@@ -293,6 +302,31 @@ def _calls(name: str) -> Iterator[CallSite | None]:
         yield from (site(name, [kind]) for kind in NUMBERS)
 
 
+_BYTES = DataTypes.BYTES()
+_ONE: list[LogicalType] = [STRING]
+_TWO, _THREE = _ONE * 2, _ONE * 3
+_HASHED: list[list[LogicalType]] = [_ONE, [_BYTES]]
+TEXT_CALLS: dict[str, list[list[LogicalType]]] = {
+    "CONCAT": [_TWO, _THREE, [_BYTES, _BYTES], _ONE],
+    "CONCAT_WS": [_TWO, _THREE],
+    **{key: [_ONE, _TWO] for key in ("TRIM", "LTRIM", "RTRIM", "BTRIM")},
+    **{key: [[STRING, INT], [STRING, BIGINT]] for key in ("LEFT", "RIGHT")},
+    **{key: [_ONE] for key in ("REVERSE", "INITCAP", "ASCII", "TO_BASE64", "FROM_BASE64")},
+    "OVERLAY": [[STRING, STRING, INT], [STRING, STRING, INT, INT]],
+    **{key: [_THREE] for key in ("REPLACE", "TRANSLATE")},
+    **{key: [_TWO, [STRING, STRING, INT]] for key in ("POSITION", "LOCATE", "INSTR")},
+    **{key: [_TWO, [_BYTES, _BYTES]] for key in ("STARTSWITH", "ENDSWITH")},
+    "SPLIT": [_TWO],
+    "SPLIT_INDEX": [[STRING, STRING, INT], [STRING, INT, INT]],
+    "ELT": [[INT, STRING, STRING], [INT, _BYTES, _BYTES]],
+    **{key: [[BIGINT]] for key in ("CHR", "INET_NTOA")},
+    "ENCODE": [_TWO],
+    "DECODE": [[_BYTES, STRING]],
+    **{key: [_ONE] for key in ("URL_ENCODE", "URL_DECODE", "INET_ATON")},
+    "PARSE_URL": [_TWO, _THREE],
+    **dict.fromkeys(("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512"), _HASHED),
+    "SHA2": [[STRING, INT], [_BYTES, INT]],
+}
 RANDOM = frozenset({"RAND", "RAND_INTEGER", "UUID"})
 
 

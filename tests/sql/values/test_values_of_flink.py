@@ -30,6 +30,9 @@ DIFFERENT = {
     "DATE '2024-01-31' + INTERVAL '1' MONTH": "2024-02-29",
     "TIMESTAMPADD(MONTH, 1, DATE '2024-01-31')": "2024-02-29",
     "CAST(o AS DECIMAL(38,0)) * 99999999999999999999999999999999999999 * 10": "NULL",
+    # Flink fails when it folds a null for its type NOT NULL, and gives null at run time
+    "LPAD('abc', 5, '')": "NULL",
+    "LPAD('abc', -1, 'x')": "NULL",
 }
 _AT_RUN_TIME = {"True": "TRUE", "False": "FALSE", "inf": "Infinity"}
 
@@ -73,4 +76,4 @@ def test_an_expression_has_the_value_that_flink_gave(reference: ReferenceValue) 
 
 
 def test_most_expressions_are_compared() -> None:
-    assert sum(scalar(each) is not None for each in REFERENCE) >= 168
+    assert sum(scalar(each) is not None for each in REFERENCE) >= 208

@@ -14,6 +14,7 @@ from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import ARITHMETI
 from flinkpy.columns.sql.sql_kernels.numbers.number_kernels import NUMBER_KERNELS
 from flinkpy.columns.sql.sql_kernels.pattern_kernels import PATTERN_KERNELS
 from flinkpy.columns.sql.sql_kernels.plain_text_kernels import PLAIN_TEXT_KERNELS
+from flinkpy.columns.sql.sql_kernels.text_kernels import TEXT_KERNELS
 
 SQL_KERNELS: dict[str, KernelOf] = {
     **LOGIC_KERNELS,
@@ -21,6 +22,7 @@ SQL_KERNELS: dict[str, KernelOf] = {
     **CHOICE_KERNELS,
     **CAST_KERNELS,
     **PLAIN_TEXT_KERNELS,
+    **TEXT_KERNELS,
     **CALENDAR_PART_KERNELS,
     **MOMENT_KERNELS,
     **PATTERN_KERNELS,

@@ -16,6 +16,10 @@ from flinkpy.columns.sql.sql_meanings.numbers.number_meanings import NUMBER_MEAN
 from flinkpy.columns.sql.sql_meanings.numbers.random_meanings import RANDOM_MEANINGS
 from flinkpy.columns.sql.sql_meanings.pattern_meanings import PATTERN_MEANINGS
 from flinkpy.columns.sql.sql_meanings.plain_text_meanings import PLAIN_TEXT_MEANINGS
+from flinkpy.columns.sql.sql_meanings.texts.encoding_meanings import ENCODING_MEANINGS
+from flinkpy.columns.sql.sql_meanings.texts.hash_meanings import HASH_MEANINGS
+from flinkpy.columns.sql.sql_meanings.texts.text_editing_meanings import TEXT_EDITING_MEANINGS
+from flinkpy.columns.sql.sql_meanings.texts.text_search_meanings import TEXT_SEARCH_MEANINGS
 
 SQL_MEANINGS: dict[str, MeaningOf] = {
     **LOGIC_MEANINGS,
@@ -23,6 +27,10 @@ SQL_MEANINGS: dict[str, MeaningOf] = {
     **CHOICE_MEANINGS,
     **CAST_MEANINGS,
     **PLAIN_TEXT_MEANINGS,
+    **TEXT_EDITING_MEANINGS,
+    **TEXT_SEARCH_MEANINGS,
+    **ENCODING_MEANINGS,
+    **HASH_MEANINGS,
     **CALENDAR_PART_MEANINGS,
     **CURRENT_MEANINGS,
     **MOMENT_TEXT_MEANINGS,

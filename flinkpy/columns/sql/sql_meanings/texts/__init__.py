@@ -1,0 +1,1 @@
+"""What functions of text and bytes mean for one row."""
