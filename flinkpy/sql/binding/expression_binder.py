@@ -26,6 +26,7 @@ from flinkpy.sql.functions.function_port import Argument, Function, FunctionKind
 from flinkpy.sql.logical.logical_nodes import LogicalNode, inputs_for, project
 from flinkpy.sql.logical.logical_rex import RexAggregate, RexSort, RexSubquery
 from flinkpy.sql.rex.coercion import bare, cast, in_common
+from flinkpy.sql.rex.json_options import with_defaults, with_json_arguments
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexLiteral, walk
 from flinkpy.sql.sql_errors import NOWHERE, Span, ValidationError
 from flinkpy.sql.syntax.query_tree import (
@@ -203,6 +204,8 @@ class ExpressionBinder:
         """A call of a scalar function, with its arguments cast to what it takes."""
         function = self.context.function(name, span)
         signature = self._signature(function, arguments, dict(options), span)
+        options = with_json_arguments(function.name, arguments, options)
+        options = with_defaults(options, signature.result, self.bind)
         return RexCall(
             signature.result,
             function=function.name,

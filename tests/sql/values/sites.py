@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from flinkpy.columns.sql.call_site import VARYING, CallSite
+from flinkpy.columns.sql.sql_kernels.json_kernels import JSON_KERNELS
 from flinkpy.columns.sql.sql_meanings.calendar_part_meanings import UNITS
 from flinkpy.columns.sql.sql_meanings.moments.current_meanings import CURRENT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.moments.moment_text_meanings import MOMENT_TEXT_MEANINGS
@@ -294,6 +295,8 @@ def _calls(name: str) -> Iterator[CallSite | None]:
         yield from (site(name, [kind]) for kind in [STRING, *NUMBERS])
     elif name in ("PI", "E", *CURRENT_MEANINGS):
         yield site(name, [])
+    elif name in JSON_KERNELS:
+        yield from _of_json(name)
     elif name in MOMENT_TEXT_MEANINGS:
         yield from _of_moments_and_texts(name)
     elif name in MOMENT_UNIT_MEANINGS:
@@ -367,6 +370,20 @@ def _of_units(name: str) -> Iterator[CallSite | None]:
     if name == "OVERLAPS":
         yield site(name, [moment, moment, moment, MILLIS])
         yield site(name, [day, MONTHS, day, MILLIS])
+
+
+def _of_json(name: str) -> Iterator[CallSite | None]:
+    if name in ("JSON_VALUE", "JSON_QUERY", "JSON_EXISTS"):
+        yield site(name, [STRING, STRING], STRING if name != "JSON_EXISTS" else BOOLEAN)
+        if name == "JSON_VALUE":
+            yield site(name, [STRING, STRING], INT, on_empty=("DEFAULT", 7), on_error="ERROR")
+    elif name in ("JSON_STRING", "JSON_ARRAY", "TYPEOF"):
+        for kind in [*PLAIN[:-2], *NESTED]:
+            yield site(name, [kind])
+    elif name == "JSON_OBJECT":
+        yield site(name, [STRING, INT, STRING, NESTED[-1]], STRING.not_null(), on_null="ABSENT")
+    else:
+        yield site(name, [STRING])
 
 
 def _of_moments_and_texts(name: str) -> Iterator[CallSite | None]:

@@ -8,6 +8,7 @@ from flinkpy.columns.sql.sql_kernels.calendar_part_kernels import CALENDAR_PART_
 from flinkpy.columns.sql.sql_kernels.cast_kernels import CAST_KERNELS
 from flinkpy.columns.sql.sql_kernels.choice_kernels import CHOICE_KERNELS
 from flinkpy.columns.sql.sql_kernels.comparison_kernels import COMPARISON_KERNELS
+from flinkpy.columns.sql.sql_kernels.json_kernels import JSON_KERNELS
 from flinkpy.columns.sql.sql_kernels.logic_kernels import LOGIC_KERNELS
 from flinkpy.columns.sql.sql_kernels.moment_kernels import MOMENT_KERNELS
 from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import ARITHMETIC_KERNELS
@@ -28,4 +29,5 @@ SQL_KERNELS: dict[str, KernelOf] = {
     **PATTERN_KERNELS,
     **ARITHMETIC_KERNELS,
     **NUMBER_KERNELS,
+    **JSON_KERNELS,
 }

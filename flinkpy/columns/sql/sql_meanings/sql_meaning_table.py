@@ -7,6 +7,8 @@ from flinkpy.columns.sql.sql_meanings.calendar_part_meanings import CALENDAR_PAR
 from flinkpy.columns.sql.sql_meanings.casts.cast_meanings import CAST_MEANINGS
 from flinkpy.columns.sql.sql_meanings.choice_meanings import CHOICE_MEANINGS
 from flinkpy.columns.sql.sql_meanings.comparison_meanings import COMPARISON_MEANINGS
+from flinkpy.columns.sql.sql_meanings.json_texts.json_reading_meanings import JSON_READING_MEANINGS
+from flinkpy.columns.sql.sql_meanings.json_texts.json_writing_meanings import JSON_WRITING_MEANINGS
 from flinkpy.columns.sql.sql_meanings.logic_meanings import LOGIC_MEANINGS
 from flinkpy.columns.sql.sql_meanings.moments.current_meanings import CURRENT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.moments.moment_text_meanings import MOMENT_TEXT_MEANINGS
@@ -20,6 +22,7 @@ from flinkpy.columns.sql.sql_meanings.texts.encoding_meanings import ENCODING_ME
 from flinkpy.columns.sql.sql_meanings.texts.hash_meanings import HASH_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.text_editing_meanings import TEXT_EDITING_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.text_search_meanings import TEXT_SEARCH_MEANINGS
+from flinkpy.columns.sql.sql_meanings.type_meanings import TYPE_MEANINGS
 
 SQL_MEANINGS: dict[str, MeaningOf] = {
     **LOGIC_MEANINGS,
@@ -39,4 +42,7 @@ SQL_MEANINGS: dict[str, MeaningOf] = {
     **ARITHMETIC_MEANINGS,
     **NUMBER_MEANINGS,
     **RANDOM_MEANINGS,
+    **JSON_READING_MEANINGS,
+    **JSON_WRITING_MEANINGS,
+    **TYPE_MEANINGS,
 }

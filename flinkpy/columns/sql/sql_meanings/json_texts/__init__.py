@@ -1,0 +1,1 @@
+"""What SQL's functions of JSON mean for one row."""
