@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
+from flinkpy.columns.sql.sql_kernels.moment_kernels import to_unit
 from flinkpy.columns.sql.sql_kernels.numbers.arithmetic_kernels import floating
 from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import (
     Halves,
@@ -73,7 +74,7 @@ def _to_whole(name: str, function: Callable[[Any], Any]) -> KernelOf:
 
     def choose(site: CallSite) -> Kernel:
         if "unit" in site.options:
-            return by_value(name)(site)
+            return to_unit(name)(site)
         if isinstance(site.result, (FloatType, DoubleType)):
             return floating(function, site.result)
         if isinstance(site.result, IntegerType):
