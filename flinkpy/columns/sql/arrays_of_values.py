@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
+from flinkpy.columns.sql.sql_meanings.collections.hashable_values import hashable
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     DayTimeIntervalType,
@@ -99,19 +100,6 @@ def _nested_values(array: pa.Array, logical: LogicalType) -> list[Any]:
 def _mapping(entries: list[tuple[Any, Any]]) -> Any:
     """A dict. Keys that Python cannot hash (arrays, maps, rows of them) become tuples."""
     return {hashable(key): value for key, value in entries}
-
-
-def hashable(value: Any) -> Any:
-    """The value, or a tuple that stands for it as the key of a dict.
-
-    >>> hashable([1, [2]])
-    (1, (2,))
-    """
-    if isinstance(value, dict):
-        return tuple((hashable(key), hashable(each)) for key, each in value.items())
-    if isinstance(value, (list, tuple)):
-        return tuple(map(hashable, value))
-    return value
 
 
 def _in_microseconds(array: pa.Array) -> Any:

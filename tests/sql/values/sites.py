@@ -286,6 +286,8 @@ def _calls(name: str) -> Iterator[CallSite | None]:
         yield site(name, [STRING, INTEGERS[0], STRING], STRING)
     elif name == "REPEAT":
         yield site(name, [STRING, INTEGERS[0]], STRING)
+    elif name in COLLECTION_CALLS:
+        yield from (site(name, kinds) for kinds in COLLECTION_CALLS[name])
     elif name in TEXT_CALLS:
         yield from (site(name, kinds) for kinds in TEXT_CALLS[name])
         if name == "TRIM":
@@ -329,6 +331,31 @@ TEXT_CALLS: dict[str, list[list[LogicalType]]] = {
     "PARSE_URL": [_TWO, _THREE],
     **dict.fromkeys(("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512"), _HASHED),
     "SHA2": [[STRING, INT], [_BYTES, INT]],
+}
+_ARRAY, _REALS, _MAP, _ROW = NESTED
+_WORDS = DataTypes.ARRAY(STRING)
+_ARRAYS: list[LogicalType] = [_ARRAY, _REALS, _WORDS, DataTypes.ARRAY(_ROW)]
+_ONE_ARRAY = [[each] for each in _ARRAYS]
+_TWO_ARRAYS = [[each, each] for each in _ARRAYS]
+_AND_ONE = [[each, each.children[0]] for each in _ARRAYS]
+_ADDED = ("ARRAY_APPEND", "ARRAY_PREPEND", "ARRAY_CONTAINS", "ARRAY_REMOVE", "ARRAY_POSITION")
+COLLECTION_CALLS: dict[str, list[list[LogicalType]]] = {
+    "ROW": [[INT, STRING, _ARRAY], [_ROW, _MAP]],
+    "ARRAY": [[INT, INT, INT], [STRING], [_ARRAY, _ARRAY], [_ROW, _ROW], [INT, BIGINT]],
+    "MAP": [[STRING, INT, STRING, INT], [INT, _ARRAY]],
+    "CARDINALITY": [*_ONE_ARRAY, [_MAP]],
+    "ITEM": [*([each, INT] for each in _ARRAYS), [_MAP, STRING]],
+    **dict.fromkeys(("ELEMENT", "ARRAY_DISTINCT", "ARRAY_REVERSE"), _ONE_ARRAY),
+    **dict.fromkeys(("ARRAY_MAX", "ARRAY_MIN"), _ONE_ARRAY[:3]),
+    **dict.fromkeys(_ADDED, _AND_ONE),
+    **dict.fromkeys(("ARRAY_UNION", "ARRAY_EXCEPT", "ARRAY_INTERSECT"), _TWO_ARRAYS),
+    "ARRAY_CONCAT": [*_TWO_ARRAYS, [_WORDS] * 3],
+    "ARRAY_SLICE": [[_ARRAY, INT], [_WORDS, INT, INT]],
+    "ARRAY_SORT": [*_ONE_ARRAY[:3], [_ARRAY, BOOLEAN], [_REALS, BOOLEAN, BOOLEAN]],
+    "ARRAY_JOIN": [[_WORDS, STRING], [_WORDS, STRING, STRING]],
+    **{key: [[_MAP]] for key in ("MAP_KEYS", "MAP_VALUES", "MAP_ENTRIES")},
+    "MAP_UNION": [[_MAP], [_MAP, _MAP]],
+    "MAP_FROM_ARRAYS": [[_ARRAY, _WORDS], [_WORDS, _REALS]],
 }
 RANDOM = frozenset({"RAND", "RAND_INTEGER", "UUID"})
 

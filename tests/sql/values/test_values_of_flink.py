@@ -33,6 +33,9 @@ DIFFERENT = {
     # Flink fails when it folds a null for its type NOT NULL, and gives null at run time
     "LPAD('abc', 5, '')": "NULL",
     "LPAD('abc', -1, 'x')": "NULL",
+    # Flink takes no BIGINT as a place in an array
+    "ARRAY[1,2,3][o + 3]": "NULL",
+    "ARRAY[1,2,3][o - 1]": "NULL",
 }
 _AT_RUN_TIME = {"True": "TRUE", "False": "FALSE", "inf": "Infinity"}
 
@@ -76,4 +79,4 @@ def test_an_expression_has_the_value_that_flink_gave(reference: ReferenceValue) 
 
 
 def test_most_expressions_are_compared() -> None:
-    assert sum(scalar(each) is not None for each in REFERENCE) >= 272
+    assert sum(scalar(each) is not None for each in REFERENCE) >= 301

@@ -16,7 +16,10 @@ BOOL = pa.bool_()
 
 def column_of(operand: Any, rows: int) -> Any:
     """An operand as an array: a constant stands in every row."""
-    return pa.repeat(operand, rows) if isinstance(operand, pa.Scalar) else operand
+    if not isinstance(operand, pa.Scalar):
+        return operand
+    # Arrow repeats a list, a map or a row at least once
+    return pa.repeat(operand, rows) if rows else pa.array([], operand.type)
 
 
 def as_truths(operand: Any) -> Any:

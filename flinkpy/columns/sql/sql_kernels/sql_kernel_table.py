@@ -7,6 +7,7 @@ from flinkpy.columns.sql.call_site import KernelOf
 from flinkpy.columns.sql.sql_kernels.calendar_part_kernels import CALENDAR_PART_KERNELS
 from flinkpy.columns.sql.sql_kernels.cast_kernels import CAST_KERNELS
 from flinkpy.columns.sql.sql_kernels.choice_kernels import CHOICE_KERNELS
+from flinkpy.columns.sql.sql_kernels.collection_kernels import COLLECTION_KERNELS
 from flinkpy.columns.sql.sql_kernels.comparison_kernels import COMPARISON_KERNELS
 from flinkpy.columns.sql.sql_kernels.json_kernels import JSON_KERNELS
 from flinkpy.columns.sql.sql_kernels.logic_kernels import LOGIC_KERNELS
@@ -24,6 +25,7 @@ SQL_KERNELS: dict[str, KernelOf] = {
     **CAST_KERNELS,
     **PLAIN_TEXT_KERNELS,
     **TEXT_KERNELS,
+    **COLLECTION_KERNELS,
     **CALENDAR_PART_KERNELS,
     **MOMENT_KERNELS,
     **PATTERN_KERNELS,

@@ -6,6 +6,8 @@ from flinkpy.columns.sql.call_site import MeaningOf
 from flinkpy.columns.sql.sql_meanings.calendar_part_meanings import CALENDAR_PART_MEANINGS
 from flinkpy.columns.sql.sql_meanings.casts.cast_meanings import CAST_MEANINGS
 from flinkpy.columns.sql.sql_meanings.choice_meanings import CHOICE_MEANINGS
+from flinkpy.columns.sql.sql_meanings.collections.array_meanings import ARRAY_MEANINGS
+from flinkpy.columns.sql.sql_meanings.collections.map_meanings import MAP_MEANINGS
 from flinkpy.columns.sql.sql_meanings.comparison_meanings import COMPARISON_MEANINGS
 from flinkpy.columns.sql.sql_meanings.json_texts.json_reading_meanings import JSON_READING_MEANINGS
 from flinkpy.columns.sql.sql_meanings.json_texts.json_writing_meanings import JSON_WRITING_MEANINGS
@@ -34,6 +36,8 @@ SQL_MEANINGS: dict[str, MeaningOf] = {
     **TEXT_SEARCH_MEANINGS,
     **ENCODING_MEANINGS,
     **HASH_MEANINGS,
+    **ARRAY_MEANINGS,
+    **MAP_MEANINGS,
     **CALENDAR_PART_MEANINGS,
     **CURRENT_MEANINGS,
     **MOMENT_TEXT_MEANINGS,

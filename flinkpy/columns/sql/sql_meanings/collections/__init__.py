@@ -1,0 +1,1 @@
+"""What functions of arrays, maps and rows mean for one row."""
