@@ -1,5 +1,5 @@
-"""Functions of texts, encodings and hashes over whole columns: Arrow's where it means the same,
-else by value."""
+"""Functions of texts, patterns, encodings and hashes over whole columns: Arrow's where it
+means the same, else by value."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
 from flinkpy.columns.sql.sql_meanings.texts.encoding_meanings import ENCODING_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.hash_meanings import HASH_MEANINGS
+from flinkpy.columns.sql.sql_meanings.texts.regex_meanings import REGEX_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.text_editing_meanings import TEXT_EDITING_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.text_search_meanings import TEXT_SEARCH_MEANINGS
 
@@ -67,7 +68,13 @@ def _replace(site: CallSite) -> Kernel:
     return lambda rows, text, *_: column_of(pc.replace_substring(text, old, new), rows)
 
 
-_BY_VALUE = (TEXT_EDITING_MEANINGS, TEXT_SEARCH_MEANINGS, ENCODING_MEANINGS, HASH_MEANINGS)
+_BY_VALUE = (
+    TEXT_EDITING_MEANINGS,
+    TEXT_SEARCH_MEANINGS,
+    ENCODING_MEANINGS,
+    HASH_MEANINGS,
+    REGEX_MEANINGS,
+)
 
 TEXT_KERNELS: dict[str, KernelOf] = {
     **{name: by_value(name) for meanings in _BY_VALUE for name in meanings},

@@ -22,6 +22,7 @@ from flinkpy.columns.sql.sql_meanings.pattern_meanings import PATTERN_MEANINGS
 from flinkpy.columns.sql.sql_meanings.plain_text_meanings import PLAIN_TEXT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.encoding_meanings import ENCODING_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.hash_meanings import HASH_MEANINGS
+from flinkpy.columns.sql.sql_meanings.texts.regex_meanings import REGEX_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.text_editing_meanings import TEXT_EDITING_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.text_search_meanings import TEXT_SEARCH_MEANINGS
 from flinkpy.columns.sql.sql_meanings.type_meanings import TYPE_MEANINGS
@@ -36,6 +37,7 @@ SQL_MEANINGS: dict[str, MeaningOf] = {
     **TEXT_SEARCH_MEANINGS,
     **ENCODING_MEANINGS,
     **HASH_MEANINGS,
+    **REGEX_MEANINGS,
     **ARRAY_MEANINGS,
     **MAP_MEANINGS,
     **CALENDAR_PART_MEANINGS,
