@@ -324,6 +324,7 @@ TEXT_CALLS: dict[str, list[list[LogicalType]]] = {
     "SPLIT": [_TWO],
     **{key: [_TWO] for key in ("REGEXP", "REGEXP_COUNT", "REGEXP_INSTR", "REGEXP_SUBSTR")},
     "REGEXP_REPLACE": [_THREE],
+    "PRINTF": [_TWO, [STRING, INT, BOOLEAN]],
     "REGEXP_EXTRACT": [_TWO, [STRING, STRING, INT]],
     "REGEXP_EXTRACT_ALL": [_TWO, [STRING, STRING, BIGINT]],
     "STR_TO_MAP": [_ONE, _THREE],

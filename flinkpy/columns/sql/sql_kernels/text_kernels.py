@@ -13,6 +13,7 @@ from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
 from flinkpy.columns.sql.sql_meanings.texts.encoding_meanings import ENCODING_MEANINGS
+from flinkpy.columns.sql.sql_meanings.texts.format_meanings import FORMAT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.hash_meanings import HASH_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.regex_meanings import REGEX_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.text_editing_meanings import TEXT_EDITING_MEANINGS
@@ -74,6 +75,7 @@ _BY_VALUE = (
     ENCODING_MEANINGS,
     HASH_MEANINGS,
     REGEX_MEANINGS,
+    FORMAT_MEANINGS,
 )
 
 TEXT_KERNELS: dict[str, KernelOf] = {

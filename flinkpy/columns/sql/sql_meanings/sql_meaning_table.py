@@ -21,6 +21,7 @@ from flinkpy.columns.sql.sql_meanings.numbers.random_meanings import RANDOM_MEAN
 from flinkpy.columns.sql.sql_meanings.pattern_meanings import PATTERN_MEANINGS
 from flinkpy.columns.sql.sql_meanings.plain_text_meanings import PLAIN_TEXT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.encoding_meanings import ENCODING_MEANINGS
+from flinkpy.columns.sql.sql_meanings.texts.format_meanings import FORMAT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.hash_meanings import HASH_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.regex_meanings import REGEX_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.text_editing_meanings import TEXT_EDITING_MEANINGS
@@ -38,6 +39,7 @@ SQL_MEANINGS: dict[str, MeaningOf] = {
     **ENCODING_MEANINGS,
     **HASH_MEANINGS,
     **REGEX_MEANINGS,
+    **FORMAT_MEANINGS,
     **ARRAY_MEANINGS,
     **MAP_MEANINGS,
     **CALENDAR_PART_MEANINGS,
