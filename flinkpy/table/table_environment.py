@@ -102,6 +102,7 @@ class TableEnvironment:
         """Rows of the program. ``schema`` is a ROW, or the names of the columns, whose types the
         values then show.
 
+        >>> table_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
         >>> table_env.from_elements([(1, "a")], ["n", "s"]).get_schema().names
         ('n', 's')
         """

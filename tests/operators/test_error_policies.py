@@ -495,7 +495,6 @@ def test_each_operator_takes_a_policy_or_says_why_not() -> None:
         "WithColumnsOperator",
         "AsyncWaitOperator",
         "WindowOperator",
-        "CalcOperator",
     }
     join = IntervalJoinOperator(lambda left, right, ctx: [], FIRST, FIRST, 0, 1)
     with pytest.raises(ProgramError, match="pairs records"):
