@@ -11,6 +11,7 @@ from flinkpy.common.logical_types.data_types import DataTypes
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     BooleanType,
+    DateType,
     DayTimeIntervalType,
     LocalZonedTimestampType,
     LogicalType,
@@ -125,6 +126,9 @@ TEXT = _family(TypeFamily.CHARACTER_STRING, _STRING)
 BINARY = _family(TypeFamily.BINARY_STRING, DataTypes.BYTES())
 DATETIME = _family(TypeFamily.DATETIME, DataTypes.TIMESTAMP(3))
 TIMESTAMP = _family(TypeFamily.TIMESTAMP, DataTypes.TIMESTAMP(3))
+WITH_DATE = replace(
+    one_of(_classes("<DATE>", DataTypes.DATE(), DateType), TIMESTAMP), text="<DATE or TIMESTAMP>"
+)
 INTERVAL = _family(TypeFamily.INTERVAL, DayTimeIntervalType())
 TEMPORAL = replace(one_of(DATETIME, INTERVAL), text="<TEMPORAL>")
 INTERVAL_DAY_TIME = _classes("<INTERVAL DAY TIME>", DayTimeIntervalType(), DayTimeIntervalType)
