@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -90,7 +91,7 @@ def ascending_codes(column: pa.Array) -> list[Any]:
     return [ranks[encoded.indices.to_numpy()]]
 
 
-def _float_codes(values: Any) -> Any:
+def _float_codes(values: npt.NDArray[Any]) -> Any:
     values = np.where(np.isnan(values), np.nan, values + 0.0)
     bits = values.view(np.int64)
     return np.where(bits < 0, bits ^ _ALL_BUT_SIGN, bits)

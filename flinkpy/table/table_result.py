@@ -65,7 +65,10 @@ class TableResult:
         zone: str = "UTC",
         most_width: int = MOST_WIDTH,
     ) -> None:
-        self._schema, self._rows, self._kind, self._job = schema, rows, kind, job
+        self._schema = schema
+        self._rows = rows
+        self._kind = kind
+        self._job = job
         self._cells = CellTexts(schema, has_kinds=has_kinds, zone=zone)
         self._tableau = Tableau.of_types(schema, has_kinds=has_kinds, most=most_width)
 

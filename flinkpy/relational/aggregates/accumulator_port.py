@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.sql.rex.rex_nodes import SortKey
@@ -33,7 +34,7 @@ class Accumulator(ABC):
     """Of the columns that ``partial`` gives; empty if the function cannot be computed in parts."""
 
     @abstractmethod
-    def add(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         """Takes the arguments of these rows."""
 
     @abstractmethod
@@ -44,7 +45,7 @@ class Accumulator(ABC):
         """What has been accumulated for each group, for another accumulator to merge."""
         raise NotImplementedError(type(self).__name__)
 
-    def merge(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         """Takes what others have accumulated."""
         raise NotImplementedError(type(self).__name__)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,7 +28,7 @@ class Collected(Accumulator):
         self._columns: list[list[pa.Array]] = []
         self._groups: list[Any] = []
 
-    def add(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         columns = [plain(column) for column in columns]
         present = None if self.keeps_nulls else all_present(columns[:1])
         if present is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.operators.columnar.key_index import Grown
@@ -21,7 +22,7 @@ class Count(Accumulator):
     def __init__(self, site: AggregateSite) -> None:
         self._counts = Grown(np.int64, 0)
 
-    def add(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         present = all_present(columns)
         counted = np.bincount(groups if present is None else groups[present], minlength=size)
         self._counts.reach(size)[: len(counted)] += counted
@@ -32,7 +33,7 @@ class Count(Accumulator):
     def partial(self, size: int) -> list[pa.Array]:
         return [self.results(size)]
 
-    def merge(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         np.add.at(self._counts.reach(size), groups, columns[0].to_numpy())
 
 
@@ -48,13 +49,19 @@ class Sum(Accumulator):
         self.sums = Grown(self.kind.to_pandas_dtype(), 0)
         self.counts = Grown(np.int64, 0)
 
-    def add(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         values, present = numbers_of(columns[0])
         if present is not None:
             values, groups = values[present], groups[present]
         self._add(values, groups, np.bincount(groups, minlength=size), size)
 
-    def _add(self, values: Any, groups: Any, counted: Any, size: int) -> None:
+    def _add(
+        self,
+        values: npt.NDArray[Any],
+        groups: npt.NDArray[Any],
+        counted: npt.NDArray[Any],
+        size: int,
+    ) -> None:
         sums = self.sums.reach(size)
         with np.errstate(invalid="ignore", over="ignore"):
             np.add.at(sums, groups, values.astype(sums.dtype, copy=False))
@@ -67,7 +74,7 @@ class Sum(Accumulator):
     def partial(self, size: int) -> list[pa.Array]:
         return [pa.array(self.sums.reach(size)[:size]), pa.array(self.counts.reach(size)[:size])]
 
-    def merge(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         counted = np.zeros(size, np.int64)
         np.add.at(counted, groups, columns[1].to_numpy())
         self._add(columns[0].to_numpy(), groups, counted, size)
@@ -88,7 +95,7 @@ class Average(Sum):
         return averages(sums, counts, self._result)
 
 
-def averages(sums: Any, counts: Any, kind: pa.DataType) -> pa.Array:
+def averages(sums: npt.NDArray[Any], counts: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
     """The quotients as a column of this type; null where the count is 0."""
     divisors = np.maximum(counts, 1)
     with np.errstate(invalid="ignore"):
@@ -96,7 +103,7 @@ def averages(sums: Any, counts: Any, kind: pa.DataType) -> pa.Array:
     return wrapped(means, kind, counts == 0)
 
 
-def _cut(sums: Any, divisors: Any) -> Any:
+def _cut(sums: npt.NDArray[Any], divisors: npt.NDArray[Any]) -> Any:
     """The quotients, cut towards zero. The least integer has no absolute value, so the rest is
     looked at instead."""
     quotients = sums // divisors

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.aggregates import wide_integers
@@ -27,7 +28,7 @@ class DigitSums:
         self._reach = 0  # how far from zero a narrow sum can be at most
         self._wide: Any = None  # what did not fit in there, as WIDE
 
-    def add(self, digits: Any, groups: Any, size: int) -> None:
+    def add(self, digits: npt.NDArray[Any], groups: npt.NDArray[Any], size: int) -> None:
         """Adds the numbers of these rows: int64 or WIDE."""
         if not len(digits):
             return
@@ -43,7 +44,7 @@ class DigitSums:
         self._reach += added
         np.add.at(self._narrow.reach(size), groups, digits)
 
-    def _widen(self, sums: Any, size: int) -> None:
+    def _widen(self, sums: npt.NDArray[Any], size: int) -> None:
         before = self._wide
         if before is not None and len(before) < size:
             before = np.concatenate((before, np.zeros(size - len(before), WIDE)))
@@ -67,7 +68,7 @@ class DecimalSum(Accumulator):
         self.partial_types = (pa.decimal128(38, self._scale), pa.int64())
         self.sums, self.counts = DigitSums(), Grown(np.int64, 0)
 
-    def add(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         column = plain(columns[0])
         present = all_present([column])
         digits = wide_integers.of_decimals(column, present)
@@ -86,7 +87,7 @@ class DecimalSum(Accumulator):
         counts = self.counts.reach(size)[:size]
         return [self._as_decimals(self.partial_types[0], size), pa.array(counts)]
 
-    def merge(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         present = all_present([columns[0]])
         self.sums.add(wide_integers.of_decimals(columns[0], present), groups, size)
         np.add.at(self.counts.reach(size), groups, columns[1].to_numpy())
@@ -107,7 +108,9 @@ class DecimalAverage(DecimalSum):
         return decimal_averages(self.sums.all(size), counts, self._scale, self._result)
 
 
-def decimal_averages(sums: Any, counts: Any, scale: int, kind: pa.DataType) -> pa.Array:
+def decimal_averages(
+    sums: npt.NDArray[Any], counts: npt.NDArray[Any], scale: int, kind: pa.DataType
+) -> pa.Array:
     """The exact quotients, rounded half up to the scale of this type; null where the count is 0.
     ``sums`` are digits with this ``scale``."""
     factor = 10 ** max(kind.scale - scale, 0)
@@ -126,7 +129,9 @@ def decimal_averages(sums: Any, counts: Any, scale: int, kind: pa.DataType) -> p
     return decimals_or_null(quotients, kind, counts == 0)
 
 
-def decimals_or_null(values: Any, kind: pa.DataType, is_null: Any) -> pa.Array:
+def decimals_or_null(
+    values: npt.NDArray[Any], kind: pa.DataType, is_null: npt.NDArray[Any] | None
+) -> pa.Array:
     """The numbers (int64 or WIDE) as the digits of decimals, null where ``is_null`` or where there
     are too many."""
     limit = 10**kind.precision
@@ -146,7 +151,7 @@ def decimals_or_null(values: Any, kind: pa.DataType, is_null: Any) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(words)])
 
 
-def _too_large(values: Any, limit: int) -> Any:
+def _too_large(values: npt.NDArray[Any], limit: int) -> Any:
     middle = values["middle"].view(np.int64)
     found = values["high"] != middle >> 63
     doubtful = ~found & (np.abs(middle.astype(np.float64)) >= float(limit >> 64) * 0.99)
@@ -156,7 +161,7 @@ def _too_large(values: Any, limit: int) -> Any:
     return found
 
 
-def whole_numbers(values: Any) -> list[int]:
+def whole_numbers(values: npt.NDArray[Any]) -> list[int]:
     """The numbers as Python's."""
     if values.dtype != WIDE:
         numbers: list[int] = values.tolist()
@@ -178,5 +183,5 @@ def _divided(value: int, count: int) -> int:
     return quotient if value >= 0 else -quotient
 
 
-def _reach(numbers: Any) -> int:
+def _reach(numbers: npt.NDArray[Any]) -> int:
     return max(-int(numbers.min()), int(numbers.max())) if len(numbers) else 0

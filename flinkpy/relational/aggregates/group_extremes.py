@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
@@ -48,7 +49,7 @@ class ExtremeNumber(Accumulator):
         limits = np.iinfo(np.int64)
         return np.dtype(np.int64), limits.max if self._is_least else limits.min
 
-    def add(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         values, present = numbers_of(columns[0])
         if present is not None:
             values, groups = values[present], groups[present]
@@ -66,7 +67,7 @@ class ExtremeNumber(Accumulator):
     def partial(self, size: int) -> list[pa.Array]:
         return [self.results(size)]
 
-    def merge(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         self.add(columns, groups, size)
 
 
@@ -81,7 +82,7 @@ class ExtremeValue(Accumulator):
         self._waiting: list[pa.Table] = []
         self._rows = 0
 
-    def add(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         values = plain(columns[0])
         self._waiting.append(pa.table([pa.array(groups), values], names=["group", "value"]))
         self._rows += len(groups)
@@ -109,5 +110,5 @@ class ExtremeValue(Accumulator):
     def partial(self, size: int) -> list[pa.Array]:
         return [self.results(size)]
 
-    def merge(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         self.add(columns, groups, size)

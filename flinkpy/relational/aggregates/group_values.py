@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
@@ -28,13 +29,15 @@ class KeptRow(Accumulator):
         self._rows = 0
         self._row_of = Grown(np.int64, -1)
 
-    def add(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         column = plain(columns[0])
         present = all_present([column])
         at = np.arange(len(groups)) if present is None else np.flatnonzero(present)
         self._keep(column, groups, at, size)
 
-    def _keep(self, column: pa.Array, groups: Any, at: Any, size: int) -> None:
+    def _keep(
+        self, column: pa.Array, groups: npt.NDArray[Any], at: npt.NDArray[Any], size: int
+    ) -> None:
         """Keeps the first or the last of the values at these positions."""
         rows = self._row_of.reach(size)
         if self._is_first:
@@ -64,7 +67,7 @@ class KeptRow(Accumulator):
     def partial(self, size: int) -> list[pa.Array]:
         return [self.results(size)]
 
-    def merge(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         self.add(columns, groups, size)
 
 
@@ -77,7 +80,7 @@ class OnlyRow(KeptRow):
         self.partial_types = ()
         self._counts = Grown(np.int64, 0)
 
-    def add(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         counts = self._counts.reach(size)
         np.add.at(counts, groups, 1)
         if counts.max(initial=0) > 1:

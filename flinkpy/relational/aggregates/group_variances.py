@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,7 +29,7 @@ class Variance(Accumulator):
         self._counts, self._means = Grown(np.float64, 0), Grown(np.float64, 0)
         self._squares = Grown(np.float64, 0)
 
-    def add(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         column = plain(columns[0])
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.float64())
@@ -42,7 +43,13 @@ class Variance(Accumulator):
             squares = np.bincount(groups, np.square(values - means[groups]), size)
             self._merge(counts, means, squares, size)
 
-    def _merge(self, counts: Any, means: Any, squares: Any, size: int) -> None:
+    def _merge(
+        self,
+        counts: npt.NDArray[Any],
+        means: npt.NDArray[Any],
+        squares: npt.NDArray[Any],
+        size: int,
+    ) -> None:
         before, mean = self._counts.reach(size), self._means.reach(size)
         total = before[:size] + counts
         share = counts / np.maximum(total, 1)
@@ -68,7 +75,7 @@ class Variance(Accumulator):
             pa.array(each.reach(size)[:size]) for each in (self._counts, self._means, self._squares)
         ]
 
-    def merge(self, columns: Sequence[pa.Array], groups: Any, size: int) -> None:
+    def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         """A group may come several times; a pass takes each once."""
         counts, means, squares = (column.to_numpy() for column in columns)
         order = np.argsort(groups, kind="stable")
@@ -84,7 +91,9 @@ class Variance(Accumulator):
                 self._merge(part[0], part[1], part[2], size)
 
 
-def _as_decimals(values: Any, is_null: Any, kind: pa.DataType) -> pa.Array:
+def _as_decimals(
+    values: npt.NDArray[Any], is_null: npt.NDArray[Any], kind: pa.DataType
+) -> pa.Array:
     """Floats as decimals of this scale, rounded; null beyond its digits."""
     with np.errstate(invalid="ignore"):
         fits = np.abs(values) < 10.0 ** (kind.precision - kind.scale)

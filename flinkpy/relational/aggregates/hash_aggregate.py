@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.core.elements import Batch, ColumnBatch
@@ -91,7 +92,7 @@ class CallOfGroups:
         self._seen = KeyIndex(("group", *key_names(len(call.arguments))))
         self.accumulator = accumulator
 
-    def add(self, data: pa.RecordBatch, groups: Any, size: int) -> None:
+    def add(self, data: pa.RecordBatch, groups: npt.NDArray[Any], size: int) -> None:
         """Takes the rows of a batch; ``groups`` has the number of each row's group."""
         if self._filter is not None:
             chosen = plain(data.column(self._filter)).fill_null(False)
@@ -103,7 +104,7 @@ class CallOfGroups:
         if len(groups):
             self.accumulator.add(columns, groups, size)
 
-    def _fresh(self, data: pa.RecordBatch, groups: Any) -> Any:
+    def _fresh(self, data: pa.RecordBatch, groups: npt.NDArray[Any]) -> Any:
         """The positions of rows whose arguments are new in their group."""
         keys = key_batch([data.column(at) for at in self._arguments])
         keys = pa.RecordBatch.from_arrays(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.relational.relational_operator import plain
@@ -36,7 +37,9 @@ def numbers_of(column: pa.Array) -> tuple[Any, Any]:
     return column.to_numpy(zero_copy_only=False), present
 
 
-def wrapped(values: Any, kind: pa.DataType, is_null: Any) -> pa.Array:
+def wrapped(
+    values: npt.NDArray[Any], kind: pa.DataType, is_null: npt.NDArray[Any] | None
+) -> pa.Array:
     """The values as a column of this type, null where ``is_null``. Integers that are too large wrap
     round; floats become integers as casts of SQL make them: cut, and at most the largest."""
     if pa.types.is_temporal(kind):
@@ -52,7 +55,7 @@ def wrapped(values: Any, kind: pa.DataType, is_null: Any) -> pa.Array:
     return pa.array(values, kind, mask=is_null, from_pandas=False)
 
 
-def _cut_to(values: Any, dtype: Any) -> Any:
+def _cut_to(values: npt.NDArray[Any], dtype: Any) -> Any:
     limits = np.iinfo(dtype)
     values = np.where(np.isnan(values), 0.0, values)
     found = np.clip(values, -(2.0**63), 2.0**63 - 1024).astype(np.int64)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -96,11 +97,11 @@ class BuiltSide:
         found[mask.to_numpy(zero_copy_only=False)] = self._numbers.find(probed.filter(mask))
         return found
 
-    def partners(self, numbers: Any) -> Any:
+    def partners(self, numbers: npt.NDArray[Any]) -> Any:
         """How many rows here have these keys."""
         return self._counts[numbers]
 
-    def pairs(self, numbers: Any) -> Iterator[tuple[Any, Any]]:
+    def pairs(self, numbers: npt.NDArray[Any]) -> Iterator[tuple[Any, Any]]:
         """Positions of the other side's rows, and rows here that have their key; in pieces of
         bounded size, in the order of the other side."""
         if self.is_unique:

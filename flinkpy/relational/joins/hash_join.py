@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -121,7 +122,7 @@ class HashJoinOperator(RelationalJoin):
             alone = data.filter(pa.array(~met))
             yield self._joined(alone, None)
 
-    def _pairs(self, data: pa.RecordBatch, numbers: Any) -> Iterator[tuple[Any, Any]]:
+    def _pairs(self, data: pa.RecordBatch, numbers: npt.NDArray[Any]) -> Iterator[tuple[Any, Any]]:
         """Positions of these rows and of kept rows with which they are joined."""
         for at, rows in self._built.pairs(numbers):
             if self._condition is None:
@@ -133,7 +134,7 @@ class HashJoinOperator(RelationalJoin):
             elif mask.any():
                 yield at[mask], rows[mask]
 
-    def _passing(self, data: pa.RecordBatch, at: Any, rows: Any) -> Any:
+    def _passing(self, data: pa.RecordBatch, at: npt.NDArray[Any], rows: Any) -> Any:
         """For which of these pairs the condition is true; None: for all."""
         assert self._condition is not None
         probed, kept = data.take(pa.array(at)), self._built.rows.take(pa.array(rows))
@@ -164,7 +165,9 @@ class HashJoinOperator(RelationalJoin):
 
     # -- SEMI and ANTI -----------------------------------------------------------------------------
 
-    def _one_side(self, data: pa.RecordBatch, numbers: Any) -> Iterator[pa.RecordBatch]:
+    def _one_side(
+        self, data: pa.RecordBatch, numbers: npt.NDArray[Any]
+    ) -> Iterator[pa.RecordBatch]:
         spec = self.spec
         if spec.builds_left:
             for _, rows in self._pairs(data, numbers):

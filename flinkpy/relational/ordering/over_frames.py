@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
@@ -78,7 +79,14 @@ def _range_bound(
     return np.where(is_null, peers, found)
 
 
-def _searched(partitions: Any, nulls: Any, values: Any, targets: Any, *, after: bool) -> Any:
+def _searched(
+    partitions: npt.NDArray[Any],
+    nulls: npt.NDArray[Any],
+    values: npt.NDArray[Any],
+    targets: npt.NDArray[Any],
+    *,
+    after: bool,
+) -> Any:
     """For each place how many places stand before its target: those of earlier partitions, and
     those of its own whose value is less (``after``: or equal). One sort of values and targets."""
     count = len(values)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -129,7 +130,7 @@ def _count(call: AggregateCall, over_rows: OverRows, kind: pa.DataType) -> pa.Ar
     return wrapped(_present_in(over_rows.frames, all_present(columns)), kind, None)
 
 
-def _present_in(frames: FrameBounds, present: Any) -> Any:
+def _present_in(frames: FrameBounds, present: npt.NDArray[Any] | None) -> Any:
     """How many rows of each frame have a value."""
     if present is None:
         return frames.behind - frames.first
@@ -178,7 +179,7 @@ def _summed(column: pa.Array, over_rows: OverRows) -> tuple[Any, Any] | None:
     return sums, _present_in(frames, present)
 
 
-def _summed_digits(digits: Any, frames: FrameBounds) -> Any:
+def _summed_digits(digits: npt.NDArray[Any], frames: FrameBounds) -> Any:
     if not len(digits):
         return np.empty(0, np.int64)
     narrow = digits.dtype != WIDE
@@ -191,7 +192,7 @@ def _summed_digits(digits: Any, frames: FrameBounds) -> Any:
     return wide_integers.plus(sums[frames.behind], wide_integers.minus(sums[frames.first]))
 
 
-def _running_floats(values: Any, over_rows: OverRows) -> Any:
+def _running_floats(values: npt.NDArray[Any], over_rows: OverRows) -> Any:
     """Added from the first row of the partition on, so that no sum depends on another partition."""
     places = np.append(np.flatnonzero(over_rows.rows.begins), len(values))
     sums = np.empty(len(values) + 1)
@@ -224,7 +225,7 @@ def _extreme(call: AggregateCall, over_rows: OverRows, kind: pa.DataType) -> pa.
     return column.take(pa.array(by_rank[np.where(is_null, 0, found)], mask=is_null)).cast(kind)
 
 
-def _extreme_in(ranks: Any, frames: FrameBounds, extreme_of: Any) -> Any:
+def _extreme_in(ranks: npt.NDArray[Any], frames: FrameBounds, extreme_of: Any) -> Any:
     """The extreme of each frame, by the extremes of all stretches whose length is a power of 2."""
     lengths = frames.behind - frames.first
     found = np.zeros(len(ranks), np.int64)
@@ -282,7 +283,11 @@ def _of_any_frames(call: AggregateCall, over_rows: OverRows, kind: pa.DataType) 
 
 
 def _grouped(
-    call: AggregateCall, data: pa.RecordBatch, groups: Any, size: int, kind: pa.DataType
+    call: AggregateCall,
+    data: pa.RecordBatch,
+    groups: npt.NDArray[Any],
+    size: int,
+    kind: pa.DataType,
 ) -> pa.Array:
     [site] = sites_of([call], data.schema, [kind])
     accumulated = CallOfGroups(call, accumulator_of(site))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.columns.sql.calc_compiler import CompiledCalc
@@ -71,7 +72,12 @@ class UnnestOperator(RelationalOperator):
             self._emit(batch, parents[piece], places[piece], ordinality[piece], parts)
 
     def _emit(
-        self, batch: ColumnBatch, parents: Any, places: Any, ordinality: Any, parts: list[Any]
+        self,
+        batch: ColumnBatch,
+        parents: npt.NDArray[Any],
+        places: npt.NDArray[Any],
+        ordinality: Any,
+        parts: list[Any],
     ) -> None:
         rows, is_alone = batch.take(parents), places < 0
         taken = pa.array(places, mask=is_alone)

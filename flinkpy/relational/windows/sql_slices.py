@@ -165,7 +165,11 @@ def _argument(call: AggregateCall, data: pa.RecordBatch) -> pa.Array:
 
 
 def _result(
-    call: AggregateCall, aggregate: ColumnAggregate, counts: Any, values: Any, kind: pa.DataType
+    call: AggregateCall,
+    aggregate: ColumnAggregate,
+    counts: npt.NDArray[Any],
+    values: npt.NDArray[Any],
+    kind: pa.DataType,
 ) -> pa.Array:
     function = call.function.upper()
     if function == "COUNT":
@@ -190,7 +194,7 @@ def _result(
     return found.cast(kind, safe=False)
 
 
-def _of_64_bits(values: Any) -> Any:
+def _of_64_bits(values: npt.NDArray[Any]) -> Any:
     """Sums beyond 64 bits wrap round."""
     if values.dtype != object or values.dtype == WIDE:
         return values

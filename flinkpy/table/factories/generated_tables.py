@@ -36,6 +36,7 @@ from flinkpy.table.factories.table_options import (
 )
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
@@ -161,7 +162,7 @@ class _Generator:
     def __init__(self, fields: list[_Field], schema: pa.Schema) -> None:
         self._fields, self._schema = fields, schema
 
-    def __call__(self, indices: Any) -> Any:
+    def __call__(self, indices: npt.NDArray[Any]) -> Any:
         import pyarrow as pa
 
         arrays = [
@@ -170,7 +171,7 @@ class _Generator:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _made(field: _Field, indices: Any, kind: Any) -> Any:
+def _made(field: _Field, indices: npt.NDArray[Any], kind: pa.DataType) -> Any:
     import numpy as np
     import pyarrow as pa
 
@@ -185,7 +186,7 @@ def _made(field: _Field, indices: Any, kind: Any) -> Any:
     return pa.compute.if_else(pa.array(share < field.null_rate), pa.scalar(None, kind), made)
 
 
-def _draws(indices: Any, seed: int) -> Any:
+def _draws(indices: npt.NDArray[Any], seed: int) -> Any:
     """64 random bits for each index (splitmix64)."""
     import numpy as np
 
@@ -196,7 +197,7 @@ def _draws(indices: Any, seed: int) -> Any:
         return bits ^ (bits >> np.uint64(31))
 
 
-def _integers(field: _Field, draws: Any, kind: Any) -> Any:
+def _integers(field: _Field, draws: npt.NDArray[Any], kind: pa.DataType) -> Any:
     import numpy as np
     import pyarrow as pa
 
@@ -209,7 +210,7 @@ def _integers(field: _Field, draws: Any, kind: Any) -> Any:
         return pa.array((offsets + np.uint64(low % 2**64)).astype(np.int64)).cast(kind)
 
 
-def _floats(field: _Field, draws: Any, kind: Any) -> Any:
+def _floats(field: _Field, draws: npt.NDArray[Any], kind: pa.DataType) -> Any:
     import numpy as np
     import pyarrow as pa
 
@@ -218,7 +219,7 @@ def _floats(field: _Field, draws: Any, kind: Any) -> Any:
     return pa.array(low + (draws / np.float64(2**64)) * (high - low)).cast(kind)
 
 
-def _decimals(field: _Field, draws: Any, kind: Any) -> Any:
+def _decimals(field: _Field, draws: npt.NDArray[Any], kind: pa.DataType) -> Any:
     import numpy as np
     import pyarrow as pa
 
@@ -231,7 +232,7 @@ def _decimals(field: _Field, draws: Any, kind: Any) -> Any:
     return pa.array(values, kind)
 
 
-def _texts(field: _Field, draws: Any, kind: Any) -> Any:
+def _texts(field: _Field, draws: npt.NDArray[Any], kind: pa.DataType) -> Any:
     import numpy as np
     import pyarrow as pa
 
@@ -247,14 +248,14 @@ def _texts(field: _Field, draws: Any, kind: Any) -> Any:
     )
 
 
-def _booleans(field: _Field, draws: Any, kind: Any) -> Any:
+def _booleans(field: _Field, draws: npt.NDArray[Any], kind: pa.DataType) -> Any:
     import numpy as np
     import pyarrow as pa
 
     return pa.array((draws & np.uint64(1)).astype(bool))
 
 
-def _moments(field: _Field, draws: Any, kind: Any) -> Any:
+def _moments(field: _Field, draws: npt.NDArray[Any], kind: pa.DataType) -> Any:
     """Now, or up to ``max-past`` before."""
     import numpy as np
     import pyarrow as pa
@@ -265,13 +266,13 @@ def _moments(field: _Field, draws: Any, kind: Any) -> Any:
     return pa.array(now - ages).cast(pa.timestamp("ms")).cast(pa.timestamp(kind.unit)).cast(kind)
 
 
-def _days(field: _Field, draws: Any, kind: Any) -> Any:
+def _days(field: _Field, draws: npt.NDArray[Any], kind: pa.DataType) -> Any:
     import pyarrow as pa
 
     return _moments(field, draws, pa.timestamp("ms")).cast(kind)
 
 
-def _times(field: _Field, draws: Any, kind: Any) -> Any:
+def _times(field: _Field, draws: npt.NDArray[Any], kind: pa.DataType) -> Any:
     import numpy as np
     import pyarrow as pa
 

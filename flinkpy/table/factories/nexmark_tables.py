@@ -12,6 +12,7 @@ from flinkpy.table.factories.connector_factory import ConnectorFactory, stored_c
 from flinkpy.table.factories.table_options import INT, LONG, TableOption, TableValues, one_of
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
     from flinkpy.connectors.memory.nexmark import NexmarkGenerator
@@ -90,7 +91,7 @@ class NexmarkColumns:
     def __init__(self, generator: NexmarkGenerator, kind: str | None, schema: pa.Schema) -> None:
         self._generator, self._kind, self._schema = generator, kind, schema
 
-    def __call__(self, numbers: Any) -> Any:
+    def __call__(self, numbers: npt.NDArray[Any]) -> Any:
         import pyarrow as pa
 
         if self._kind is not None:
@@ -100,7 +101,7 @@ class NexmarkColumns:
             arrays = [self._of_events(field, numbers) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _of_kind(self, kind: str, numbers: Any) -> dict[str, Any]:
+    def _of_kind(self, kind: str, numbers: npt.NDArray[Any]) -> dict[str, Any]:
         generator = self._generator
         if kind == "person":
             made = generator.persons(numbers)
@@ -113,7 +114,7 @@ class NexmarkColumns:
         made["extra"] = ["x" * 16] * len(numbers)
         return {**made, **{name: made[own] for name, own in _NAMES.items() if own in made}}
 
-    def _of_events(self, field: pa.Field, numbers: Any) -> Any:
+    def _of_events(self, field: pa.Field, numbers: npt.NDArray[Any]) -> Any:
         import numpy as np
         import pyarrow as pa
 
@@ -136,14 +137,14 @@ class NexmarkColumns:
         return structs.take(pa.array(places, mask=~mine))
 
 
-def _urls(auctions: Any, bidders: Any) -> list[str]:
+def _urls(auctions: npt.NDArray[Any], bidders: npt.NDArray[Any]) -> list[str]:
     return [
         f"https://www.nexmark.com/item/{auction}/item.htm?query=1&channel_id={bidder}"
         for auction, bidder in zip(auctions.tolist(), bidders.tolist())
     ]
 
 
-def _cast(values: Any, kind: Any) -> Any:
+def _cast(values: npt.NDArray[Any], kind: pa.DataType) -> Any:
     import pyarrow as pa
 
     array = values if isinstance(values, pa.Array) else pa.array(values)
