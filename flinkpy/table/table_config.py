@@ -8,7 +8,7 @@ from typing import Any
 
 from flinkpy.common.configuration import Configuration
 from flinkpy.core.secrets.hidden_secrets import shown_options
-from flinkpy.table.session.session_options import PREFIXES, SessionOptions
+from flinkpy.table.session_options import PREFIXES, SessionOptions
 
 RUNTIME_MODE = "execution.runtime-mode"
 

@@ -17,7 +17,7 @@ from flinkpy.columns.sql.sql_meanings.calendar_part_meanings import UNITS
 from flinkpy.columns.sql.sql_meanings.moments.current_meanings import CURRENT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.moments.moment_text_meanings import MOMENT_TEXT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.moments.moment_unit_meanings import MOMENT_UNIT_MEANINGS
-from flinkpy.columns.sql.sql_meanings.numbers.number_rules import EXACT, single
+from flinkpy.columns.sql.sql_meanings.number_rules import EXACT, single
 from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed
 from flinkpy.common.logical_types.data_types import DataTypes
 from flinkpy.common.logical_types.logical_type import (

@@ -11,7 +11,7 @@ from typing import Any
 from flinkpy.columns.sql.call_site import CallSite, Meaning, MeaningOf
 from flinkpy.columns.sql.sql_meanings.logic_meanings import conjunction, disjunction
 from flinkpy.columns.sql.sql_meanings.null_rules import always, negated, strict, strictly
-from flinkpy.columns.sql.sql_meanings.numbers.number_rules import EXACT
+from flinkpy.columns.sql.sql_meanings.number_rules import EXACT
 from flinkpy.common.logical_types.logical_type import DecimalType, TypeFamily
 
 

@@ -27,7 +27,7 @@ from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import (
     rounded_quotient,
     validity_of,
 )
-from flinkpy.columns.sql.sql_meanings.numbers.number_rules import DIVISION_BY_ZERO
+from flinkpy.columns.sql.sql_meanings.number_rules import DIVISION_BY_ZERO
 from flinkpy.common.logical_types.logical_type import DecimalType
 
 _LIMIT = 1 << 63

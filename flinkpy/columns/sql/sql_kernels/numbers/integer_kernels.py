@@ -13,7 +13,7 @@ from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.call_site import CallSite, Kernel
 from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
 from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import validity_of, with_validity
-from flinkpy.columns.sql.sql_meanings.numbers.number_rules import DIVISION_BY_ZERO
+from flinkpy.columns.sql.sql_meanings.number_rules import DIVISION_BY_ZERO
 
 _FAST: dict[str, Callable[..., Any]] = {
     "+": pc.add,

@@ -13,7 +13,7 @@ from flinkpy.columns.row_functions.moment_functions import placed, zone_of
 from flinkpy.columns.sql.call_site import CallSite, Meaning, MeaningOf
 from flinkpy.columns.sql.sql_meanings.casts import values_of_texts
 from flinkpy.columns.sql.sql_meanings.casts.texts_of_values import text_of
-from flinkpy.columns.sql.sql_meanings.numbers.number_rules import fitted, single, wrapped
+from flinkpy.columns.sql.sql_meanings.number_rules import fitted, single, wrapped
 from flinkpy.common.logical_types.logical_type import (
     UNBOUNDED,
     ArrayType,

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from flinkpy.columns.row_functions.moment_functions import zone_of
-from flinkpy.columns.sql.sql_meanings.numbers.number_rules import single
+from flinkpy.columns.sql.sql_meanings.number_rules import single
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     BinaryType,

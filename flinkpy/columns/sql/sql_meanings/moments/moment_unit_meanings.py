@@ -8,9 +8,9 @@ from typing import Any
 
 from flinkpy.columns.row_functions.moment_functions import zone_of
 from flinkpy.columns.sql.call_site import CallSite, Meaning, MeaningOf
+from flinkpy.columns.sql.sql_meanings.moments.temporal_arithmetic import later, months_later
 from flinkpy.columns.sql.sql_meanings.null_rules import strict
-from flinkpy.columns.sql.sql_meanings.numbers.number_rules import wrapped
-from flinkpy.columns.sql.sql_meanings.numbers.temporal_arithmetic import later, months_later
+from flinkpy.columns.sql.sql_meanings.number_rules import wrapped
 from flinkpy.common.logical_types.logical_type import (
     DateType,
     LocalZonedTimestampType,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.columns.sql.call_site import CallSite, Meaning, MeaningOf
+from flinkpy.columns.sql.sql_meanings.moments.temporal_arithmetic import temporal_arithmetic
 from flinkpy.columns.sql.sql_meanings.null_rules import strict
-from flinkpy.columns.sql.sql_meanings.numbers.number_rules import (
+from flinkpy.columns.sql.sql_meanings.number_rules import (
     EXACT,
     as_decimal,
     fitted,
@@ -22,7 +23,6 @@ from flinkpy.columns.sql.sql_meanings.numbers.number_rules import (
     whole_remainder,
     wrapped,
 )
-from flinkpy.columns.sql.sql_meanings.numbers.temporal_arithmetic import temporal_arithmetic
 from flinkpy.common.logical_types.logical_type import (
     DecimalType,
     DoubleType,

@@ -10,7 +10,7 @@ from typing import Any
 from flinkpy.columns.sql.call_site import CallSite, Meaning, MeaningOf
 from flinkpy.columns.sql.sql_meanings.moments.moment_unit_meanings import rounded_to_unit
 from flinkpy.columns.sql.sql_meanings.null_rules import strict, strictly
-from flinkpy.columns.sql.sql_meanings.numbers.number_rules import (
+from flinkpy.columns.sql.sql_meanings.number_rules import (
     CUT,
     HALF_UP,
     as_decimal,

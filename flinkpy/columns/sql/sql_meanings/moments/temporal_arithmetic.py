@@ -10,7 +10,7 @@ from typing import Any
 
 from flinkpy.columns.sql.call_site import CallSite, Meaning
 from flinkpy.columns.sql.sql_meanings.null_rules import strict
-from flinkpy.columns.sql.sql_meanings.numbers.number_rules import DIVISION_BY_ZERO, wrapped
+from flinkpy.columns.sql.sql_meanings.number_rules import DIVISION_BY_ZERO, wrapped
 from flinkpy.common.logical_types.logical_type import (
     DateType,
     TimeType,
