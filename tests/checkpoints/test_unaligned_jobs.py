@@ -40,7 +40,7 @@ class SlowAtFirst:
     def __call__(self, record: Any) -> Any:
         if self.failed.exists():
             return record
-        until = time.perf_counter() + 0.03
+        until = time.perf_counter() + 0.06
         while time.perf_counter() < until:
             pass
         if len(_with_records_in_flight(self.folder)) > 1:  # the last one may be discarded yet
