@@ -7,6 +7,7 @@ exact result."""
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable
 from typing import Any
 
@@ -55,9 +56,24 @@ def rescaled(values: pa.Array, kind: pa.DataType) -> Any:
     if fewer > 0:
         if _digits(values) > kind.precision + fewer:
             raise pa.ArrowInvalid(f"a result has more digits than {kind}")
-        values = with_type(values, _widest(values.type, values.type.scale))
-        values = pc.round(values, ndigits=kind.scale, round_mode="half_towards_infinity")
+        values = rounded(with_type(values, _widest(values.type, values.type.scale)), kind.scale)
     return values.cast(kind)
+
+
+def rounded(values: Any, scale: int) -> Any:
+    """Decimals with fewer digits behind the point, halves away from zero. Arrow rounds 256 bits
+    wrongly where a long row of nines carries: there a half is added, and the rest cut off."""
+    kind = values.type
+    if not pa.types.is_decimal256(kind):
+        return pc.round(values, ndigits=scale, round_mode="half_towards_infinity")
+    digits = pa.decimal256(75, 0)  # their unit does not matter, and a type with 76 has no room
+    values = with_type(values, digits)
+    half = pa.scalar(decimal.Decimal(5).scaleb(kind.scale - scale - 1), digits)
+    is_negative = pc.less(values, pa.scalar(decimal.Decimal(0), digits))
+    moved = pc.if_else(is_negative, pc.subtract(values, half), pc.add(values, half))
+    moved = with_type(moved, pa.decimal256(76, kind.scale))
+    cut = pc.CastOptions(target_type=pa.decimal256(76, scale), allow_decimal_truncate=True)
+    return pc.cast(moved, options=cut)
 
 
 def _product(left: Any, right: Any) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
+from flinkpy.columns.kernels.decimals import rounded
 from flinkpy.columns.sql.arrays_of_values import array_of_values
 from flinkpy.columns.sql.call_site import VARYING, CallSite
 from flinkpy.columns.sql.sql_kernels.sql_kernel_table import SQL_KERNELS
@@ -32,3 +34,11 @@ def test_a_half_goes_away_from_zero(
     assert wanted is None or expected == Decimal(wanted)
     columns = [array_of_values([each], kind) for each in pair]  # type: ignore[arg-type]
     assert SQL_KERNELS[sign](site)(1, *columns).to_pylist() == [expected]
+
+
+def test_a_long_row_of_nines_is_rounded_up_in_256_bits() -> None:
+    """Arrow's own rounding leaves it as it is."""
+    for sign in (1, -1):
+        nines = Decimal("9" * 19 + "." + "9" * 38) * sign
+        values = rounded(pa.array([nines, None], pa.decimal256(76, 38)), 18)
+        assert values.to_pylist() == [Decimal(10**19) * sign, None]

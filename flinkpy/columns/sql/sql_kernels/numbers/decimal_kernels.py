@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.columns.kernels.decimals import with_type
+from flinkpy.columns.kernels.decimals import rounded, with_type
 from flinkpy.columns.sql.call_site import CallSite
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import (
@@ -226,8 +226,7 @@ def fitted(values: Any, kind: DecimalType, rows: int) -> Any:
     fewer = values.type.scale - kind.scale
     values = with_type(values, pa.decimal256(_MOST_WIDE, values.type.scale))
     if fewer > 0:
-        values = pc.round(values, ndigits=kind.scale, round_mode="half_towards_infinity")
-        values = values.cast(pa.decimal256(_MOST_WIDE, kind.scale))
+        values = rounded(values, kind.scale)
     bound = decimal.Decimal(10) ** (kind.precision - kind.scale)
     limit = pa.scalar(bound, pa.decimal256(_MOST_WIDE, values.type.scale))
     fits = pc.less(pc.abs(values), limit)
