@@ -41,11 +41,13 @@ pytestmark = [
 ]
 
 
+@pytest.mark.wide(but=("749]", "835]"))
 @pytest.mark.parametrize("seed", PROGRAM_REGRESSIONS)
 def test_a_seed_that_once_found_a_bug_plays_to_its_end(seed: int) -> None:
     run_program_seed(seed)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(("program", "seed"), REGRESSIONS_OF_PROGRAMS)
 def test_a_seed_of_a_program_that_once_found_a_bug_plays_to_its_end(
     program: str, seed: int
