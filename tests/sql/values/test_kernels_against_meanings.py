@@ -96,7 +96,7 @@ def test_a_kernel_gives_what_the_meaning_gives(name: str, data: st.DataObject) -
 
 @pytest.mark.wide
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_a_kernel_gives_what_the_meaning_gives_for_many_values(
     name: str, data: st.DataObject
