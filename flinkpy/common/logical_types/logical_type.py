@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar, TypeVar
 
+from flinkpy.common.logical_types.sql_quotes import quoted_name, quoted_text
+
 MOST_DIGITS = 38
 UNBOUNDED = 2**31 - 1  # the length of STRING and BYTES
 
@@ -198,6 +200,7 @@ class SizedType(LogicalType):
 
     length: int = 1
     sql_name: ClassVar[str]
+    unbounded_name: ClassVar[str | None] = None  # of the longest
 
     def __post_init__(self) -> None:
         if not 0 <= self.length <= UNBOUNDED:
@@ -206,7 +209,8 @@ class SizedType(LogicalType):
             )
 
     def text(self) -> str:
-        return f"{self.sql_name}({self.length})"
+        is_longest = self.unbounded_name is not None and self.length == UNBOUNDED
+        return str(self.unbounded_name) if is_longest else f"{self.sql_name}({self.length})"
 
 
 @dataclass(frozen=True)
@@ -222,10 +226,7 @@ class VarCharType(SizedType):
     """Text of at most ``length`` characters; STRING is the longest."""
 
     families = _family(_PREDEFINED, TypeFamily.CHARACTER_STRING)
-    sql_name = "VARCHAR"
-
-    def text(self) -> str:
-        return "STRING" if self.length == UNBOUNDED else super().text()
+    sql_name, unbounded_name = "VARCHAR", "STRING"
 
 
 @dataclass(frozen=True)
@@ -241,10 +242,7 @@ class VarBinaryType(SizedType):
     """At most ``length`` bytes; BYTES is the longest."""
 
     families = _family(_PREDEFINED, TypeFamily.BINARY_STRING)
-    sql_name = "VARBINARY"
-
-    def text(self) -> str:
-        return "BYTES" if self.length == UNBOUNDED else super().text()
+    sql_name, unbounded_name = "VARBINARY", "BYTES"
 
 
 @dataclass(frozen=True)
@@ -398,9 +396,8 @@ class RowField:
     description: str | None = None
 
     def __str__(self) -> str:
-        quoted = self.name.replace("`", "``")
-        said = "" if self.description is None else " '" + self.description.replace("'", "''") + "'"
-        return f"`{quoted}` {self.type}{said}"
+        said = "" if self.description is None else f" {quoted_text(self.description)}"
+        return f"{quoted_name(self.name)} {self.type}{said}"
 
 
 @dataclass(frozen=True)

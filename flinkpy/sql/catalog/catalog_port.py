@@ -8,6 +8,7 @@ from typing import Protocol
 
 from flinkpy.common.changelog_mode import INSERT_ONLY, ChangelogMode
 from flinkpy.common.logical_types.logical_type import LogicalType, RowType
+from flinkpy.common.logical_types.sql_quotes import quoted_name
 from flinkpy.sql.functions.function_port import Function
 from flinkpy.sql.syntax.statements import AnyColumn, PrimaryKey, WatermarkDefinition
 
@@ -21,9 +22,7 @@ class ObjectPath:
     name: str
 
     def __str__(self) -> str:
-        return ".".join(
-            f"`{part.replace('`', '``')}`" for part in (self.catalog, self.database, self.name)
-        )
+        return ".".join(map(quoted_name, (self.catalog, self.database, self.name)))
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from flinkpy.common.logical_types.sql_quotes import quoted_name, quoted_text
 from flinkpy.core.secrets.hidden_secrets import shown_value
 from flinkpy.sql.catalog.catalog_port import CatalogTable, CatalogView, ObjectPath
-from flinkpy.sql.syntax.expression_text import expression_text, quoted_name, quoted_text
+from flinkpy.sql.syntax.expression_text import expression_text
 from flinkpy.sql.syntax.statements import (
     AnyColumn,
     ComputedColumn,

@@ -8,6 +8,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 from flinkpy.common.logical_types.logical_type import DayTimeIntervalType, YearMonthIntervalType
+from flinkpy.common.logical_types.sql_quotes import quoted_name, quoted_text
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import (
     ArrayConstructor,
@@ -46,24 +47,6 @@ def expression_text(expression: SqlExpression) -> str:
             span=expression.span,
         )
     return writer(expression)
-
-
-def quoted_name(name: str) -> str:
-    """A name in backquotes.
-
-    >>> quoted_name("a`b")
-    '`a``b`'
-    """
-    return f"`{name.replace('`', '``')}`"
-
-
-def quoted_text(text: str) -> str:
-    """A text as SQL writes it.
-
-    >>> quoted_text("it's")
-    "'it''s'"
-    """
-    return f"'{text.replace(chr(39), chr(39) * 2)}'"
 
 
 def _identifier(name: Identifier) -> str:
