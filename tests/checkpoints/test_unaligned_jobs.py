@@ -31,16 +31,19 @@ AFTER_A_WHILE = {**UNALIGNED, "execution.checkpointing.aligned-checkpoint-timeou
 
 
 class SlowAtFirst:
-    """Computes for some milliseconds, and fails when a checkpoint with records in flight is
-    complete; from then on it is fast."""
+    """Computes longer for each record, and fails when a checkpoint with records in flight is
+    complete; from then on it is fast. So the records last as long as the checkpoints need, however
+    busy the machine is."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.failed = folder, folder.parent / "failed"
+        self.calls = 0
 
     def __call__(self, record: Any) -> Any:
         if self.failed.exists():
             return record
-        until = time.perf_counter() + 0.06
+        self.calls += 1
+        until = time.perf_counter() + 0.02 * self.calls
         while time.perf_counter() < until:
             pass
         if len(_with_records_in_flight(self.folder)) > 1:  # the last one may be discarded yet
