@@ -13,7 +13,15 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from statistics import median
 
-from tests.house_files import FILES, ROOT, TEXTS, TREES, is_path_of_pyflink, statements_in
+from tests.house_files import (
+    FILES,
+    ROOT,
+    TEXTS,
+    TREES,
+    is_path_of_pyflink,
+    statements_below,
+    statements_in,
+)
 
 CLASS_STATEMENTS = 250
 FOLDER_FILES, MEDIAN_FOLDER = 15, 12
@@ -56,7 +64,7 @@ ROLES = {  # a name that several rooms have, and the one thing it means in all o
 
 def imported(module: str) -> Iterator[str]:
     """The project's modules it imports: at the top, late in a function, or for its types only."""
-    for node in ast.walk(TREES[module]):
+    for node in statements_below(TREES[module]):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in FILES)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -73,7 +81,7 @@ def classes() -> Iterator[tuple[str, ast.ClassDef]]:
     for module, tree in TREES.items():
         yield from (
             (f"{module}.{node.name}", node)
-            for node in ast.walk(tree)
+            for node in statements_below(tree)
             if isinstance(node, ast.ClassDef)
         )
 
@@ -204,7 +212,7 @@ CAREFUL_WITH_KINDS = {"elements", "payloads"}
 
 def calls_of(function: str) -> Iterator[tuple[str, ast.Call]]:
     for module, tree in TREES.items():
-        for node in ast.walk(tree):
+        for node in ast.walk(tree) if function in TEXTS[module] else ():
             if isinstance(node, ast.Call) and getattr(node.func, "id", None) == function:
                 yield module.rpartition(".")[2], node
 
