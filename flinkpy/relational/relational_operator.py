@@ -3,11 +3,13 @@ pieces of bounded size, however many there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from flinkpy.columns.sql.calc_compiler import CompiledCalc
+from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ColumnBatch, Watermark
 from flinkpy.operators.base import BatchForm, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.columnar.column_operators import ColumnOperator, columns, explained
@@ -58,7 +60,24 @@ def plain(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-class RelationalOperator(ColumnOperator):
+class CompilesCalcs(StreamOperator):
+    """An operator with programs of expressions, whose functions it opens and closes."""
+
+    _compiled: tuple[CompiledCalc, ...] = ()
+
+    def compiled(self, program: CalcProgram, names: Sequence[str]) -> CompiledCalc:
+        """The program, which gives columns of these names; called from ``open``."""
+        with explained(None, self.context):
+            calc = CompiledCalc(program, names, self.context)
+        self._compiled = (*self._compiled, calc)
+        return calc
+
+    def close(self) -> None:
+        for calc in self._compiled:
+            calc.close()
+
+
+class RelationalOperator(CompilesCalcs, ColumnOperator):
     """An operator over the columns of one input, whose results have this schema."""
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -121,7 +140,7 @@ class BlockingOperator(GivesAtEnd, RelationalOperator):
         return None
 
 
-class RelationalJoin(GivesAtEnd, TwoInputOperator):
+class RelationalJoin(GivesAtEnd, CompilesCalcs, TwoInputOperator):
     """An operator over the columns of two inputs, whose results have this schema."""
 
     def __init__(self, schema: pa.Schema) -> None:

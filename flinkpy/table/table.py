@@ -15,6 +15,7 @@ from flinkpy.table.session import table_verbs
 from flinkpy.table.session.statement_execution import StatementExecution
 from flinkpy.table.session.table_paths import identifier_of
 from flinkpy.table.session.table_session import TableSession
+from flinkpy.table.session.user_calls import UserCall
 from flinkpy.table.table_result import TableResult
 
 if TYPE_CHECKING:
@@ -244,4 +245,6 @@ class GroupedTable:
 
 def has_aggregate(expression: Expression) -> bool:
     """Whether it is computed from many rows."""
+    if isinstance(expression, UserCall) and expression.is_aggregate:
+        return True
     return isinstance(expression, Aggregate) or any(map(has_aggregate, expression.inputs))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from flinkpy.common.configuration import Configuration
 from flinkpy.common.logical_types.logical_type import LogicalType
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program.program_line import refuse
 from flinkpy.sql.catalog.catalog_port import CatalogTable, CatalogView, ObjectPath
 from flinkpy.sql.syntax.query_tree import Query, Select, SelectItem, StarItem, TableReference
 from flinkpy.table.environment_settings import EnvironmentSettings
@@ -21,6 +22,7 @@ from flinkpy.table.table import Table
 from flinkpy.table.table_config import TableConfig
 from flinkpy.table.table_descriptor import TableDescriptor
 from flinkpy.table.table_result import TableResult
+from flinkpy.table.udf import UserDefinedFunction, UserDefinedFunctionWrapper, function_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,6 +179,52 @@ class TableEnvironment:
         """Whether there was one."""
         return self._drop(view_path, True, True, True)
 
+    # -- functions of users ------------------------------------------------------------------------
+
+    def create_temporary_system_function(
+        self, name: str, function: UserDefinedFunctionWrapper | UserDefinedFunction
+    ) -> None:
+        """Gives a function of ``udf`` a name for this session, which is called without a path.
+
+        >>> table_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        >>> from flinkpy.table.udf import udf
+        >>> twice = udf(lambda n: 2 * n, result_type="BIGINT")
+        >>> table_env.create_temporary_system_function("twice", twice)
+        >>> table_env.list_user_defined_functions()
+        ['twice']
+        """
+        self._session.catalogs.functions.set_system(name, function_of(function))
+
+    def create_temporary_function(
+        self, path: str, function: UserDefinedFunctionWrapper | UserDefinedFunction
+    ) -> None:
+        """The same for a name in a catalog and database."""
+        self._session.catalogs.functions.set_temporary(self._path(path), function_of(function))
+
+    def drop_temporary_system_function(self, name: str) -> bool:
+        """Whether there was one."""
+        return self._session.catalogs.functions.drop_system(name)
+
+    def drop_temporary_function(self, path: str) -> bool:
+        """Whether there was one."""
+        return self._session.catalogs.functions.drop_temporary(self._path(path))
+
+    def drop_function(self, path: str) -> bool:
+        """Drops one that SQL created in a catalog. Whether there was one."""
+        return self._session.catalogs.functions.drop(self._path(path))
+
+    def create_java_function(self, *_: object) -> NoReturn:
+        """There are none: raises ProgramError, which says so."""
+        raise _without_java("create_java_function")
+
+    def create_java_temporary_function(self, *_: object) -> NoReturn:
+        """There are none: raises ProgramError, which says so."""
+        raise _without_java("create_java_temporary_function")
+
+    def create_java_temporary_system_function(self, *_: object) -> NoReturn:
+        """There are none: raises ProgramError, which says so."""
+        raise _without_java("create_java_temporary_system_function")
+
     # -- catalogs ----------------------------------------------------------------------------------
 
     def list_catalogs(self) -> list[str]:
@@ -210,7 +258,7 @@ class TableEnvironment:
 
     def list_user_defined_functions(self) -> list[str]:
         """Those that are not SQL's own."""
-        return self._session.catalogs.user_function_names()
+        return self._session.catalogs.functions.names()
 
     def list_modules(self) -> list[str]:
         """``core``, which has SQL's own functions."""
@@ -285,6 +333,13 @@ class StreamTableEnvironment(TableEnvironment):
     def to_changelog_stream(self, table: Table) -> DataStream:
         """The rows of a table, each with its kind, as a stream of columns."""
         return self.to_data_stream(table)
+
+
+def _without_java(call: str) -> ProgramError:
+    return refuse(
+        f"{call}(): no Java runs here; write the function in Python, with udf, and give it to "
+        "create_temporary_function()"
+    )
 
 
 def _session(env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> TableSession:

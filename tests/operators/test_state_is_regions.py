@@ -73,6 +73,7 @@ KEPT: dict[str, dict[str, str]] = {
     "CacheWriter": {"_file": "a file of this attempt, which is used whole or not at all"},
     "ColumnOperator": {"_schema": FROM_INPUT},
     "ColumnarJoinOperator": {"_slices": REGION, "_joined": FROM_INPUT, "_schemas": FROM_INPUT},
+    "CompilesCalcs": {"_compiled": NOTHING},
     "GivesAtEnd": {"_end_of_time": BATCH, "_rest": BATCH},
     "GlobalCommitterOperator": {"_pending": OPERATOR_STATE},
     "SinkOperator": {"_committer": CONTEXT, "_pending": OPERATOR_STATE},

@@ -19,10 +19,11 @@ from flinkpy.columns.sql.arrays_of_values import scalar_of_value
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.calc_program import CalcProgram, CallNode, ConstantNode, InputNode
 from flinkpy.columns.sql.call_site import Kernel
-from flinkpy.columns.sql.row_errors import VALUE_ERRORS, row_error
+from flinkpy.columns.sql.row_errors import VALUE_ERRORS, batch_error, row_error
 from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import DecimalColumn, array_of_column
 from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import ColumnKernel
 from flinkpy.columns.sql.sql_kernels.sql_kernel_table import SQL_KERNELS
+from flinkpy.columns.sql.user_code import FailingValue, UserCode
 from flinkpy.common.logical_types.logical_type import DecimalType
 from flinkpy.core.errors import ProgramError
 
@@ -40,13 +41,16 @@ class CalcResult:
 
 
 class CompiledCalc:
-    """A program with its kernels. ``names`` are those of the columns that it makes."""
+    """A program with its kernels. ``names`` are those of the columns that it makes. If it calls
+    functions of the program, ``context`` is what the operator gives to them as they are opened,
+    and ``close`` closes them."""
 
-    def __init__(self, program: CalcProgram, names: Sequence[str]) -> None:
+    def __init__(self, program: CalcProgram, names: Sequence[str], context: object = None) -> None:
         self._program = program
         self._names = list(names)
         self._kinds = [arrow_of(node.type) for node in program.nodes]
         self._is_unsafe = [False] * len(program.nodes)
+        self._opened = _Codes(program, context)
         self._constants: dict[int, Any] = {}
         self._steps: dict[int, _Step] = {}
         for number, node in enumerate(program.nodes):
@@ -56,13 +60,17 @@ class CompiledCalc:
                 self._add_step(number, node)
         self._plans: dict[int, list[int]] = {}
 
+    def close(self) -> None:
+        """Closes the functions of the program."""
+        self._opened.close()
+
     def _add_step(self, number: int, node: CallNode) -> None:
-        kernel_of = SQL_KERNELS.get(node.function)
+        kernel_of = SQL_KERNELS.get(node.function) if node.code is None else node.code.kernel
         if kernel_of is None:
             raise ProgramError(f"{node.function} has no kernel yet: it cannot be computed")
         step = _Step(node, kernel_of(node.site), self._kinds[number])
         is_constant = all(each in self._constants for each in node.operands)
-        if is_constant and node.is_deterministic:
+        if is_constant and node.is_deterministic and node.code is None:
             try:
                 operands = [self._constants[each] for each in node.operands]
                 self._constants[number] = _column(step.run(1, operands), 1)[0]
@@ -175,9 +183,12 @@ class CompiledCalc:
             return step.run(frame.rows, operands)
         except VALUE_ERRORS as error:
             failing = step.first_failing(frame.rows, operands)
-            raise row_error(step.node.text or step.node.function, error, frame.row(failing)) from (
-                error
-            )
+            raise row_error(step.text, error, frame.row(failing)) from error
+        except FailingValue as failure:
+            cause = failure.cause
+            if failure.position is None:
+                raise batch_error(step.text, cause, frame.rows) from cause
+            raise row_error(step.text, cause, frame.row(failure.position)) from cause
 
     # -- nodes that can fail -----------------------------------------------------------------------
 
@@ -338,6 +349,25 @@ class _Frame:
         return dict(row)
 
 
+class _Codes:
+    """The functions of the program, each opened once."""
+
+    def __init__(self, program: CalcProgram, context: object) -> None:
+        codes = (node.code for node in program.nodes if isinstance(node, CallNode))
+        self._open: list[UserCode] = []
+        try:
+            for code in {id(code): code for code in codes if code is not None}.values():
+                code.open(context)
+                self._open.append(code)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        while self._open:
+            self._open.pop().close()
+
+
 def _false(rows: int) -> Any:
     return pa.repeat(pa.scalar(False), rows)
 
@@ -384,6 +414,11 @@ class _Step:
         self._kernel: Callable[..., Any] = kernel
         self._kind = kind
 
+    @property
+    def text(self) -> str:
+        """The call as errors show it."""
+        return self.node.text or self.node.function
+
     def run(self, rows: int, operands: list[Any]) -> Any:
         """A column for all rows. A dictionary is computed once per distinct value if nothing else
         varies."""
@@ -401,7 +436,7 @@ class _Step:
             if len(coded.dictionary) < rows:
                 try:
                     return self._once_per_value(coded, at, operands)
-                except VALUE_ERRORS:
+                except (*VALUE_ERRORS, FailingValue):
                     pass  # perhaps of a value that no row has
         plain = [
             each.dictionary_decode() if isinstance(each, pa.DictionaryArray) else each

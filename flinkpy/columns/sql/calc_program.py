@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from flinkpy.columns.sql.call_site import VARYING, CallSite
+from flinkpy.columns.sql.user_code import UserCode
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     LogicalType,
@@ -42,7 +43,8 @@ class ConstantNode:
 
 @dataclass(frozen=True)
 class CallNode:
-    """A function over nodes with smaller numbers. ``text`` is what an error shows of it."""
+    """A function over nodes with smaller numbers. ``text`` is what an error shows of it.
+    ``code`` is the function itself where it is one of the program."""
 
     function: str
     operands: tuple[int, ...]
@@ -50,6 +52,7 @@ class CallNode:
     can_fail: bool = False
     is_deterministic: bool = True
     text: str = field(default="", compare=False)
+    code: UserCode | None = field(default=None, compare=False)
 
     @property
     def type(self) -> LogicalType:
@@ -103,8 +106,9 @@ class ProgramBuilder:
         can_fail: bool = False,
         is_deterministic: bool = True,
         text: str = "",
+        code: UserCode | None = None,
     ) -> int:
-        """A function over nodes."""
+        """A function over nodes; ``code`` if it is one of the program."""
         known: Mapping[str, object] = dict(options)
         arguments = [self._nodes[each] for each in operands]
         site = CallSite(
@@ -115,7 +119,7 @@ class ProgramBuilder:
             self._zone,
             self._clock,
         )
-        node = CallNode(function, tuple(operands), site, can_fail, is_deterministic, text)
+        node = CallNode(function, tuple(operands), site, can_fail, is_deterministic, text, code)
         if not is_deterministic:
             return self._appended(node)
         return self._added(

@@ -16,5 +16,14 @@ def row_error(text: str, error: BaseException, row: Mapping[str, object]) -> Bad
     shown = [f"{name}={value!r:.{_MOST_CHARACTERS}}" for name, value in row.items()]
     if len(shown) > _MOST_COLUMNS:
         shown[_MOST_COLUMNS:] = ["..."]
-    reason = str(error).partition("\n")[0]
-    return BadRecordError(f"{text}: {reason}, in the row ({', '.join(shown)})")
+    return BadRecordError(f"{text}: {_reason(error)}, in the row ({', '.join(shown)})")
+
+
+def batch_error(text: str, error: BaseException, rows: int) -> BadRecordError:
+    """The error of a function that takes whole batches, and does not say at which row it
+    failed."""
+    return BadRecordError(f"{text}: {_reason(error)}, in a batch of {rows} rows")
+
+
+def _reason(error: BaseException) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__

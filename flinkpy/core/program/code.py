@@ -150,22 +150,37 @@ class _Unpickler(pickle.Unpickler):
         return self.out_of_band[number]
 
 
+_further_homes: set[str] = set()
+
+
+def travels_by_value(module: ModuleType) -> None:
+    """The module, and those beside it, are the program's own too, although they lie elsewhere: SQL
+    named it. Installed packages stay as they are."""
+    file = getattr(module, "__file__", None)
+    if file and not _is_installed(module.__name__):
+        depth = module.__name__.count(".") + (Path(file).name == "__init__.py")
+        _further_homes.add(str(Path(file).resolve().parents[depth]))
+
+
 def _user_modules() -> list[ModuleType]:
     """The loaded modules that live under the program's own folder and are not installed
     packages."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
-    if not file and not hasattr(sys, "ps1"):
+    homes = set(_further_homes)
+    if file:
+        homes.add(str(_home(Path(file).resolve(), getattr(main, "__spec__", None))))
+    elif hasattr(sys, "ps1"):
+        homes.add(str(Path.cwd()))  # a prompt or a notebook has no file
+    if not homes:
         return []
-    # A prompt or a notebook has no file: its home is the working directory.
-    home = str(_home(Path(file).resolve(), getattr(main, "__spec__", None)) if file else Path.cwd())
     found = []
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if (
             path
             and name != "__main__"
-            and _lies_beside(path, home)
+            and any(_lies_beside(path, home) for home in homes)
             and module.__name__.partition(".")[0] != "flinkpy"
         ):
             found.append(module)

@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.columns.sql.calc_compiler import CompiledCalc
 from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.columnar.column_operators import explained
@@ -67,7 +66,7 @@ class HashJoinOperator(RelationalJoin):
         right = JoinKeys(spec.right_keys, spec.null_safe)
         built_keys, self._keys = (left, right) if spec.builds_left else (right, left)
         self._built = BuiltSide(built_keys, self.left if spec.builds_left else self.right)
-        self._condition = None if spec.condition is None else CompiledCalc(spec.condition, [])
+        self._condition = None if spec.condition is None else self.compiled(spec.condition, [])
         self._pair_schema = pa.schema([*self.left, *self.right])
         self._met: Any = None  # of the rows that are kept: whether they met one
         self._waiting: list[pa.RecordBatch] = []

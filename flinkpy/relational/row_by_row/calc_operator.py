@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkpy.columns.sql.calc_compiler import CompiledCalc
 from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.elements import Batch, ColumnBatch
@@ -27,7 +26,7 @@ class CalcOperator(RelationalOperator):
         self.program = program
 
     def open(self) -> None:
-        self._calc = CompiledCalc(self.program, self.schema.names)
+        self._calc = self.compiled(self.program, self.schema.names)
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch | None:
         result = self._calc.run(batch.data)
@@ -55,7 +54,7 @@ class ExpandOperator(RelationalOperator):
         self.programs = tuple(programs)
 
     def open(self) -> None:
-        self._calcs = [CompiledCalc(each, self.schema.names) for each in self.programs]
+        self._calcs = [self.compiled(each, self.schema.names) for each in self.programs]
 
     def process_batch(self, batch: Batch) -> None:
         batch = columns(batch, self.context, self.takes_changes)

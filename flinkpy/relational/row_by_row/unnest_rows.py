@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkpy.columns.sql.calc_compiler import CompiledCalc
 from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.elements import Batch, ColumnBatch
@@ -41,7 +40,7 @@ class UnnestOperator(RelationalOperator):
         self.gives_ordinality = gives_ordinality
 
     def open(self) -> None:
-        self._collection = CompiledCalc(self.collection, ["collection"])
+        self._collection = self.compiled(self.collection, ["collection"])
 
     def process_batch(self, batch: Batch) -> None:
         batch = columns(batch, self.context, self.takes_changes)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkpy.columns.sql.calc_compiler import CompiledCalc
 from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.elements import (
@@ -34,7 +33,7 @@ class WatermarkRowsOperator(RelationalOperator):
         self.strategy = strategy
 
     def open(self) -> None:
-        self._strategy = CompiledCalc(self.strategy, ["watermark"])
+        self._strategy = self.compiled(self.strategy, ["watermark"])
         self._watermark = MIN_TIMESTAMP
 
     def process_batch(self, batch: Batch) -> None:

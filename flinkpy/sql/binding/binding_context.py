@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 from flinkpy.sql.binding.proposals import proposal
 from flinkpy.sql.catalog.catalog_port import Connectors, Names
 from flinkpy.sql.functions.function_port import Function, FunctionRegistry
 from flinkpy.sql.sql_errors import Span, ValidationError
-from flinkpy.sql.syntax.query_tree import Query
+from flinkpy.sql.syntax.query_tree import FunctionCall, Query
 
 
 @dataclass(frozen=True)
 class BindingContext:
-    """``parse_query`` reads the text of views. ``options`` are the session's."""
+    """``parse_query`` reads the text of views. ``options`` are the session's.
+    ``adopted_name`` gives a function that a program uses without a name one that plans keep."""
 
     names: Names
     registry: FunctionRegistry
     connectors: Connectors
     parse_query: Callable[[str], Query]
     options: Mapping[str, str] = field(default_factory=dict)
+    adopted_name: Callable[[Function], str] | None = None
 
     def function(self, name: str, span: Span) -> Function:
         """The function that is called so."""
@@ -33,6 +36,14 @@ class BindingContext:
             near = proposal(name.split(".")[-1], known)
             raise ValidationError(f"No match found for function '{name}'{near}", span=span)
         return found
+
+    def named(self, call: FunctionCall) -> FunctionCall:
+        """The call by a name, also where the program gave the function itself."""
+        if call.function is None:
+            return call
+        assert self.adopted_name is not None, "only a session has functions without a name"
+        name = self.adopted_name(cast("Function", call.function))
+        return replace(call, name=name, function=None)
 
     def has_function(self, name: str) -> bool:
         return self._find(name) is not None

@@ -153,6 +153,7 @@ class ExpressionBinder:
     # -- calls -------------------------------------------------------------------------------------
 
     def _call(self, node: FunctionCall) -> Rex:
+        node = self.context.named(node)
         name = node.name
         if name in NEGATED and node.over is None:
             return self.negated(self._call(replace(node, name=NEGATED[name])), node.span)

@@ -264,6 +264,7 @@ class RelationBinder:
 
     def _function_call(self, left: Source, call: FunctionCall, item: FromItem) -> _Expanded:
         binder = ExpressionBinder(self.context, left.scope, self.queries)
+        call = self.context.named(call)
         function = self.context.function(call.name, call.span)
         if function.kind is not FunctionKind.TABLE:
             raise ValidationError(

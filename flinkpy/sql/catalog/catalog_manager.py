@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from flinkpy.sql.catalog.catalog_port import Catalog, CatalogTable, CatalogView, ObjectPath
 from flinkpy.sql.catalog.in_memory_catalog import GenericInMemoryCatalog
+from flinkpy.sql.catalog.user_functions import LoadFunction, UserFunctions, loads_nothing
 from flinkpy.sql.functions.function_port import Function, FunctionRegistry
 from flinkpy.sql.sql_errors import CatalogError, ValidationError, did_you_mean
 
@@ -23,14 +24,14 @@ class CatalogManager:
         registry: FunctionRegistry,
         catalog: str = DEFAULT_CATALOG,
         database: str = DEFAULT_DATABASE,
+        load_function: LoadFunction = loads_nothing,
     ) -> None:
         self._registry = registry
         self._catalogs: dict[str, Catalog] = {catalog: GenericInMemoryCatalog(catalog, database)}
+        self.functions = UserFunctions(self._catalogs, load_function)
         self.current_catalog = catalog
         self.current_database = database
         self.temporary_tables: dict[ObjectPath, AnyTable] = {}
-        self.temporary_functions: dict[ObjectPath, Function] = {}
-        self.system_functions: dict[str, Function] = {}
 
     # -- names -------------------------------------------------------------------------------------
 
@@ -59,30 +60,18 @@ class CatalogManager:
 
     def find_function(self, parts: Sequence[str]) -> Function | None:
         if len(parts) == 1:
-            name = parts[0].lower()
-            if name in self.system_functions:
-                return self.system_functions[name]
+            own = self.functions.system_function(parts[0])
+            if own is not None:
+                return own
             if (builtin := self._registry.find(parts[0])) is not None:
                 return builtin
-        path = self.path_of(parts)
-        return self.temporary_functions.get(path)
+        return None if len(parts) > 3 else self.functions.at(self.path_of(parts))
 
     def table_names(self) -> Sequence[str]:
         return self.list_tables(self.current_catalog, self.current_database)
 
     def function_names(self) -> Sequence[str]:
-        own = [*self.system_functions, *(path.name for path in self.temporary_functions)]
-        return sorted({*own, *self._registry.names()})
-
-    def user_function_names(self) -> list[str]:
-        """The functions that are not SQL's own."""
-        return sorted([*self.system_functions, *(path.name for path in self.temporary_functions)])
-
-    def drop_function(self, parts: Sequence[str]) -> bool:
-        """Whether there was one."""
-        if len(parts) == 1 and self.system_functions.pop(parts[0].lower(), None) is not None:
-            return True
-        return self.temporary_functions.pop(self.path_of(parts), None) is not None
+        return sorted({*self.functions.names(), *self._registry.names()})
 
     # -- catalogs and databases --------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flinkpy.common.logical_types.logical_type import RowField
-from flinkpy.sql.catalog import altered_tables
+from flinkpy.sql.catalog import altered_tables, function_ddl
 from flinkpy.sql.catalog.catalog_manager import CatalogManager
 from flinkpy.sql.catalog.catalog_port import CatalogDatabase, CatalogTable, CatalogView, ObjectPath
 from flinkpy.sql.catalog.declared_tables import declared_table, merged_like
@@ -142,16 +142,10 @@ class DdlExecution:
     # -- functions, databases, catalogs ------------------------------------------------------------
 
     def create_function(self, statement: sql.CreateFunction) -> None:
-        if statement.language.upper() != "PYTHON":
-            raise ValidationError(
-                f"there is no JVM to run a function in {statement.language}: write it in Python, "
-                "and CREATE FUNCTION ... LANGUAGE PYTHON",
-                span=statement.span,
-            )
-        raise ValidationError(
-            "functions cannot be created from SQL yet: SQL has the built-in ones (SHOW FUNCTIONS)",
-            span=statement.span,
-        )
+        function_ddl.create_function(self.session, statement)
+
+    def alter_function(self, statement: sql.AlterFunction) -> None:
+        function_ddl.alter_function(self.session, statement)
 
     def create_database(self, statement: sql.CreateDatabase) -> None:
         catalog, name = self._database(statement.name)
@@ -189,7 +183,7 @@ class DdlExecution:
             if not statement.if_exists or statement.name.text in self.session.list_catalogs():
                 self.session.drop_catalog(statement.name.text)
         else:
-            self._drop_function(statement)
+            function_ddl.drop_function(self.session, statement)
 
     def _drop_database(self, statement: sql.Drop) -> None:
         catalog, name = self._database(statement.name)
@@ -208,15 +202,6 @@ class DdlExecution:
                 span=statement.name.span,
             )
         self.session.catalog(catalog).drop_database(name)
-
-    def _drop_function(self, statement: sql.Drop) -> None:
-        if not self.session.drop_function(statement.name.parts) and not statement.if_exists:
-            known = self.session.user_function_names()
-            raise CatalogError(
-                f"there is no function {statement.name.text!r} of yours"
-                f"{did_you_mean(statement.name.text, known)}",
-                span=statement.name.span,
-            )
 
     # -- the session -------------------------------------------------------------------------------
 
@@ -277,6 +262,7 @@ _EXECUTED: dict[type[sql.Statement], Callable[[DdlExecution, Any], StatementRows
     sql.CreateTable: DdlExecution.create_table,
     sql.CreateView: DdlExecution.create_view,
     sql.CreateFunction: DdlExecution.create_function,
+    sql.AlterFunction: DdlExecution.alter_function,
     sql.CreateDatabase: DdlExecution.create_database,
     sql.CreateCatalog: DdlExecution.create_catalog,
     sql.Drop: DdlExecution.drop,

@@ -81,7 +81,7 @@ def _functions(statement: Show, session: CatalogManager, _: QueryTypes) -> State
 
 
 def _user_functions(statement: Show, session: CatalogManager, _: QueryTypes) -> StatementRows:
-    return texts("function name", filtered(session.user_function_names(), statement))
+    return texts("function name", filtered(session.functions.names(), statement))
 
 
 def _current_catalog(_: Show, session: CatalogManager, __: QueryTypes) -> StatementRows:

@@ -44,14 +44,35 @@ class UserFunction:
         shape = Shape(tuple(map(exactly, self.inputs)))
         fitted = shape.fitted(arguments)
         if fitted is None:
-            raise refused_call(self.name, (shape,), arguments)
+            raise refused_call(self.shown, (shape,), arguments)
         return Signature(fitted, self.result)
+
+    @property
+    def shown(self) -> str:
+        """The name as users wrote it."""
+        return shown_name(self.name)
 
     def _as_given(self, arguments: Sequence[Argument]) -> tuple[LogicalType, ...]:
         for index, each in enumerate(arguments):
             if isinstance(each.type, NullType):
                 raise ValidationError(
-                    f"argument {index + 1} of {self.name} has no type: write CAST(NULL AS type), "
+                    f"argument {index + 1} of {self.shown} has no type: write CAST(NULL AS type), "
                     "or declare input_types"
                 )
         return tuple(each.type for each in arguments)
+
+
+def inline_name(name: str, number: int) -> str:
+    """The name that plans keep of a function that has none in the session."""
+    return f"*{name}*" if number == 1 else f"*{name}_{number}*"
+
+
+def shown_name(name: str) -> str:
+    """The name of a function as texts show it.
+
+    >>> shown_name("`default_catalog`.`default_database`.`f`"), shown_name("*f*"), shown_name("*")
+    ('f', 'f', '*')
+    """
+    if name.startswith("`"):
+        return name[:-1].rpartition("`.`")[2].replace("``", "`")
+    return name[1:-1] if name.startswith("*") and len(name) > 2 else name

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 
+from flinkpy.sql.functions.user_function import shown_name
 from flinkpy.sql.logical.logical_rex import RexAggregate, RexOver, RexSubquery
 from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexCall, RexInput, RexLiteral, SortKey
 
@@ -63,7 +64,7 @@ def _node_text(rex: Rex, operands: Sequence[str], names: Sequence[str]) -> str:
 def _aggregate_text(call: RexAggregate, operands: Sequence[str]) -> str:
     distinct = "DISTINCT " if call.distinct else ""
     arguments = ", ".join(operands[: len(call.arguments)])
-    return f"{call.function}({distinct}{arguments or '*'})"
+    return f"{shown_name(call.function)}({distinct}{arguments or '*'})"
 
 
 def _call_text(call: RexCall, arguments: Sequence[str]) -> str:
@@ -79,7 +80,7 @@ def _call_text(call: RexCall, arguments: Sequence[str]) -> str:
     if name == "IN":
         return f"{arguments[0]} IN ({', '.join(arguments[1:])})"
     words = "".join(f", {key} {value}" for key, value in call.options)
-    return f"{name}({', '.join(arguments)}{words})"
+    return f"{shown_name(name)}({', '.join(arguments)}{words})"
 
 
 def literal_text(value: object) -> str:
@@ -105,7 +106,7 @@ def call_text(call: AggregateCall, names: Sequence[str]) -> str:
     arguments = ", ".join(names[each] for each in call.arguments) or "*"
     chosen = "" if call.filter is None else f" FILTER {names[call.filter]}"
     order = f" ORDER BY {sort_text(call.order_by, names)}" if call.order_by else ""
-    return f"{call.function}({distinct}{arguments}{order}){chosen}"
+    return f"{shown_name(call.function)}({distinct}{arguments}{order}){chosen}"
 
 
 def sort_text(keys: Sequence[SortKey], names: Sequence[str]) -> str:

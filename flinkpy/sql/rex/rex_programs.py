@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
 from flinkpy.columns.sql.sql_meanings.casts.cast_rules import cast_can_fail
+from flinkpy.columns.sql.user_code import UserCode
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.sql.functions.function_port import Function, FunctionRegistry
+from flinkpy.sql.functions.user_function import UserFunction, shown_name
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, RexLiteral
 
 _KNOWN = frozenset({"CASE", "CAST", "TRY_CAST", "FIELD", "REINTERPRET"})
@@ -56,7 +59,7 @@ def _add(
         elif isinstance(rex, RexLiteral):
             numbers[id(rex)] = builder.constant(rex.value, rex.type)
         elif isinstance(rex, RexCall):
-            can_fail, is_deterministic = _traits(rex, registry.find)
+            can_fail, is_deterministic, code = _traits(rex, registry.find)
             numbers[id(rex)] = builder.call(
                 rex.function,
                 [numbers[id(each)] for each in rex.arguments],
@@ -65,20 +68,25 @@ def _add(
                 can_fail=can_fail,
                 is_deterministic=is_deterministic,
                 text=rex_text(rex, names),
+                code=code,
             )
         else:
             raise TypeError(f"a program has no {type(rex).__name__}")
 
 
-def _traits(rex: RexCall, find: Callable[[str], Function | None]) -> tuple[bool, bool]:
-    """Whether the call itself can fail, and whether it is deterministic."""
+def _traits(
+    rex: RexCall, find: Callable[[str], Function | None]
+) -> tuple[bool, bool, UserCode | None]:
+    """Whether the call itself can fail, whether it is deterministic, and the function itself if it
+    is one of the program."""
     if rex.function in _KNOWN:
         is_cast = rex.function == "CAST"
-        return is_cast and cast_can_fail(rex.arguments[0].type, rex.type), True
+        return is_cast and cast_can_fail(rex.arguments[0].type, rex.type), True, None
     function = find(rex.function)
     if function is None:
         raise LookupError(f"there is no function {rex.function}")
-    return function.can_fail, function.deterministic
+    code = cast("UserCode", function.body) if isinstance(function, UserFunction) else None
+    return function.can_fail, function.deterministic, code
 
 
 def rex_text(rex: Rex, names: Sequence[str], depth: int = _DEPTH_OF_TEXT) -> str:
@@ -92,6 +100,7 @@ def rex_text(rex: Rex, names: Sequence[str], depth: int = _DEPTH_OF_TEXT) -> str
     shown = [rex_text(each, names, depth - 1) for each in rex.arguments]
     if rex.function in ("CAST", "TRY_CAST"):
         return f"{rex.function}({shown[0]} AS {rex.type.text()})"
-    if len(shown) == 2 and not rex.function[:1].isalpha():
-        return f"({shown[0]} {rex.function} {shown[1]})"
-    return f"{rex.function}({', '.join(shown)})"
+    name = shown_name(rex.function)
+    if len(shown) == 2 and name == rex.function and not name[:1].isalpha():
+        return f"({shown[0]} {name} {shown[1]})"
+    return f"{name}({', '.join(shown)})"

@@ -99,6 +99,7 @@ class FunctionCall(SqlExpression):
     order_by: tuple[OrderItem, ...] = ()
     nulls: str | None = None  # IGNORE or RESPECT
     over: OverWindow | str | None = None  # a str names one of the WINDOW clause
+    function: object | None = None  # of the program, where it is not called by a name
 
 
 @dataclass(frozen=True)

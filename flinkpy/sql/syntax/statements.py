@@ -165,6 +165,18 @@ class CreateFunction(Statement):
 
 
 @dataclass(frozen=True)
+class AlterFunction(Statement):
+    """``ALTER FUNCTION name AS 'module.function' LANGUAGE PYTHON``."""
+
+    name: Identifier
+    class_name: str
+    language: str = "JAVA"
+    temporary: bool = False
+    system: bool = False
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
 class CreateCatalog(Statement):
     """``CREATE CATALOG name WITH (...)``."""
 

@@ -22,6 +22,7 @@ from flinkpy.sql.syntax.query_tree import (
     SqlExpression,
     SqlLiteral,
 )
+from flinkpy.table.session.user_calls import UserCall
 
 _SAME_ARGUMENTS: Mapping[str, str] = {
     **{name: name for name in ("+", "-", "*", "/", "%", "<", "<=", ">", ">=")},
@@ -81,6 +82,9 @@ def tree_of(expression: Expression) -> SqlExpression:
         return _literal(expression)
     if isinstance(expression, Aggregate):
         return _aggregate(expression)
+    if isinstance(expression, UserCall):
+        arguments = tuple(map(tree_of, expression.arguments))
+        return FunctionCall(expression.function, arguments, function=expression.of)
     if isinstance(expression, Call):
         return _call(expression)
     raise ValidationError(f"{expression!r:.80} cannot stand in an expression of a table")

@@ -15,6 +15,7 @@ from flinkpy.sql.syntax.query_tree import Identifier, Query, Select, SelectItem,
 from flinkpy.sql.syntax.query_tree import TableReference as Reference
 from flinkpy.sql.syntax.statements import ColumnDefinition, Insert, QueryStatement
 from flinkpy.table.factories.found_factories import FoundFactories
+from flinkpy.table.session.session_functions import SessionFunctions, python_function
 from flinkpy.table.table_config import TableConfig
 
 UNNAMED = ("$program", "unnamed")  # the catalog and database of tables without a name
@@ -31,8 +32,8 @@ class TableSession:
         self, env: StreamExecutionEnvironment, config: TableConfig, *, catalog: str, database: str
     ) -> None:
         self.env, self.config = env, config
-        self.registry = built_in_functions()
-        self.catalogs = CatalogManager(self.registry, catalog, database)
+        self.catalogs = CatalogManager(built_in_functions(), catalog, database, python_function)
+        self.registry = SessionFunctions(self.catalogs.functions)
         self.connectors = FoundFactories()
         self._trees: dict[str, Query] = {}
         self._numbers = itertools.count()
@@ -72,6 +73,7 @@ class TableSession:
             self.connectors,
             self.parsed_query,
             {**self.config.options.given, **zone},
+            self.catalogs.functions.adopted_name,
         )
         return Planner(context, self.is_batch)
 

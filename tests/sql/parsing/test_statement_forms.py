@@ -20,6 +20,7 @@ from flinkpy.sql.syntax.query_tree import Identifier, Query, SqlLiteral
 from flinkpy.sql.syntax.statements import (
     AddPartition,
     AlterDrop,
+    AlterFunction,
     AlterOptions,
     AlterRename,
     AlterRenameColumn,
@@ -218,6 +219,10 @@ FORMS: list[tuple[str, Statement]] = [
     (
         "CREATE TEMPORARY SYSTEM FUNCTION IF NOT EXISTS f AS 'm.f' LANGUAGE PYTHON",
         CreateFunction(name("f"), "m.f", "PYTHON", temporary=True, system=True, if_not_exists=True),
+    ),
+    (
+        "ALTER TEMPORARY SYSTEM FUNCTION IF EXISTS f AS 'm.f' LANGUAGE PYTHON",
+        AlterFunction(name("f"), "m.f", "PYTHON", temporary=True, system=True, if_exists=True),
     ),
     ("CREATE FUNCTION d.f AS 'org.F'", CreateFunction(name("d", "f"), "org.F")),
     (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flinkpy.sql.parsing.definitions.create_grammar import NOT_HERE
+from flinkpy.sql.parsing.definitions.create_grammar import NOT_HERE, function_body
 from flinkpy.sql.parsing.definitions.table_grammar import (
     TableElements,
     names_in_parentheses,
@@ -15,6 +15,7 @@ from flinkpy.sql.syntax.query_tree import Identifier, SqlLiteral
 from flinkpy.sql.syntax.statements import (
     AddPartition,
     AlterDrop,
+    AlterFunction,
     AlterOptions,
     AlterRename,
     AlterRenameColumn,
@@ -30,8 +31,11 @@ def alter(cursor: TokenCursor) -> Statement:
     """ALTER is read already."""
     if cursor.next.key in NOT_HERE:
         cursor.fail(NOT_HERE[cursor.next.key])
-    if cursor.at("FUNCTION"):
-        cursor.fail("ALTER FUNCTION is not supported; DROP the function and CREATE it")
+    temporary = cursor.accept("TEMPORARY")
+    system = temporary and cursor.accept("SYSTEM")
+    if temporary or cursor.at("FUNCTION"):
+        cursor.expect("FUNCTION")
+        return _function(cursor, temporary, system)
     kind = cursor.expect_one("TABLE", "VIEW", "DATABASE", "CATALOG")
     if_exists = False
     if kind == "TABLE" and cursor.accept("IF"):
@@ -43,6 +47,13 @@ def alter(cursor: TokenCursor) -> Statement:
     if kind == "VIEW":
         return _view(cursor, name)
     return _options(cursor, kind, name, False, cursor.expect_one("SET", "RESET"))
+
+
+def _function(cursor: TokenCursor, temporary: bool, system: bool) -> Statement:
+    if_exists = cursor.accept("IF", "EXISTS")
+    name = cursor.identifier("the name of the function")
+    class_name, language = function_body(cursor)
+    return AlterFunction(name, class_name, language, temporary, system, if_exists)
 
 
 def _table(cursor: TokenCursor, name: Identifier, if_exists: bool) -> Statement:

@@ -139,6 +139,12 @@ def _view(cursor: TokenCursor, given: _Modifiers) -> Statement:
 def _function(cursor: TokenCursor, given: _Modifiers) -> Statement:
     if_not_exists = _if_not_exists(cursor)
     name = cursor.identifier("the name of the function")
+    class_name, language = function_body(cursor)
+    return CreateFunction(name, class_name, language, given.temporary, given.system, if_not_exists)
+
+
+def function_body(cursor: TokenCursor) -> tuple[str, str]:
+    """``AS 'module.function' LANGUAGE PYTHON``: the path and the language."""
     cursor.expect("AS")
     class_name = cursor.literal_text("the function")
     language = "JAVA"
@@ -146,7 +152,7 @@ def _function(cursor: TokenCursor, given: _Modifiers) -> Statement:
         language = cursor.expect_one("JAVA", "SCALA", "PYTHON")
     if cursor.at("USING"):
         cursor.fail("JARs are not supported: no Java runs here; write LANGUAGE PYTHON")
-    return CreateFunction(name, class_name, language, given.temporary, given.system, if_not_exists)
+    return class_name, language
 
 
 def _catalog(cursor: TokenCursor, given: _Modifiers) -> Statement:

@@ -1,0 +1,1 @@
+"""Functions of users in tables and SQL."""
