@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.sql.syntax.statements import Insert
+from flinkpy.sql.syntax.statements import Insert, StatementSetBlock
 from flinkpy.table.explain_detail import ExplainDetail
 from flinkpy.table.session.statement_execution import StatementExecution
 from flinkpy.table.table_result import TableResult
@@ -49,7 +49,8 @@ class StatementSet:
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """The plans of all of them."""
-        return "\n".join(self._execution.explanation(each) for each in self._inserts)
+        block = StatementSetBlock(tuple(self._inserts))
+        return self._execution.explanation(block, extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Prints what ``explain`` gives."""

@@ -199,7 +199,7 @@ class Table:
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """The plan as text."""
-        return self._execution.explanation(QueryStatement(self.query))
+        return self._execution.explanation(QueryStatement(self.query), extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Prints what ``explain`` gives."""

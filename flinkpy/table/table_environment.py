@@ -74,7 +74,7 @@ class TableEnvironment:
         """The plan of a query or an INSERT."""
         from flinkpy.sql.parsing.parse import parse_statement
 
-        return self._execution.explanation(parse_statement(stmt))
+        return self._execution.explanation(parse_statement(stmt), extra_details)
 
     def create_statement_set(self) -> StatementSet:
         """A set of INSERTs that run as one job."""

@@ -32,11 +32,16 @@ from flinkpy.sql.plans.plan_text import (
     window_text,
 )
 from flinkpy.sql.plans.rex_text import call_text, literal_text, rex_text, sort_text
+from flinkpy.sql.rules.estimates import rows_of
 
 
-def logical_text(root: LogicalNode) -> str:
-    """The plan as a tree."""
-    return tree_text(root, logical_line)
+def logical_text(root: LogicalNode, *, with_rows: bool = False) -> str:
+    """The plan as a tree, also with an estimate of the rows that each relation has."""
+    return tree_text(root, _line_with_rows if with_rows else logical_line)
+
+
+def _line_with_rows(node: LogicalNode) -> str:
+    return f"{logical_line(node)}: rowcount = {rows_of(node):.0f}"
 
 
 def logical_line(node: LogicalNode) -> str:

@@ -42,9 +42,14 @@ from flinkpy.sql.plans.plan_text import (
 from flinkpy.sql.plans.rex_text import literal_text, rex_text, sort_text
 
 
-def physical_text(root: PhysicalNode) -> str:
-    """The plan as a tree."""
-    return tree_text(root, physical_line)
+def physical_text(root: PhysicalNode, *, with_kinds: bool = False) -> str:
+    """The plan as a tree, also with the kinds of rows that each operator gives."""
+    return tree_text(root, _line_with_kinds if with_kinds else physical_line)
+
+
+def _line_with_kinds(node: PhysicalNode) -> str:
+    kinds = "NONE" if isinstance(node, (SinkNode, CollectNode)) else "I"
+    return f"{physical_line(node).removesuffix(')')}, changelogMode=[{kinds}])"
 
 
 def execution_text(root: PhysicalNode) -> str:

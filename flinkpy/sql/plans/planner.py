@@ -3,6 +3,7 @@ cluster or an array."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from flinkpy.sql.binding.binder import Binder
@@ -14,6 +15,7 @@ from flinkpy.sql.physical.streaming_planner import StreamingPlanner
 from flinkpy.sql.plans.logical_text import logical_text
 from flinkpy.sql.plans.node_ids import numbered
 from flinkpy.sql.plans.physical_text import execution_text, physical_text
+from flinkpy.sql.plans.plan_advice import advice_text
 from flinkpy.sql.rules.optimizer import optimized
 from flinkpy.sql.rules.rule_phases import RuleContext
 from flinkpy.sql.syntax.query_tree import Query
@@ -27,11 +29,18 @@ class Plan:
     logical: LogicalNode
     physical: PhysicalNode
 
-    def explain(self) -> str:
-        """Flink's three sections."""
+    def explain(self, details: Collection[str] = ()) -> str:
+        """Flink's three sections. Of the details, ESTIMATED_COST adds how many rows each relation
+        may have, CHANGELOG_MODE the kinds of rows that each operator gives, and PLAN_ADVICE what
+        would make the plan better."""
+        advice = "PLAN_ADVICE" in details
+        tree = logical_text(self.logical, with_rows="ESTIMATED_COST" in details)
+        physical = physical_text(self.physical, with_kinds="CHANGELOG_MODE" in details)
+        title = "Optimized Physical Plan With Advice" if advice else "Optimized Physical Plan"
+        advised = f"\n\n{advice_text(self.physical)}" if advice else ""
         return (
-            f"== Abstract Syntax Tree ==\n{logical_text(self.logical)}\n\n"
-            f"== Optimized Physical Plan ==\n{physical_text(self.physical)}\n\n"
+            f"== Abstract Syntax Tree ==\n{tree}\n\n"
+            f"== {title} ==\n{physical}{advised}\n\n"
             f"== Optimized Execution Plan ==\n{execution_text(self.physical)}\n"
         )
 

@@ -13,6 +13,7 @@ from flinkpy.sql.catalog.statement_rows import OK, STRING, StatementRows, plain_
 from flinkpy.sql.sql_errors import SqlError, ValidationError
 from flinkpy.sql.syntax import statements as sql
 from flinkpy.sql.syntax.query_tree import Query
+from flinkpy.table.explain_detail import ExplainDetail
 from flinkpy.table.result_kind import ResultKind
 from flinkpy.table.results.result_rows import CollectedRows, ReadyRows
 from flinkpy.table.session.table_session import TableSession
@@ -46,7 +47,9 @@ class StatementExecution:
         if isinstance(statement, sql.StatementSetBlock):
             return self.insert(statement.inserts)
         if isinstance(statement, sql.Explain):
-            return TableResult.of_statement(plain_text(self.explanation(statement.statement)))
+            details = [ExplainDetail[each] for each in statement.details]
+            text = self.explanation(statement.statement, details)
+            return TableResult.of_statement(plain_text(text))
         if isinstance(statement, sql.CreateTable) and statement.query is not None:
             return self._create_as(statement, text)
         if isinstance(statement, (sql.SetOption, sql.ResetOption)):
@@ -133,17 +136,11 @@ class StatementExecution:
 
     # -- what runs none ----------------------------------------------------------------------------
 
-    def explanation(self, statement: sql.Statement) -> str:
+    def explanation(self, statement: sql.Statement, details: Sequence[ExplainDetail] = ()) -> str:
         """The plan of a statement as text."""
-        if isinstance(statement, sql.QueryStatement):
-            return self._session.plan_of_query(statement.query).explain()
-        if isinstance(statement, sql.Insert):
-            return self._session.plan_of_insert(statement).explain()
-        if isinstance(statement, sql.StatementSetBlock):
-            return "\n".join(self.explanation(each) for each in statement.inserts)
-        raise ValidationError(
-            "EXPLAIN takes a query, an INSERT or a statement set", span=statement.span
-        )
+        from flinkpy.table.session.explanations import explanation
+
+        return explanation(self._session, statement, [detail.name for detail in details])
 
     def _option(self, statement: sql.SetOption | sql.ResetOption) -> StatementRows:
         config = self._session.config

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from flinkpy.sql.sql_errors import SqlParserError, ValidationError
 from flinkpy.table import (
     DataTypes,
     EnvironmentSettings,
+    ExplainDetail,
     FormatDescriptor,
     ResultKind,
     Schema,
@@ -252,6 +254,26 @@ def test_a_plan_is_explained_in_three_sections(tables: TableEnvironment) -> None
         "== Optimized Physical Plan ==",
         "== Optimized Execution Plan ==",
     ]
+
+
+def test_details_of_an_explanation_are_shown_when_they_are_asked_for(
+    tables: TableEnvironment,
+) -> None:
+    values_table(tables, "t", "a INT, b INT", [(1, 2)])
+    query = "SELECT t.a FROM t JOIN t AS u ON t.b < u.b"
+    text = tables.explain_sql(query, *ExplainDetail)
+    assert "TableSourceScan(table=[[default_catalog, default_database, t]], fields=[" in text
+    assert "changelogMode=[I])" in text
+    assert "rowcount = 1" in text
+    assert "== Optimized Physical Plan With Advice ==" in text
+    assert "each row of one side meets each row of the other" in text
+    job = json.loads(text.partition("== Physical Execution Plan ==\n")[2])
+    assert any(node["type"].startswith("Calc(select=[") for node in job["nodes"])
+    by_sql = tables.execute_sql(f"EXPLAIN ESTIMATED_COST, PLAN_ADVICE {query}").to_arrow()
+    shown = by_sql[0][0].as_py()
+    assert "rowcount" in shown
+    assert "changelogMode" not in shown
+    assert "No available advice" in tables.explain_sql("SELECT 1", ExplainDetail.PLAN_ADVICE)
 
 
 def test_importing_the_tables_imports_neither_sqlglot_nor_arrow_nor_the_streams() -> None:
