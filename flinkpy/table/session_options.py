@@ -21,6 +21,8 @@ from flinkpy.table.factories.table_options import (
     one_of,
 )
 
+# what /etc/localtime may call it
+_NAMES_OF_UTC = ("Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu")
 PREFIXES = ("table.", "sql-client.")
 
 
@@ -39,6 +41,8 @@ def own_zone() -> str:
     named = os.environ.get("TZ", "").lstrip(":")
     if not named and os.path.islink("/etc/localtime"):
         named = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    if named in _NAMES_OF_UTC:
+        return "UTC"
     try:
         return ZoneInfo(named).key if named else "UTC"
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -65,6 +65,9 @@ def test_an_insert_is_waited_for_in_batch_so_that_the_next_statement_reads_it(
         "-e", f"CREATE TABLE t (a INT) {table}; INSERT INTO t SELECT 5; SELECT a FROM t;"
     )
     assert "|           5 |" in output
+    created = table.replace("/out", "/copy")
+    output, _ = run("-e", f"CREATE TABLE c {created} AS SELECT 6 AS a; SELECT a FROM c;")
+    assert "|           6 |" in output
 
 
 def test_the_result_mode_table_shows_what_is_left_of_a_changelog() -> None:

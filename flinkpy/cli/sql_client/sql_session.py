@@ -59,14 +59,14 @@ class SqlSession:
 
     def run(self, statement: Statement, text: str) -> None:
         """Runs one statement and shows its result."""
-        from flinkpy.sql.syntax.statements import Insert, Leave, StatementSetBlock
+        from flinkpy.sql.syntax.statements import Leave, QueryStatement
 
         if isinstance(statement, Leave):
             self._command(statement.command)
             return
         result = self.tables.execute(statement, text)
         job = result.get_job_client()
-        if job is not None and isinstance(statement, (Insert, StatementSetBlock)):
+        if job is not None and not isinstance(statement, QueryStatement):
             if not self._waits:
                 tell(f"submitted job {job.get_job_id()}")
                 return

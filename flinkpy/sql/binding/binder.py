@@ -8,6 +8,8 @@ from flinkpy.sql.binding.expression_binder import ExpressionBinder
 from flinkpy.sql.binding.insert_binder import bind_insert
 from flinkpy.sql.binding.query_binder import QueryBinder
 from flinkpy.sql.binding.scope import Relation, Scope
+from flinkpy.sql.binding.table_binder import declared_columns
+from flinkpy.sql.catalog.catalog_port import CatalogTable, ObjectPath
 from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalSink
 from flinkpy.sql.rex.rex_nodes import Rex
 from flinkpy.sql.syntax.query_tree import Query, SqlExpression
@@ -28,6 +30,10 @@ class Binder:
     def insert(self, insert: Insert) -> LogicalSink:
         """The plan of an INSERT."""
         return bind_insert(self._queries, insert)
+
+    def declared_columns(self, path: ObjectPath, table: CatalogTable) -> RowType:
+        """All columns of a declared table, with the marks of time attributes."""
+        return declared_columns(self._queries.context, path, table, self._queries)
 
     def expression(self, expression: SqlExpression, row: RowType) -> Rex:
         """An expression over columns, such as that of a computed column in CREATE TABLE."""

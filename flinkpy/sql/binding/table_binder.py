@@ -36,6 +36,28 @@ def bind_table(
 ) -> LogicalNode:
     """The rows of a table, with all of its columns in the order of the declaration."""
     abilities = context.connectors.source_abilities(path, table)
+    return _bound(context, path, table, abilities, subqueries)
+
+
+def declared_columns(
+    context: BindingContext, path: ObjectPath, table: CatalogTable, subqueries: Subqueries
+) -> RowType:
+    """All columns of a table that may be read, written or neither: its connector is asked only
+    which metadata there are."""
+    has_metadata = any(isinstance(column, MetadataColumn) for column in table.columns)
+    abilities = (
+        context.connectors.source_abilities(path, table) if has_metadata else SourceAbilities()
+    )
+    return _bound(context, path, table, abilities, subqueries).schema
+
+
+def _bound(
+    context: BindingContext,
+    path: ObjectPath,
+    table: CatalogTable,
+    abilities: SourceAbilities,
+    subqueries: Subqueries,
+) -> LogicalNode:
     scan = _scan(path, table, abilities)
     if all(_is_plain(column, abilities) for column in table.columns):
         plan: LogicalNode = scan

@@ -20,6 +20,7 @@ from flinkpy.sql.catalog.statement_rows import OK, StatementRows
 from flinkpy.sql.sql_errors import CatalogError, SqlError, ValidationError, did_you_mean
 from flinkpy.sql.syntax import statements as sql
 from flinkpy.sql.syntax.query_tree import Identifier
+from flinkpy.sql.syntax.statements import ComputedColumn
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class DdlExecution:
         if statement.like is not None:
             source = self._table(statement.like.table)
             table = merged_like(table, statement.like, source)
+        if table.watermarks or any(isinstance(each, ComputedColumn) for each in table.columns):
+            self.types.type_of_table(table)
         self.session.create_table(
             path,
             table,

@@ -183,7 +183,7 @@ def described_table(table: CatalogTable | CatalogView, types: QueryTypes) -> Sta
         rows.append(
             (
                 field.name,
-                field.type.text(),
+                f"{field.type.text()}{field.type.mark}",
                 field.type.is_nullable,
                 f"PRI({', '.join(key)})" if field.name in key else None,
                 _extras(column),

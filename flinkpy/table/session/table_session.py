@@ -58,8 +58,14 @@ class TableSession:
         from flinkpy.table.translation.plan_translator import translate
 
         self.env.configure(self.config.job_options)
+        options = self.config.options
         return translate(
-            plan.physical, self.env, self.connectors, self.registry, self.config.options.zone
+            plan.physical,
+            self.env,
+            self.connectors,
+            self.registry,
+            options.zone,
+            drops_nulls=options.text("table.exec.sink.not-null-enforcer").lower() == "drop",
         )
 
     def _planner(self) -> Planner:
@@ -95,14 +101,12 @@ class TableSession:
 
     def type_of_table(self, table: CatalogTable) -> RowType:
         """All columns of a declared table, also computed ones."""
-        path = ObjectPath(*UNNAMED, f"declared_{next(self._numbers)}")
-        self.catalogs.temporary_tables[path] = table
         try:
-            return self.type_of_query(_all_of(path))
+            return self._planner().binder.declared_columns(
+                ObjectPath(*UNNAMED, "declared_table"), table
+            )
         except SqlError as error:
             raise type(error)(error.problem) from None
-        finally:
-            del self.catalogs.temporary_tables[path]
 
     # -- tables that the program makes -------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from flinkpy.relational.ordering.sort_rows import SortOperator
 from flinkpy.relational.relational_operator import BlockingOperator
 from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
+from flinkpy.relational.row_by_row.not_null_rows import NotNullEnforcer
 from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
 from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, slicing_for
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
@@ -77,9 +78,12 @@ def translate(
     factories: TableFactories,
     registry: FunctionRegistry,
     zone: str = "UTC",
+    *,
+    drops_nulls: bool = False,
 ) -> DataStream | None:
     """The stream of the plan's rows; None if they go into a table."""
     translator = PlanTranslator(env, factories, registry, zone)
+    translator.drops_nulls = drops_nulls
     if isinstance(plan, SinkNode):
         translator.write(plan)
         return None
@@ -118,6 +122,7 @@ class PlanTranslator:
         self._registry = registry
         self._zone = zone
         self._gives_uids = gives_uids
+        self.drops_nulls = False  # instead of failing, where a table's column is NOT NULL
         # all rows of a query in BATCH have the same CURRENT_DATE
         is_batch = read(env.program.values, RUNTIME_MODE) is RuntimeMode.BATCH
         self._clock = StoppedClock(SYSTEM_CLOCK.time_ms()) if is_batch else SYSTEM_CLOCK
@@ -130,7 +135,19 @@ class PlanTranslator:
 
     def write(self, node: SinkNode) -> None:
         """Writes the rows of a sink's input into its table."""
-        self._factories.sink(self.stream(node.input), node)
+        self._factories.sink(DataStream(self._env, self._enforced(node)), node)
+
+    def _enforced(self, node: SinkNode) -> ColumnStream:
+        """The rows of a sink's input, without nulls where its table has none."""
+        wanted = [at for at, field in enumerate(node.schema) if not field.type.is_nullable]
+        if not wanted:
+            return self._of(node.input)
+        schema = schema_of(node.input.schema)
+        enforcer = NotNullEnforcer(wanted, schema, drops=self.drops_nulls)
+        fields = ", ".join(node.schema.names[at] for at in wanted)
+        stream = self._of(node.input).apply_columns(f"NotNullEnforcer(fields=[{fields}])", enforcer)
+        copy_place(stream.transformation.inputs[0], stream.transformation)
+        return stream
 
     def _of(self, node: PhysicalNode) -> ColumnStream:
         found = self._streams.get(id(node))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flinkpy.common.typeinfo import Types
-from flinkpy.core.errors import ConfigurationError, ProgramError
+from flinkpy.core.errors import ConfigurationError, JobExecutionError, ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.sql.sql_errors import SqlParserError, ValidationError
 from flinkpy.table import (
@@ -281,3 +281,39 @@ def test_importing_the_tables_imports_neither_sqlglot_nor_arrow_nor_the_streams(
     asked = f"import sys, flinkpy.table; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_null_for_a_column_that_is_not_null_fails_or_is_dropped(tables: TableEnvironment) -> None:
+    values_table(tables, "t", "a INT, s STRING", [(1, "x"), (2, None), (3, "y")])
+    tables.execute_sql("CREATE TABLE kept (a INT, s STRING NOT NULL) WITH ('connector' = 'values')")
+    insert = "INSERT INTO kept SELECT a, s FROM t"
+    wanted = r"'s' of the table: it is NOT NULL.* in the row \(a=2, s=None\)"
+    with pytest.raises(JobExecutionError, match=wanted):
+        tables.execute_sql(insert).wait()
+    tables.execute_sql("SET 'table.exec.sink.not-null-enforcer' = 'drop'")
+    tables.execute_sql(insert).wait()
+    assert [tuple(row) for row in results("kept")] == [(1, "x"), (3, "y")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "wrong"),
+    [
+        ("a INT, b AS nothing + 1", "computed column 'b': Column 'nothing' not found"),
+        ("s STRING, WATERMARK FOR s AS s", "'s' is STRING, and must be TIMESTAMP"),
+        ("t TIMESTAMP(3), WATERMARK FOR u AS t", "WATERMARK names 'u'"),
+    ],
+)
+def test_columns_are_checked_when_the_table_is_created(
+    tables: TableEnvironment, columns: str, wrong: str
+) -> None:
+    with pytest.raises(ValidationError, match=wrong):
+        tables.execute_sql(f"CREATE TABLE t ({columns}) WITH ('connector' = 'blackhole')")
+
+
+def test_a_table_that_is_only_written_is_described(tables: TableEnvironment) -> None:
+    tables.execute_sql(
+        "CREATE TABLE t (a STRING, b AS CAST(a AS TIMESTAMP(3)), WATERMARK FOR b AS b) "
+        "WITH ('connector' = 'blackhole')"
+    )
+    described = tables.execute_sql("DESCRIBE t").to_arrow().column("type").to_pylist()
+    assert described == ["STRING", "TIMESTAMP(3) *ROWTIME*"]
