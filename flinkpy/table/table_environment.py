@@ -9,7 +9,7 @@ from flinkpy.common.configuration import Configuration
 from flinkpy.common.logical_types.logical_type import LogicalType
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
-from flinkpy.sql.catalog.catalog_port import CatalogTable, CatalogView, ObjectPath
+from flinkpy.sql.catalog.catalog_port import CatalogOrigin, CatalogTable, CatalogView, ObjectPath
 from flinkpy.sql.syntax.query_tree import Query, Select, SelectItem, StarItem, TableReference
 from flinkpy.table.environment_settings import EnvironmentSettings
 from flinkpy.table.explain_detail import ExplainDetail
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
     from flinkpy.sql.syntax.statements import Statement
+    from flinkpy.table.catalog import Catalog, CatalogDescriptor
 
 
 class TableEnvironment:
@@ -271,6 +272,32 @@ class TableEnvironment:
     def get_current_database(self) -> str:
         """The database in which names are looked up."""
         return self._session.catalogs.current_database
+
+    def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
+        """Gives a catalog that the program has made a name. Raises CatalogError if it is taken."""
+        from flinkpy.table.catalog import Catalog
+
+        if not isinstance(catalog, Catalog):
+            raise ProgramError(
+                "register_catalog() takes a catalog of flinkpy.table.catalog, such as "
+                f"FileCatalog(name, path); this is {catalog!r:.80}"
+            )
+        self._session.catalogs.register_catalog(catalog_name, catalog.catalog)
+
+    def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
+        """Makes a catalog of options, as CREATE CATALOG does."""
+        from flinkpy.table.catalogs.made_catalogs import made_catalog
+
+        origin = CatalogOrigin(catalog_descriptor.options, catalog_descriptor.comment)
+        made = made_catalog(catalog_name, origin.options)
+        self._session.catalogs.register_catalog(catalog_name, made, origin)
+
+    def get_catalog(self, catalog_name: str) -> Catalog:
+        """The catalog of this name. Raises CatalogError, which names the nearest, if there is
+        none."""
+        from flinkpy.table.catalog import Catalog
+
+        return Catalog(self._session.catalogs.catalog(catalog_name))
 
     def use_catalog(self, catalog_name: str) -> None:
         """Looks names up in another catalog from now on."""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flinkpy.sql.catalog.catalog_port import Catalog, CatalogTable, CatalogView, ObjectPath
+from flinkpy.sql.catalog.catalog_port import (
+    Catalog,
+    CatalogOrigin,
+    CatalogTable,
+    CatalogView,
+    ObjectPath,
+)
 from flinkpy.sql.catalog.in_memory_catalog import GenericInMemoryCatalog
 from flinkpy.sql.catalog.user_functions import LoadFunction, UserFunctions, loads_nothing
 from flinkpy.sql.functions.function_port import Function, FunctionRegistry
@@ -29,6 +35,7 @@ class CatalogManager:
         self._registry = registry
         self._catalogs: dict[str, Catalog] = {catalog: GenericInMemoryCatalog(catalog, database)}
         self.functions = UserFunctions(self._catalogs, load_function)
+        self._origins = {catalog: CatalogOrigin({"type": "generic_in_memory"})}
         self.current_catalog = catalog
         self.current_database = database
         self.temporary_tables: dict[ObjectPath, AnyTable] = {}
@@ -84,10 +91,19 @@ class CatalogManager:
             raise CatalogError(f"there is no catalog {name!r}{did_you_mean(name, self._catalogs)}")
         return self._catalogs[name]
 
-    def register_catalog(self, name: str, catalog: Catalog) -> None:
+    def register_catalog(
+        self, name: str, catalog: Catalog, origin: CatalogOrigin | None = None
+    ) -> None:
+        """Gives a catalog a name in this session."""
         if name in self._catalogs:
             raise CatalogError(f"there is a catalog {name!r} already")
         self._catalogs[name] = catalog
+        self._origins[name] = origin or CatalogOrigin()
+
+    def origin_of_catalog(self, name: str) -> CatalogOrigin:
+        """How the catalog was made; without options if a program made it."""
+        self.catalog(name)
+        return self._origins[name]
 
     def drop_catalog(self, name: str) -> None:
         self.catalog(name)
@@ -96,11 +112,9 @@ class CatalogManager:
         del self._catalogs[name]
 
     def use_catalog(self, name: str) -> None:
-        """Makes it the current one, with its first database."""
-        catalog = self.catalog(name)
-        default = getattr(catalog, "default_database", None)
+        """Makes it the current one, with its default database."""
+        self.current_database = self.catalog(name).default_database
         self.current_catalog = name
-        self.current_database = default or next(iter(catalog.list_databases()), "default")
 
     def use_database(self, name: str, catalog: str | None = None) -> None:
         chosen = catalog or self.current_catalog

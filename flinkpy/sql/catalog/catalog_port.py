@@ -63,7 +63,11 @@ class CatalogDatabase:
 
 class Catalog(Protocol):
     """Databases with tables, views and functions. Methods raise CatalogError, which names the
-    object, where it is there already or is not there."""
+    object, where it is there already or is not there. ``default_database`` is the one that USE
+    CATALOG chooses."""
+
+    @property
+    def default_database(self) -> str: ...
 
     def list_databases(self) -> Sequence[str]: ...
     def get_database(self, name: str) -> CatalogDatabase | None: ...
@@ -84,6 +88,34 @@ class Catalog(Protocol):
     def get_function(self, database: str, name: str) -> CatalogFunction | None: ...
     def create_function(self, database: str, name: str, function: CatalogFunction) -> None: ...
     def drop_function(self, database: str, name: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class CatalogOrigin:
+    """How a catalog was made: the options and the comment of CREATE CATALOG."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+
+class CatalogServices(Protocol):
+    """What lies outside of the catalogs: those that options describe, and the partitions of tables.
+    Raises ValidationError for options that do not fit, and for a table without partitions."""
+
+    def made_catalog(self, name: str, options: Mapping[str, str]) -> Catalog: ...
+
+    def partitions(self, path: ObjectPath, table: CatalogTable) -> Sequence[str]:
+        """Such as ``city=Oslo/year=2024``, sorted."""
+
+    def add_partition(
+        self, path: ObjectPath, table: CatalogTable, values: Mapping[str, object]
+    ) -> bool:
+        """Whether it is new."""
+
+    def drop_partition(
+        self, path: ObjectPath, table: CatalogTable, values: Mapping[str, object]
+    ) -> bool:
+        """Whether there was one; its rows are gone."""
 
 
 class Names(Protocol):

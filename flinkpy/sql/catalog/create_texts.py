@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from flinkpy.common.logical_types.sql_quotes import quoted_name, quoted_text
 from flinkpy.core.secrets.hidden_secrets import shown_value
-from flinkpy.sql.catalog.catalog_port import CatalogTable, CatalogView, ObjectPath
+from flinkpy.sql.catalog.catalog_port import CatalogOrigin, CatalogTable, CatalogView, ObjectPath
 from flinkpy.sql.syntax.expression_text import expression_text
 from flinkpy.sql.syntax.statements import (
     AnyColumn,
@@ -44,9 +44,11 @@ def create_view_text(path: ObjectPath, view: CatalogView, *, temporary: bool = F
     return f"CREATE {word} {path} (\n{columns}\n){comment}\nAS {view.expanded_query}\n"
 
 
-def create_catalog_text(name: str, options: Mapping[str, str]) -> str:
+def create_catalog_text(name: str, origin: CatalogOrigin) -> str:
     """``CREATE CATALOG ...``."""
-    return f"CREATE CATALOG {quoted_name(name)}\nWITH (\n{options_text(options, True)}\n)\n"
+    comment = f"COMMENT {quoted_text(origin.comment)}\n" if origin.comment else ""
+    options = f"WITH (\n{options_text(origin.options, True)}\n)\n" if origin.options else ""
+    return f"CREATE CATALOG {quoted_name(name)}\n{comment}{options}"
 
 
 def column_text(column: AnyColumn) -> str:

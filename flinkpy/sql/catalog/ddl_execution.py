@@ -3,21 +3,27 @@ gives rows. No job runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from flinkpy.common.logical_types.logical_type import RowField
 from flinkpy.sql.catalog import altered_tables, function_ddl
 from flinkpy.sql.catalog.catalog_manager import CatalogManager
-from flinkpy.sql.catalog.catalog_port import CatalogDatabase, CatalogTable, CatalogView, ObjectPath
+from flinkpy.sql.catalog.catalog_port import (
+    CatalogDatabase,
+    CatalogOrigin,
+    CatalogServices,
+    CatalogTable,
+    CatalogView,
+    ObjectPath,
+)
 from flinkpy.sql.catalog.declared_tables import declared_table, merged_like
 from flinkpy.sql.catalog.expanded_queries import expanded_query
-from flinkpy.sql.catalog.in_memory_catalog import GenericInMemoryCatalog
 from flinkpy.sql.catalog.query_types import QueryTypes
-from flinkpy.sql.catalog.shown_objects import described, shown
-from flinkpy.sql.catalog.statement_rows import OK, StatementRows
-from flinkpy.sql.sql_errors import CatalogError, SqlError, ValidationError, did_you_mean
+from flinkpy.sql.catalog.shown_objects import described, partitions_of, shown
+from flinkpy.sql.catalog.statement_rows import OK, StatementRows, texts
+from flinkpy.sql.sql_errors import CatalogError, SqlError, ValidationError
 from flinkpy.sql.syntax import statements as sql
 from flinkpy.sql.syntax.query_tree import Identifier
 from flinkpy.sql.syntax.statements import ComputedColumn
@@ -30,6 +36,7 @@ class DdlExecution:
     session: CatalogManager
     types: QueryTypes
     text: str
+    services: CatalogServices
 
     def takes(self, statement: sql.Statement) -> bool:
         """Whether the statement is one of these; a CREATE TABLE with a query runs a job too."""
@@ -142,6 +149,20 @@ class DdlExecution:
             )
         self.session.rename_table(path, target.name)
 
+    def change_partitions(self, statement: sql.AddPartition) -> None:
+        """ALTER TABLE ... ADD PARTITION and DROP PARTITION."""
+        path, _ = self._existing(statement.name)
+        table = self._table(statement.name)
+        for partition in statement.partitions:
+            values = {name: literal.value for name, literal in partition}
+            _check_partition(table, values, statement)
+            change = self.services.drop_partition if statement.drop else self.services.add_partition
+            if not change(path, table, values) and not statement.if_exists:
+                words = "there is no partition" if statement.drop else "there is a partition"
+                shown = ", ".join(f"{name}={value}" for name, value in values.items())
+                end = "" if statement.drop else " already"
+                raise CatalogError(f"{words} {shown} of {path}{end}", span=statement.span)
+
     # -- functions, databases, catalogs ------------------------------------------------------------
 
     def create_function(self, statement: sql.CreateFunction) -> None:
@@ -168,8 +189,11 @@ class DdlExecution:
     def create_catalog(self, statement: sql.CreateCatalog) -> None:
         if statement.if_not_exists and statement.name in self.session.list_catalogs():
             return
+        options = dict(statement.options)
         self.session.register_catalog(
-            statement.name, catalog_of_options(statement.name, dict(statement.options))
+            statement.name,
+            self.services.made_catalog(statement.name, options),
+            CatalogOrigin(options, statement.comment),
         )
 
     def drop(self, statement: sql.Drop) -> None:
@@ -218,6 +242,12 @@ class DdlExecution:
             raise ValidationError("there is one module, core", span=statement.span)
 
     def show(self, statement: sql.Show) -> StatementRows:
+        if statement.kind == "PARTITIONS" and statement.name is not None:
+            path, _ = self._existing(statement.name)
+            table = self._table(statement.name)
+            _check_partition(table, dict(statement.partition), statement)
+            found = self.services.partitions(path, table)
+            return texts("partition name", partitions_of(found, statement))
         return shown(statement, self.session, self.types)
 
     def describe(self, statement: sql.Describe) -> StatementRows:
@@ -245,20 +275,28 @@ class DdlExecution:
         return catalog, database
 
 
-def catalog_of_options(name: str, options: dict[str, str]) -> GenericInMemoryCatalog:
-    """A catalog by its options: ``'type' = 'generic_in_memory'``."""
-    kind = options.pop("type", None)
-    if kind != "generic_in_memory":
+def _check_partition(
+    table: CatalogTable, values: Mapping[str, object], statement: sql.AddPartition | sql.Show
+) -> None:
+    """Raises ValidationError for a column that is no partition key; ADD and DROP name them all."""
+    keys = table.partition_keys
+    if not keys:
         raise ValidationError(
-            f"there is no catalog of the type {kind!r}: write 'type' = 'generic_in_memory'"
+            "the table has no partitions: it was created without PARTITIONED BY",
+            span=statement.span,
         )
-    database = options.pop("default-database", "default")
-    if options:
-        key = next(iter(options))
+    for name in values:
+        if name not in keys:
+            raise ValidationError(
+                f"{name!r} is no partition key of the table; there are {', '.join(keys)}",
+                span=statement.span,
+            )
+    missing = [key for key in keys if key not in values]
+    if missing and isinstance(statement, sql.AddPartition):
         raise ValidationError(
-            f"the catalog has no option {key!r}{did_you_mean(key, ['default-database', 'type'])}"
+            f"a partition has a value for each key of the table; {', '.join(missing)} is missing",
+            span=statement.span,
         )
-    return GenericInMemoryCatalog(name, database)
 
 
 _EXECUTED: dict[type[sql.Statement], Callable[[DdlExecution, Any], StatementRows | None]] = {
@@ -275,6 +313,7 @@ _EXECUTED: dict[type[sql.Statement], Callable[[DdlExecution, Any], StatementRows
     sql.AlterDrop: DdlExecution.alter_table,
     sql.AlterOptions: DdlExecution.alter_options,
     sql.AlterView: DdlExecution.alter_view,
+    sql.AddPartition: DdlExecution.change_partitions,
     sql.Use: DdlExecution.use,
     sql.Show: DdlExecution.show,
     sql.Describe: DdlExecution.describe,

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from urllib.parse import quote
 
 from flinkpy.common.logical_types.logical_type import BooleanType, RowType
+from flinkpy.core.secrets.hidden_secrets import shown_options
 from flinkpy.sql.catalog.catalog_manager import CatalogManager
 from flinkpy.sql.catalog.catalog_port import CatalogTable, CatalogView, ObjectPath
-from flinkpy.sql.catalog.create_texts import create_table_text, create_view_text, metadata_text
+from flinkpy.sql.catalog.create_texts import (
+    create_catalog_text,
+    create_table_text,
+    create_view_text,
+    metadata_text,
+)
 from flinkpy.sql.catalog.query_types import QueryTypes
 from flinkpy.sql.catalog.statement_rows import STRING, StatementRows, plain_text, texts
 from flinkpy.sql.sql_errors import CatalogError, ValidationError, did_you_mean
@@ -117,6 +124,22 @@ def _create_view(statement: Show, session: CatalogManager, _: QueryTypes) -> Sta
     return plain_text(create_view_text(path, view, temporary=temporary))
 
 
+def _create_catalog(statement: Show, session: CatalogManager, _: QueryTypes) -> StatementRows:
+    name = statement.name.text if statement.name else session.current_catalog
+    origin = session.origin_of_catalog(name)
+    return plain_text(create_catalog_text(name, origin))
+
+
+def partitions_of(names: Iterable[str], statement: Show) -> list[str]:
+    """Those of ``city=Oslo/year=2024`` that have the values of SHOW PARTITIONS ... PARTITION."""
+    wanted = {f"{key}={quote(value, safe=' ')}" for key, value in statement.partition}
+    return filtered((name for name in names if wanted <= set(name.split("/"))), statement)
+
+
+def _jars(_: Show, __: CatalogManager, ___: QueryTypes) -> StatementRows:
+    return texts("jars", [])
+
+
 def _columns(statement: Show, session: CatalogManager, types: QueryTypes) -> StatementRows:
     table = _named(statement.name, session)[1]
     whole = described_table(table, types)
@@ -137,6 +160,8 @@ _SHOWN: dict[str, Shower] = {
     "FULL MODULES": _full_modules,
     "CREATE TABLE": _create_table,
     "CREATE VIEW": _create_view,
+    "CREATE CATALOG": _create_catalog,
+    "JARS": _jars,
     "COLUMNS": _columns,
 }
 
@@ -163,7 +188,7 @@ def described(statement: Describe, session: CatalogManager, types: QueryTypes) -
     if statement.kind == "DATABASE":
         return _described_database(statement.name, session)
     if statement.kind == "CATALOG":
-        return _pairs([("name", _catalog_name(statement.name, session)), ("type", "in memory")])
+        return _described_catalog(statement, session)
     raise ValidationError(f"DESCRIBE {statement.kind} is not there", span=statement.span)
 
 
@@ -213,9 +238,16 @@ def _described_database(name: Identifier, session: CatalogManager) -> StatementR
     return _pairs([("catalog name", catalog), ("database name", database), ("comment", comment)])
 
 
-def _catalog_name(name: Identifier, session: CatalogManager) -> str:
-    session.catalog(name.text)
-    return name.text
+def _described_catalog(statement: Describe, session: CatalogManager) -> StatementRows:
+    name = statement.name.text
+    origin = session.origin_of_catalog(name)
+    pairs: list[tuple[str, str | None]] = [("name", name)]
+    pairs.append(("type", origin.options.get("type", type(session.catalog(name)).__name__)))
+    pairs.append(("comment", origin.comment))
+    if statement.extended:
+        options = shown_options({k: v for k, v in origin.options.items() if k != "type"})
+        pairs += [(f"option:{key}", value) for key, value in options.items()]
+    return _pairs(pairs)
 
 
 def _pairs(pairs: Iterable[tuple[str, str | None]]) -> StatementRows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flinkpy.sql.parsing.literal_grammar import literal
 from flinkpy.sql.parsing.sql_tokens import TokenKind
 from flinkpy.sql.parsing.token_cursor import TokenCursor
 from flinkpy.sql.syntax.query_tree import Identifier
@@ -56,7 +57,16 @@ def _show(cursor: TokenCursor) -> Statement:
         cursor.unexpected("what to show, as TABLES, COLUMNS FROM t or CREATE TABLE t")
     if kind == "COLUMNS":
         cursor.expect_one("FROM", "IN")
-    return Show(kind, cursor.identifier("a table"), *_pattern(cursor))
+    table = cursor.identifier("a table")
+    if kind == "PARTITIONS" and cursor.accept("PARTITION"):
+        return Show(kind, table, partition=cursor.in_parentheses(lambda: _partition_value(cursor)))
+    return Show(kind, table, *_pattern(cursor))
+
+
+def _partition_value(cursor: TokenCursor) -> tuple[str, str]:
+    column = cursor.name("a partition key")
+    cursor.expect("=")
+    return column, str(literal(cursor).value)
 
 
 def _pattern(cursor: TokenCursor) -> tuple[str | None, bool, bool]:

@@ -314,6 +314,7 @@ class Show(Statement):
     pattern: str | None = None  # LIKE
     is_ilike: bool = False
     is_negated: bool = False
+    partition: tuple[tuple[str, str], ...] = ()  # of SHOW PARTITIONS
 
 
 @dataclass(frozen=True)

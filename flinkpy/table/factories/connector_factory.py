@@ -4,6 +4,7 @@ sources and sinks."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
@@ -54,6 +55,28 @@ class ConnectorFactory(ABC):
 
     def abilities_to_write(self, table: CatalogTable, values: TableValues) -> SinkAbilities:
         return SinkAbilities()
+
+    # -- partitions ------------------------------------------------------------------------------
+
+    def partitions(self, table: CatalogTable) -> Sequence[str]:
+        """The partitions of a table, such as ``city=Oslo/year=2024``, sorted."""
+        raise self._without_partitions()
+
+    def add_partition(self, table: CatalogTable, values: Mapping[str, object]) -> bool:
+        """Makes a partition that has no rows yet. Whether it is new."""
+        raise self._without_partitions()
+
+    def drop_partition(self, table: CatalogTable, values: Mapping[str, object]) -> bool:
+        """Removes a partition with its rows. Whether there was one."""
+        raise self._without_partitions()
+
+    def _without_partitions(self) -> ValidationError:
+        return ValidationError(
+            f"a table with the connector {self.identifier!r} has no partitions; one of "
+            "'filesystem' can have"
+        )
+
+    # -- translation -----------------------------------------------------------------------------
 
     def scan(self, env: StreamExecutionEnvironment, node: TableScan) -> DataStream:
         """A stream of columns with the names and types of ``node.schema``."""

@@ -16,6 +16,7 @@ from flinkpy.sql.syntax.query_tree import Query
 from flinkpy.table.explain_detail import ExplainDetail
 from flinkpy.table.result_kind import ResultKind
 from flinkpy.table.results.result_rows import CollectedRows, ReadyRows
+from flinkpy.table.session.outside_services import OutsideServices
 from flinkpy.table.session.table_session import TableSession
 from flinkpy.table.table_result import TableResult
 
@@ -54,11 +55,16 @@ class StatementExecution:
             return self._create_as(statement, text)
         if isinstance(statement, (sql.SetOption, sql.ResetOption)):
             return TableResult.of_statement(self._option(statement))
-        ddl = DdlExecution(self._session.catalogs, self._session, text)
+        ddl = self._ddl(text)
         if ddl.takes(statement):
             return TableResult.of_statement(ddl.execute(statement))
         words = type(statement).__name__
         raise ValidationError(f"{words} cannot be executed here", span=statement.span)
+
+    def _ddl(self, text: str) -> DdlExecution:
+        session = self._session
+        services = OutsideServices(session.connectors)
+        return DdlExecution(session.catalogs, session, text, services)
 
     # -- what runs a job ---------------------------------------------------------------------------
 
@@ -128,7 +134,7 @@ class StatementExecution:
             + tuple(column for column in columns if column.name not in own),
         )
         table = replace(statement, definition=definition, query=None, columns_only=())
-        DdlExecution(session.catalogs, session, text).execute(table)
+        self._ddl(text).execute(table)
         return self.insert([sql.Insert(statement.name, query, span=statement.span)])
 
     def _job_name(self, default: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from flinkpy.common.logical_types.logical_type import (
     BigIntType,
     DayTimeIntervalType,
@@ -13,8 +15,9 @@ from flinkpy.common.logical_types.logical_type import (
     VarCharType,
 )
 from flinkpy.sql.catalog.catalog_manager import CatalogManager
-from flinkpy.sql.catalog.catalog_port import CatalogTable
+from flinkpy.sql.catalog.catalog_port import Catalog, CatalogTable, ObjectPath
 from flinkpy.sql.catalog.ddl_execution import DdlExecution
+from flinkpy.sql.catalog.in_memory_catalog import GenericInMemoryCatalog
 from flinkpy.sql.catalog.statement_rows import StatementRows
 from flinkpy.sql.functions.function_port import Function
 from flinkpy.sql.syntax.query_tree import FunctionCall, Identifier, Query, SqlLiteral
@@ -58,6 +61,30 @@ class IntegerTypes:
         return RowType(tuple(RowField(each.name, type_of(each)) for each in table.columns))
 
 
+class InMemoryOnly:
+    """Makes catalogs of one type; tables have the partitions that were added."""
+
+    def __init__(self) -> None:
+        self._partitions: set[str] = set()
+
+    def made_catalog(self, name: str, options: Mapping[str, str]) -> Catalog:
+        return GenericInMemoryCatalog(name)
+
+    def partitions(self, path: ObjectPath, table: CatalogTable) -> list[str]:
+        return sorted(self._partitions)
+
+    def add_partition(
+        self, path: ObjectPath, table: CatalogTable, values: Mapping[str, object]
+    ) -> bool:
+        self._partitions.add(str(values))
+        return True
+
+    def drop_partition(
+        self, path: ObjectPath, table: CatalogTable, values: Mapping[str, object]
+    ) -> bool:
+        return False
+
+
 class Session:
     """Runs trees of statements."""
 
@@ -65,7 +92,7 @@ class Session:
         self.manager = CatalogManager(NoFunctions())
 
     def run(self, statement: Statement, text: str = "") -> StatementRows:
-        return DdlExecution(self.manager, IntegerTypes(), text).execute(statement)
+        return DdlExecution(self.manager, IntegerTypes(), text, InMemoryOnly()).execute(statement)
 
     def rows(self, statement: Statement) -> list[tuple[object, ...]]:
         return list(self.run(statement).rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 
@@ -63,6 +63,17 @@ class PartStorage(ABC):
     def below(self, folder: str) -> Iterator[str]:
         """All files in the folder, at any depth."""
 
+    def folders(self, folder: str) -> Sequence[str]:
+        """The folders directly in the folder, sorted; none in one that is not there."""
+        below = {path[len(folder) :].strip("/") for path in self.below(folder)}
+        names = {path.partition("/")[0] for path in below if "/" in path}
+        return [f"{folder}/{name}" for name in sorted(names)]
+
+    def remove_folder(self, folder: str) -> None:
+        """Removes the folder with all that is in it."""
+        for path in self.below(folder):
+            self.remove(path)
+
     def sync(self, path: str) -> None:
         """Waits until the closed file will outlive a crash of the machine."""
 
@@ -110,6 +121,16 @@ class Disk(PartStorage):
 
     def below(self, folder: str) -> Iterator[str]:
         return (os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
+
+    def folders(self, folder: str) -> Sequence[str]:
+        try:
+            return sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
+        except FileNotFoundError:
+            return ()
+
+    def remove_folder(self, folder: str) -> None:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
     def sync(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY)

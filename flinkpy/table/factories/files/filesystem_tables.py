@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.connector_factory import CONNECTOR, ConnectorFactory
 from flinkpy.table.factories.files.file_table_formats import FORMATS, FileTableFormat
+from flinkpy.table.factories.files.table_partitions import TablePartitions
 from flinkpy.table.factories.table_options import (
     DURATION,
     MEMORY,
@@ -61,6 +63,15 @@ class FilesystemFactory(ConnectorFactory):
 
     def abilities_to_write(self, table: CatalogTable, values: TableValues) -> SinkAbilities:
         return SinkAbilities(takes_partitions=bool(table.partition_keys))
+
+    def partitions(self, table: CatalogTable) -> Sequence[str]:
+        return TablePartitions(self.values(table)["path"], table.partition_keys).names()
+
+    def add_partition(self, table: CatalogTable, values: Mapping[str, object]) -> bool:
+        return TablePartitions(self.values(table)["path"], table.partition_keys).add(values)
+
+    def drop_partition(self, table: CatalogTable, values: Mapping[str, object]) -> bool:
+        return TablePartitions(self.values(table)["path"], table.partition_keys).drop(values)
 
     def scan(self, env: StreamExecutionEnvironment, node: TableScan) -> DataStream:
         from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of

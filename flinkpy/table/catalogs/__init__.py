@@ -1,0 +1,1 @@
+"""Catalogs that outlive a session."""
