@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import gc
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,8 +37,14 @@ def files() -> dict[str, Path]:
 
 FILES = files()
 TEXTS = {module: path.read_text() for module, path in FILES.items()}
-TREES = {module: ast.parse(text) for module, text in TEXTS.items()}
-gc.freeze()  # millions of nodes that stay: the collector need not look at them again and again
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The tree of each module. Only a process that runs tests of the house parses them."""
+    found = {module: ast.parse(text) for module, text in TEXTS.items()}
+    gc.freeze()  # millions of nodes that stay: the collector need not look at them again and again
+    return found
 
 
 def is_path_of_pyflink(module: str) -> bool:

@@ -17,10 +17,10 @@ from tests.house_files import (
     FILES,
     ROOT,
     TEXTS,
-    TREES,
     is_path_of_pyflink,
     statements_below,
     statements_in,
+    trees,
 )
 
 CLASS_STATEMENTS = 250
@@ -64,7 +64,7 @@ ROLES = {  # a name that several rooms have, and the one thing it means in all o
 
 def imported(module: str) -> Iterator[str]:
     """The project's modules it imports: at the top, late in a function, or for its types only."""
-    for node in statements_below(TREES[module]):
+    for node in statements_below(trees()[module]):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in FILES)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -78,7 +78,7 @@ def imported(module: str) -> Iterator[str]:
 
 
 def classes() -> Iterator[tuple[str, ast.ClassDef]]:
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         yield from (
             (f"{module}.{node.name}", node)
             for node in statements_below(tree)
@@ -176,7 +176,7 @@ def test_a_name_of_a_file_means_one_thing() -> None:
 
 def is_reexport(module: str) -> bool:
     """Whether it only gives names of other files a public path."""
-    body = TREES[module].body
+    body = trees()[module].body
     return all(
         isinstance(node, (ast.Import, ast.ImportFrom))
         or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
@@ -211,7 +211,7 @@ CAREFUL_WITH_KINDS = {"elements", "payloads"}
 
 
 def calls_of(function: str) -> Iterator[tuple[str, ast.Call]]:
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         for node in ast.walk(tree) if function in TEXTS[module] else ():
             if isinstance(node, ast.Call) and getattr(node.func, "id", None) == function:
                 yield module.rpartition(".")[2], node

@@ -24,7 +24,7 @@ from flinkpy.datastream.window import TumblingEventTimeWindows
 from flinkpy.graph.source_identity import described
 from flinkpy.state.rocksdb.key_bytes import encode_key
 from flinkpy.table.expressions import col
-from tests.house_files import FILES, TREES
+from tests.house_files import FILES, trees
 from tests.test_architecture import is_public
 
 Kind = type | FunctionType
@@ -36,7 +36,7 @@ OTHERWISE_NAMED = {"flinkpy.datastream.RuntimeExecutionMode"}
 
 
 def has_names(module: str) -> bool:
-    return any("__all__" in ast_names(node) for node in TREES[module].body)
+    return any("__all__" in ast_names(node) for node in trees()[module].body)
 
 
 def ast_names(node: Any) -> set[str]:
