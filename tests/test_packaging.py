@@ -103,6 +103,7 @@ def test_importing_the_api_loads_nothing_that_only_tasks_or_few_programs_need() 
     assert run.stdout == "set()\n"
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_the_wheel_holds_every_package_the_page_and_the_type_marker(tmp_path: Path) -> None:
     build = [

@@ -60,6 +60,7 @@ def lines(folder: Path) -> list[str]:
     )
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(("unaligned", "steps"), [(False, (2, 86, 128)), (True, (2, 86))])
 def test_a_job_goes_from_2_to_86_to_128_and_back_to_2_and_counts_each_record_once(
     tmp_path: Path, unaligned: bool, steps: tuple[int, ...]

@@ -237,6 +237,7 @@ def test_pythons_own_prompt_does_the_same(tmp_path: Path) -> None:
         terminal.expect("\n[21]")
 
 
+@pytest.mark.wide
 def test_ipython_is_the_prompt_where_it_is_installed(tmp_path: Path) -> None:
     pytest.importorskip("IPython")
     environment = {"IPY_TEST_SIMPLE_PROMPT": "1", "IPYTHONDIR": str(tmp_path / "ipython")}

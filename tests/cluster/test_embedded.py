@@ -232,6 +232,7 @@ FORKS = """
 """
 
 
+@pytest.mark.wide
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_has_a_session_of_its_own_and_so_has_its_parent() -> None:
     done = subprocess.run(

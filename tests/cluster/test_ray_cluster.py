@@ -388,6 +388,7 @@ env.execute()
 """
 
 
+@pytest.mark.wide
 @pytest.mark.finding("newcomers 4")
 def test_functions_in_two_slots_of_one_worker_wait_at_the_same_time(
     ray: RayCluster, tmp_path: Path

@@ -334,6 +334,7 @@ def lines_of(folder: Path) -> list[str]:
     return [line for path in folder.rglob("part-*") for line in path.read_text().splitlines()]
 
 
+@pytest.mark.wide
 def test_a_savepoint_does_not_disturb_its_job_and_another_one_starts_from_it(
     counting: Program,
 ) -> None:

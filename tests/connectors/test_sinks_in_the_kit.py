@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from flinkpy.connectors.collect.collect_server import CollectServer
 from flinkpy.connectors.files.writing.compaction import FileCompactor, FileCompactStrategy
@@ -62,6 +63,7 @@ class TestTextFiles(Files):
     pass
 
 
+@pytest.mark.wide
 class TestJointTextFiles(Files):
     late_checkpoints = 1
 
@@ -69,6 +71,7 @@ class TestJointTextFiles(Files):
         return FileSink(self.out, compact=(EVERY_SECOND, FileCompactor.concat_file_compactor()))
 
 
+@pytest.mark.wide
 class TestCsvFiles(Files):
     format = "csv"
 
@@ -80,6 +83,7 @@ class TestCsvFiles(Files):
             return [row[0] for row in list(csv.reader(text)) if row[0].isdigit()]
 
 
+@pytest.mark.wide
 class TestJsonFiles(Files):
     format = "json"
 

@@ -330,6 +330,7 @@ class TestShards(ShardTests):
     pass
 
 
+@pytest.mark.wide
 class TestShardsThatBecomeMore(ShardTests):
     discovers = True
 

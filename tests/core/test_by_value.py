@@ -99,6 +99,7 @@ def test_a_class_is_sent_again_where_its_first_pickle_failed() -> None:
     assert pickle.loads(stream.dumps([POINT(1)])) == [POINT(1)]
 
 
+@pytest.mark.wide
 def test_another_process_knows_a_class_from_the_first_pickle_on() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WRITE], capture_output=True, check=True, timeout=60

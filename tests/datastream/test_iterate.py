@@ -236,6 +236,7 @@ class Later(KeyedProcessFunction):
         yield self.kept.value() - 1  # type: ignore[operator]  # it was set
 
 
+@pytest.mark.wide
 def test_max_wait_time_gives_processing_time_timers_their_time(
     env: StreamExecutionEnvironment,
 ) -> None:

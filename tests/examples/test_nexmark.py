@@ -145,6 +145,7 @@ def test_a_query_gives_what_a_plain_computation_gives(query: str, parallelism: i
     assert sorted(tuple(each)[:width] for each in run(query, parallelism)) == expected
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_the_mean_closing_prices_end_where_all_auctions_are_counted(parallelism: int) -> None:
     expected: dict[int, tuple[int, int]] = {}

@@ -45,6 +45,7 @@ def expected() -> pd.DataFrame:
     return joined[KNOWN].sort_values(KNOWN).reset_index(drop=True)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_each_flight_has_the_three_hours_before_it_as_pandas_has_them(
     expected: pd.DataFrame, parallelism: int

@@ -43,6 +43,7 @@ def test_a_pyflink_program_without_the_option_is_told_of_it(tmp_path: Path) -> N
     assert "flinkpy run --pyflink" in ended.stderr
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("end", "told"), [("", True), ("env.execute()\n", False), ("1 / 0\n", False)]
 )

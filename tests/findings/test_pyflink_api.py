@@ -247,6 +247,7 @@ def test_embedded_what_has_the_name_of_an_archive_stays_and_is_told(
     assert "which has model already" in caplog.text
 
 
+@pytest.mark.wide
 @pytest.mark.finding("bugs 8")
 @pytest.mark.parametrize("way", ["-D", "file", "Configuration", "environment variable"])
 def test_embedded_python_files_have_their_effect_wherever_they_are_named(

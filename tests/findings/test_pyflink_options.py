@@ -109,6 +109,7 @@ def test_without_pyflink_an_unknown_option_is_refused() -> None:
         StreamExecutionEnvironment.get_execution_environment({"paralelism.default": "2"})
 
 
+@pytest.mark.wide
 @pytest.mark.finding("mechanisms F8", "pyflink options")
 def test_a_pyflink_program_that_sets_pyflinks_options_runs(tmp_path: Path) -> None:
     program = tmp_path / "job.py"

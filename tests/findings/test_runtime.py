@@ -244,6 +244,7 @@ def test_a_job_that_failed_before_the_end_is_told_unless_the_program_asked_how_i
     assert (asked.stdout, asked.stderr, asked.returncode) == ("", "", 0)
 
 
+@pytest.mark.wide
 @pytest.mark.finding("first-use 11")
 @pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
 def test_a_program_that_failed_waits_for_nothing(tmp_path: Path, launcher: str) -> None:

@@ -31,6 +31,7 @@ from tests.kafka.test_writing_jobs import OPTIONS
 from tests.waiting import eventually
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "guarantee",
     [DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE],

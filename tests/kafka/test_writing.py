@@ -534,6 +534,7 @@ def test_a_property_that_nobody_knows_is_told_in_one_sentence(broker: Broker) ->
         plain(broker, "t").set_property("no.such.property", "1").build()
 
 
+@pytest.mark.wide
 def test_a_silent_broker_stops_the_writer_and_nothing_is_lost(broker: Broker) -> None:
     """librdkafka's queue is full: the task is told not to give more, and a batch that comes all the
     same waits."""

@@ -115,6 +115,7 @@ def test_at_least_once_shows_all_of_it(broker: Broker, tmp_path: Path) -> None:
     assert set(written(broker, topic)) == set(sums())
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("guarantee", DeliveryGuarantee, ids=lambda each: each.name)
 @pytest.mark.parametrize("mode", ["BATCH", "STREAMING"])
 def test_a_job_without_checkpoints_shows_all_when_it_ends(
@@ -189,6 +190,7 @@ def test_a_serializer_that_gives_no_bytes_is_told_with_its_record(broker: Broker
     assert "on record 42" in str(caught.value)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("semantic", Semantic, ids=lambda each: each.name)
 def test_the_older_producer_writes_too(broker: Broker, semantic: Semantic) -> None:
     topic = broker.new_topic()

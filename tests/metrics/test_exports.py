@@ -125,6 +125,7 @@ def test_a_collector_gets_sums_and_gauges(collector: tuple[str, list[bytes]]) ->
     assert metrics["flink.taskmanager.job.task.operator.hits"].gauge.data_points[0].as_double == 2.0
 
 
+@pytest.mark.wide
 def test_a_collector_that_is_not_there_is_told() -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="needs flinkpy[otel]")
     from flinkpy.metrics.otel import OtelExport

@@ -178,7 +178,7 @@ def test_a_commit_that_was_cut_off_behind_the_copy_is_done_again(bucket: Bucket)
     world.close()
 
 
-@pytest.mark.wide(but=("s3",))
+@pytest.mark.wide
 @pytest.mark.parametrize("at", ["s3", "disk"])
 def test_a_job_that_fails_and_goes_on_equals_one_that_does_not(
     bucket: Bucket, tmp_path: Path, at: str

@@ -55,7 +55,7 @@ def test_a_seed_of_a_program_that_once_found_a_bug_plays_to_its_end(
     run_program_seed(seed, (program,))
 
 
-@pytest.mark.wide(but=("60]",))
+@pytest.mark.wide(but=("[60]",))
 @pytest.mark.parametrize("first", range(0, PROGRAM_SEEDS, SHARD))
 def test_what_is_committed_is_what_the_undisturbed_run_commits_and_nothing_leaks(
     first: int,

@@ -94,7 +94,9 @@ def test_an_undisturbed_job_stops_and_another_one_goes_on(kind: SnapshotType) ->
 
 
 @pytest.mark.parametrize("kind", [SnapshotType.SUSPEND, SnapshotType.TERMINATE])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(n, marks=pytest.mark.wide) for n in range(8, 25))]
+)
 def test_a_job_stops_whenever_its_masters_die(kind: SnapshotType, seed: int) -> None:
     chance = Random(seed)
     first = MastersCrash(
@@ -142,6 +144,7 @@ def run_program(seed: int) -> ProgramReport:
     return played.run()
 
 
+@pytest.mark.wide(but=tuple(f"{seed}]" for seed in (*PROGRAM_SEEDS[:4], A_LATE_ORDER)))
 @pytest.mark.parametrize("seed", sorted({*PROGRAM_SEEDS[:15], A_LATE_ORDER}))
 def test_a_program_stops_when_its_masters_die_behind_its_savepoint(seed: int) -> None:
     report = run_program(seed)

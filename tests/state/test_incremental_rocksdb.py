@@ -407,6 +407,7 @@ class Holder:
     held: Any
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "key",
     [Local(1), ("a", Local(1)), frozenset([Local(1), 2]), Holder((1, Local(1)))],

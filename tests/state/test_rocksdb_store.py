@@ -96,6 +96,7 @@ def test_what_is_asked_for_again_and_again_stays_in_the_cache(
     backend.close()
 
 
+@pytest.mark.wide
 @pytest.mark.finding("faults 3")
 def test_rocksdb_s_log_stays_small_however_many_checkpoints_there_are(tmp_path: Path) -> None:
     store = RocksDBStore(RocksDBConfig(str(tmp_path), incremental=True))
@@ -124,6 +125,7 @@ env.execute("few")
 """
 
 
+@pytest.mark.wide
 @pytest.mark.finding("faults 8")
 def test_rocksdb_with_too_few_file_handles_ends_the_job_and_says_what_to_raise() -> None:
     ended = subprocess.run(

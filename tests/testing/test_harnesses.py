@@ -468,6 +468,7 @@ def test_a_class_in_place_of_its_object_is_told_what_to_write() -> None:
         OneInputHarness(Split)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("forgets", "told"),
     [("", ""), ("; env.from_collection([1]).map(str)", "ended without execute()")],

@@ -68,6 +68,7 @@ def asked(address: str, query: str) -> list[dict[str, Any]]:
         return []
 
 
+@pytest.mark.wide
 def test_prometheus_reads_a_running_job(server: str, port: int) -> None:
     options = {
         "metrics.reporters": "prom",

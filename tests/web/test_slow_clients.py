@@ -52,6 +52,7 @@ def is_sent_away(client: socket.socket) -> bool:
     return True
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "begins",
     [

@@ -47,6 +47,7 @@ def rest() -> Iterator[Rest]:
         stop_embedded()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_operators_tell_how_large_their_state_is(rest: Rest, tmp_path: Path, backend: str) -> None:
     if backend == "rocksdb":

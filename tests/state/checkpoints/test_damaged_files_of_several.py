@@ -184,6 +184,7 @@ def test_what_a_task_starts_from_is_what_was_saved_or_an_error_that_names_the_fi
     assert all(str(tmp_path) in error for error in damaged), damaged
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", ["key groups", "RocksDB"])
 def test_a_job_starts_from_the_newest_checkpoint_whose_files_are_there(
     kind: str, tmp_path: Path

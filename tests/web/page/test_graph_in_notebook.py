@@ -98,7 +98,7 @@ def program(**options: str) -> StreamExecutionEnvironment:
     return env
 
 
-@pytest.mark.wide(but=("light",))
+@pytest.mark.wide
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_a_running_job_is_drawn_whole_and_readable(cell: Any, colours: str) -> None:
     client = program(**{"execution.checkpointing.interval": "1 h"}).execute_async("runs & runs")
@@ -133,6 +133,7 @@ def test_a_job_that_has_ended_or_failed_is_drawn_with_how_it_ended(cell: Any) ->
     assert Path(__file__).name in page.locator("pre").inner_text()
 
 
+@pytest.mark.wide
 def test_a_wide_graph_can_be_scrolled_to_its_end(cell: Any) -> None:
     env = embedded_environment(parallelism=2)
     stream = env.from_sequence(0, 9)

@@ -78,6 +78,7 @@ def card(found: Visit, name: str) -> Any:
     return found.page.locator(".card").filter(has_text=name)
 
 
+@pytest.mark.wide
 def test_the_vertex_that_holds_up_its_source_is_called_the_bottleneck(
     browser: Any, options: dict[str, Any]
 ) -> None:

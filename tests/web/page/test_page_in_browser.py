@@ -105,6 +105,7 @@ def test_a_job_that_starts_again_is_shown_as_restarting(
     assert found.faults == []
 
 
+@pytest.mark.wide
 def test_a_finished_job_is_among_the_ended(found: Visit, options: dict[str, Any]) -> None:
     job = started(options, "short", [1, 2])
     row = found.page.get_by_role("table", name="Ended jobs").get_by_role("row", name="short")

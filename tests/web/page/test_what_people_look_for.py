@@ -133,6 +133,7 @@ def test_the_restart_strategy_in_force_is_named(
         found.see("fixed-delay: 3 restarts at most, each after 1 ms")
 
 
+@pytest.mark.wide
 def test_a_job_with_a_checkpoint_that_is_held_up(browser: Any, options: dict[str, Any]) -> None:
     """The table of vertices, who has not acknowledged, the processes, charts, a chosen metric: of
     one job, which takes a while to start."""
