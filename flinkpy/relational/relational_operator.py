@@ -72,9 +72,14 @@ class CompilesCalcs(StreamOperator):
         self._compiled = (*self._compiled, calc)
         return calc
 
+    def compiled_if_any(self, program: CalcProgram | None) -> CompiledCalc | None:
+        """A condition that may not be there."""
+        return None if program is None else self.compiled(program, [])
+
     def close(self) -> None:
         for calc in self._compiled:
             calc.close()
+        super().close()
 
 
 class RelationalOperator(CompilesCalcs, ColumnOperator):

@@ -49,12 +49,11 @@ class Gathered(Output):
 
 
 def stamped(batch: Batch) -> list[Record]:
-    """Records with their timestamps; of columns, as tuples."""
-    assert batch.timestamps is not None
+    """Records with their timestamps; of columns, as tuples. Rows of tables have the timestamp 0."""
     if isinstance(batch, ColumnBatch):
-        return list(
-            zip([tuple(row.values()) for row in batch.data.to_pylist()], batch.timestamps.tolist())
-        )
+        stamps = [0] * len(batch) if batch.timestamps is None else batch.timestamps.tolist()
+        return list(zip([tuple(row.values()) for row in batch.data.to_pylist()], stamps))
+    assert batch.timestamps is not None
     return list(zip(batch.values, batch.timestamps, strict=True))
 
 

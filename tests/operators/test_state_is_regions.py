@@ -72,7 +72,7 @@ KEPT: dict[str, dict[str, str]] = {
     "BatchOperator": {"_end_of_time": BATCH, "_rest": BATCH},
     "CacheWriter": {"_file": "a file of this attempt, which is used whole or not at all"},
     "ColumnOperator": {"_schema": FROM_INPUT},
-    "ColumnarJoinOperator": {"_slices": REGION, "_joined": FROM_INPUT, "_schemas": FROM_INPUT},
+    "ColumnarJoinOperator": {"_held": REGION, "_joined": FROM_INPUT, "_schemas": FROM_INPUT},
     "CompilesCalcs": {"_compiled": NOTHING},
     "GivesAtEnd": {"_end_of_time": BATCH, "_rest": BATCH},
     "GlobalCommitterOperator": {"_pending": OPERATOR_STATE},
@@ -90,7 +90,8 @@ KEPT: dict[str, dict[str, str]] = {
     "DropsLateRecords": {"late_records_dropped": COUNT},
     "FilterColumnsOperator": {"_evaluate": FROM_INPUT},
     "HashAggregateOperator": dict.fromkeys(("_calls", "_groups", "_rows", "_waiting"), BATCH),
-    "HashJoinOperator": dict.fromkeys(("_built", "_met", "_waiting"), BATCH),
+    "HashJoinOperator": dict.fromkeys(("_joined", "_waiting"), BATCH),
+    "HoldsWindows": {"_held": REGION},
     "IntervalJoinOperator": {
         "_buffers": REGION,
         "_watermark": "the time of the input, which comes again",

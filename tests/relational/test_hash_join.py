@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
 from flinkpy.common.logical_types.logical_type import BigIntType, BooleanType
-from flinkpy.relational.joins.hash_join import HashJoinOperator, JoinSpec
+from flinkpy.relational.joins.hash_join import HashJoinOperator
+from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.sql.rex.relational_terms import JoinKind
 from tests.relational.operator_runs import BATCH_SIZES, as_rows, asked_of_duckdb, parts_by_key, run
 

@@ -15,7 +15,8 @@ from flinkpy.common.logical_types.logical_type import BigIntType, TimestampType
 from flinkpy.core.elements import ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator
-from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, slicing_for
+from flinkpy.relational.windows.held_windows import slicing_for
+from flinkpy.relational.windows.sql_slices import SqlAggregateSlices
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
 from flinkpy.relational.windows.window_rows import WindowRowsOperator
 from flinkpy.sql.physical.physical_nodes import Phase

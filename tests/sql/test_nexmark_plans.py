@@ -87,7 +87,7 @@ def test_windows_of_bids_are_counted_where_the_rows_are(session: Session) -> Non
     window = "HOP(time_col=[dateTime], size=[10 s], slide=[2 s])"
     assert f"WindowAggregate(groupBy=[auction], window=[{window}]" in shown
     assert "HOP(win_start=[starttime], win_end=[endtime]" in shown  # groups of windows, not of time
-    assert "WindowJoin(joinType=[INNER]" in shown
+    assert "joinType=[INNER]" in shown
     assert "WindowTableFunction" not in shown
 
 

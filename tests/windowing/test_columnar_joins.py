@@ -30,7 +30,7 @@ def test_columns_are_joined_as_rows_are(steps: list[Any], assigner: Any, paralle
         ((one[0], one[1], other[1]), stamp) for (one, other), stamp in expected.run(steps).main
     )
     assert late_in(of) == late_in(expected)
-    assert of.operators[0]._slices == {}
+    assert of.operators[0].entries_held() == 0
 
 
 def schema(**types: Any) -> Any:

@@ -40,6 +40,40 @@ class RankSpec:
     last: int
     gives_rank: bool = False
 
+    def __post_init__(self) -> None:
+        if self.function not in RANKS:
+            raise ProgramError(f"rows have no rank by {self.function}; there are {sorted(RANKS)}")
+
+
+@dataclass(frozen=True)
+class RankedRows:
+    """Rows, their positions by partition and rank, and the rank of each of these."""
+
+    spec: RankSpec
+    data: pa.RecordBatch
+    order: Any
+    ranks: Any
+
+    @staticmethod
+    def of(spec: RankSpec, data: pa.RecordBatch) -> RankedRows:
+        rows = partitioned(data, spec.partition, spec.keys)
+        return RankedRows(spec, data, rows.order, RANKS[spec.function](rows))
+
+    def kept(self) -> pa.RecordBatch:
+        """The rows that may be wanted when others have come."""
+        kept = np.sort(self.order[self.ranks <= self.spec.last])  # equal rows stay in their order
+        return self.data.take(pa.array(kept))
+
+    def results(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The wanted rows, in pieces of bounded size."""
+        wanted = (self.ranks >= self.spec.first) & (self.ranks <= self.spec.last)
+        order, ranks = self.order[wanted], self.ranks[wanted]
+        for start in range(0, len(order), ROWS_AT_ONCE):
+            columns = self.data.take(pa.array(order[start : start + ROWS_AT_ONCE])).columns
+            if self.spec.gives_rank:
+                columns.append(pa.array(ranks[start : start + ROWS_AT_ONCE]))
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
 
 class RankOperator(BlockingOperator):
     """Gives these rows, each with its rank behind it if that is asked for. ``inputs`` is the schema
@@ -49,8 +83,6 @@ class RankOperator(BlockingOperator):
         super().__init__(schema)
         self.spec = spec
         self.inputs = inputs
-        if spec.function not in RANKS:
-            raise ProgramError(f"rows have no rank by {spec.function}; there are {sorted(RANKS)}")
 
     def open(self) -> None:
         self._waiting: list[pa.RecordBatch] = []
@@ -60,26 +92,17 @@ class RankOperator(BlockingOperator):
         self._waiting.append(data)
         self._rows += data.num_rows
         if self._rows > self._limit:
-            data, order, ranks = self._ranked()
-            kept = np.sort(order[ranks <= self.spec.last])  # equal rows stay in their order
-            self._waiting, self._rows = [data.take(pa.array(kept))], len(kept)
-            self._limit = 2 * len(kept) + _WAITING_ROWS
+            kept = self._ranked().kept()
+            self._waiting, self._rows = [kept], kept.num_rows
+            self._limit = 2 * self._rows + _WAITING_ROWS
 
-    def _ranked(self) -> tuple[pa.RecordBatch, Any, Any]:
-        """All rows; their positions by partition and rank; the rank of each of these."""
-        data = one_record_batch(self._waiting, self.inputs)
-        rows = partitioned(data, self.spec.partition, self.spec.keys)
-        return data, rows.order, RANKS[self.spec.function](rows)
+    def _ranked(self) -> RankedRows:
+        return RankedRows.of(self.spec, one_record_batch(self._waiting, self.inputs))
 
     def last_batches(self) -> Iterator[ColumnBatch]:
         if not self._waiting:
             return
-        data, order, ranks = self._ranked()
+        ranked = self._ranked()
         self._waiting = []
-        wanted = (ranks >= self.spec.first) & (ranks <= self.spec.last)
-        order, ranks = order[wanted], ranks[wanted]
-        for start in range(0, len(order), ROWS_AT_ONCE):
-            columns = data.take(pa.array(order[start : start + ROWS_AT_ONCE])).columns
-            if self.spec.gives_rank:
-                columns.append(pa.array(ranks[start : start + ROWS_AT_ONCE]))
-            yield from pieces(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+        for each in ranked.results(self.schema):
+            yield from pieces(each)

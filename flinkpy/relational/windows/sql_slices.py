@@ -19,13 +19,13 @@ from flinkpy.relational.aggregates.group_counts import averages
 from flinkpy.relational.aggregates.group_decimals import decimal_averages, decimals_or_null
 from flinkpy.relational.aggregates.present_values import all_present, numbers_of, wrapped
 from flinkpy.relational.relational_operator import plain
-from flinkpy.relational.windows.window_rows import window_start_of
-from flinkpy.relational.windows.window_times import milliseconds, times_of
+from flinkpy.relational.windows.held_windows import moments_of
+from flinkpy.relational.windows.wall_clock import AS_IT_IS, WallClock
+from flinkpy.relational.windows.window_times import window_property
 from flinkpy.sql.rex.relational_terms import WindowSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 from flinkpy.windowing.slices.column_slices import ColumnSlices
 from flinkpy.windowing.slices.grouped_parts import Part
-from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 if TYPE_CHECKING:
@@ -49,14 +49,6 @@ KINDS = {
     "STDDEV": "stddev_samp",
 }
 _MASK = (1 << 64) - 1
-
-
-def slicing_for(window: WindowSpec) -> Slicing:
-    """How rows are cut into slices. Rows that are in windows already lie in the last moment of
-    theirs, as in a window of one millisecond."""
-    if window.bounds is not None:
-        return Slicing(1, 1, 0)
-    return Slicing(window.size, window.step or window.size, window.offset)
 
 
 def check_calls(calls: Sequence[AggregateCall]) -> None:
@@ -87,6 +79,7 @@ class SqlAggregateSlices(ColumnSlices):
         window: WindowSpec,
         properties: Sequence[str],
         schema: pa.Schema,
+        clock: WallClock = AS_IT_IS,
     ) -> None:
         super().__init__(keys)
         check_calls(calls)
@@ -94,6 +87,7 @@ class SqlAggregateSlices(ColumnSlices):
         self.window = window
         self.properties = tuple(properties)
         self.schema = schema
+        self.clock = clock
 
     def prepare(self, schema: pa.Schema) -> None:
         self._result = self.schema
@@ -103,13 +97,10 @@ class SqlAggregateSlices(ColumnSlices):
         ]
 
     def times(self, batch: Batch) -> npt.NDArray[np.int64] | None:
-        data, window = columns(batch, self._context).data, self.window
-        found: npt.NDArray[np.int64]
-        if window.bounds is not None:
-            found = milliseconds(data.column(window.bounds[1]), "window_end") - 1
-            return found
-        found = milliseconds(data.column(window.time), data.schema.names[window.time])
-        return found
+        return moments_of(self.window, self.clock, columns(batch, self._context).data)
+
+    def passed(self, watermark: int) -> int:
+        return self.clock.passed(watermark)
 
     def taken_in(self, data: pa.RecordBatch, ids: npt.NDArray[np.int64]) -> Part:
         taken = [
@@ -130,14 +121,12 @@ class SqlAggregateSlices(ColumnSlices):
         ):
             arrays.append(_result(call, each, counts, values, kind))
         for word, kind in zip(self.properties, kinds[width + len(self.calls) :]):
-            moment = np.full(part.size, self._moment(word, window), np.int64)
-            arrays.append(times_of(moment, kind))
+            arrays.append(
+                window_property(word, window, self.window, self.clock, kind).take(
+                    pa.array(np.zeros(part.size, np.int64))
+                )
+            )
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def _moment(self, word: str, window: TimeWindow) -> int:
-        if word == "window_start":
-            return window_start_of(self.window, window.end)
-        return window.end - 1 if word == "window_time" else window.end
 
 
 def _argument_type(call: AggregateCall, schema: pa.Schema) -> pa.DataType:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.relational.relational_operator import ROWS_AT_ONCE, RelationalOperator
+from flinkpy.relational.windows.wall_clock import AS_IT_IS, WallClock
 from flinkpy.relational.windows.window_times import milliseconds, times_of, windows_of
 from flinkpy.sql.rex.relational_terms import WindowSpec
 
@@ -22,9 +22,10 @@ class WindowRowsOperator(RelationalOperator):
     keeps_nothing = True
     takes_changes = ALL_CHANGES
 
-    def __init__(self, window: WindowSpec, schema: pa.Schema) -> None:
+    def __init__(self, window: WindowSpec, schema: pa.Schema, clock: WallClock = AS_IT_IS) -> None:
         super().__init__(schema)
         self.window = window
+        self.clock = clock
 
     def process_batch(self, batch: Batch) -> None:
         batch = columns(batch, self.context, self.takes_changes)
@@ -37,13 +38,13 @@ class WindowRowsOperator(RelationalOperator):
 
     def _process(self, batch: ColumnBatch) -> None:
         at = self.window.time
-        times = milliseconds(batch.data.column(at), self.schema.names[at])
+        times = self.clock.local(milliseconds(batch.data.column(at), self.schema.names[at]))
         rows, starts, ends = windows_of(self.window, times)
         for begin in range(0, len(rows), ROWS_AT_ONCE):
             piece = slice(begin, begin + ROWS_AT_ONCE)
             taken = batch.take(rows[piece])
             width = taken.data.num_columns
-            moments = (starts[piece], ends[piece], ends[piece] - 1)
+            moments = (starts[piece], ends[piece], self.clock.instants(ends[piece] - 1))
             kinds = [field.type for field in self.schema][width:]
             times_added = [times_of(each, kind) for each, kind in zip(moments, kinds)]
             names = self.schema.names
@@ -52,11 +53,3 @@ class WindowRowsOperator(RelationalOperator):
                     pa.RecordBatch.from_arrays([*taken.data.columns, *times_added], names=names)
                 )
             )
-
-
-def window_start_of(window: WindowSpec, end: int) -> int:
-    """Where the window of this kind that ends there begins."""
-    if window.step is None or window.size % window.step or window.kind.value != "CUMULATE":
-        return end - window.size
-    last = np.int64(end - 1)
-    return int(last - (last - window.offset) % window.size)

@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
+from flinkpy.windowing.windows import TimeWindow
 
 _PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
@@ -53,3 +55,21 @@ def windows_of(window: WindowSpec, times: Any) -> tuple[Any, Any, Any]:
         begins = np.broadcast_to(first[:, None], ends.shape)
         is_in = ends > times[:, None]
     return np.repeat(rows, is_in.sum(axis=1)), begins[is_in], ends[is_in]
+
+
+def window_start_of(window: WindowSpec, end: int) -> int:
+    """Where the window of this kind that ends there begins."""
+    if window.step is None or window.kind is not WindowKind.CUMULATE:
+        return end - window.size
+    last = end - 1
+    return last - (last - window.offset) % window.size
+
+
+def window_property(
+    word: str, window: TimeWindow, spec: WindowSpec, clock: WallClock, kind: pa.DataType
+) -> pa.Array:
+    """window_start, window_end or window_time of a window, as a column of one row."""
+    if word == "window_time":
+        return times_of(clock.instants(np.array([window.end - 1])), kind)
+    moment = window.end if word == "window_end" else window_start_of(spec, window.end)
+    return times_of(np.array([moment]), kind)

@@ -48,6 +48,8 @@ def windowed_groups(
     assert call is not None
     others = [each for each in elements if each is not calls[0]]
     spec = _spec(call, others, plan, scope)
+    is_local = isinstance(plan.schema.fields[spec.time].type, LocalZonedTimestampType)
+    spec = replace(spec, is_local=is_local)
     columns = window_fields(plan, spec.time)
     named = tuple(replace(each, name=name) for each, name in zip(columns, _COLUMNS))
     windowed = LogicalWindow(row_of((*plan.schema.fields, *named)), plan, spec)

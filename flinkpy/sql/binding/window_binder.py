@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from flinkpy.common.logical_types.logical_type import (
@@ -78,7 +79,8 @@ def bind_window(
         for each in ("SIZE", "SLIDE", "STEP", "GAP", "OFFSET")
         if each in given
     }
-    spec = _spec(name, call, time, lengths)
+    is_local = isinstance(plan.schema.fields[time].type, LocalZonedTimestampType)
+    spec = replace(_spec(name, call, time, lengths), is_local=is_local)
     if data.partition_by:
         if name != "SESSION":
             raise ValidationError(
@@ -86,12 +88,8 @@ def bind_window(
                 span=data.span,
             )
         partition = [binder.bind(each) for each in data.partition_by]
-        spec = WindowSpec(
-            spec.kind,
-            spec.time,
-            spec.size,
-            partition=tuple(each.index for each in partition if isinstance(each, RexInput)),
-        )
+        keys = tuple(each.index for each in partition if isinstance(each, RexInput))
+        spec = replace(spec, partition=keys)
     schema = row_of((*plan.schema.fields, *window_fields(plan, time)))
     return LogicalWindow(schema, plan, spec)
 

@@ -227,14 +227,14 @@ class WindowAggregate(OneInputNode):
 @dataclass(frozen=True)
 class WindowJoin(PhysicalNode):
     """STREAMING: pairs of rows of one window with equal keys for which ``condition`` (over the
-    columns of both) is true, when the window closes. Each ``*_bounds`` are the columns
-    window_start and window_end of that side."""
+    columns of both) is true, when the window closes. The windows have ``bounds``; keys of sessions
+    have their start among them."""
 
     left: PhysicalNode
     right: PhysicalNode
     kind: JoinKind
-    left_bounds: tuple[int, int]
-    right_bounds: tuple[int, int]
+    left_window: WindowSpec
+    right_window: WindowSpec
     left_keys: tuple[int, ...] = ()
     right_keys: tuple[int, ...] = ()
     null_safe: tuple[bool, ...] = ()
@@ -248,11 +248,11 @@ class WindowJoin(PhysicalNode):
 @dataclass(frozen=True)
 class WindowRank(OneInputNode):
     """STREAMING: the rows of each partition of a window whose rank is between ``first`` and
-    ``last``, when the window closes. ``bounds`` are the columns window_start and window_end, which
-    ``partition`` does not name again."""
+    ``last``, when the window closes. ``window`` has ``bounds``, which ``partition`` does not name
+    again, but for the start of sessions."""
 
+    window: WindowSpec
     function: str
-    bounds: tuple[int, int]
     partition: tuple[int, ...]
     keys: tuple[SortKey, ...]
     first: int

@@ -4,6 +4,7 @@ went out already is refused: the message names who would, who could not take it,
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from flinkpy.common.changelog_mode import INSERT_ONLY
@@ -144,17 +145,19 @@ class StreamingPlanner:
     def _rank(self, node: LogicalRank) -> PhysicalNode:
         columns = window_columns_of(node.input)
         bounds = None if columns is None else columns.bounds
-        if bounds is None or not {*bounds} <= {*node.partition} or node.last == MOST:
+        is_windowed = bounds is not None and {*bounds} <= {*node.partition}
+        if columns is None or bounds is None or not is_windowed or node.last == MOST:
             raise self._updates(
                 f"Rank(rankType=[{node.function}], rankRange=[{node.first}, {node.last}])",
                 "partition by window_start and window_end of a window function, or " + _BATCH,
             )
-        partition = tuple(each for each in node.partition if each not in bounds)
+        told = _told_by_end(columns.window, bounds)
+        partition = tuple(each for each in node.partition if each not in told)
         return WindowRank(
             node.schema,
             exchanged(self.plan(node.input), partition or bounds),
+            _attached(columns.window, bounds),
             node.function,
-            bounds,
             partition,
             node.keys,
             node.first,
@@ -239,7 +242,8 @@ class StreamingPlanner:
         windows = set(zip(left.bounds, right.bounds))
         if not windows <= {(one, other) for one, other, _ in pairs}:
             return None
-        rest = [each for each in pairs if each[:2] not in windows]
+        told = _told_by_end(left.window, left.bounds)
+        rest = [each for each in pairs if each[0] not in told or each[:2] not in windows]
         left_keys = tuple(one for one, _, _ in rest)
         right_keys = tuple(other for _, other, _ in rest)
         return WindowJoin(
@@ -247,8 +251,8 @@ class StreamingPlanner:
             exchanged(self.plan(node.left), left_keys or left.bounds),
             exchanged(self.plan(node.right), right_keys or right.bounds),
             node.kind,
-            left.bounds,
-            right.bounds,
+            _attached(left.window, left.bounds),
+            _attached(right.window, right.bounds),
             left_keys,
             right_keys,
             tuple(safe for _, _, safe in rest),
@@ -257,6 +261,15 @@ class StreamingPlanner:
 
     def _sink(self, node: LogicalSink) -> PhysicalNode:
         return sink(node, self.plan(node.input))
+
+
+def _attached(window: WindowSpec, bounds: tuple[int, int]) -> WindowSpec:
+    return replace(window, bounds=bounds, partition=())
+
+
+def _told_by_end(window: WindowSpec, bounds: tuple[int, int]) -> tuple[int, ...]:
+    """Which columns are equal in all rows of windows with one end: sessions may begin whenever."""
+    return bounds[1:] if window.kind is WindowKind.SESSION else bounds
 
 
 def _are_alike(one: WindowSpec, other: WindowSpec) -> bool:
@@ -321,25 +334,11 @@ def _window_aggregate(
     ):
         _check_window(node.input)
         places, plan = below.places, below.plan
-        window = WindowSpec(
-            below.window.kind,
-            below.time,
-            below.window.size,
-            below.window.step,
-            below.window.offset,
-            tuple(places[key] for key in plain) if below.window.kind is WindowKind.SESSION else (),
-        )
+        window = replace(below.window, time=below.time)
     else:
         plan = node.input
         places = {index: index for index in range(plan.width)}
-        window = WindowSpec(
-            columns.window.kind,
-            bounds[1],
-            columns.window.size,
-            columns.window.step,
-            columns.window.offset,
-            bounds=bounds,
-        )
+        window = _attached(columns.window, bounds)
     words = {bounds[0]: "window_start", bounds[1]: "window_end"}
     if columns.time is not None:
         words[columns.time] = "window_time"

@@ -209,12 +209,10 @@ def _window_aggregate(node: WindowAggregate) -> str:
 
 
 def _window_join(node: WindowJoin) -> str:
-    left, right = node.left.schema.names, node.right.schema.names
-    bounds = [
-        f"({left[one]} = {right[other]})" for one, other in zip(node.left_bounds, node.right_bounds)
-    ]
+    left = window_text(node.left_window, node.left.schema.names)
+    right = window_text(node.right_window, node.right.schema.names)
     return (
-        f"WindowJoin(joinType=[{node.kind.value}], window=[{' AND '.join(bounds)}], "
+        f"WindowJoin(leftWindow=[{left}], rightWindow=[{right}], joinType=[{node.kind.value}], "
         f"where=[{_where(node)}], select=[{_fields(node)}])"
     )
 
@@ -226,7 +224,7 @@ def _append_join(node: AppendJoin) -> str:
 def _window_rank(node: WindowRank) -> str:
     names = node.input.schema.names
     return (
-        f"WindowRank(window=[{names_at(node.bounds, names)}], rankType=[{node.function}], "
+        f"WindowRank(window=[{window_text(node.window, names)}], rankType=[{node.function}], "
         f"rankRange=[rankStart={node.first}, rankEnd={node.last}], "
         f"partitionBy=[{names_at(node.partition, names)}], "
         f"orderBy=[{sort_text(node.keys, names)}], select=[{_fields(node)}])"

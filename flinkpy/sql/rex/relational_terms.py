@@ -54,7 +54,8 @@ class WindowSpec:
     """A window over the column ``time`` by number; lengths in milliseconds. ``step`` is the slide
     of HOP and the step of CUMULATE, ``size`` the gap of SESSION, whose ``partition`` has the key
     columns. ``bounds``: rows are in windows already, and these columns are window_start and
-    window_end; ``time`` is not read then."""
+    window_end; ``time`` is not read then. ``is_local``: times are instants, and windows lie in the
+    local time of the session's zone."""
 
     kind: WindowKind
     time: int
@@ -63,3 +64,4 @@ class WindowSpec:
     offset: int = 0
     partition: tuple[int, ...] = ()
     bounds: tuple[int, int] | None = None
+    is_local: bool = False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.columns.sql.arrays_of_values import array_of_values
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.calc_program import CalcProgram
-from flinkpy.common.logical_types.logical_type import LocalZonedTimestampType, MultisetType, RowType
+from flinkpy.common.logical_types.logical_type import MultisetType, RowType
 from flinkpy.core.clock import SYSTEM_CLOCK, StoppedClock
 from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import read
@@ -20,7 +20,8 @@ from flinkpy.graph.operator_port import ColumnarJoin, ColumnarOperator
 from flinkpy.graph.partitioning import BROADCAST, GLOBAL, KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import PartitionTransformation, UnionTransformation
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator, partial_schema
-from flinkpy.relational.joins.hash_join import HashJoinOperator, JoinSpec
+from flinkpy.relational.joins.hash_join import HashJoinOperator
+from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.ordering.over_aggregate import OverAggregateOperator
 from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
 from flinkpy.relational.ordering.sort_rows import SortOperator
@@ -29,7 +30,11 @@ from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOper
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
 from flinkpy.relational.row_by_row.not_null_rows import NotNullEnforcer
 from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
-from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, slicing_for
+from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
+from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
+from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
+from flinkpy.relational.windows.sql_slices import SqlAggregateSlices
+from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
 from flinkpy.relational.windows.window_rows import WindowRowsOperator
 from flinkpy.sql.functions.function_port import FunctionRegistry
@@ -54,6 +59,8 @@ from flinkpy.sql.physical.physical_nodes import (
     ValuesNode,
     WatermarkAssigner,
     WindowAggregate,
+    WindowJoin,
+    WindowRank,
     WindowTableFunction,
 )
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
@@ -266,20 +273,26 @@ class PlanTranslator:
         return self._applied(node, HashAggregateOperator(keys, calls, node.phase, inputs, schema))
 
     def _join(self, node: HashJoin) -> ColumnStream:
-        condition = node.condition
+        is_aware = node.null_aware
+        spec = replace(
+            self._join_spec(node),
+            null_aware=is_aware,
+            builds_left=node.builds_left and not is_aware,
+        )
+        left, right = schema_of(node.left.schema), schema_of(node.right.schema)
+        operator = HashJoinOperator(spec, left, right, schema_of(node.schema))
+        return self._applied_to_two(node, operator)
+
+    def _join_spec(self, node: HashJoin | WindowJoin) -> JoinSpec:
         names = (*node.left.schema.names, *node.right.schema.names)
-        spec = JoinSpec(
+        condition = node.condition
+        return JoinSpec(
             node.kind,
             node.left_keys,
             node.right_keys,
             node.null_safe,
             None if condition is None else self._program((), condition, names),
-            node.null_aware,
-            node.builds_left and not node.null_aware,
         )
-        left, right = schema_of(node.left.schema), schema_of(node.right.schema)
-        operator = HashJoinOperator(spec, left, right, schema_of(node.schema))
-        return self._applied_to_two(node, operator)
 
     # -- order -------------------------------------------------------------------------------------
 
@@ -288,11 +301,8 @@ class PlanTranslator:
         return self._applied(node, SortOperator(node.keys, schema, node.offset, node.limit))
 
     def _rank(self, node: Rank) -> ColumnStream:
-        spec = RankSpec(
-            node.function, node.partition, node.keys, node.first, node.last, node.gives_rank
-        )
         inputs = schema_of(node.input.schema)
-        return self._applied(node, RankOperator(spec, inputs, schema_of(node.schema)))
+        return self._applied(node, RankOperator(_rank_spec(node), inputs, schema_of(node.schema)))
 
     def _over(self, node: OverAggregate) -> ColumnStream:
         inputs, schema = schema_of(node.input.schema), schema_of(node.schema)
@@ -307,40 +317,57 @@ class PlanTranslator:
 
     def _window_rows(self, node: WindowTableFunction) -> ColumnStream:
         self._check_window(node.window, node.input.schema)
-        return self._applied(node, WindowRowsOperator(node.window, schema_of(node.schema)))
+        clock = self._clock_of(node.window)
+        return self._applied(node, WindowRowsOperator(node.window, schema_of(node.schema), clock))
 
     def _window_aggregate(self, node: WindowAggregate) -> ColumnStream:
         self._check_window(node.window, node.input.schema)
         inputs, window = schema_of(node.input.schema), node.window
+        clock = self._clock_of(window)
         stream = self._of(node.input)
         if window.kind is WindowKind.CUMULATE and window.bounds is None:
             # each row with its windows: those of CUMULATE share no slices of one width
             import pyarrow as pa
 
             times = [pa.field(name, pa.timestamp("ms")) for name in _WINDOW_TIMES]
-            rows = WindowRowsOperator(window, pa.schema([*inputs, *times]))
+            rows = WindowRowsOperator(window, pa.schema([*inputs, *times]), clock)
             window = replace(window, bounds=(len(inputs), len(inputs) + 1))
             stream = stream.apply_columns("WindowTableFunction", rows)
             self._placed(node, stream, "_rows")
         keys = tuple(inputs.names[at] for at in node.keys)
         store = SqlAggregateSlices(
-            keys, node.calls, window, node.properties, schema_of(node.schema)
+            keys, node.calls, window, node.properties, schema_of(node.schema), clock
         )
         operator = SliceOperator(store, slicing_for(window), event_time=True)
         key = KeySpec(columns=keys) if keys else None
         made = stream.apply_columns(operator_name(node), operator, key=key)
         return self._placed(node, made)
 
+    def _window_join(self, node: WindowJoin) -> ColumnStream:
+        left, right = node.inputs
+        operator = JoinedWindowsOperator(
+            self._join_spec(node),
+            _windowed(left, node.left_window),
+            _windowed(right, node.right_window),
+            self._clock_of(node.left_window),
+            schema_of(node.schema),
+        )
+        return self._applied_to_two(node, operator)
+
+    def _window_rank(self, node: WindowRank) -> ColumnStream:
+        input, clock = _windowed(node.input, node.window), self._clock_of(node.window)
+        operator = RankedWindowsOperator(_rank_spec(node), input, clock, schema_of(node.schema))
+        stream = self._of(node.input).apply_columns(
+            operator_name(node), operator, key=_key_of(node.input)
+        )
+        return self._placed(node, stream)
+
     def _check_window(self, window: WindowSpec, row: RowType) -> None:
         if window.kind is WindowKind.SESSION:
             raise ValidationError("windows of SESSION cannot run yet; use TUMBLE, HOP or CUMULATE")
-        at = window.bounds[1] if window.bounds is not None else window.time
-        is_local = isinstance(row.fields[at].type, LocalZonedTimestampType)
-        if is_local and self._zone != "UTC" and window.bounds is None:
-            raise ValidationError(
-                "windows over TIMESTAMP_LTZ run in the zone UTC only yet; set "
-                "'table.local-time-zone' to UTC, or window over a TIMESTAMP"
-            )
+
+    def _clock_of(self, window: WindowSpec) -> WallClock:
+        return WallClock(self._zone if window.is_local and self._zone != "UTC" else None)
 
     # -- transformations ---------------------------------------------------------------------------
 
@@ -362,9 +389,10 @@ class PlanTranslator:
         stream = input.apply_columns(operator_name(node), operator)
         return self._placed(node, stream)
 
-    def _applied_to_two(self, node: HashJoin, operator: ColumnarJoin) -> ColumnStream:
+    def _applied_to_two(self, node: HashJoin | WindowJoin, operator: ColumnarJoin) -> ColumnStream:
         left, right = (self._of(each) for each in node.inputs)
-        stream = apply_two_columns(operator_name(node), operator, left, right)
+        keys = map(_key_of, node.inputs) if isinstance(node, WindowJoin) else ()
+        stream = apply_two_columns(operator_name(node), operator, left, right, *keys)
         return self._placed(node, stream)
 
     def _placed(self, node: PhysicalNode, stream: ColumnStream, part: str = "") -> ColumnStream:
@@ -378,6 +406,28 @@ class PlanTranslator:
         if self._gives_uids:
             stream.transformation.uid = f"{node.id}_{type(node).__name__}{part}"
         return stream
+
+
+def _keys_of(input: PhysicalNode) -> tuple[str, ...]:
+    """The columns by which rows are distributed."""
+    assert isinstance(input, Exchange)
+    names = schema_of(input.schema).names
+    return tuple(names[at] for at in input.keys)
+
+
+def _key_of(input: PhysicalNode) -> KeySpec | None:
+    keys = _keys_of(input)
+    return KeySpec(columns=keys) if keys else None
+
+
+def _windowed(input: PhysicalNode, window: WindowSpec) -> WindowedInput:
+    return WindowedInput(schema_of(input.schema), window, _keys_of(input))
+
+
+def _rank_spec(node: Rank | WindowRank) -> RankSpec:
+    return RankSpec(
+        node.function, node.partition, node.keys, node.first, node.last, node.gives_rank
+    )
 
 
 def _is_to_one(exchange: Exchange) -> bool:
@@ -412,4 +462,6 @@ _TRANSLATIONS: dict[type[PhysicalNode], Callable[[PlanTranslator, Any], ColumnSt
     WatermarkAssigner: PlanTranslator._watermarks,
     WindowTableFunction: PlanTranslator._window_rows,
     WindowAggregate: PlanTranslator._window_aggregate,
+    WindowJoin: PlanTranslator._window_join,
+    WindowRank: PlanTranslator._window_rank,
 }

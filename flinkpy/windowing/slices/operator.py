@@ -179,8 +179,10 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     # -- time --------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: Watermark) -> Work:
-        if self.event_time and watermark.timestamp > self._times.now:
-            yield from self._advance(watermark.timestamp)
+        if self.event_time:
+            until = self.store.passed(watermark.timestamp)
+            if until > self._times.now:
+                yield from self._advance(until)
         super().process_watermark(watermark)
 
     def _due(self, moment: int) -> None:

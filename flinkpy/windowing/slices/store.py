@@ -86,6 +86,10 @@ class SliceStore(ABC):
     def late_records(self, batch: Batch, positions: list[int]) -> RowBatch:
         """Records of the batch as they go to a side output."""
 
+    def passed(self, watermark: int) -> int:
+        """How far the time by which the store cuts slices has come with this watermark."""
+        return watermark
+
     # -- slices ------------------------------------------------------------------------------------
 
     @property

@@ -1,0 +1,206 @@
+"""Rows of columns, held by slice until no window needs them any more: for operators that look at
+all rows of a window when it closes.
+
+A batch that spans several slices is cut at their borders. In a snapshot the rows lie by key group,
+under a key of the group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.core.clock import Turns
+from flinkpy.core.elements import MIN_TIMESTAMP
+from flinkpy.core.keys import key_group
+from flinkpy.operators.columnar.column_operators import one_batch
+from flinkpy.operators.columnar.state_tables import (
+    by_group,
+    from_bytes,
+    group_numbers,
+    key_of_group,
+    to_bytes,
+)
+from flinkpy.windowing.joins.aligned_windows import AlignedWindows
+from flinkpy.windowing.slicing import Slicing
+from flinkpy.windowing.windows import TimeWindow
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_FEW = 8  # up to this many slices are tried one by one, which is cheaper than sorting
+# the watermark up to which its windows were fired before a restore; a record batch
+Kept: TypeAlias = "tuple[int, Any]"
+# start of the slice, side, watermark, batch as bytes
+SavedRows: TypeAlias = "tuple[int, int, int, bytes]"
+
+
+class RowsBySlice:
+    """The rows of one or more inputs (sides). ``keys`` has the key columns of each side, none for
+    windows over all rows.
+
+    >>> held = RowsBySlice(Slicing(10, 10, 0), [("k",)], max_parallelism=128)
+    >>> held.add(0, pa.record_batch({"k": ["a", "b", "c"]}), np.array([1, 12, 3]))
+    0
+    >>> [(window.start, sides[0][0].num_rows) for window, sides in held.closed(until=9)]
+    [(0, 2)]
+    >>> held.rows, held.add(0, pa.record_batch({"k": ["d"]}), np.array([2]))
+    (1, 1)
+    """
+
+    def __init__(
+        self, slicing: Slicing, keys: Sequence[Sequence[str]], max_parallelism: int
+    ) -> None:
+        self.windows = AlignedWindows(slicing)
+        self._keys = tuple(map(tuple, keys))
+        self._max_parallelism = max_parallelism
+        self._slices: dict[int, tuple[list[Kept], ...]] = {}
+        self._counts: dict[int, int] = {}  # rows of each slice
+        self._most: dict[int, int] = {}  # rows that a slice may have before it is thinned again
+
+    @property
+    def rows(self) -> int:
+        """How many are held."""
+        return sum(self._counts.values())
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def add(self, side: int, data: pa.RecordBatch, moments: npt.NDArray[np.int64]) -> int:
+        """Takes the rows of a batch, which is not empty; gives how many came too late, or lie
+        between two windows where time has been already."""
+        slicing = self.windows.slicing
+        start, latest = slicing.slice_of(int(moments.min())), int(moments.max())
+        if latest < start + slicing.width:
+            return self._add_part(side, start, data, moments)
+        starts, late = slicing.slices_of_all(moments), 0
+        last = int(starts.max())
+        few = last - start <= _FEW * slicing.width
+        for each in range(start, last + 1, slicing.width) if few else np.unique(starts).tolist():
+            at = np.nonzero(starts == each)[0]
+            if not len(at):
+                continue
+            first, count = int(at[0]), len(at)
+            in_a_row = int(at[-1]) - first + 1 == count
+            part = data.slice(first, count) if in_a_row else data.take(pa.array(at))
+            late += self._add_part(side, each, part, moments[at])
+        return late
+
+    def _add_part(
+        self, side: int, start: int, data: pa.RecordBatch, moments: npt.NDArray[np.int64]
+    ) -> int:
+        end = self.windows.slicing.last_window_end(start)
+        if end is None or end - 1 <= self.windows.watermark:  # between two windows, or late
+            return int((moments <= self.windows.watermark).sum())
+        self._put(side, start, data)
+        return 0
+
+    def _put(
+        self, side: int, start: int, data: pa.RecordBatch, fired_until: int = MIN_TIMESTAMP
+    ) -> None:
+        held = self._slices.get(start)
+        if held is None:
+            held = self._slices[start] = tuple([] for _ in self._keys)
+            self._counts[start] = 0
+            self.windows.open_slice(start)
+        held[side].append((fired_until, data))
+        self._counts[start] += data.num_rows
+
+    def thin(self, beyond: int, thinned: Callable[[list[pa.RecordBatch]], pa.RecordBatch]) -> None:
+        """For windows of one slice and one side: keeps of a slice with more rows than this only
+        what ``thinned`` gives; and again when it has grown so much behind twice of that."""
+        for start, count in self._counts.items():
+            if count <= self._most.get(start, beyond):
+                continue
+            (kept,) = self._slices[start]
+            data = thinned([data for _, data in kept])
+            # the old list stays as it is, for a snapshot that is being written
+            self._slices[start] = ([(max(until for until, _ in kept), data)],)
+            self._counts[start] = data.num_rows
+            self._most[start] = 2 * data.num_rows + beyond
+
+    # -- windows -----------------------------------------------------------------------------------
+
+    def closed(self, until: int) -> Iterator[tuple[TimeWindow, list[list[pa.RecordBatch]]]]:
+        """Lets time go on. Gives the windows that close, the earliest first, and the batches of
+        each side; then lets go of what no window needs."""
+        for window in self.windows.advance(until):
+            last = window.max_timestamp()
+            slices = [
+                self._slices[start]
+                for start in self.windows.slicing.slices_in(window)
+                if start in self._slices
+            ]
+            yield (
+                window,
+                [
+                    [
+                        data
+                        for kept in slices
+                        for fired_until, data in kept[side]
+                        if fired_until < last
+                    ]
+                    for side in range(len(self._keys))
+                ],
+            )
+        for start in self.windows.ended_slices():
+            for each in (self._slices, self._counts, self._most):
+                each.pop(start, None)
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    def freeze(self) -> Callable[[Turns], dict[int, list[SavedRows]]]:
+        """Batches are only added, and nobody changes one: so the lists and their lengths are the
+        state of now."""
+        held = [
+            (start, side, batches, len(batches))
+            for start, sides in self._slices.items()
+            for side, batches in enumerate(sides)
+        ]
+        watermark = self.windows.watermark
+
+        def saved(turns: Turns) -> dict[int, list[SavedRows]]:
+            found: dict[int, list[SavedRows]] = {}
+            for start, side, batches, count in held:
+                for until, data in _concatenated(batches[:count], watermark):
+                    for group, part in self._by_group(side, data):
+                        found.setdefault(key_of_group(group, self._max_parallelism), []).append(
+                            (start, side, until, to_bytes(part))
+                        )
+                        turns.give_way()
+            return found
+
+        return saved
+
+    def _by_group(self, side: int, data: pa.RecordBatch) -> Iterator[tuple[int, Any]]:
+        keys = self._keys[side]
+        if not keys:
+            yield key_group(None, self._max_parallelism), data
+            return
+        yield from by_group(data, group_numbers(data, keys, self._max_parallelism))
+
+    def restore(
+        self, saved: Mapping[Any, Iterable[SavedRows]]
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Takes back what was saved; gives each batch with its side."""
+        for parts in saved.values():
+            for start, side, fired_until, data in parts:
+                batch = from_bytes(data)
+                self._put(side, start, batch, fired_until)
+                yield side, batch
+        # keys may come from several subtasks: time goes on from where the last of them was
+        self.windows.watermark = min(
+            (until for parts in saved.values() for _, _, until, _ in parts), default=MIN_TIMESTAMP
+        )
+
+
+def _concatenated(held: list[Kept], watermark: int) -> list[Kept]:
+    """The same rows in few batches, because each batch is then cut into many key groups."""
+    by_watermark: dict[int, list[Any]] = {}
+    for fired_until, data in held:
+        by_watermark.setdefault(max(fired_until, watermark), []).append(data)
+    return [
+        (until, one_batch(pa.Table.from_batches(batches)))
+        for until, batches in by_watermark.items()
+    ]

@@ -1,0 +1,273 @@
+"""Window joins and window ranks against their plain-Python forms, over disordered rows with late
+ones among them, stopped and started again with another parallelism. And by which clock windows over
+instants go."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
+from flinkpy.common.logical_types.logical_type import BigIntType, BooleanType
+from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.relational.joins.join_of_tables import JoinSpec
+from flinkpy.relational.ordering.rank_rows import RankSpec
+from flinkpy.relational.windows.held_windows import WindowedInput
+from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
+from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
+from flinkpy.relational.windows.wall_clock import AS_IT_IS, WallClock
+from flinkpy.relational.windows.window_times import windows_of
+from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind, WindowSpec
+from flinkpy.sql.rex.rex_nodes import SortKey
+from tests.operators.joining import Record, Subtasks, disordered, without_restarts
+from tests.windowing.joins import late_in
+
+TIME = pa.timestamp("ms")
+ROWS = pa.schema(
+    [("k", pa.int64()), ("v", pa.float64()), ("n", pa.int64()), ("ws", TIME), ("we", TIME)]
+)
+KINDS = [
+    WindowSpec(WindowKind.TUMBLE, 0, 6, offset=1),
+    WindowSpec(WindowKind.HOP, 0, 9, 4),
+    WindowSpec(WindowKind.CUMULATE, 0, 6, 2),
+]
+BOUNDS = (3, 4)
+# A row: key, value, number, start and end of its window
+Row: TypeAlias = "tuple[Any, ...]"
+
+
+def values_of(number: int) -> Any:
+    return [None, float("nan"), -1.5, 0.0, 2.5][number % 5]
+
+
+def windowed(window: WindowSpec) -> Callable[[Sequence[Record]], list[Row]]:
+    """The rows of records, once for each of their windows."""
+
+    def rows(records: Sequence[Record]) -> list[Row]:
+        times = np.array([stamp for _, stamp in records])
+        return [
+            (key, values_of(number), number, start, end)
+            for at, start, end in zip(*(each.tolist() for each in windows_of(window, times)))
+            for (key, number), _ in [records[at]]
+        ]
+
+    return rows
+
+
+def batch_of(rows: Sequence[Row]) -> Batch:
+    arrays = [
+        pa.array(column, pa.int64()).cast(field.type)
+        if field.type == TIME
+        else pa.array(column, field.type)
+        for column, field in zip(zip(*rows), ROWS)
+    ]
+    return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=ROWS))
+
+
+def shown(row: Sequence[Any]) -> Row:
+    return tuple(
+        (each - datetime.datetime(1970, 1, 1)) // datetime.timedelta(milliseconds=1)
+        if isinstance(each, datetime.datetime)
+        else "NaN"
+        if each != each
+        else each
+        for each in row
+    )
+
+
+def some_null(steps: Sequence[Any]) -> list[Any]:
+    """The steps, in which every fourth key is null."""
+    return [
+        (
+            step[0],
+            [((None if key == 3 else key, number), stamp) for (key, number), stamp in step[1]],
+        )
+        if isinstance(step, tuple) and step[0] != "restart"
+        else step
+        for step in steps
+    ]
+
+
+def by_plain_python(
+    steps: Sequence[Any],
+    rows_of: Callable[[Sequence[Record]], list[Row]],
+    results: Callable[[list[Row], list[Row]], Iterator[Row]],
+) -> tuple[Counter[Row], int]:
+    """What comes of these steps, and how many rows are late."""
+    windows: dict[int, tuple[list[Row], list[Row]]] = {}
+    found: Counter[Row] = Counter()
+    watermark, late = -(2**63), 0
+    for step in without_restarts(steps):
+        if isinstance(step, int):
+            watermark = max(watermark, step)
+            for end in sorted(end for end in windows if end - 1 <= watermark):
+                found.update(map(shown, results(*windows.pop(end))))
+            continue
+        for row in rows_of(step[1]):
+            if row[-1] - 1 <= watermark:
+                late += 1
+            else:
+                windows.setdefault(row[-1], ([], []))[step[0]].append(row)
+    return found, late
+
+
+def joined(kind: JoinKind, is_less: bool) -> Callable[[list[Row], list[Row]], Iterator[Row]]:
+    """The join by key; ``is_less``: of rows whose number on the left is less."""
+
+    def meets(one: Row, other: Row) -> bool:
+        return one[0] is not None and one[0] == other[0] and (not is_less or one[2] < other[2])
+
+    def results(left: list[Row], right: list[Row]) -> Iterator[Row]:
+        nothing = (None,) * len(ROWS)
+        for one in left:
+            partners = [other for other in right if meets(one, other)]
+            if kind in (JoinKind.SEMI, JoinKind.ANTI):
+                if bool(partners) == (kind is JoinKind.SEMI):
+                    yield one
+                continue
+            yield from (one + other for other in partners)
+            if not partners and kind in (JoinKind.LEFT, JoinKind.FULL):
+                yield one + nothing
+        if kind in (JoinKind.RIGHT, JoinKind.FULL):
+            yield from (
+                nothing + other for other in right if not any(meets(one, other) for one in left)
+            )
+
+    return results
+
+
+def less() -> CalcProgram:
+    builder = ProgramBuilder()
+    sides = [builder.input(at, BigIntType()) for at in (2, 2 + len(ROWS))]
+    return builder.program([], builder.call("<", sides, BooleanType()))
+
+
+@given(
+    st.sampled_from(JoinKind),
+    disordered(),
+    st.sampled_from(KINDS),
+    st.booleans(),
+    st.integers(1, 3),
+)
+@settings(max_examples=10)
+def test_rows_of_one_window_are_joined_when_it_closes(
+    kind: JoinKind, steps: list[Any], window: WindowSpec, is_less: bool, parallelism: int
+) -> None:
+    spec = JoinSpec(kind, (0,), (0,), condition=less() if is_less else None)
+    is_single = kind in (JoinKind.SEMI, JoinKind.ANTI)
+    right = [field.with_name(f"{field.name}_r") for field in ROWS]
+    schema = ROWS if is_single else pa.schema([*ROWS, *right])
+    side = WindowedInput(
+        ROWS, WindowSpec(window.kind, 0, window.size, window.step, bounds=BOUNDS), ("k",)
+    )
+    rows_of = windowed(window)
+    steps = some_null(steps)
+    of = Subtasks(
+        lambda: JoinedWindowsOperator(spec, side, side, AS_IT_IS, schema),
+        parallelism,
+        lambda side, records: batch_of(rows_of(records)),
+    )
+    found = Counter(shown(row) for row, _ in of.run(steps).main)
+    expected, late = by_plain_python(steps, rows_of, joined(kind, is_less))
+    assert found == expected
+    assert ("restart" in str(steps)) or late_in(of) == late
+    assert sum(each.entries_held() for each in of.operators) == 0
+
+
+def ranked(last: int) -> Callable[[list[Row], list[Row]], Iterator[Row]]:
+    """The first rows of each key and window, by value and number, NaN above all."""
+
+    def results(left: list[Row], right: list[Row]) -> Iterator[Row]:
+        del right
+        for key in {row[0] for row in left}:
+            rows = [row for row in left if row[0] == key]
+            rows.sort(key=lambda row: (row[1] is not None, row[1] != row[1], row[1] or 0, row[2]))
+            for place, row in enumerate(rows[:last], 1):
+                yield (*row, place)
+
+    return results
+
+
+@given(disordered(), st.sampled_from(KINDS), st.integers(1, 3), st.integers(1, 3), st.booleans())
+@settings(max_examples=25)
+def test_the_first_rows_of_a_window_go_out_when_it_closes(
+    steps: list[Any], window: WindowSpec, last: int, parallelism: int, is_thinned: bool
+) -> None:
+    spec = RankSpec("ROW_NUMBER", (0,), (SortKey(1), SortKey(2)), 1, last, gives_rank=True)
+    bounded = WindowSpec(window.kind, 0, window.size, window.step, bounds=BOUNDS)
+    input = WindowedInput(ROWS, bounded, ("k",))
+    schema = pa.schema([*ROWS, ("rank", pa.int64())])
+    rows_of = windowed(window)
+
+    class Thinned(RankedWindowsOperator):
+        most = 1 if is_thinned else RankedWindowsOperator.most
+
+    steps = [
+        step if isinstance(step, int) or step[0] == "restart" else (0, step[1])
+        for step in some_null(steps)
+    ]
+
+    class OneInput(Thinned):
+        process_batch1 = process_batch2 = RankedWindowsOperator.process_batch
+
+    of = Subtasks(
+        lambda: OneInput(spec, input, AS_IT_IS, schema),
+        parallelism,
+        lambda side, records: batch_of(rows_of(records)),
+    )
+    found = Counter(shown(row) for row, _ in of.run(steps).main)
+    assert found == by_plain_python(steps, rows_of, ranked(last))[0]
+
+
+# -- clocks ----------------------------------------------------------------------------------------
+
+
+def timer_of_flink(local: int, zone: str) -> int:
+    """``TimeWindowUtil.toEpochMillsForTimer``: when the timer of a local time fires."""
+
+    def instant(moment: int) -> int:
+        shown_at = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=moment)
+        placed = shown_at.replace(tzinfo=ZoneInfo(zone))
+        return (placed - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)) // (
+            datetime.timedelta(milliseconds=1)
+        )
+
+    hour = 3_600_000
+    one, other = instant(local), instant(local + hour)
+    if other - one > hour:
+        return other - hour
+    return one - one % hour if one == other else one
+
+
+CHANGES = [1_710_054_000_000, 1_730_613_600_000]  # in New York, 2024
+
+
+@given(st.sampled_from(CHANGES), st.integers(-7_300, 7_300), st.integers(-7_300, 7_300))
+@settings(max_examples=60)
+def test_a_local_time_has_passed_when_flinks_timer_for_it_fires(
+    change: int, local: int, watermark: int
+) -> None:
+    zone = "America/New_York"
+    clock = WallClock(zone)
+    moment = int(clock.local(np.array([change]))[0]) + local * 1000 + 999
+    until = change + watermark * 1000
+    assert (clock.passed(until) >= moment) == (timer_of_flink(moment, zone) <= until)
+
+
+def test_local_times_and_their_instants() -> None:
+    clock = WallClock("America/New_York")
+    hour = 3_600_000
+    forward, back = CHANGES
+    shown_at = clock.local(np.array([forward - 1, forward, back - 1, back]))
+    assert np.diff(shown_at).tolist()[::2] == [hour + 1, 1 - hour]
+    assert clock.instants(shown_at).tolist() == [forward - 1, forward, back - 1, back - hour]
+    assert AS_IT_IS.passed(5) == 5
+    assert clock.passed(2**63 - 1) == 2**63 - 1
