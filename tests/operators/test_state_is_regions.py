@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator
 
 from flinkpy.operators.base import StreamOperator
-from tests.house_files import TREES
+from tests.house_files import trees
 from tests.operators.test_every_operator import operators_of
 
 LIFE = {
@@ -173,7 +173,7 @@ def changed_in(kind: type) -> set[str]:
     found: set[str] = set()
     (own,) = (
         node
-        for node in ast.walk(TREES[kind.__module__])
+        for node in ast.walk(trees()[kind.__module__])
         if isinstance(node, ast.ClassDef) and node.name == kind.__name__
     )
     for method in ast.walk(own):
