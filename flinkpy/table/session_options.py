@@ -3,10 +3,8 @@ Options of jobs, such as ``parallelism.default``, are those of every program."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
 from flinkpy.sql.sql_errors import did_you_mean
@@ -15,41 +13,14 @@ from flinkpy.table.factories.table_options import (
     DURATION,
     INT,
     LONG,
-    OptionKind,
+    ZONE,
     OptionTable,
     TableOption,
     one_of,
 )
 
-# what /etc/localtime may call it
-_NAMES_OF_UTC = ("Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu")
 PREFIXES = ("table.", "sql-client.")
 
-
-def _zone(text: str) -> str:
-    if text == "default":
-        return own_zone()
-    try:
-        ZoneInfo(text)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("it is the name of a zone, such as Europe/Oslo") from None
-    return text
-
-
-def own_zone() -> str:
-    """The name of this machine's zone; UTC if it does not say."""
-    named = os.environ.get("TZ", "").lstrip(":")
-    if not named and os.path.islink("/etc/localtime"):
-        named = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
-    if named in _NAMES_OF_UTC:
-        return "UTC"
-    try:
-        return ZoneInfo(named).key if named else "UTC"
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return "UTC"
-
-
-ZONE = OptionKind("String", _zone)
 
 TABLE_OPTIONS = OptionTable(
     (

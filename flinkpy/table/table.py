@@ -11,6 +11,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.sql.syntax.query_tree import Query
 from flinkpy.sql.syntax.statements import Insert, QueryStatement
 from flinkpy.table.explain_detail import ExplainDetail
+from flinkpy.table.results.html_tables import SHOWN_ROWS, html_table
 from flinkpy.table.session import table_verbs
 from flinkpy.table.session.statement_execution import StatementExecution
 from flinkpy.table.session.table_paths import identifier_of
@@ -226,6 +227,13 @@ class Table:
         if self._name is None:
             self._name = str(self._session.unnamed_view(self.query))
         return self._name
+
+    def _repr_html_(self) -> str:
+        """In a notebook, the first rows in BATCH, which runs a job; in STREAMING, where they may
+        never come, the names and types."""
+        if not self._session.is_batch:
+            return html_table(self._schema, [], "execute() runs it")
+        return self.limit(SHOWN_ROWS + 1).execute()._repr_html_()
 
     def __repr__(self) -> str:
         return f"<Table ({', '.join(map(str, self._schema))})>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ from flinkpy.common.types import Row
 from flinkpy.core.program.extras import imported
 from flinkpy.sql.catalog.statement_rows import StatementRows
 from flinkpy.table.result_kind import ResultKind
-from flinkpy.table.results.result_rows import ReadyRows, ResultRows
+from flinkpy.table.results.html_tables import SHOWN_ROWS, html_table
+from flinkpy.table.results.result_rows import LookedAtRows, ReadyRows, ResultRows
 from flinkpy.table.results.tableau import MOST_WIDTH, CellTexts, Tableau
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class TableResult:
         self._rows = rows
         self._kind = kind
         self._job = job
+        self._has_kinds = has_kinds
         self._cells = CellTexts(schema, has_kinds=has_kinds, zone=zone)
         self._tableau = Tableau.of_types(schema, has_kinds=has_kinds, most=most_width)
 
@@ -150,6 +153,23 @@ class TableResult:
         """All rows as a Polars frame."""
         frame: pl.DataFrame = imported("polars", "polars", "to_polars()").DataFrame(self.to_arrow())
         return frame
+
+    def _repr_html_(self) -> str:
+        """In a notebook, the first rows. They can be read again; a query that has more goes on, and
+        waits for its reader."""
+        if self._kind is ResultKind.SUCCESS:
+            return "OK"
+        if not isinstance(self._rows, (ReadyRows, LookedAtRows)):
+            self._rows = LookedAtRows(self._rows, SHOWN_ROWS + 1)
+        ready = self._rows
+        rows = list(ready.rows()) if isinstance(ready, ReadyRows) else ready.first
+        texts = [self._cells(row) for row in rows]
+        if isinstance(ready, ReadyRows) and ready.is_plain:
+            return f"<pre>{html.escape(texts[0][0])}</pre>"
+        has_more = isinstance(ready, LookedAtRows) and len(rows) > SHOWN_ROWS
+        note = f"the first {SHOWN_ROWS} rows" * has_more
+        shown = texts[:SHOWN_ROWS] if has_more else texts
+        return html_table(self._schema, shown, note, has_kinds=self._has_kinds)
 
     def __repr__(self) -> str:
         return f"<TableResult: {', '.join(map(str, self._schema))}>"

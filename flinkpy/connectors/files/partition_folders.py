@@ -60,7 +60,7 @@ class PartitionFolders:
         )
 
     def _texts(self, path: str) -> dict[str, str | None]:
-        return _named(_below(path, self._roots)) if self._first else {}
+        return named_folders(_below(path, self._roots)) if self._first else {}
 
     def _checked(self, path: str) -> dict[str, str | None]:
         texts = self._texts(path)
@@ -144,7 +144,12 @@ def _below(path: str, roots: list[str]) -> list[str]:
     return path[len(max(inside, key=len)) :].strip("/").split("/")[:-1] if inside else []
 
 
-def _named(folders: list[str]) -> dict[str, str | None]:
+def named_folders(folders: Sequence[str]) -> dict[str, str | None]:
+    """What these folders say: names and texts, None for null.
+
+    >>> named_folders(["city=Oslo%2FFornebu", "other"])
+    {'city': 'Oslo/Fornebu'}
+    """
     pairs = [folder.partition("=") for folder in folders]
     return {
         unquote(name): None if text == NOTHING else unquote(text)

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.options.schema import parse_duration, parse_memory
@@ -34,6 +36,33 @@ def _char(text: str) -> str:
     return named
 
 
+def _zone(text: str) -> str:
+    if text == "default":
+        return own_zone()
+    try:
+        ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("it is the name of a zone, such as Europe/Oslo") from None
+    return text
+
+
+# what /etc/localtime may call it
+_NAMES_OF_UTC = ("Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu")
+
+
+def own_zone() -> str:
+    """The name of this machine's zone; UTC if it does not say."""
+    named = os.environ.get("TZ", "").lstrip(":")
+    if not named and os.path.islink("/etc/localtime"):
+        named = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    if named in _NAMES_OF_UTC:
+        return "UTC"
+    try:
+        return ZoneInfo(named).key if named else "UTC"
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return "UTC"
+
+
 STRING = OptionKind("String", str)
 INT = OptionKind("Integer", int)
 LONG = OptionKind("Long", int)
@@ -42,6 +71,7 @@ BOOLEAN = OptionKind("Boolean", _bool)
 CHARACTER = OptionKind("Character", _char)
 DURATION = OptionKind("Duration", parse_duration)
 MEMORY = OptionKind("MemorySize", parse_memory)
+ZONE = OptionKind("String", _zone)
 LIST = OptionKind("List", lambda text: [part.strip() for part in text.split(";") if part.strip()])
 
 

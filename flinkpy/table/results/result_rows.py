@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.logical_types.logical_type import RowType
-from flinkpy.common.types import Row
+from flinkpy.common.types import Row, RowKind
 from flinkpy.core.errors import ProgramError
 
 if TYPE_CHECKING:
     from flinkpy.datastream.results.collecting import CloseableIterator
+
+
+_CHANGES = (
+    "the rows of this query change (-U, +U, -D), and a table has no place for that: take them with "
+    "collect(), or run the query in BATCH"
+)
 
 
 class ResultRows(ABC):
@@ -55,6 +62,33 @@ class ReadyRows(ResultRows):
         pass
 
 
+class LookedAtRows(ResultRows):
+    """Rows of which the first were shown, and which can be read from the first on all the same."""
+
+    def __init__(self, rows: ResultRows, limit: int) -> None:
+        self._inner = rows
+        self._rest = rows.rows()
+        self.first = list(itertools.islice(self._rest, limit))
+
+    def rows(self) -> Iterator[Row]:
+        return itertools.chain(self.first, self._rest)
+
+    def arrow_table(self, schema: RowType) -> Any:
+        import pyarrow as pa
+
+        from flinkpy.columns.sql.arrays_of_values import array_of_values
+
+        rows = list(self.rows())
+        if any(row.get_row_kind() is not RowKind.INSERT for row in rows):
+            raise ProgramError(_CHANGES)
+        columns = [[row[at] for row in rows] for at in range(len(schema.fields))]
+        arrays = [array_of_values(values, field.type) for values, field in zip(columns, schema)]
+        return pa.Table.from_arrays(arrays, names=list(schema.names))
+
+    def close(self) -> None:
+        self._inner.close()
+
+
 class CollectedRows(ResultRows):
     """Rows of a job, fetched while it runs. Closing cancels it."""
 
@@ -72,10 +106,7 @@ class CollectedRows(ResultRows):
         with self._collected:
             batches = self._collected.gathered()
         if any(batch.kinds is not None for batch in batches):
-            raise ProgramError(
-                "the rows of this query change (-U, +U, -D), and a table has no place for that: "
-                "take them with collect(), or run the query in BATCH"
-            )
+            raise ProgramError(_CHANGES)
         wanted = arrow_schema_of(schema)
         tables = [
             pa.Table.from_batches([batch.data]).rename_columns(wanted.names) for batch in batches

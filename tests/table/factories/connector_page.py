@@ -21,7 +21,10 @@ names the nearest. A table needs `connector`. Secrets are hidden where a table i
 """
 TEXTS = {
     "filesystem": "Files of a folder, also on object stores ([files](../files.md)). `PARTITIONED BY (city)` are folders such as `city=Oslo`: a condition on such\n"
-    "a column passes over folders. A job with checkpoints writes each row once.",
+    "a column passes over folders. A job with checkpoints writes each row once.\n\n"
+    "`INSERT OVERWRITE` (BATCH) replaces the table; of a table with partitions, those that get rows, or the one that `PARTITION (city = 'Oslo')` names in full.\n"
+    "New files are visible before old ones are removed. With `sink.partition-commit.policy.kind` a partition that is complete gets a file `_SUCCESS`: a checkpoint after\n"
+    "its time has come, and at the end of the job.",
     "values": "Tables of tests, in the process of the program: `register_rows`, `results` and `wait_for_rows` of `flinkpy.testing.tables`.",
     "datagen": "Generated rows. A value is a function of the row's number, so a job that restarts goes on where it was. Options of a column are `fields.NAME.kind`\n"
     "(`random`, `sequence`), `.min`, `.max`, `.max-past`, `.length`, `.start`, `.end` and `.null-rate`.",

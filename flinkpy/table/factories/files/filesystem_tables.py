@@ -10,21 +10,19 @@ from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, Source
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.connector_factory import CONNECTOR, ConnectorFactory
 from flinkpy.table.factories.files.file_table_formats import FORMATS, FileTableFormat
+from flinkpy.table.factories.files.sink_options import SINK_OPTIONS
 from flinkpy.table.factories.files.table_partitions import TablePartitions
 from flinkpy.table.factories.table_options import (
     DURATION,
-    MEMORY,
     STRING,
     OptionTable,
     TableOption,
     TableValues,
-    milliseconds,
     one_of,
     prefixed,
 )
 
 if TYPE_CHECKING:
-    from flinkpy.connectors.files.writing.rolling import RollingPolicy
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
     from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
 
@@ -44,10 +42,8 @@ class FilesystemFactory(ConnectorFactory):
             None,
             "How often new files are looked for; without it the table ends with what is there.",
         ),
-        TableOption("sink.rolling-policy.file-size", MEMORY, 128 << 20, "How large a file gets."),
-        TableOption("sink.rolling-policy.rollover-interval", DURATION, None, "How old it gets."),
-        TableOption("sink.rolling-policy.inactivity-interval", DURATION, None, "How idle it gets."),
         TableOption("partition.default-name", STRING, "__HIVE_DEFAULT_PARTITION__", "Of null."),
+        *SINK_OPTIONS,
     )
 
     def option_table(self, table: CatalogTable) -> OptionTable:
@@ -62,7 +58,7 @@ class FilesystemFactory(ConnectorFactory):
         )
 
     def abilities_to_write(self, table: CatalogTable, values: TableValues) -> SinkAbilities:
-        return SinkAbilities(takes_partitions=bool(table.partition_keys))
+        return SinkAbilities(takes_overwrite=True, takes_partitions=bool(table.partition_keys))
 
     def partitions(self, table: CatalogTable) -> Sequence[str]:
         return TablePartitions(self.values(table)["path"], table.partition_keys).names()
@@ -92,17 +88,10 @@ class FilesystemFactory(ConnectorFactory):
         return stream
 
     def sink(self, stream: DataStream, node: SinkNode) -> None:
-        from flinkpy.connectors.files.writing.file_sink import FileSink
+        from flinkpy.table.factories.files.file_table_sinks import add_file_sink
 
         values = self.values(node.table)
-        keys = list(node.table.partition_keys)
-        sink = FileSink(
-            values["path"],
-            _format(node.table).written(values),
-            rolling=_rolling(values),
-            partition_by=keys or None,
-        )
-        stream.sink_to(sink).name(f"Sink: {node.path.name}")
+        add_file_sink(stream, node, values, _format(node.table).written(values))
 
 
 def _format(table: CatalogTable) -> FileTableFormat:
@@ -118,21 +107,6 @@ def _format(table: CatalogTable) -> FileTableFormat:
 def _format_options(table: CatalogTable) -> tuple[TableOption, ...]:
     name = table.options.get("format", "").lower()
     return prefixed(FORMATS[name].options, name) if name in FORMATS else ()
-
-
-def _rolling(values: TableValues) -> RollingPolicy:
-    from flinkpy.connectors.files.writing.rolling import NEVER_BEFORE_THE_END, RollingPolicy
-
-    if not any(key.startswith("sink.rolling-policy.") for key in values.given):
-        return NEVER_BEFORE_THE_END
-    age = values["sink.rolling-policy.rollover-interval"]
-    idle = values["sink.rolling-policy.inactivity-interval"]
-    half_an_hour = 30 * 60_000
-    return RollingPolicy.default_rolling_policy(
-        values["sink.rolling-policy.file-size"],
-        half_an_hour if age is None else milliseconds(age),
-        half_an_hour if idle is None else milliseconds(idle),
-    )
 
 
 def _pushed(node: TableScan) -> Any:
