@@ -286,8 +286,12 @@ class Expression(
         """Text such as 2024-05-31 12:30:00 as a timestamp without a zone."""
         return self.cast(Types.SQL_TIMESTAMP())
 
-    def alias(self, name: str) -> Expression:
-        """The expression under this name."""
+    def alias(self, name: str, *extra_names: str) -> Expression:
+        """The expression under this name. Only a table function gives several columns."""
+        if extra_names:
+            raise ProgramError(
+                f"{self!r:.80} is one column, and {1 + len(extra_names)} names are given"
+            )
         return Alias(self, checked_name(name, "alias()"))
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flinkpy.columns import Expression
+from flinkpy.columns import Expression, col
 from flinkpy.columns.expression import Aggregate, Alias
 from flinkpy.common.logical_types.logical_type import RowType
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program.program_line import refuse
+from flinkpy.sql.functions.function_port import FunctionKind
 from flinkpy.sql.syntax.query_tree import Query
 from flinkpy.sql.syntax.statements import Insert, QueryStatement
 from flinkpy.table.explain_detail import ExplainDetail
@@ -16,8 +18,9 @@ from flinkpy.table.session import table_verbs
 from flinkpy.table.session.statement_execution import StatementExecution
 from flinkpy.table.session.table_paths import identifier_of
 from flinkpy.table.session.table_session import TableSession
-from flinkpy.table.session.user_calls import UserCall
+from flinkpy.table.session.user_calls import UserCall, WholeRow
 from flinkpy.table.table_result import TableResult
+from flinkpy.table.udf import UserDefinedFunctionWrapper
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,6 +101,39 @@ class Table:
         """The same, and rows of both tables without a partner, with nulls."""
         return self._joined(right, "FULL", join_predicate)
 
+    def join_lateral(
+        self, table_function_call: Expression, join_predicate: Expression | None = None
+    ) -> Table:
+        """Each row with each row that a table function makes of it.
+
+        >>> flights.join_lateral(words(col("remark")).alias("word", "length"))  # doctest: +SKIP
+        """
+        call = self._call_of(table_function_call, FunctionKind.TABLE, "join_lateral()")
+        kind = "CROSS" if join_predicate is None else "INNER"
+        return self._made(table_verbs.correlated(self.query, call, kind, join_predicate))
+
+    def left_outer_join_lateral(
+        self, table_function_call: Expression, join_predicate: Expression | None = None
+    ) -> Table:
+        """The same, and rows for which the function makes none, with nulls."""
+        call = self._call_of(table_function_call, FunctionKind.TABLE, "left_outer_join_lateral()")
+        return self._made(table_verbs.correlated(self.query, call, "LEFT", join_predicate))
+
+    def map(self, func: Expression | UserDefinedFunctionWrapper) -> Table:
+        """What a scalar function makes of each row: the fields of a ROW, or one value. Without
+        arguments the function gets the whole row.
+
+        >>> flights.map(shortened)  # doctest: +SKIP
+        """
+        call = self._call_of(func, FunctionKind.SCALAR, "map()")
+        return self._made(table_verbs.mapped(self.query, call))
+
+    def flat_map(self, func: Expression | UserDefinedFunctionWrapper) -> Table:
+        """The rows that a table function makes of each row. Without arguments the function gets
+        the whole row."""
+        call = self._call_of(func, FunctionKind.TABLE, "flat_map()")
+        return self._made(table_verbs.flat_mapped(self.query, call))
+
     def union(self, right: Table) -> Table:
         """The rows of both tables, equal ones once."""
         return self._made(table_verbs.combined(self.query, right.query, "UNION", False))
@@ -171,6 +207,17 @@ class Table:
                 "rename_columns() or alias()"
             )
         return self._made(table_verbs.joined(self.query, right.query, kind, predicate))
+
+    def _call_of(self, given: object, kind: FunctionKind, where: str) -> UserCall:
+        """The call of a function of this kind, of the whole row if it has no arguments."""
+        if isinstance(given, UserDefinedFunctionWrapper):
+            pandas = getattr(given.function.body, "form", "") in ("pandas", "arrow")
+            row = [col(name) for name in self._schema.names] if pandas else [WholeRow(self._schema)]
+            given = given(*row)
+        if not isinstance(given, UserCall) or given.of.kind is not kind:
+            word = kind.value.lower()
+            raise refuse(f"{where} takes the call of a {word} function, this is {given!r:.80}")
+        return given
 
     def _made(self, query: Query) -> Table:
         return Table(self._session, query)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, overload
 
-from flinkpy.columns.expression import Expression
 from flinkpy.common.logical_types.logical_type import LogicalType
 from flinkpy.core.program.program_line import refuse
 from flinkpy.core.program.public_names import publish
@@ -34,7 +33,7 @@ from flinkpy.relational.functions.user_defined import (
 from flinkpy.sql.functions.function_port import FunctionKind
 from flinkpy.sql.functions.user_function import UserFunction
 from flinkpy.table.session.user_calls import UserCall
-from flinkpy.table.udf_types import type_list, type_of, type_of_annotation
+from flinkpy.table.udf_types import row_of, type_list, type_of, type_of_annotation
 
 __all__ = [
     "AggregateFunction",
@@ -46,6 +45,7 @@ __all__ = [
     "UserDefinedFunction",
     "UserDefinedFunctionWrapper",
     "udf",
+    "udtf",
 ]
 
 Types: TypeAlias = Sequence[LogicalType | str] | LogicalType | str | None
@@ -64,7 +64,7 @@ class UserDefinedFunctionWrapper:
         if callable(written) and not isinstance(written, type):
             functools.update_wrapper(self, written)
 
-    def __call__(self, *args: object) -> Expression:
+    def __call__(self, *args: object) -> UserCall:
         """The call as an expression; values that are none are constants."""
         return UserCall(self.function, args, self._columns)
 
@@ -135,6 +135,56 @@ def udf(
             result,
             type_list(input_types, "udf()"),
             FunctionKind.SCALAR,
+            _is_deterministic(code, deterministic),
+        ),
+    )
+
+
+@overload
+def udtf(
+    f: None = None,
+    input_types: Types = None,
+    result_types: Types = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+) -> Callable[[Any], UserDefinedFunctionWrapper]: ...
+@overload
+def udtf(
+    f: Code,
+    input_types: Types = None,
+    result_types: Types = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+) -> UserDefinedFunctionWrapper: ...
+def udtf(
+    f: Code | None = None,
+    input_types: Types = None,
+    result_types: Types = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+) -> UserDefinedFunctionWrapper | Callable[[Any], UserDefinedFunctionWrapper]:
+    """A table function: any number of rows for each row. It yields tuples, or returns a list of
+    them; with one column plain values. A tuple, a text or None that it returns is one row, or none.
+    ``result_types`` is a ROW, or a type for each column.
+
+    >>> @udtf(result_types=["STRING", "INT"])
+    ... def words(text):
+    ...     for word in text.split():
+    ...         yield word, len(word)
+    """
+    if f is None:
+        return lambda given: udtf(given, input_types, result_types, deterministic, name)
+    code = _code(f, "udtf", "eval")
+    if result_types is None:
+        raise refuse('udtf(): say what its rows are, for example result_types=["STRING", "INT"]')
+    return _wrapped(
+        f,
+        UserFunction(
+            _name(code, name),
+            code,
+            row_of(result_types, "udtf()"),
+            type_list(input_types, "udtf()"),
+            FunctionKind.TABLE,
             _is_deterministic(code, deterministic),
         ),
     )

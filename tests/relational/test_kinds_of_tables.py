@@ -12,11 +12,12 @@ import pytest
 
 from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
 from flinkpy.common.changelog_mode import ALL_CHANGES
-from flinkpy.common.logical_types.logical_type import ArrayType, BigIntType, TimestampType
+from flinkpy.common.logical_types.logical_type import ArrayType, BigIntType, RowType, TimestampType
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.column_operators import ColumnOperator
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator
+from flinkpy.relational.functions.table_function_rows import TableCode, TableFunctionOperator
 from flinkpy.relational.ordering.over_aggregate import OverAggregateOperator
 from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
 from flinkpy.relational.ordering.sort_rows import SortOperator
@@ -46,6 +47,11 @@ KEEPING: dict[str, Callable[[], ColumnOperator]] = {
     "Expand": lambda: ExpandOperator([column(0, BIGINT)], pa.schema([SCHEMA.field(0)])),
     "UNNEST": lambda: UnnestOperator(
         column(2, ArrayType(element=BIGINT)), SCHEMA.append(pa.field("e", pa.int64()))
+    ),
+    "a table function": lambda: TableFunctionOperator(
+        column(0, BIGINT),
+        TableCode(abs, (BIGINT,), RowType.of(("a", BIGINT))),
+        SCHEMA.append(pa.field("a", pa.int64())),
     ),
     "windows": lambda: WindowRowsOperator(
         WindowSpec(WindowKind.TUMBLE, 1, 10), pa.schema([*SCHEMA, *TIMES])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
@@ -27,9 +29,7 @@ def second_column(kind: LogicalType) -> CalcProgram:
     return builder.program([builder.input(1, kind)])
 
 
-def unnested(
-    kind: LogicalType, column: pa.Array, *added: pa.Field, **options: bool
-) -> list[object]:
+def unnested(kind: LogicalType, column: pa.Array, *added: pa.Field, **options: Any) -> list[object]:
     table = pa.table([pa.array(range(len(column))), column], names=["n", "c"])
     schema = pa.schema([*table.schema, *added])
     operator = UnnestOperator(second_column(kind), schema, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,20 @@ from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.operators.columnar.column_operators import columns, explained
-from flinkpy.relational.relational_operator import ROWS_AT_ONCE, RelationalOperator, plain
+from flinkpy.relational.relational_operator import (
+    ROWS_AT_ONCE,
+    RelationalOperator,
+    plain,
+    without_columns,
+)
 
 
 class UnnestOperator(RelationalOperator):
     """``collection`` is a program that gives one column: arrays, maps or multisets. The elements
     stand behind the row's columns: a ROW is a column for each field, an entry of a map is a key and
     a value, what a multiset has twice comes twice. ``keeps_left``: a row without an element comes
-    once, with nulls. ``gives_ordinality`` appends the number of the element, from 1."""
+    once, with nulls. ``gives_ordinality`` appends the number of the element, from 1. ``kept`` are
+    the columns of the row that come with them (None: all); the collection is rarely one of them."""
 
     keeps_nothing = True
     takes_changes = ALL_CHANGES
@@ -32,12 +39,14 @@ class UnnestOperator(RelationalOperator):
         is_multiset: bool = False,
         keeps_left: bool = False,
         gives_ordinality: bool = False,
+        kept: Sequence[int] | None = None,
     ) -> None:
         super().__init__(schema)
         self.collection = collection
         self.is_multiset = is_multiset
         self.keeps_left = keeps_left
         self.gives_ordinality = gives_ordinality
+        self.kept = None if kept is None else list(kept)
 
     def open(self) -> None:
         self._collection = self.compiled(self.collection, ["collection"])
@@ -45,13 +54,13 @@ class UnnestOperator(RelationalOperator):
     def process_batch(self, batch: Batch) -> None:
         batch = columns(batch, self.context, self.takes_changes)
         with explained(batch.data, self.context):
-            self._unnest(batch)
+            collection = plain(self._collection(batch.data).column(0))
+            self._unnest(collection, with_columns(batch, self.kept))
 
     def process_columns(self, batch: ColumnBatch) -> Any:
         raise NotImplementedError("process_batch emits the results in pieces")
 
-    def _unnest(self, batch: ColumnBatch) -> None:
-        column = plain(self._collection(batch.data).column(0))
+    def _unnest(self, column: Any, batch: ColumnBatch) -> None:
         starts, lengths, parts = _elements(column)
         parents = np.repeat(np.arange(len(lengths)), lengths)
         ordinality = np.arange(len(parents)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -89,6 +98,15 @@ class UnnestOperator(RelationalOperator):
         ]
         data = pa.RecordBatch.from_arrays(conformed, schema=self.schema)
         self.output.emit(rows.with_columns(data))
+
+
+def with_columns(batch: ColumnBatch, kept: Sequence[int] | None) -> ColumnBatch:
+    """The batch with some of its columns; None: all."""
+    if kept is None:
+        return batch
+    if kept:
+        return batch.with_columns(batch.data.select(kept))
+    return batch.with_columns(without_columns(len(batch)))
 
 
 def _elements(column: Any) -> tuple[Any, Any, list[Any]]:

@@ -35,7 +35,7 @@ from flinkpy.sql.logical.logical_nodes import (
     project,
     row_of,
 )
-from flinkpy.sql.rex.coercion import bare, in_common
+from flinkpy.sql.rex.coercion import bare, cast, in_common
 from flinkpy.sql.rex.relational_terms import JoinKind
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, RexLiteral, shifted
 from flinkpy.sql.sql_errors import ValidationError
@@ -283,6 +283,7 @@ class RelationBinder:
             )
         except ValidationError as error:
             raise ValidationError(error.problem, span=call.span) from None
+        arguments = tuple(map(cast, arguments, signature.arguments))
         result = signature.result
         if not isinstance(result, RowType):
             result = row_of([RowField(item.alias or "EXPR$0", result)])

@@ -118,7 +118,8 @@ class LogicalFilter(OneInput):
 @dataclass(frozen=True)
 class LogicalCorrelate(OneInput):
     """Each row joined with what a table function makes of it. ``keeps_left``: a row for which
-    nothing comes is kept, with nulls. ``condition`` is over both."""
+    nothing comes is kept, with nulls. ``condition`` is over both. ``kept`` are the columns of the
+    row that come out again; None: all."""
 
     function: str
     arguments: tuple[Rex, ...]
@@ -126,6 +127,7 @@ class LogicalCorrelate(OneInput):
     keeps_left: bool = False
     condition: Rex | None = None
     options: tuple[tuple[str, object], ...] = ()
+    kept: tuple[int, ...] | None = None
 
     @property
     def expressions(self) -> tuple[Rex, ...]:

@@ -93,7 +93,8 @@ class UnionAll(PhysicalNode):
 @dataclass(frozen=True)
 class Correlate(OneInputNode):
     """Each row, joined with what a table function makes of it: UNNEST or a user's. ``keeps_left``:
-    a row for which nothing comes is kept, with nulls. ``condition`` is over both."""
+    a row for which nothing comes is kept, with nulls. ``condition`` is over both. ``kept`` are the
+    columns of the row that come out again; None: all."""
 
     function: str
     arguments: tuple[Rex, ...]
@@ -101,6 +102,7 @@ class Correlate(OneInputNode):
     keeps_left: bool = False
     condition: Rex | None = None
     options: tuple[tuple[str, object], ...] = ()
+    kept: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

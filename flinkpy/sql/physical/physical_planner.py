@@ -116,6 +116,7 @@ def correlate(node: LogicalCorrelate, input: PhysicalNode) -> PhysicalNode:
         node.keeps_left,
         node.condition,
         node.options,
+        node.kept,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flinkpy.sql.functions.user_function import shown_name
 from flinkpy.sql.logical.logical_nodes import (
     LogicalAggregate,
     LogicalApply,
@@ -131,7 +132,7 @@ def _correlate(node: LogicalCorrelate) -> str:
     arguments = ", ".join(rex_text(each, names) for each in node.arguments)
     kind = "left" if node.keeps_left else "inner"
     return (
-        f"LogicalTableFunctionScan(invocation=[{node.function}({arguments})], "
+        f"LogicalTableFunctionScan(invocation=[{shown_name(node.function)}({arguments})], "
         f"select=[{', '.join(node.result.names)}], joinType=[{kind}])"
     )
 

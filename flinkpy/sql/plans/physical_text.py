@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flinkpy.sql.functions.user_function import shown_name
 from flinkpy.sql.physical.physical_nodes import (
     AppendJoin,
     Calc,
@@ -103,8 +104,8 @@ def _correlate(node: Correlate) -> str:
     arguments = ", ".join(rex_text(each, names) for each in node.arguments)
     kind = "LEFT" if node.keeps_left else "INNER"
     return (
-        f"Correlate(invocation=[{node.function}({arguments})], select=[{_fields(node)}], "
-        f"joinType=[{kind}])"
+        f"Correlate(invocation=[{shown_name(node.function)}({arguments})], "
+        f"select=[{_fields(node)}], joinType=[{kind}])"
     )
 
 

@@ -156,18 +156,24 @@ def _window(node: LogicalWindow, wanted: _Columns) -> _Pruned:
 
 def _correlate(node: LogicalCorrelate, wanted: _Columns) -> _Pruned:
     width = node.input.width
-    read = frozenset(i for i in wanted if i < width).union(*map(inputs_of, node.arguments))
+    read_above = frozenset(i for i in wanted if i < width)
+    of_condition = frozenset[int]()
     for each in conjuncts(node.condition):
-        read |= frozenset(i for i in inputs_of(each) if i < width)
+        of_condition |= frozenset(i for i in inputs_of(each) if i < width)
+    read = (read_above | of_condition).union(*map(inputs_of, node.arguments))
     below = _only(node.input, read)
-    places = _appended(below, width, node.width)
-    fields = (*below.plan.schema.fields, *node.schema.fields[width:])
+    passed = sorted(i for i in read_above | of_condition)
+    places = {column: place for place, column in enumerate(passed)}
+    places |= {column: len(passed) + column - width for column in range(width, node.width)}
+    kept = tuple(below.places[column] for column in passed)
+    fields = [*(below.plan.schema.fields[at] for at in kept), *node.schema.fields[width:]]
     plan = replace(
         node,
         schema=row_of(fields),
         input=below.plan,
         arguments=tuple(moved_inputs(each, below.places) for each in node.arguments),
         condition=None if node.condition is None else moved_inputs(node.condition, places),
+        kept=None if kept == tuple(range(below.plan.width)) else kept,
     )
     return _Pruned(plan, places)
 

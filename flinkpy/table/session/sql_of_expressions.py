@@ -19,10 +19,11 @@ from flinkpy.sql.syntax.query_tree import (
     FieldAccess,
     FunctionCall,
     Identifier,
+    RowConstructor,
     SqlExpression,
     SqlLiteral,
 )
-from flinkpy.table.session.user_calls import UserCall
+from flinkpy.table.session.user_calls import UserCall, WholeRow
 
 _SAME_ARGUMENTS: Mapping[str, str] = {
     **{name: name for name in ("+", "-", "*", "/", "%", "<", "<=", ">", ">=")},
@@ -85,6 +86,10 @@ def tree_of(expression: Expression) -> SqlExpression:
     if isinstance(expression, UserCall):
         arguments = tuple(map(tree_of, expression.arguments))
         return FunctionCall(expression.function, arguments, function=expression.of)
+    if isinstance(expression, WholeRow):
+        columns = expression.columns
+        values = tuple(Identifier((name,)) for name in columns.names)
+        return CastCall(RowConstructor(values), columns.with_nullable(False))
     if isinstance(expression, Call):
         return _call(expression)
     raise ValidationError(f"{expression!r:.80} cannot stand in an expression of a table")

@@ -8,12 +8,16 @@ from dataclasses import replace
 
 from flinkpy.columns import Expression, col
 from flinkpy.columns.expression import Alias, Call
+from flinkpy.common.logical_types.logical_type import RowType
 from flinkpy.core.errors import ProgramError
 from flinkpy.sql.sql_errors import did_you_mean
 from flinkpy.sql.syntax.query_tree import (
     DerivedTable,
+    FieldAccess,
     FromItem,
+    FunctionCall,
     GroupingElement,
+    Identifier,
     JoinItem,
     OrderItem,
     Query,
@@ -22,8 +26,10 @@ from flinkpy.sql.syntax.query_tree import (
     SetOperation,
     SqlExpression,
     StarItem,
+    TableFunctionCall,
 )
 from flinkpy.table.session.sql_of_expressions import constant, tree_of
+from flinkpy.table.session.user_calls import UserCall
 
 _STAR = (SelectItem(StarItem()),)
 
@@ -57,6 +63,38 @@ def joined(left: Query, right: Query, kind: str, predicate: object | None) -> Qu
     kind = "CROSS" if condition is None and kind == "INNER" else kind
     source: FromItem = JoinItem(DerivedTable(left), DerivedTable(right), kind, condition)
     return Select(_STAR, source)
+
+
+def correlated(query: Query, call: UserCall, kind: str, predicate: object | None = None) -> Select:
+    """``query JOIN LATERAL TABLE(call) ON predicate``."""
+    tree = tree_of(call)
+    assert isinstance(tree, FunctionCall)
+    alias = "f" if call.columns else None
+    made = TableFunctionCall(tree, lateral=True, alias=alias, columns=call.columns)
+    condition = None if predicate is None else _tree(predicate, "join_lateral()")
+    if condition is None and kind == "LEFT":
+        condition = constant(True)
+    return Select(_STAR, JoinItem(DerivedTable(query), made, kind, condition))
+
+
+def flat_mapped(query: Query, call: UserCall) -> Query:
+    """Only the columns that a table function makes."""
+    assert isinstance(call.of.result, RowType), "a table function gives rows"
+    names = call.columns or call.of.result.names
+    joined_rows = correlated(query, UserCall(call.of, call.arguments, names), "CROSS")
+    items = tuple(SelectItem(Identifier(("f", name)), name) for name in names)
+    return replace(joined_rows, items=items)
+
+
+def mapped(query: Query, call: UserCall) -> Query:
+    """Only what a scalar function makes of each row; the fields of a ROW are columns."""
+    made = Select((SelectItem(tree_of(call), "f0"),), DerivedTable(query))
+    result = call.of.result
+    if not isinstance(result, RowType):
+        return made
+    value = Identifier(("f0",))
+    items = tuple(SelectItem(FieldAccess(value, name), name) for name in result.names)
+    return Select(items, DerivedTable(made))
 
 
 def combined(left: Query, right: Query, kind: str, keeps_all: bool) -> Query:

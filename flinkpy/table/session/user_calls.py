@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from flinkpy.columns.expression import Call, Expression, as_expression
+from flinkpy.common.logical_types.logical_type import RowType
 from flinkpy.sql.functions.function_port import FunctionKind
 from flinkpy.sql.functions.user_function import UserFunction
+
+
+class WholeRow(Expression):
+    """All columns of a table as one ROW."""
+
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: RowType) -> None:
+        self.columns = columns
+
+    def __repr__(self) -> str:
+        return f"row({', '.join(self.columns.names)})"
 
 
 class UserCall(Call):
@@ -24,11 +37,11 @@ class UserCall(Call):
         """Whether it is computed from many rows."""
         return self.of.kind is FunctionKind.AGGREGATE
 
-    def alias(self, name: str, *names: str) -> Expression:
+    def alias(self, name: str, *extra_names: str) -> Expression:
         """Another name for the value; for a table function, names for the columns that it gives."""
         if self.of.kind is FunctionKind.TABLE:
-            return UserCall(self.of, self.arguments, (name, *names))
-        return super().alias(name)
+            return UserCall(self.of, self.arguments, (name, *extra_names))
+        return super().alias(name, *extra_names)
 
     def __repr__(self) -> str:
         return f"{self.function}({', '.join(map(repr, self.arguments))})"

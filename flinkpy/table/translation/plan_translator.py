@@ -20,6 +20,7 @@ from flinkpy.graph.operator_port import ColumnarJoin, ColumnarOperator
 from flinkpy.graph.partitioning import BROADCAST, GLOBAL, KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import PartitionTransformation, UnionTransformation
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator, partial_schema
+from flinkpy.relational.functions.table_function_rows import TableCode, TableFunctionOperator
 from flinkpy.relational.joins.hash_join import HashJoinOperator
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.ordering.over_aggregate import OverAggregateOperator
@@ -38,6 +39,7 @@ from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
 from flinkpy.relational.windows.window_rows import WindowRowsOperator
 from flinkpy.sql.functions.function_port import FunctionRegistry
+from flinkpy.sql.functions.user_function import UserFunction
 from flinkpy.sql.physical.physical_nodes import (
     Calc,
     CollectNode,
@@ -194,21 +196,34 @@ class PlanTranslator:
         return self._applied(node, ExpandOperator(programs, schema_of(node.schema)))
 
     def _correlate(self, node: Correlate) -> ColumnStream:
-        if node.function != "UNNEST":
-            raise ValidationError(f"the table function {node.function} cannot run yet")
-        [collection] = node.arguments
-        program = self._program((collection,), None, node.input.schema.names)
-        operator = UnnestOperator(
-            program,
-            schema_of(node.schema),
-            is_multiset=isinstance(collection.type, MultisetType),
-            keeps_left=node.keeps_left,
-            gives_ordinality=bool(dict(node.options).get("WITH ORDINALITY")),
-        )
+        operator: ColumnarOperator
+        program = self._program(node.arguments, None, node.input.schema.names)
+        if node.function == "UNNEST":
+            [collection] = node.arguments
+            operator = UnnestOperator(
+                program,
+                schema_of(node.schema),
+                is_multiset=isinstance(collection.type, MultisetType),
+                keeps_left=node.keeps_left,
+                gives_ordinality=bool(dict(node.options).get("WITH ORDINALITY")),
+                kept=node.kept,
+            )
+        else:
+            function = self._registry.find(node.function)
+            assert isinstance(function, UserFunction), "other table functions are of users"
+            operator = TableFunctionOperator(
+                program,
+                TableCode(function.body, tuple(each.type for each in node.arguments), node.result),
+                schema_of(node.schema),
+                keeps_left=node.keeps_left,
+                kept=node.kept,
+            )
         if node.condition is None:
             return self._applied(node, operator)
         if node.keeps_left:
-            raise ValidationError("LEFT JOIN UNNEST(...) takes ON TRUE only, as in Flink")
+            raise ValidationError(
+                "a LEFT JOIN with UNNEST or a table function takes ON TRUE only, as in Flink"
+            )
         unnested = self._applied(node, operator)
         columns = [RexInput(f.type, at) for at, f in enumerate(node.schema)]
         calc = self._program(columns, node.condition, node.schema.names)
