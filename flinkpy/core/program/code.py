@@ -13,7 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -174,8 +174,15 @@ def _user_modules() -> list[ModuleType]:
         homes.add(str(Path.cwd()))  # a prompt or a notebook has no file
     if not homes:
         return []
+    loaded = tuple((name, id(module)) for name, module in list(sys.modules.items()))
+    return [sys.modules[name] for name in _names_beside(frozenset(homes), loaded)]
+
+
+@lru_cache(maxsize=1)  # the functions of a job are pickled one by one, over the same modules
+def _names_beside(homes: frozenset[str], loaded: tuple[tuple[str, int], ...]) -> list[str]:
     found = []
-    for name, module in list(sys.modules.items()):
+    for name, _ in loaded:
+        module = sys.modules.get(name)
         path = getattr(module, "__file__", None)
         if (
             path
@@ -183,7 +190,7 @@ def _user_modules() -> list[ModuleType]:
             and any(_lies_beside(path, home) for home in homes)
             and module.__name__.partition(".")[0] != "flinkpy"
         ):
-            found.append(module)
+            found.append(name)
     return found
 
 

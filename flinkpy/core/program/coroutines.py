@@ -78,6 +78,7 @@ def is_coroutine_function(function: object) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
+@functools.lru_cache(maxsize=1024)
 def _unawaited_method(kind: type) -> str | None:
     """A method of the class that is a coroutine function, and stands for one of flinkpy's that is
     none."""
