@@ -1,0 +1,183 @@
+"""Runs a drawn query in every way that must give the same rows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from typing import Any
+from unittest import mock
+
+import duckdb
+import pyarrow as pa
+
+from flinkpy.core.errors import FlinkpyError
+from flinkpy.sql.logical.logical_nodes import LogicalNode
+from flinkpy.sql.physical import physical_planner
+from flinkpy.sql.plans import planner
+from flinkpy.sql.rules.optimizer import EXPAND
+from flinkpy.sql.rules.rule_phases import RuleContext
+from flinkpy.sql.sql_errors import SqlError
+from flinkpy.table import EnvironmentSettings, TableEnvironment
+from flinkpy.testing.tables import clear_results, register_rows
+from tests.table.generated.drawn_queries import EXTREME, TABLES, Case
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a query is run. ``all_rules``: else only what makes a plan of it."""
+
+    name: str
+    is_batch: bool = True
+    parallelism: int = 1
+    rows_per_batch: int = 8192
+    two_phases: bool = True
+    all_rules: bool = True
+
+
+PLAIN = Way("BATCH")
+WAYS = (
+    Way("BATCH of 3 subtasks, row by row, in one phase", True, 3, 1, two_phases=False),
+    Way("BATCH of 3 subtasks without rules", True, 3, 3, all_rules=False),
+    Way("STREAMING", False),
+    Way("STREAMING of 3 subtasks, row by row, in one phase", False, 3, 1, two_phases=False),
+)
+
+
+@cache
+def _environment(way: Way) -> TableEnvironment:
+    settings = EnvironmentSettings
+    made = settings.in_batch_mode() if way.is_batch else settings.in_streaming_mode()
+    environment = TableEnvironment.create(made)
+    config = environment.get_config()
+    config.set("parallelism.default", str(way.parallelism))
+    config.set("client.progress", "false")
+    if not way.two_phases:
+        config.set("table.optimizer.agg-phase-strategy", "ONE_PHASE")
+    return environment
+
+
+def expanded_only(plan: LogicalNode, context: RuleContext) -> LogicalNode:
+    """The plan as it was written, but for subqueries and set operations."""
+    return EXPAND.applied(plan, context)
+
+
+@contextmanager
+def _switched(way: Way) -> Iterator[None]:
+    with ExitStack() as stack:
+        if not way.two_phases:
+            stack.enter_context(mock.patch.object(physical_planner, "GROUPS_IN_PARTS", -1))
+        if not way.all_rules:
+            stack.enter_context(mock.patch.object(planner, "optimized", expanded_only))
+        yield
+
+
+def run(case: Case, way: Way) -> Rows | None:
+    """The rows of the result; None if STREAMING cannot carry the query yet."""
+    environment = _environment(way)
+    try:
+        for name, columns in TABLES.items():
+            _declare(environment, name, columns, case.rows[name], way)
+        with _switched(way):
+            try:
+                result = environment.execute_sql(case.flink)
+            except FlinkpyError as error:
+                if way.is_batch or not _is_refusal(error):
+                    raise
+                return None
+            with result.collect() as rows:
+                return [tuple(row) for row in rows]
+    finally:
+        clear_results()
+
+
+def _is_refusal(error: FlinkpyError) -> bool:
+    """Whether this is what STREAMING says of a query that it cannot carry."""
+    return isinstance(error, SqlError) or "STREAMING yet" in str(error)
+
+
+def _declare(
+    environment: TableEnvironment,
+    name: str,
+    columns: dict[str, str],
+    rows: Sequence[tuple[Any, ...]],
+    way: Way,
+) -> None:
+    declared = ", ".join(f"{each} {_type(type)}" for each, type in columns.items())
+    if name == "e":
+        declared += ", WATERMARK FOR ts AS ts"
+    environment.execute_sql(f"DROP TEMPORARY TABLE IF EXISTS {name}")
+    environment.execute_sql(
+        f"CREATE TEMPORARY TABLE {name} ({declared}) WITH ('connector' = 'values', "
+        f"'bounded' = 'true', 'data-id' = '{register_rows(rows)}', "
+        f"'rows-per-batch' = '{way.rows_per_batch}')"
+    )
+
+
+def _type(type: str) -> str:
+    return "DOUBLE" if type == EXTREME else type
+
+
+# -- the judge -------------------------------------------------------------------------------------
+
+_ARROW = {
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "EXTREME": pa.float64(),
+    "STRING": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "DECIMAL(20, 4)": pa.decimal128(20, 4),
+    "DECIMAL(38, 10)": pa.decimal128(38, 10),
+    "DATE": pa.date32(),
+    "TIMESTAMP(3)": pa.timestamp("us"),
+    "ARRAY<INT>": pa.list_(pa.int32()),
+}
+
+
+def judged(case: Case) -> Rows | None:
+    """DuckDB's rows; None where it stops at a number that is too large, as Flink does not."""
+    connection = _judge().cursor()
+    for name, columns in TABLES.items():
+        fields = [(each, _ARROW[type]) for each, type in columns.items()]
+        lists = zip(*case.rows[name]) if case.rows[name] else [[] for _ in fields]
+        arrays = [pa.array(list(column), type) for column, (_, type) in zip(lists, fields)]
+        connection.register(name, pa.table(arrays, schema=pa.schema(fields)))
+    try:
+        return connection.execute(case.duckdb).fetchall()
+    except (duckdb.OutOfRangeException, duckdb.ConversionException):
+        return None
+    finally:
+        connection.close()
+
+
+@cache
+def _judge() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
+
+
+# -- what is equal ---------------------------------------------------------------------------------
+
+
+def comparable(rows: Rows, ordered: bool) -> Any:
+    """Equal results are equal as this."""
+    shown = [tuple(map(_shown, row)) for row in rows]
+    return shown if ordered else Counter(shown)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        return float(f"{value:.9g}") + 0.0  # -0.0 becomes 0.0
+    if isinstance(value, Decimal):
+        return format(value.normalize(), "f") if value else "0"
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_shown, value))
+    return value
