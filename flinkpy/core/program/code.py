@@ -185,7 +185,8 @@ def _names_beside(homes: frozenset[str], loaded: tuple[tuple[str, int], ...]) ->
         module = sys.modules.get(name)
         path = getattr(module, "__file__", None)
         if (
-            path
+            module is not None
+            and path
             and name != "__main__"
             and any(_lies_beside(path, home) for home in homes)
             and module.__name__.partition(".")[0] != "flinkpy"

@@ -65,7 +65,7 @@ def coroutine_in(holder: object) -> str | None:
         seen.add(id(each))
         if is_coroutine_function(each):
             return str(getattr(each, "__qualname__", each)).rpartition("<locals>.")[2]
-        method = None if isinstance(each, FunctionType) else _unawaited_method(type(each))
+        method = None if isinstance(each, FunctionType) else _unawaited_method(type(each))  # type: ignore[arg-type]  # a type is hashable
         if method is not None:
             return f"{type(each).__name__}.{method}"
         waiting.extend(_held_by(each))

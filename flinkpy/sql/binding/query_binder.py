@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from flinkpy.common.logical_types.logical_type import LogicalType, RowField
+from flinkpy.common.logical_types.logical_type import (
+    LocalZonedTimestampType,
+    LogicalType,
+    RowField,
+    TimestampType,
+)
 from flinkpy.common.logical_types.type_merging import common_type
 from flinkpy.sql.binding.binding_context import BindingContext
 from flinkpy.sql.binding.expression_binder import ExpressionBinder, columns_cast, refuse_aggregates
@@ -190,7 +195,8 @@ def _combined(left: LogicalNode, right: LogicalNode, operation: SetOperation) ->
                 f"{bare(one.type)} and '{other.name}' is {bare(other.type)}; cast one of them",
                 span=operation.right.span,
             )
-        types.append(common)
+        is_union = operation.kind == "UNION" and operation.keeps_all
+        types.append(_marked(common, one.type, other.type) if is_union else common)
     schema = row_of([replace(each, type=type) for each, type in zip(left.schema.fields, types)])
     keeps_all = operation.keeps_all
     branches = [columns_cast(left, types), columns_cast(right, types)]
@@ -202,6 +208,14 @@ def _combined(left: LogicalNode, right: LogicalNode, operation: SetOperation) ->
     ):
         return LogicalSetOperation(schema, "UNION", keeps_all, (*left.branches, branches[1]))
     return LogicalSetOperation(schema, operation.kind, keeps_all, tuple(branches))
+
+
+def _marked(common: LogicalType, *types: LogicalType) -> LogicalType:
+    """UNION ALL of columns that are all the event time is the event time."""
+    marks = {getattr(each, "time_attribute", None) for each in types}
+    if isinstance(common, (TimestampType, LocalZonedTimestampType)) and len(marks) == 1:
+        return replace(common, time_attribute=marks.pop())
+    return common
 
 
 def _columns(plan: LogicalNode) -> Sequence[Rex]:

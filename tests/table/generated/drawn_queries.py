@@ -306,7 +306,8 @@ class _QueryMaker:
         if is_total and " ROWS" not in window and self._chance(30):
             return f"{self._one(['LAG', 'LEAD'])}({name}, 1) {window}"
         if is_total and " ROWS" in window and self._chance(30):
-            return f"{self._one(['FIRST_VALUE', 'LAST_VALUE'])}({name}) {window}"
+            call = self._one(["FIRST_VALUE", "LAST_VALUE"])
+            return f"{call}({name}{either('', ' IGNORE NULLS')}) {window}"
         if type in (INT, DOUBLE, DECIMAL) and self._chance(50):
             return f"CAST(SUM({name}) {window} AS {type})"
         if type == BOOLEAN:
@@ -477,7 +478,7 @@ class _QueryMaker:
     def _literal(self, type: str) -> str:
         value = self._one([each for each in _VALUES[type] if each is not None])
         if type == STRING:
-            return "'" + value.replace("'", "''") + "'"
+            return "'" + str(value).replace("'", "''") + "'"
         if type in (DOUBLE, EXTREME):
             return f"CAST({value!r} AS DOUBLE)" if value not in (1e308, -1e308, 5e-324) else "1.5E0"
         if type == BIGINT:
@@ -503,7 +504,7 @@ class _QueryMaker:
             last = self._one([f" ELSE {other}", " ELSE NULL", ""])
             return f"CASE WHEN {condition} THEN {one}{last} END"
         if self._chance(20):
-            return self._one([f"COALESCE({one}, {other})", f"NULLIF({one}, {other})"])
+            return f"{self._one(['COALESCE', 'NULLIF'])}({one}, {other})"
         made = self._computed(type, one, other)
         return made if made is not None else str(one)
 
