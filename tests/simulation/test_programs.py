@@ -80,6 +80,14 @@ def test_kinds_of_columns_survive_what_befalls_a_job(first: int) -> None:
         run_program_seed(seed, ("columnar-changes",))
 
 
+@pytest.mark.wide(but=("from 0]",))
+@pytest.mark.parametrize("first", range(0, 20, 2), ids="from {}".format)
+def test_windows_of_sql_survive_what_befalls_a_job(first: int) -> None:
+    """The same for a query over windows of two tables."""
+    for seed in range(first, first + 2):
+        run_program_seed(seed, ("sql-windows",))
+
+
 @pytest.mark.parametrize("seed", [3, 8, 17, 46, 50, 109])
 def test_a_program_replays_identically(seed: int) -> None:
     assert run_program_seed(seed) == run_program_seed(seed)

@@ -71,11 +71,12 @@ def map_batches(
         )
     operator = MapBatchesOperator(function, batch_format, output, schema)
     columns = stream.as_columns("map_batches()")
-    return (
-        columns.apply("MapBatches", operator)
-        if output == "rows"
-        else columns.apply_columns("MapBatches", operator)
-    )
+    if output == "rows":
+        return columns.apply("MapBatches", operator)
+    made = columns.apply_columns("MapBatches", operator)
+    if schema is not None:
+        made.schema = schema  # also behind columns that are not known
+    return made
 
 
 def join_table(

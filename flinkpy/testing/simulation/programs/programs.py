@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.datastream import StreamExecutionEnvironment
-from flinkpy.testing.simulation.programs import keyed_programs, outside_programs, windowed_programs
+from flinkpy.testing.simulation.programs import (
+    keyed_programs,
+    outside_programs,
+    sql_programs,
+    windowed_programs,
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ _NAMED = {
     for program in (
         Program("global-commits", outside_programs.global_commits, drains=True),
         Program("columnar-changes", keyed_programs.columnar_changes, drains=True),
+        Program("sql-windows", sql_programs.sql_windows),
     )
 }
 
