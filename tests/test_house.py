@@ -43,8 +43,6 @@ EXCEPTIONS = {  # a class that is made from more and is one idea all the same, a
     "flinkpy.connectors.files.writing.file_sink.FileSink": "the arguments of FileSink",
     # what an error says, each part by name; it is pickled, and made in one place
     "flinkpy.core.errors.UserCodeError": "what is said of a function that failed",
-    # it wires one process: what it is given are that process's parts, each there or not
-    "flinkpy.cluster.job_manager.JobManager": "the parts of a process",
     "flinkpy.testing.simulation.cluster.SimulatedCluster": "a whole cluster, and what disturbs it",
     # of the data path: what they read with each batch is their own, one lookup away
     "flinkpy.network.writer.PartitionWriter": "gathers batches for the channels of a partition",

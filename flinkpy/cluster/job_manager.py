@@ -3,7 +3,7 @@ RpcService, and a JobMaster for each job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.actors.dispatcher import Dispatcher, DispatcherHost, OnTerminal
@@ -12,18 +12,16 @@ from flinkpy.actors.gateways import DispatcherGateway, ResourceManagerGateway, W
 from flinkpy.actors.inspector.process_inspector import ProcessInspector
 from flinkpy.actors.job_events import EventStream
 from flinkpy.actors.job_master.job_master import JobMaster
-from flinkpy.actors.job_store import ArchivedJob, Inheritance
+from flinkpy.actors.job_store import ArchivedJob
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.service import RpcService
-from flinkpy.cluster.leader_takeover import with_checkpoint_folder
+from flinkpy.cluster.leader_takeover import Succession
 from flinkpy.cluster.session import RestPlace, SessionConfig
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.events import WebhookConfig
-from flinkpy.core.options.high_availability import HighAvailability
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.state.checkpoints.locations import absolute
 from flinkpy.state.checkpoints.stores_of_locations import private_file_store_of
@@ -38,9 +36,8 @@ class JobManager(DispatcherHost):
     """The leading part of a session. ``on_shut_down`` ends its process, after the last job has
     ended. ``first_worker`` is starting already; then ``resource_manager_leadership`` has the token
     that this worker was given. ``dispatching`` and ``managing`` are the leaderships of Dispatcher
-    and ResourceManager. With an ``inheritance`` it goes on with the jobs of the JobManagers before
-    it, and with the workers that they have left. ``rest`` is its REST endpoint, if that is there
-    already.
+    and ResourceManager. With a ``succession`` it goes on with what the JobManagers before it have
+    left.
 
     Raises ConfigurationError if the REST endpoint or Prometheus cannot have their ports.
     """
@@ -53,24 +50,21 @@ class JobManager(DispatcherHost):
         on_shut_down: Callable[[], None] = lambda: None,
         first_worker: StartWorker | None = None,
         resource_manager_leadership: StandaloneLeadership | None = None,
-        inheritance: Inheritance | None = None,
-        high_availability: HighAvailability | None = None,
-        previous_workers: Sequence[ResourceId] = (),
-        rest: RestServer | None = None,
+        succession: Succession | None = None,
     ) -> None:
         self._config = config
-        self._inheritance = inheritance
+        self._succession = succession
+        inheritance = None if succession is None else succession.inheritance
         self._on_shut_down, self._webhook = on_shut_down, _webhook(config.webhook)
         self._events = EventStream([] if self._webhook is None else [self._webhook.publish])
         self.reporters: MetricReporters | None = None
-        self._rest = rest or rest_server(config, service.clock)
+        self._rest = (succession and succession.rest) or rest_server(config, service.clock)
         try:
             self.reporters = _metric_reporters(config, service.clock)
         except ConfigurationError:
             self.stop_rest()
             raise
         self.archive = _archive_to(config.archive_folder, config.options)
-        self._high_availability = high_availability
         self._services = EndpointServices(service, config.rpc, config.slots)
         term = None if inheritance is None else inheritance.term.token
         self.inspector = ProcessInspector(service)
@@ -81,7 +75,7 @@ class JobManager(DispatcherHost):
             driver,
             first_worker=first_worker,
             election=self.managing,
-            previous_workers=previous_workers,
+            previous_workers=() if succession is None else succession.workers,
         )
         self.dispatcher = Dispatcher(
             self._services,
@@ -127,7 +121,7 @@ class JobManager(DispatcherHost):
         return place_of(self._rest)
 
     def prepare(self, job_graph: JobGraph) -> JobGraph:
-        return with_checkpoint_folder(self._high_availability, job_graph)
+        return job_graph if self._succession is None else self._succession.prepare(job_graph)
 
     def shut_down(self) -> None:
         self.stop_webhook()
@@ -148,7 +142,7 @@ class JobManager(DispatcherHost):
     def make_job_master(
         self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int
     ) -> JobMaster:
-        store = None if self._inheritance is None else self._inheritance.store
+        store = None if self._succession is None else self._succession.inheritance.store
         return JobMaster(
             self._services,
             job_graph,

@@ -3,14 +3,16 @@ finds the jobs of the terms before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from flinkpy.actors.job_store import Inheritance, JobStore
 from flinkpy.actors.rpc.endpoint import NoGateway, RpcEndpoint
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.errors import FencingError
 from flinkpy.core.futures import Future
+from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.checkpointing import (
     CHECKPOINT_DIRECTORY,
     CHECKPOINT_STORAGE,
@@ -24,6 +26,9 @@ from flinkpy.state.checkpoints.fenced_store import FencedStore
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.locations import join
 from flinkpy.state.checkpoints.stores_of_locations import private_file_store_of
+
+if TYPE_CHECKING:
+    from flinkpy.web.rest_server import RestServer
 
 log = engine_logger(__name__)
 
@@ -90,6 +95,20 @@ class TakeOver(RpcEndpoint):
             error,
         )
         self._on_deposed()
+
+
+@dataclass(frozen=True)
+class Succession:
+    """What a highly available JobManager goes on with: the jobs of those before it, the workers
+    that they have left, and the REST endpoint that its process has begun."""
+
+    high_availability: HighAvailability
+    inheritance: Inheritance
+    workers: Sequence[ResourceId]
+    rest: RestServer | None
+
+    def prepare(self, job_graph: JobGraph) -> JobGraph:
+        return with_checkpoint_folder(self.high_availability, job_graph)
 
 
 def with_checkpoint_folder(config: HighAvailability | None, job_graph: JobGraph) -> JobGraph:

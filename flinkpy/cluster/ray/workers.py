@@ -322,7 +322,7 @@ class JobManagerSetup:
         previous = () if is_first else _workers_of(session)
 
         from flinkpy.cluster.job_manager import JobManager, place_of, rest_server
-        from flinkpy.cluster.leader_takeover import TakeOver
+        from flinkpy.cluster.leader_takeover import Succession, TakeOver
 
         # now, as Ray asks for its address when the set-up is done
         rest = rest_server(config, service.clock)
@@ -335,10 +335,7 @@ class JobManagerSetup:
                 config,
                 on_shut_down=service.exit_process,
                 first_worker=first_worker,
-                inheritance=done.result(timeout=0),
-                high_availability=high_availability,
-                previous_workers=previous,
-                rest=rest,
+                succession=Succession(high_availability, done.result(timeout=0), previous, rest),
             )
             first_leader(manager.dispatching.retrieval()).forward_to(dispatcher)
             first_leader(manager.managing.retrieval()).forward_to(resource_manager)
