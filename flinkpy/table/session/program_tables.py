@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.common.logical_types.logical_type import LogicalType, RowType
 from flinkpy.core.errors import ProgramError
 from flinkpy.sql.catalog.catalog_port import CatalogTable
+from flinkpy.table.factories.batch_lengths import batch_rows
 from flinkpy.table.factories.held_tables import hold
 
 if TYPE_CHECKING:
@@ -65,7 +66,12 @@ def arrow_rows(data: object, schema: Schema = None) -> CatalogTable:
         table = table.rename_columns(list(schema))
     row_type = schema if isinstance(schema, RowType) else row_type_of_schema(table.schema)
     table = table.rename_columns(list(row_type.names)).cast(arrow_schema_of(row_type))
-    return hold(row_type, lambda env: env.from_arrow(table), is_bounded=True, rows=table.num_rows)
+    return hold(
+        row_type,
+        lambda env: env.from_arrow(table, batch_rows(env)),
+        is_bounded=True,
+        rows=table.num_rows,
+    )
 
 
 def stream_table(stream: DataStream) -> CatalogTable:

@@ -34,9 +34,9 @@ class FileTableFormat(ABC):
 
     @abstractmethod
     def source(
-        self, table: CatalogTable, values: TableValues, columns: list[str]
+        self, table: CatalogTable, values: TableValues, columns: list[str], batch_rows: int
     ) -> ColumnFileSource:
-        """Reads these columns of the table's files."""
+        """Reads these columns of the table's files, in batches of at most so many rows."""
 
     @abstractmethod
     def written(self, values: TableValues) -> FileFormat:
@@ -62,12 +62,16 @@ class ParquetTables(FileTableFormat):
     )
 
     def source(
-        self, table: CatalogTable, values: TableValues, columns: list[str]
+        self, table: CatalogTable, values: TableValues, columns: list[str], batch_rows: int
     ) -> ColumnFileSource:
         from flinkpy.connectors.files.reading.column_files import ParquetSource
 
         return ParquetSource(
-            values["path"], columns, schema=declared(table), watch_interval_ms=_interval(values)
+            values["path"],
+            columns,
+            batch_rows,
+            schema=declared(table),
+            watch_interval_ms=_interval(values),
         )
 
     def written(self, values: TableValues) -> FileFormat:
@@ -95,7 +99,7 @@ class CsvTables(FileTableFormat):
     )
 
     def source(
-        self, table: CatalogTable, values: TableValues, columns: list[str]
+        self, table: CatalogTable, values: TableValues, columns: list[str], batch_rows: int
     ) -> ColumnFileSource:
         from flinkpy.connectors.files.reading.column_files import CsvSource
 
@@ -111,6 +115,7 @@ class CsvTables(FileTableFormat):
             declared(table),
             self.value(values, "field-delimiter"),
             has_header,
+            batch_rows=batch_rows,
             null_values=(self.value(values, "null-literal"),),
             quote_char=self._quote(values),
             column_names=None if has_header else in_files,
@@ -148,7 +153,7 @@ class JsonTables(FileTableFormat):
     )
 
     def source(
-        self, table: CatalogTable, values: TableValues, columns: list[str]
+        self, table: CatalogTable, values: TableValues, columns: list[str], batch_rows: int
     ) -> ColumnFileSource:
         from flinkpy.connectors.files.reading.column_files import JsonLinesSource
 
@@ -156,6 +161,7 @@ class JsonTables(FileTableFormat):
             values["path"],
             columns,
             declared(table),
+            batch_rows=batch_rows,
             ignore_extra_fields=True,
             on_error="null" if self.value(values, "ignore-parse-errors") else "fail",
             watch_interval_ms=_interval(values),
@@ -181,12 +187,16 @@ class AvroTables(FileTableFormat):
     )
 
     def source(
-        self, table: CatalogTable, values: TableValues, columns: list[str]
+        self, table: CatalogTable, values: TableValues, columns: list[str], batch_rows: int
     ) -> ColumnFileSource:
         from flinkpy.connectors.files.reading.avro_source import AvroSource
 
         return AvroSource(
-            values["path"], columns, schema=declared(table), watch_interval_ms=_interval(values)
+            values["path"],
+            columns,
+            batch_rows,
+            schema=declared(table),
+            watch_interval_ms=_interval(values),
         )
 
     def written(self, values: TableValues) -> FileFormat:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.sql.sql_errors import ValidationError
+from flinkpy.table.factories.batch_lengths import batch_rows
 from flinkpy.table.factories.connector_factory import CONNECTOR, ConnectorFactory
 from flinkpy.table.factories.files.file_table_formats import FORMATS, FileTableFormat
 from flinkpy.table.factories.files.sink_options import SINK_OPTIONS
@@ -76,7 +77,9 @@ class FilesystemFactory(ConnectorFactory):
         values = self.values(node.table)
         schema = arrow_schema_of(node.schema)
         try:
-            source = _format(node.table).source(node.table, values, list(node.schema.names))
+            source = _format(node.table).source(
+                node.table, values, list(node.schema.names), batch_rows(env)
+            )
         except NoFilesError:
             if not os.path.isdir(values["path"]):
                 raise
