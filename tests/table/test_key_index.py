@@ -33,7 +33,7 @@ TEXTS = [
     "x" * 256,
     "x" * 300 + "y",
 ]
-DECIMALS = ["0", "1.00", "0.50", "0.10", "-1.5", "9223372036854775808", "99999999999999999999.01"]
+SHORT = ["0", "1", "0.5", "0.1", "-1.5", "0.0001", "-0.0005", "0.0625", "12.3400", "12345678901.01"]
 # by type: values whose numbers may meet those of the other types
 COLUMNS: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (pa.int64(), st.sampled_from(EDGES) | st.integers(-5, 5)),
@@ -79,6 +79,7 @@ COLUMNS: list[tuple[Any, st.SearchStrategy[Any]]] = [
             ]
         ),
     ),
+    (pa.decimal128(15, 4), st.sampled_from([Decimal(text) for text in SHORT])),
     (pa.string(), st.sampled_from(TEXTS)),
     (pa.large_string(), st.sampled_from(TEXTS)),
     (pa.binary(), st.sampled_from([text.encode() for text in TEXTS])),

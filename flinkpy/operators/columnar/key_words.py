@@ -19,8 +19,8 @@ from flinkpy.columns.values.conversion import python_values
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_NULL, _WHOLE, _LARGE, _FLOAT, _NAN, _TEXT, _BYTES, _OTHER, _SMALL = (
-    kind << 56 for kind in range(9)
+_NULL, _WHOLE, _LARGE, _FLOAT, _NAN, _TEXT, _BYTES, _OTHER, _SMALL, _DECIMAL = (
+    kind << 56 for kind in range(10)
 )
 _SMALL_BITS = 55  # whole numbers below have no word of their own: their header has them
 _MIX, _SEED = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x9E3779B97F4A7C15)
@@ -28,6 +28,7 @@ _ONE, _THREE, _SEVEN, _HALF = map(np.uint64, (1, 3, 7, 32))
 _AT_ONCE = 32  # words; what is longer goes row by row
 _KEPT = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)  # the first bytes
 _TWO_63 = 2.0**63
+_MOST_SCALE = 18  # of decimals whose digits are words
 _ALL_DIGITS = Context(prec=200)
 
 
@@ -306,6 +307,10 @@ def _column(column: pa.Array, unit: int) -> _Numbers | _Texts:
         if words is not None:
             headers = np.full(len(words), _WHOLE, np.uint64)
             return _numbers(headers, words.view(np.uint64), missing)
+    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= _MOST_SCALE:
+        digits = _digits(column)
+        if digits is not None:
+            return _numbers(*_decimals(digits, kind.scale), missing)
     if pa.types.is_fixed_size_binary(kind) or str(kind) == "binary_view":
         column = column.cast(pa.large_binary())
     elif str(kind) == "string_view":
@@ -318,6 +323,41 @@ def _column(column: pa.Array, unit: int) -> _Numbers | _Texts:
     if unit > 1:
         values = [None if value is None else value * unit for value in values]
     return _one_by_one(values)
+
+
+def _digits(column: pa.Array) -> Any:
+    """The digits of decimals as 64 bits, those of nulls as 0; None if one of them has more."""
+    if column.null_count:
+        column = column.fill_null(0)
+    halves = np.frombuffer(column.buffers()[1] or b"", np.int64).reshape(-1, 2)
+    halves = halves[column.offset : column.offset + len(column)]
+    low = np.ascontiguousarray(halves[:, 0])
+    return low if (halves[:, 1] == low >> 63).all() else None
+
+
+def _decimals(digits: npt.NDArray[Any], scale: int) -> tuple[Any, Any]:
+    """Headers and words. A decimal that is no whole number and no float has its digits without
+    zeros at the end, and how many of them stand behind the point."""
+    headers = np.full(len(digits), _WHOLE, np.uint64)
+    words = digits // 10**scale
+    broken = np.flatnonzero(words * 10**scale != digits)
+    if not len(broken):
+        return headers, words.view(np.uint64)
+    rest, places = digits[broken], np.full(len(broken), scale, np.uint64)
+    fifths = rest // 5**scale
+    is_float = (fifths * 5**scale == rest) & (fifths.astype(np.float64).astype(np.int64) == fifths)
+    for _ in range(scale - 1):
+        shorter = rest // 10
+        at = np.flatnonzero(shorter * 10 == rest)
+        if not len(at):
+            break
+        rest[at] = shorter[at]
+        places[at] -= np.uint64(1)
+    floats = np.ldexp(fifths[is_float].astype(np.float64), -scale)
+    headers[broken] = np.where(is_float, np.uint64(_FLOAT), places | np.uint64(_DECIMAL))
+    words[broken] = rest
+    words[broken[is_float]] = floats.view(np.int64)
+    return headers, words.view(np.uint64)
 
 
 def whole_words(column: pa.Array, unit: int) -> Any:
@@ -374,7 +414,7 @@ def _texts(column: pa.Array, kind: int, missing: Any) -> _Texts:
 
 
 def _one_by_one(values: list[Any]) -> _Texts:
-    """Decimals, and whatever is rare, as bytes of a form that equal values share."""
+    """Long decimals, and whatever is rare, as bytes of a form that equal values share."""
     heads, written = zip(*map(_odd, values)) if values else ((), ())
     lengths = np.array(list(map(len, written)), np.int64)
     data = np.frombuffer(b"".join(written), np.uint8)
@@ -399,5 +439,10 @@ def _odd(value: Any) -> tuple[int, bytes]:
         if float(value) == value:
             return _FLOAT, struct.pack("=d", float(value))
         value = Decimal(value).normalize(_ALL_DIGITS)
+        sign, digits, exponent = value.as_tuple()
+        assert isinstance(exponent, int)  # it is finite
+        number = int("".join(map(str, digits))) * (-1) ** sign
+        if -(1 << 63) <= number < 1 << 63 and 0 < -exponent <= _MOST_SCALE:
+            return _DECIMAL | -exponent, struct.pack("=q", number)
     written = f"{type(value).__name__} {value!r}".encode("utf-8", "surrogatepass")
     return _OTHER | len(written), written
