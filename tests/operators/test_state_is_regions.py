@@ -144,6 +144,7 @@ KEPT: dict[str, dict[str, str]] = {
     "LocalSliceOperator": {"_was_idle": NOTHING},
     "OverAggregateOperator": {"_waiting": BATCH},
     "RankOperator": dict.fromkeys(("_limit", "_rows", "_waiting"), BATCH),
+    "RowsOfSessionsOperator": {"_sessions": REGION},
     "SelectColumnsOperator": {"_select": FROM_INPUT, "_result": FROM_INPUT},
     "SliceOperator": {"store": REGION, "_ahead": REGION},
     "SortOperator": {"_rows": BATCH, "_waiting": BATCH},

@@ -23,6 +23,7 @@ from flinkpy.relational.ordering.rank_rows import RankSpec
 from flinkpy.relational.windows.held_windows import WindowedInput
 from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
 from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
+from flinkpy.relational.windows.rows_of_sessions import RowsOfSessionsOperator
 from flinkpy.relational.windows.wall_clock import AS_IT_IS, WallClock
 from flinkpy.relational.windows.window_times import windows_of
 from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind, WindowSpec
@@ -42,6 +43,22 @@ KINDS = [
 BOUNDS = (3, 4)
 # A row: key, value, number, start and end of its window
 Row: TypeAlias = "tuple[Any, ...]"
+
+
+class RowsOfSessions(RowsOfSessionsOperator):
+    """Takes both inputs of a test as one."""
+
+    process_batch1 = process_batch2 = RowsOfSessionsOperator.process_batch
+
+
+class RankedWindows(RankedWindowsOperator):
+    """The same for ranks."""
+
+    process_batch1 = process_batch2 = RankedWindowsOperator.process_batch
+
+
+class ThinnedWindows(RankedWindows):
+    most = 1
 
 
 def values_of(number: int) -> Any:
@@ -207,24 +224,75 @@ def test_the_first_rows_of_a_window_go_out_when_it_closes(
     schema = pa.schema([*ROWS, ("rank", pa.int64())])
     rows_of = windowed(window)
 
-    class Thinned(RankedWindowsOperator):
-        most = 1 if is_thinned else RankedWindowsOperator.most
-
     steps = [
         step if isinstance(step, int) or step[0] == "restart" else (0, step[1])
         for step in some_null(steps)
     ]
 
-    class OneInput(Thinned):
-        process_batch1 = process_batch2 = RankedWindowsOperator.process_batch
-
+    kind = ThinnedWindows if is_thinned else RankedWindows
     of = Subtasks(
-        lambda: OneInput(spec, input, AS_IT_IS, schema),
+        lambda: kind(spec, input, AS_IT_IS, schema),
         parallelism,
         lambda side, records: batch_of(rows_of(records)),
     )
     found = Counter(shown(row) for row, _ in of.run(steps).main)
     assert found == by_plain_python(steps, rows_of, ranked(last))[0]
+
+
+def by_sessions_of_plain_python(steps: Sequence[Any], gap: int) -> tuple[Counter[Row], int]:
+    """Row by row, as Flink merges the windows of sessions."""
+    open_ones: dict[Any, list[tuple[int, int, list[Row]]]] = {}
+    found: Counter[Row] = Counter()
+    watermark, late = -(2**63), 0
+    for step in without_restarts(steps):
+        if isinstance(step, int):
+            watermark = max(watermark, step)
+            for sessions in open_ones.values():
+                for each in [each for each in sessions if each[1] - 1 <= watermark]:
+                    sessions.remove(each)
+                    found.update((*row, each[0], each[1]) for row in each[2])
+            continue
+        for (key, number), stamp in step[1]:
+            start, end = stamp, stamp + gap
+            sessions = open_ones.setdefault(key, [])
+            near = [each for each in sessions if each[0] <= end and each[1] >= start]
+            end = max([end, *(each[1] for each in near)])
+            if end - 1 <= watermark:
+                late += 1
+                continue
+            sessions[:] = [each for each in sessions if each not in near]
+            rows = [row for each in near for row in each[2]]
+            first = min([start, *(each[0] for each in near)])
+            sessions.append((first, end, [*rows, (key, number, stamp)]))
+    return found, late
+
+
+@given(disordered(), st.integers(1, 8), st.integers(1, 3))
+@settings(max_examples=15)
+def test_rows_of_a_session_go_out_when_it_ends(
+    steps: list[Any], gap: int, parallelism: int
+) -> None:
+    rows = pa.schema([("k", pa.int64()), ("n", pa.int64()), ("t", TIME)])
+    schema = pa.schema([*rows, ("ws", TIME), ("we", TIME), ("wt", TIME)])
+    window = WindowSpec(WindowKind.SESSION, 2, gap, partition=(0,))
+    steps = some_null(steps)
+
+    def batch_of_stamped(side: int, records: Sequence[Record]) -> Batch:
+        keys, numbers = zip(*(value for value, _ in records))
+        times = pa.array([stamp for _, stamp in records], pa.int64()).cast(TIME)
+        arrays = [pa.array(keys, pa.int64()), pa.array(numbers), times]
+        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=rows))
+
+    of = Subtasks(
+        lambda: RowsOfSessions(WindowedInput(rows, window, ("k",)), AS_IT_IS, schema),
+        parallelism,
+        batch_of_stamped,
+    )
+    found = [shown(row) for row, _ in of.run(steps).main]
+    expected, late = by_sessions_of_plain_python(steps, gap)
+    assert Counter(row[:5] for row in found) == expected
+    assert all(row[5] == row[4] - 1 for row in found)
+    assert ("restart" in str(steps)) or late_in(of) == late
 
 
 # -- clocks ----------------------------------------------------------------------------------------

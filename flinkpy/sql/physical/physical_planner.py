@@ -46,7 +46,7 @@ from flinkpy.sql.physical.physical_nodes import (
     ValuesNode,
     WindowTableFunction,
 )
-from flinkpy.sql.rex.relational_terms import JoinKind
+from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 from flinkpy.sql.rules.estimates import groups_of, rows_of
 from flinkpy.sql.sql_errors import ValidationError
@@ -129,7 +129,14 @@ def _watermark(node: LogicalWatermark) -> PhysicalNode:
 
 
 def _window(node: LogicalWindow) -> PhysicalNode:
-    return WindowTableFunction(node.schema, batch_plan(node.input), node.window)
+    return window_rows(node, batch_plan(node.input))
+
+
+def window_rows(node: LogicalWindow, input: PhysicalNode) -> PhysicalNode:
+    """The rows with their windows. Those of one session must meet first."""
+    if node.window.kind is WindowKind.SESSION:
+        input = exchanged(input, node.window.partition)
+    return WindowTableFunction(node.schema, input, node.window)
 
 
 def _aggregate(node: LogicalAggregate) -> PhysicalNode:

@@ -46,7 +46,6 @@ from flinkpy.sql.physical.physical_nodes import (
     WindowAggregate,
     WindowJoin,
     WindowRank,
-    WindowTableFunction,
 )
 from flinkpy.sql.physical.physical_planner import (
     correlate,
@@ -55,6 +54,7 @@ from flinkpy.sql.physical.physical_planner import (
     sink,
     table_scan,
     values,
+    window_rows,
 )
 from flinkpy.sql.physical.window_columns import WindowColumns, below_window, window_columns_of
 from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind, WindowSpec
@@ -122,10 +122,7 @@ class StreamingPlanner:
 
     def _window(self, node: LogicalWindow) -> PhysicalNode:
         _check_time(node)
-        input = self.plan(node.input)
-        if node.window.kind is WindowKind.SESSION:
-            input = exchanged(input, node.window.partition)
-        return WindowTableFunction(node.schema, input, node.window)
+        return window_rows(node, self.plan(node.input))
 
     def _aggregate(self, node: LogicalAggregate) -> PhysicalNode:
         columns = window_columns_of(node.input)
@@ -326,8 +323,10 @@ def _window_aggregate(
 ) -> PhysicalNode:
     """The window function goes into the aggregate, if nothing between them reads the window; else
     the rows come with their windows."""
-    below = below_window(node.input)
-    window_keys = [key for key in node.keys if key in (*bounds, columns.time)]
+    is_session = columns.window.kind is WindowKind.SESSION
+    below = None if is_session else below_window(node.input)
+    told = (*_told_by_end(columns.window, bounds), columns.time)
+    window_keys = [key for key in node.keys if key in told]
     plain = [key for key in node.keys if key not in window_keys]
     if below is not None and all(
         index in below.places for call in node.calls for index in _read(call)

@@ -34,6 +34,7 @@ from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
 from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
 from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
 from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
+from flinkpy.relational.windows.rows_of_sessions import RowsOfSessionsOperator
 from flinkpy.relational.windows.sql_slices import SqlAggregateSlices
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
@@ -331,12 +332,13 @@ class PlanTranslator:
         return self._applied(node, WatermarkRowsOperator(node.rowtime, strategy, schema))
 
     def _window_rows(self, node: WindowTableFunction) -> ColumnStream:
-        self._check_window(node.window, node.input.schema)
-        clock = self._clock_of(node.window)
-        return self._applied(node, WindowRowsOperator(node.window, schema_of(node.schema), clock))
+        clock, schema = self._clock_of(node.window), schema_of(node.schema)
+        if node.window.kind is not WindowKind.SESSION:
+            return self._applied(node, WindowRowsOperator(node.window, schema, clock))
+        operator = RowsOfSessionsOperator(_windowed(node.input, node.window), clock, schema)
+        return self._applied(node, operator, _key_of(node.input))
 
     def _window_aggregate(self, node: WindowAggregate) -> ColumnStream:
-        self._check_window(node.window, node.input.schema)
         inputs, window = schema_of(node.input.schema), node.window
         clock = self._clock_of(window)
         stream = self._of(node.input)
@@ -372,14 +374,7 @@ class PlanTranslator:
     def _window_rank(self, node: WindowRank) -> ColumnStream:
         input, clock = _windowed(node.input, node.window), self._clock_of(node.window)
         operator = RankedWindowsOperator(_rank_spec(node), input, clock, schema_of(node.schema))
-        stream = self._of(node.input).apply_columns(
-            operator_name(node), operator, key=_key_of(node.input)
-        )
-        return self._placed(node, stream)
-
-    def _check_window(self, window: WindowSpec, row: RowType) -> None:
-        if window.kind is WindowKind.SESSION:
-            raise ValidationError("windows of SESSION cannot run yet; use TUMBLE, HOP or CUMULATE")
+        return self._applied(node, operator, _key_of(node.input))
 
     def _clock_of(self, window: WindowSpec) -> WallClock:
         return WallClock(self._zone if window.is_local and self._zone != "UTC" else None)
@@ -393,7 +388,9 @@ class PlanTranslator:
             projections, condition, self._registry, names=names, zone=self._zone, clock=self._clock
         )
 
-    def _applied(self, node: OneInputNode, operator: ColumnarOperator) -> ColumnStream:
+    def _applied(
+        self, node: OneInputNode, operator: ColumnarOperator, key: KeySpec | None = None
+    ) -> ColumnStream:
         input = self._of(node.input)
         is_batch = read(input.program.values, RUNTIME_MODE) is RuntimeMode.BATCH
         if isinstance(operator, BlockingOperator) and not is_batch:
@@ -401,7 +398,7 @@ class PlanTranslator:
                 f"{operator_name(node)} cannot run in STREAMING yet; set 'execution.runtime-mode' "
                 "to BATCH if all inputs end"
             )
-        stream = input.apply_columns(operator_name(node), operator)
+        stream = input.apply_columns(operator_name(node), operator, key=key)
         return self._placed(node, stream)
 
     def _applied_to_two(self, node: HashJoin | WindowJoin, operator: ColumnarJoin) -> ColumnStream:
