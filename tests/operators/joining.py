@@ -71,9 +71,13 @@ class Subtasks:
         self._make = make
         self._batches = batches or rows
         self._configuration = configuration or {}
-        self.timers, self.output = ManualTimers(), Gathered()
+        self.timers, self.output = ManualTimers(), self.new_output()
         self.operators: list[Any] = []
         self.start(parallelism)
+
+    def new_output(self) -> Gathered:
+        """What gathers the results."""
+        return Gathered()
 
     def start(self, parallelism: int, saved: Sequence[SavedState] = ()) -> None:
         """Fresh operators, from what the last ones saved."""

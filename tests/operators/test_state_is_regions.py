@@ -61,6 +61,7 @@ KEPT: dict[str, dict[str, str]] = {
         "_frozen_before": NOTHING,
         "_copies": FROM_INPUT,
     },
+    "AppendJoinOperator": {"_sides": REGION},
     "AsyncWaitOperator": {
         "_saved": OPERATOR_STATE,
         "_waiting": OPERATOR_STATE,
@@ -82,6 +83,9 @@ KEPT: dict[str, dict[str, str]] = {
         "_ending": AT_ITS_END,
         "_finished": AT_ITS_END,
     },
+    "IntervalRowsJoinOperator": {"_index": REGION, "_sides": REGION},
+    "OverInTimeOperator": {"_index": REGION},
+    "RowsInTime": {"_waiting": REGION},
     "JoinTableOperator": {"_index": TABLE, "_joined": FROM_INPUT, "_timer": TABLE},
     "LastResultsOperator": {
         "_rest": "what the wrapped operator has at its end, where no checkpoint begins"

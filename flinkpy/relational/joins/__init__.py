@@ -1,1 +1,1 @@
-"""Joins of tables in BATCH."""
+"""Joins of tables: in BATCH one side is kept, in STREAMING both."""

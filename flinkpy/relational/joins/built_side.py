@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.operators.columnar.key_index import KeyIndex
+from flinkpy.relational.joins.pair_pieces import pair_pieces
 from flinkpy.relational.key_columns import key_batch, key_names
 from flinkpy.relational.relational_operator import ROWS_AT_ONCE, one_record_batch, plain
 
@@ -110,17 +111,7 @@ class BuiltSide:
             for begin in range(0, len(at), ROWS_AT_ONCE):
                 yield at[begin : begin + ROWS_AT_ONCE], rows[begin : begin + ROWS_AT_ONCE]
             return
-        counts = self._counts[numbers]
-        ends = np.cumsum(counts)
-        begins = ends - counts
-        total = int(ends[-1]) if len(ends) else 0
-        for begin in range(0, total, ROWS_AT_ONCE):
-            end = min(begin + ROWS_AT_ONCE, total)
-            first, last = np.searchsorted(ends, [begin, end - 1], side="right")
-            near = np.arange(first, last + 1)
-            given = np.minimum(ends[near], end) - np.maximum(begins[near], begin)
-            at = np.repeat(near, given)
-            within = np.arange(begin, end) - begins[at]
+        for at, within in pair_pieces(self._counts[numbers]):
             yield at, self._order[self._starts[numbers[at]] + within]
 
 

@@ -139,7 +139,7 @@ def _present_in(frames: FrameBounds, present: npt.NDArray[Any] | None) -> Any:
 
 
 def _sum(call: AggregateCall, over_rows: OverRows, kind: pa.DataType) -> pa.Array | None:
-    found = _summed(over_rows.argument(call), over_rows)
+    found = summed(over_rows.argument(call), over_rows)
     if found is None:
         return None
     sums, counts = found
@@ -150,7 +150,7 @@ def _sum(call: AggregateCall, over_rows: OverRows, kind: pa.DataType) -> pa.Arra
 
 def _average(call: AggregateCall, over_rows: OverRows, kind: pa.DataType) -> pa.Array | None:
     column = over_rows.argument(call)
-    found = _summed(column, over_rows)
+    found = summed(column, over_rows)
     if found is None:
         return None
     if pa.types.is_decimal(kind):
@@ -158,7 +158,7 @@ def _average(call: AggregateCall, over_rows: OverRows, kind: pa.DataType) -> pa.
     return averages(*found, kind)
 
 
-def _summed(column: pa.Array, over_rows: OverRows) -> tuple[Any, Any] | None:
+def summed(column: pa.Array, over_rows: OverRows) -> tuple[Any, Any] | None:
     """The sum of each frame's values, and how many there are; None for floats in frames of which
     sums before and behind cannot be subtracted without another rounding."""
     frames, kind = over_rows.frames, column.type

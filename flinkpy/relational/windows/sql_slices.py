@@ -104,7 +104,7 @@ class SqlAggregateSlices(ColumnSlices):
 
     def taken_in(self, data: pa.RecordBatch, ids: npt.NDArray[np.int64]) -> Part:
         taken = [
-            aggregate.values_of(_argument(call, data))
+            aggregate.values_of(aggregated_column(call, data))
             for aggregate, call in zip(self._aggregates, self.calls)
         ]
         return Part(
@@ -136,7 +136,7 @@ def _argument_type(call: AggregateCall, schema: pa.Schema) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _argument(call: AggregateCall, data: pa.RecordBatch) -> pa.Array:
+def aggregated_column(call: AggregateCall, data: pa.RecordBatch) -> pa.Array:
     """What is aggregated: null in rows that do not count."""
     if call.arguments:
         column = plain(data.column(call.arguments[0]))

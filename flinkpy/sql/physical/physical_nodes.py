@@ -9,7 +9,7 @@ from enum import Enum
 
 from flinkpy.common.logical_types.logical_type import RowType
 from flinkpy.sql.catalog.catalog_port import CatalogTable, ObjectPath
-from flinkpy.sql.rex.relational_terms import JoinKind, OverGroup, WindowSpec
+from flinkpy.sql.rex.relational_terms import Interval, JoinKind, OverGroup, WindowSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, SortKey
 
 
@@ -169,6 +169,26 @@ class HashJoin(PhysicalNode):
 
 
 @dataclass(frozen=True)
+class TemporalSort(OneInputNode):
+    """STREAMING: the rows in order of event time, which is the first key, when the watermark has
+    reached them."""
+
+    keys: tuple[SortKey, ...]
+
+
+@dataclass(frozen=True)
+class Deduplicate(OneInputNode):
+    """STREAMING: the first row of each key by the column ``time``. By event time (``is_rowtime``)
+    it goes out when the watermark has reached it; else at once. ``gives_rank`` appends its number,
+    1."""
+
+    keys: tuple[int, ...]
+    time: int
+    is_rowtime: bool
+    gives_rank: bool = False
+
+
+@dataclass(frozen=True)
 class Sort(OneInputNode):
     """BATCH: all rows in order; with ``limit`` only those from ``offset`` on."""
 
@@ -200,9 +220,12 @@ class Rank(OneInputNode):
 
 @dataclass(frozen=True)
 class OverAggregate(OneInputNode):
-    """The row, then the results of each group of aggregates over the rows around it."""
+    """The row, then the results of each group of aggregates over the rows around it. In STREAMING
+    there is one group; its frames end at the row, and its first sort key is a time: event time
+    (``is_rowtime``), or the order in which rows come."""
 
     groups: tuple[OverGroup, ...]
+    is_rowtime: bool = True
 
 
 # -- windows ---------------------------------------------------------------------------------------
@@ -270,6 +293,26 @@ class AppendJoin(PhysicalNode):
     left: PhysicalNode
     right: PhysicalNode
     kind: JoinKind
+    left_keys: tuple[int, ...] = ()
+    right_keys: tuple[int, ...] = ()
+    null_safe: tuple[bool, ...] = ()
+    condition: Rex | None = None
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class IntervalJoin(PhysicalNode):
+    """STREAMING: pairs of rows with equal keys whose event times are in the ``interval``, for which
+    ``condition`` (over the columns of both) is true. A row is kept as long as one in time can meet
+    it."""
+
+    left: PhysicalNode
+    right: PhysicalNode
+    kind: JoinKind
+    interval: Interval
     left_keys: tuple[int, ...] = ()
     right_keys: tuple[int, ...] = ()
     null_safe: tuple[bool, ...] = ()

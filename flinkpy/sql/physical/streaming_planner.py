@@ -3,18 +3,12 @@ went out already is refused: the message names who would, who could not take it,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from flinkpy.common.changelog_mode import INSERT_ONLY
-from flinkpy.common.logical_types.logical_type import (
-    LocalZonedTimestampType,
-    LogicalType,
-    RowField,
-    TimeAttribute,
-    TimestampType,
-)
+from flinkpy.common.logical_types.logical_type import LogicalType, RowField, TimeAttribute
 from flinkpy.sql.logical.logical_nodes import (
     LogicalAggregate,
     LogicalCorrelate,
@@ -35,12 +29,15 @@ from flinkpy.sql.logical.logical_nodes import (
     walk_plan,
 )
 from flinkpy.sql.physical.calcs import calc
+from flinkpy.sql.physical.interval_bounds import IntervalCondition, interval_condition, time_mark
 from flinkpy.sql.physical.join_keys import JoinKeys, keys_of
 from flinkpy.sql.physical.physical_nodes import (
     AppendJoin,
+    Deduplicate,
+    IntervalJoin,
     OverAggregate,
     PhysicalNode,
-    Sort,
+    TemporalSort,
     UnionAll,
     WatermarkAssigner,
     WindowAggregate,
@@ -57,8 +54,8 @@ from flinkpy.sql.physical.physical_planner import (
     window_rows,
 )
 from flinkpy.sql.physical.window_columns import WindowColumns, below_window, window_columns_of
-from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind, WindowSpec
-from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput
+from flinkpy.sql.rex.relational_terms import JoinKind, OverGroup, WindowKind, WindowSpec
+from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput, SortKey
 from flinkpy.sql.rules.column_pruning import moved_call
 from flinkpy.sql.rules.rank_rules import MOST
 from flinkpy.sql.sql_errors import ValidationError
@@ -68,6 +65,7 @@ _GROUP_WINDOW = (
     "group by window_start and window_end of TUMBLE, HOP, CUMULATE or SESSION, so that each row "
     f"goes out once, or {_BATCH}"
 )
+_NEED_LATER_ROWS = frozenset(["LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST"])
 
 
 class StreamingPlanner:
@@ -140,6 +138,9 @@ class StreamingPlanner:
         return _window_aggregate(self, node, columns, bounds)
 
     def _rank(self, node: LogicalRank) -> PhysicalNode:
+        first_row = self._first_rows(node)
+        if first_row is not None:
+            return first_row
         columns = window_columns_of(node.input)
         bounds = None if columns is None else columns.bounds
         is_windowed = bounds is not None and {*bounds} <= {*node.partition}
@@ -162,6 +163,27 @@ class StreamingPlanner:
             node.gives_rank,
         )
 
+    def _first_rows(self, node: LogicalRank) -> PhysicalNode | None:
+        """ROW_NUMBER() = 1 by a time: the first row of each key, which no later one replaces."""
+        if node.function != "ROW_NUMBER" or (node.first, node.last) != (1, 1):
+            return None
+        mark = self._time_of(node.input, node.keys)
+        if mark is None:
+            return None
+        is_rowtime = mark is TimeAttribute.ROWTIME
+        if is_rowtime:
+            check_rowtime_kept(node.input, "the first row by event time")
+        input = exchanged(self.plan(node.input), node.partition)
+        time = node.keys[0].index
+        return Deduplicate(node.schema, input, node.partition, time, is_rowtime, node.gives_rank)
+
+    @staticmethod
+    def _time_of(node: LogicalNode, keys: Sequence[SortKey]) -> TimeAttribute | None:
+        """Which time rows are ordered by, if it is one and nothing else."""
+        if len(keys) != 1 or keys[0].descending:
+            return None
+        return time_mark(node.schema.fields[keys[0].index].type)
+
     # -- order -------------------------------------------------------------------------------------
 
     def _sort(self, node: LogicalSort) -> PhysicalNode:
@@ -180,26 +202,50 @@ class StreamingPlanner:
                 f"the rowtime column first, ascending, or {_BATCH}"
             )
         check_rowtime_kept(node.input, f"ORDER BY {names}")
-        return Sort(node.schema, exchanged(self.plan(node.input)), node.keys)
+        return TemporalSort(node.schema, exchanged(self.plan(node.input)), node.keys)
 
     def _over(self, node: LogicalOver) -> PhysicalNode:
-        if len(node.groups) > 1:
+        """A node for each window, each in the order of the same time or of another."""
+        plan = self.plan(node.input)
+        width = node.input.width
+        partition: tuple[int, ...] | None = None
+        for group in node.groups:
+            mark = self._checked_over(node, group)
+            is_rowtime = mark is TimeAttribute.ROWTIME
+            if group.partition != partition:
+                plan, partition = exchanged(plan, group.partition), group.partition
+            width += len(group.calls)
+            schema = row_of(node.schema.fields[:width])
+            plan = OverAggregate(schema, plan, (group,), is_rowtime)
+        return plan
+
+    def _checked_over(self, node: LogicalOver, group: OverGroup) -> TimeAttribute:
+        shown = ", ".join(node.input.schema.names[key.index] for key in group.keys)
+        if len(group.keys) > 1:
             raise ValidationError(
-                "All aggregates must be computed on the same window in STREAMING; use one OVER "
-                "window, or several queries"
+                "The window can only be ordered by a single time column in STREAMING (ORDER BY "
+                f"{shown}); leave the others out, or {_BATCH}"
             )
-        group = node.groups[0]
-        names = node.input.schema.names
-        first = group.keys[0] if group.keys else None
-        if first is None or first.descending or not _is_time(node, first.index):
-            shown = ", ".join(names[key.index] for key in group.keys)
+        mark = self._time_of(node.input, group.keys)
+        if mark is None:
             raise ValidationError(
                 "OVER windows' ordering in stream mode must be defined on a time attribute, "
                 f"ascending (ORDER BY {shown}); declare a WATERMARK for the column, or {_BATCH}"
             )
-        check_rowtime_kept(node.input, "OVER")
-        input = exchanged(self.plan(node.input), group.partition)
-        return OverAggregate(node.schema, input, node.groups)
+        if group.frame.upper != 0:
+            raise ValidationError(
+                f"OVER {group.frame.unit} FOLLOWING windows are not supported in STREAMING: rows "
+                f"that follow are not there yet; end the frame at CURRENT ROW, or {_BATCH}"
+            )
+        for call in group.calls:
+            if call.function in _NEED_LATER_ROWS:
+                raise ValidationError(
+                    f"{call.function} is not supported in STREAMING: it needs rows that are not "
+                    f"there yet; {_BATCH}"
+                )
+        if mark is TimeAttribute.ROWTIME:
+            check_rowtime_kept(node.input, "OVER")
+        return mark
 
     # -- joins -------------------------------------------------------------------------------------
 
@@ -208,6 +254,9 @@ class StreamingPlanner:
         joined = self._window_join(node, keys)
         if joined is not None:
             return joined
+        near = interval_condition(node)
+        if near is not None:
+            return self._interval_join(node, keys, near)
         if node.kind not in (JoinKind.INNER, JoinKind.SEMI):
             names = (*node.left.schema.names, *node.right.schema.names)
             pairs = zip(keys.left, keys.right)
@@ -227,6 +276,23 @@ class StreamingPlanner:
             keys.right,
             keys.null_safe,
             keys.rest,
+        )
+
+    def _interval_join(
+        self, node: LogicalJoin, keys: JoinKeys, near: IntervalCondition
+    ) -> PhysicalNode:
+        check_rowtime_kept(node.left, "a join of an interval")
+        check_rowtime_kept(node.right, "a join of an interval")
+        return IntervalJoin(
+            node.schema,
+            exchanged(self.plan(node.left), keys.left),
+            exchanged(self.plan(node.right), keys.right),
+            node.kind,
+            near.interval,
+            keys.left,
+            keys.right,
+            keys.null_safe,
+            near.rest,
         )
 
     def _window_join(self, node: LogicalJoin, keys: JoinKeys) -> PhysicalNode | None:
@@ -276,22 +342,12 @@ def _are_alike(one: WindowSpec, other: WindowSpec) -> bool:
 
 def is_rowtime(type: LogicalType) -> bool:
     """Whether the column is the event time."""
-    return _mark_of(type) is TimeAttribute.ROWTIME
-
-
-def _mark_of(type: LogicalType) -> TimeAttribute | None:
-    if isinstance(type, (TimestampType, LocalZonedTimestampType)):
-        return type.time_attribute
-    return None
-
-
-def _is_time(node: LogicalOver, index: int) -> bool:
-    return _mark_of(node.input.schema.fields[index].type) is not None
+    return time_mark(type) is TimeAttribute.ROWTIME
 
 
 def _check_time(node: LogicalWindow) -> None:
     field = node.input.schema.fields[node.window.time]
-    if _mark_of(field.type) is None:
+    if time_mark(field.type) is None:
         raise ValidationError(
             f"The window function requires the timecol is a time attribute type, but "
             f"'{field.name}' is {field.type}; declare WATERMARK FOR {field.name} in the table, and "
@@ -304,7 +360,9 @@ def check_rowtime_kept(node: LogicalNode, what: str) -> None:
     """Refuses to go by time behind a join that keeps rows: an old row may go out when watermarks
     are long past it, and would be dropped as late."""
     for each in walk_plan(node):
-        if isinstance(each, LogicalJoin) and window_columns_of(each) is None:
+        if not isinstance(each, LogicalJoin) or interval_condition(each) is not None:
+            continue
+        if window_columns_of(each) is None:
             raise ValidationError(
                 f"Rowtime attributes must not be in the input rows of a regular join: {what} "
                 "stands behind one; window both sides first and join equal window_start and "

@@ -11,10 +11,12 @@ from flinkpy.sql.physical.physical_nodes import (
     Calc,
     CollectNode,
     Correlate,
+    Deduplicate,
     Exchange,
     Expand,
     HashAggregate,
     HashJoin,
+    IntervalJoin,
     Limit,
     OverAggregate,
     Phase,
@@ -23,6 +25,7 @@ from flinkpy.sql.physical.physical_nodes import (
     SinkNode,
     Sort,
     TableScan,
+    TemporalSort,
     UnionAll,
     ValuesNode,
     WatermarkAssigner,
@@ -143,7 +146,7 @@ def _aggregate(node: HashAggregate) -> str:
     return f"HashAggregate({group}select=[{select}])"
 
 
-def _where(node: HashJoin | WindowJoin | AppendJoin) -> str:
+def _where(node: HashJoin | WindowJoin | AppendJoin | IntervalJoin) -> str:
     left, right = node.left.schema.names, node.right.schema.names
     signs = node.null_safe or (False,) * len(node.left_keys)
     conditions = [
@@ -175,6 +178,16 @@ def _sort(node: Sort) -> str:
     order = f"orderBy=[{sort_text(node.keys, node.input.schema.names)}]"
     name = "Sort" if node.limit is None else "SortLimit"
     return f"{name}({', '.join([order, *_limits(node.offset, node.limit)])})"
+
+
+def _temporal_sort(node: TemporalSort) -> str:
+    return f"TemporalSort(orderBy=[{sort_text(node.keys, node.input.schema.names)}])"
+
+
+def _deduplicate(node: Deduplicate) -> str:
+    order = "ROWTIME" if node.is_rowtime else "PROCTIME"
+    keys = names_at(node.keys, node.input.schema.names)
+    return f"Deduplicate(keep=[FirstRow], key=[{keys}], order=[{order}])"
 
 
 def _limit(node: Limit) -> str:
@@ -222,6 +235,18 @@ def _append_join(node: AppendJoin) -> str:
     return f"Join(joinType=[{node.kind.value}], where=[{_where(node)}], select=[{_fields(node)}])"
 
 
+def _interval_join(node: IntervalJoin) -> str:
+    interval = node.interval
+    bounds = (
+        f"leftLowerBound={-interval.upper}, leftUpperBound={-interval.lower}, "
+        f"leftTimeIndex={interval.left_time}, rightTimeIndex={interval.right_time}"
+    )
+    return (
+        f"IntervalJoin(joinType=[{node.kind.value}], windowBounds=[isRowTime=true, {bounds}], "
+        f"where=[{_where(node)}], select=[{_fields(node)}])"
+    )
+
+
 def _window_rank(node: WindowRank) -> str:
     names = node.input.schema.names
     return (
@@ -260,6 +285,9 @@ _LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
     WindowJoin: _window_join,
     WindowRank: _window_rank,
     AppendJoin: _append_join,
+    IntervalJoin: _interval_join,
+    TemporalSort: _temporal_sort,
+    Deduplicate: _deduplicate,
     SinkNode: _sink,
     CollectNode: _collect,
 }

@@ -40,6 +40,17 @@ class OverGroup:
     calls: tuple[AggregateCall, ...]
 
 
+@dataclass(frozen=True)
+class Interval:
+    """How near rows of a join are in time: ``left + lower <= right <= left + upper`` in
+    milliseconds. The columns of both times by number, each on its own side."""
+
+    left_time: int
+    right_time: int
+    lower: int
+    upper: int
+
+
 class WindowKind(Enum):
     """The table functions of windows."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkpy.columns.sql.arrays_of_values import array_of_values
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
@@ -21,7 +21,12 @@ from flinkpy.graph.partitioning import BROADCAST, GLOBAL, KeySpec, Partitioning,
 from flinkpy.graph.transformations import PartitionTransformation, UnionTransformation
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator, partial_schema
 from flinkpy.relational.functions.table_function_rows import TableCode, TableFunctionOperator
+from flinkpy.relational.in_time.first_rows import FirstRowsOperator
+from flinkpy.relational.in_time.over_in_time import OverInTimeOperator
+from flinkpy.relational.in_time.temporal_sort import TemporalSortOperator
+from flinkpy.relational.joins.append_join import AppendJoinOperator
 from flinkpy.relational.joins.hash_join import HashJoinOperator
+from flinkpy.relational.joins.interval_rows_join import IntervalRowsJoinOperator
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.ordering.over_aggregate import OverAggregateOperator
 from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
@@ -42,13 +47,16 @@ from flinkpy.relational.windows.window_rows import WindowRowsOperator
 from flinkpy.sql.functions.function_port import FunctionRegistry
 from flinkpy.sql.functions.user_function import UserFunction
 from flinkpy.sql.physical.physical_nodes import (
+    AppendJoin,
     Calc,
     CollectNode,
     Correlate,
+    Deduplicate,
     Exchange,
     Expand,
     HashAggregate,
     HashJoin,
+    IntervalJoin,
     Limit,
     OneInputNode,
     OverAggregate,
@@ -58,6 +66,7 @@ from flinkpy.sql.physical.physical_nodes import (
     SinkNode,
     Sort,
     TableScan,
+    TemporalSort,
     UnionAll,
     ValuesNode,
     WatermarkAssigner,
@@ -79,6 +88,7 @@ if TYPE_CHECKING:
 
     from flinkpy.datastream import StreamExecutionEnvironment
 
+_Join: TypeAlias = "HashJoin | WindowJoin | AppendJoin | IntervalJoin"
 _WINDOW_TIMES = ("window_start", "window_end", "window_time")
 
 
@@ -134,8 +144,8 @@ class PlanTranslator:
         self._gives_uids = gives_uids
         self.drops_nulls = False  # instead of failing, where a table's column is NOT NULL
         # all rows of a query in BATCH have the same CURRENT_DATE
-        is_batch = read(env.program.values, RUNTIME_MODE) is RuntimeMode.BATCH
-        self._clock = StoppedClock(SYSTEM_CLOCK.time_ms()) if is_batch else SYSTEM_CLOCK
+        self._is_batch = read(env.program.values, RUNTIME_MODE) is RuntimeMode.BATCH
+        self._clock = StoppedClock(SYSTEM_CLOCK.time_ms()) if self._is_batch else SYSTEM_CLOCK
         # by id(node), which is kept so that no other gets its id
         self._streams: dict[int, tuple[PhysicalNode, ColumnStream]] = {}
 
@@ -172,7 +182,10 @@ class PlanTranslator:
 
     def _scan(self, node: TableScan) -> ColumnStream:
         recorded = self._factories.scan(self._env, node).recorded
-        return recorded.as_columns(f"the table {node.path}")
+        stream = recorded.as_columns(f"the table {node.path}")
+        if stream.schema is None:
+            stream = replace(stream, schema=schema_of(node.schema))  # the source does not say it
+        return stream
 
     def _values(self, node: ValuesNode) -> ColumnStream:
         import pyarrow as pa
@@ -256,11 +269,10 @@ class PlanTranslator:
 
     def _exchange(self, node: Exchange) -> ColumnStream:
         stream = self._of(node.input)
-        key = None
         if node.is_broadcast:
             partitioning = BROADCAST
         elif node.keys:
-            assert stream.schema is not None
+            assert stream.schema is not None  # that of a LOCAL aggregate is not its node's
             key = KeySpec(columns=tuple(stream.schema.names[at] for at in node.keys))
             partitioning = Partitioning(PartitioningKind.HASH, key)
         else:
@@ -299,7 +311,19 @@ class PlanTranslator:
         operator = HashJoinOperator(spec, left, right, schema_of(node.schema))
         return self._applied_to_two(node, operator)
 
-    def _join_spec(self, node: HashJoin | WindowJoin) -> JoinSpec:
+    def _append_join(self, node: AppendJoin) -> ColumnStream:
+        left, right = schema_of(node.left.schema), schema_of(node.right.schema)
+        operator = AppendJoinOperator(self._join_spec(node), left, right, schema_of(node.schema))
+        return self._applied_to_two(node, operator)
+
+    def _interval_join(self, node: IntervalJoin) -> ColumnStream:
+        left, right = schema_of(node.left.schema), schema_of(node.right.schema)
+        operator = IntervalRowsJoinOperator(
+            self._join_spec(node), node.interval, left, right, schema_of(node.schema)
+        )
+        return self._applied_to_two(node, operator)
+
+    def _join_spec(self, node: _Join) -> JoinSpec:
         names = (*node.left.schema.names, *node.right.schema.names)
         condition = node.condition
         return JoinSpec(
@@ -316,13 +340,30 @@ class PlanTranslator:
         schema = schema_of(node.schema)
         return self._applied(node, SortOperator(node.keys, schema, node.offset, node.limit))
 
+    def _temporal_sort(self, node: TemporalSort) -> ColumnStream:
+        return self._applied(node, TemporalSortOperator(node.keys, schema_of(node.schema)))
+
+    def _first_rows(self, node: Deduplicate) -> ColumnStream:
+        operator = FirstRowsOperator(
+            schema_of(node.input.schema),
+            node.time if node.is_rowtime else None,
+            node.keys,
+            schema_of(node.schema),
+            gives_rank=node.gives_rank,
+        )
+        return self._applied(node, operator, _key_by(node.input.schema, node.keys))
+
     def _rank(self, node: Rank) -> ColumnStream:
         inputs = schema_of(node.input.schema)
         return self._applied(node, RankOperator(_rank_spec(node), inputs, schema_of(node.schema)))
 
     def _over(self, node: OverAggregate) -> ColumnStream:
         inputs, schema = schema_of(node.input.schema), schema_of(node.schema)
-        return self._applied(node, OverAggregateOperator(node.groups, inputs, schema))
+        if self._is_batch:
+            return self._applied(node, OverAggregateOperator(node.groups, inputs, schema))
+        [group] = node.groups
+        operator = OverInTimeOperator(group, inputs, schema, is_rowtime=node.is_rowtime)
+        return self._applied(node, operator, _key_by(node.input.schema, group.partition))
 
     # -- windows -----------------------------------------------------------------------------------
 
@@ -392,8 +433,7 @@ class PlanTranslator:
         self, node: OneInputNode, operator: ColumnarOperator, key: KeySpec | None = None
     ) -> ColumnStream:
         input = self._of(node.input)
-        is_batch = read(input.program.values, RUNTIME_MODE) is RuntimeMode.BATCH
-        if isinstance(operator, BlockingOperator) and not is_batch:
+        if isinstance(operator, BlockingOperator) and not self._is_batch:
             raise ValidationError(
                 f"{operator_name(node)} cannot run in STREAMING yet; set 'execution.runtime-mode' "
                 "to BATCH if all inputs end"
@@ -401,9 +441,9 @@ class PlanTranslator:
         stream = input.apply_columns(operator_name(node), operator, key=key)
         return self._placed(node, stream)
 
-    def _applied_to_two(self, node: HashJoin | WindowJoin, operator: ColumnarJoin) -> ColumnStream:
+    def _applied_to_two(self, node: _Join, operator: ColumnarJoin) -> ColumnStream:
         left, right = (self._of(each) for each in node.inputs)
-        keys = map(_key_of, node.inputs) if isinstance(node, WindowJoin) else ()
+        keys = map(_key_of, node.inputs) if not isinstance(node, HashJoin) else ()
         stream = apply_two_columns(operator_name(node), operator, left, right, *keys)
         return self._placed(node, stream)
 
@@ -430,6 +470,12 @@ def _keys_of(input: PhysicalNode) -> tuple[str, ...]:
 def _key_of(input: PhysicalNode) -> KeySpec | None:
     keys = _keys_of(input)
     return KeySpec(columns=keys) if keys else None
+
+
+def _key_by(row: RowType, keys: Sequence[int]) -> KeySpec | None:
+    """These columns as the key of an operator's state."""
+    names = schema_of(row).names
+    return KeySpec(columns=tuple(names[at] for at in keys)) if keys else None
 
 
 def _windowed(input: PhysicalNode, window: WindowSpec) -> WindowedInput:
@@ -471,6 +517,10 @@ _TRANSLATIONS: dict[type[PhysicalNode], Callable[[PlanTranslator, Any], ColumnSt
     Sort: PlanTranslator._sort,
     Rank: PlanTranslator._rank,
     OverAggregate: PlanTranslator._over,
+    TemporalSort: PlanTranslator._temporal_sort,
+    Deduplicate: PlanTranslator._first_rows,
+    AppendJoin: PlanTranslator._append_join,
+    IntervalJoin: PlanTranslator._interval_join,
     WatermarkAssigner: PlanTranslator._watermarks,
     WindowTableFunction: PlanTranslator._window_rows,
     WindowAggregate: PlanTranslator._window_aggregate,

@@ -1,0 +1,168 @@
+"""IntervalJoin of STREAMING: rows of one key meet if the event time of the right one lies within an
+interval around that of the left one.
+
+A row is kept as long as a row that is in time may meet it. Then it goes, and if it met none and its
+side is kept (LEFT, RIGHT, FULL), it goes out with nulls. A row that comes late meets what is still
+kept, as in Flink. Results may be older than the watermark by the length of the interval, so the
+watermark goes on later by that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.core.clock import Turns
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
+from flinkpy.operators.base import BatchForm
+from flinkpy.operators.columnar.column_operators import explained
+from flinkpy.operators.columnar.key_index import KeyIndex
+from flinkpy.operators.columnar.state_tables import from_bytes
+from flinkpy.relational.joins.join_of_tables import JoinSpec
+from flinkpy.relational.joins.keyed_rows import Chunk, KeyedRows
+from flinkpy.relational.joins.unending_join import UnendingJoin
+from flinkpy.relational.key_columns import key_names
+from flinkpy.relational.state.group_times import GroupTimes, Saved
+from flinkpy.relational.state.rows_by_group import rows_by_group
+from flinkpy.relational.windows.window_times import milliseconds
+from flinkpy.sql.rex.relational_terms import Interval
+
+REGIONS = ("left", "right")
+_MET = "$met"
+_FAR = 1 << 62  # times beyond are as good as without end
+_SPARE_KEYS = 1 << 12
+
+
+class IntervalRowsJoinOperator(UnendingJoin):
+    """Joins rows that are in this interval."""
+
+    batch_form = BatchForm.AT_END_OF_TIME
+
+    def __init__(
+        self,
+        spec: JoinSpec,
+        interval: Interval,
+        left: pa.Schema,
+        right: pa.Schema,
+        schema: pa.Schema,
+    ) -> None:
+        super().__init__(spec, left, right, schema)
+        self.interval = interval
+
+    def open(self) -> None:
+        super().open()
+        spec, interval, task = self.spec, self.interval, self.context.task
+        self._time_columns = interval.left_time, interval.right_time
+        # a row of each side at t meets rows of the other from t + lower to t + upper
+        self._lower = interval.lower, -interval.upper
+        self._upper = interval.upper, -interval.lower
+        self._delay = max(0, *self._upper)
+        self._keeps = spec.keeps_left, spec.keeps_right
+        self._times = GroupTimes(task), GroupTimes(task)
+        for side, name in enumerate(REGIONS):
+            saved = self.backend.register_region(name, self._frozen(side))
+            for each in self._times[side].restore(saved):
+                self._take_back(from_bytes(each), side)
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    def _frozen(self, side: int) -> Callable[[], Callable[[Turns], Saved]]:
+        return lambda: self._freeze(side)
+
+    def _freeze(self, side: int) -> Callable[[Turns], Saved]:
+        over = self._over(side)
+        chunks = [(each, each.met.copy()) for each in self._sides[side].chunks]
+        schema = pa.schema([*self._schemas[side], pa.field(_MET, pa.bool_())])
+        keys, max_parallelism = self._columns[side], self.context.task.max_parallelism
+
+        def rows(turns: Turns) -> dict[int, bytes]:
+            parts = []
+            for chunk, met in chunks:
+                data = chunk.data.append_column(_MET, pa.array(met))
+                parts.append(data.filter(pa.array(chunk.times > over)))
+            return rows_by_group(parts, schema, keys, max_parallelism, turns)
+
+        return self._times[side].freeze(rows)
+
+    def _take_back(self, saved: pa.RecordBatch, side: int) -> None:
+        data = saved.select(self._schemas[side].names)
+        met = saved.column(_MET).to_numpy(zero_copy_only=False).copy()
+        self._sides[side].add(data, self.numbers(data, side)[0], self._times_of(data, side), met)
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _times_of(self, data: pa.RecordBatch, side: int) -> Any:
+        at = self._time_columns[side]
+        return milliseconds(data.column(at), data.schema.names[at])
+
+    def take(self, data: pa.RecordBatch, side: int) -> Iterator[pa.RecordBatch]:
+        ids, mask = self.numbers(data, side)
+        if mask is not None:  # a key that is null meets nothing
+            if self._keeps[side]:
+                yield self._padded(data.filter(pa.array(~mask.to_numpy(False))), side)
+            data = data.filter(mask)
+        times = self._times_of(data, side)
+        now = np.clip(self._times[side].of(data, self._columns[side]), -_FAR, _FAR)
+        # what the other side has let go of is not met, whether it is still there or not
+        low = np.maximum(times, now + 1) + self._lower[side]
+        found = self._sides[1 - side].pairs(ids, low, times + self._upper[side])
+        met = np.zeros(data.num_rows, np.bool_)
+        for at, chunk, rows, left, right in self.met_pairs(data, side, found):
+            met[at] = True
+            chunk.met[rows] = True
+            yield self._joined.joined(left, right)
+        waits = times + self._upper[side] > now
+        if waits.all():
+            self._sides[side].add(data, ids, times, met)
+            return
+        kept = data.filter(pa.array(waits))
+        self._sides[side].add(kept, ids[waits], times[waits], met[waits])
+        if self._keeps[side]:
+            yield self._padded(data.filter(pa.array(~waits & ~met)), side)
+
+    def _padded(self, data: pa.RecordBatch, side: int) -> pa.RecordBatch:
+        return self._joined.joined(*((None, data) if side else (data, None)))
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def _over(self, side: int) -> int:
+        """Rows of this side up to this time meet nothing any more."""
+        now = min(max(self._times[side].watermark, -_FAR), _FAR)
+        return now - self._upper[side]
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        for each in self._times:
+            each.advance(watermark.timestamp)
+        with explained(None, self.context):
+            self.emit_together(self._alone_for_ever())
+            for side, rows in enumerate(self._sides):
+                over = self._over(side)
+                rows.drop(lambda chunk, over=over: chunk.times <= over)
+            if len(self._index) > 2 * self.entries_held() + _SPARE_KEYS:
+                self._forget_keys()
+        if watermark.timestamp == MAX_TIMESTAMP:
+            self.output.emit_control(watermark)
+        elif watermark.timestamp - self._delay > MIN_TIMESTAMP:
+            self.output.emit_control(Watermark(watermark.timestamp - self._delay))
+
+    def _alone_for_ever(self) -> Iterator[pa.RecordBatch]:
+        """The rows that go without having met one, if they are to be kept."""
+        for side, rows in enumerate(self._sides):
+            over = self._over(side)
+            for chunk in rows.chunks if self._keeps[side] else ():
+                alone = np.flatnonzero((chunk.times <= over) & ~chunk.met)
+                if len(alone):
+                    chunk.met[alone] = True
+                    yield self._padded(chunk.data.take(pa.array(alone)), side)
+
+    def _forget_keys(self) -> None:
+        """Numbers the keys anew, when most of them have no rows any more."""
+        self._index = KeyIndex(key_names(len(self._columns[0])))
+        old: list[list[Chunk]] = [rows.chunks for rows in self._sides]
+        self._sides = KeyedRows(self.left), KeyedRows(self.right)
+        for side, chunks in enumerate(old):
+            for each in chunks:
+                ids = self.numbers(each.data, side)[0]
+                self._sides[side].add(each.data, ids, each.times, each.met)

@@ -1,0 +1,138 @@
+"""What the joins of STREAMING share that keep the rows of both inputs: rows of one key have one
+number on both sides, and what comes of a batch goes out together."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.common.changelog_mode import INSERT_ONLY
+from flinkpy.core.elements import Batch
+from flinkpy.operators.base import TwoInputOperator
+from flinkpy.operators.columnar.column_operators import columns, explained
+from flinkpy.operators.columnar.key_index import KeyIndex
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.relational.joins.built_side import JoinKeys
+from flinkpy.relational.joins.join_of_tables import JoinSpec
+from flinkpy.relational.joins.joined_rows import JoinedRows
+from flinkpy.relational.joins.keyed_rows import KeyedRows
+from flinkpy.relational.key_columns import key_names
+from flinkpy.relational.relational_operator import (
+    ROWS_AT_ONCE,
+    CompilesCalcs,
+    one_record_batch,
+    pieces,
+    with_schema,
+)
+
+
+class UnendingJoin(CompilesCalcs, KeyedStateOperator, TwoInputOperator):
+    """Keeps the rows of both inputs, whose schemas are ``left`` and ``right``. One subtask must see
+    all rows of a key; without keys one sees all."""
+
+    takes_changes = INSERT_ONLY
+    emits_changes = INSERT_ONLY
+
+    def __init__(
+        self, spec: JoinSpec, left: pa.Schema, right: pa.Schema, schema: pa.Schema
+    ) -> None:
+        self.spec = spec
+        self.left = left
+        self.right = right
+        self.schema = schema
+
+    def output_schema(self, left: pa.Schema, right: pa.Schema) -> Any:
+        return self.schema
+
+    def open(self) -> None:
+        spec = self.spec
+        self._keys = (
+            JoinKeys(spec.left_keys, spec.null_safe),
+            JoinKeys(spec.right_keys, spec.null_safe),
+        )
+        self._columns = spec.left_keys, spec.right_keys
+        self._schemas = self.left, self.right
+        condition = self.compiled_if_any(spec.condition)
+        self._joined = JoinedRows(self.left, self.right, self.schema, condition)
+        self._index = KeyIndex(key_names(len(spec.left_keys)))
+        self._sides = KeyedRows(self.left), KeyedRows(self.right)
+
+    def entries_held(self) -> int:
+        return sum(map(len, self._sides))
+
+    # -- batches -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def take(self, data: pa.RecordBatch, side: int) -> Iterator[pa.RecordBatch]:
+        """Takes the rows of a batch, and gives what comes of it."""
+
+    def process_batch1(self, batch: Batch) -> None:
+        self._process(batch, 0)
+
+    def process_batch2(self, batch: Batch) -> None:
+        self._process(batch, 1)
+
+    def _process(self, batch: Batch, side: int) -> None:
+        data = columns(batch, self.context, self.takes_changes).data
+        with explained(data, self.context):
+            self.emit_together(self.take(with_schema(data, self._schemas[side]), side))
+
+    def emit_together(self, parts: Iterable[pa.RecordBatch]) -> None:
+        """Emits results in few batches."""
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for part in parts:
+            if rows + part.num_rows > ROWS_AT_ONCE and waiting:
+                self._emit(waiting)
+                waiting, rows = [], 0
+            waiting.append(part)
+            rows += part.num_rows
+        if waiting:
+            self._emit(waiting)
+
+    def _emit(self, parts: list[pa.RecordBatch]) -> None:
+        for each in pieces(one_record_batch(parts, self.schema)):
+            if len(each):
+                self.output.emit(each)
+
+    # -- keys --------------------------------------------------------------------------------------
+
+    def numbers(self, data: pa.RecordBatch, side: int) -> tuple[Any, Any]:
+        """The key numbers of the rows that can meet others, and which rows these are (None:
+        all)."""
+        if not self._columns[side]:
+            return np.zeros(data.num_rows, np.int64), None
+        keys, mask = self._keys[side].of(data)
+        if mask is not None:
+            keys = keys.filter(mask)
+        ids = self._index.numbers(keys).ids if keys.num_rows else np.empty(0, np.int64)
+        return ids, mask
+
+    def met_pairs(
+        self, data: pa.RecordBatch, side: int, found: Iterable[tuple[Any, Any, Any]]
+    ) -> Iterator[tuple[Any, Any, Any, pa.RecordBatch, pa.RecordBatch]]:
+        """Of these pairs of rows of a batch and rows of chunks those for which the condition is
+        true: positions, chunk, rows of the chunk, and both as left and right rows."""
+        for at, chunk, rows in found:
+            mine, theirs = data.take(pa.array(at)), chunk.data.take(pa.array(rows))
+            left, right = (theirs, mine) if side else (mine, theirs)
+            passed = self._joined.passing(left, right)
+            if passed is not None and not passed.all():
+                if not passed.any():
+                    continue
+                mask = pa.array(passed)
+                at, rows, left, right = (
+                    at[passed],
+                    rows[passed],
+                    left.filter(mask),
+                    right.filter(mask),
+                )
+            yield at, chunk, rows, left, right
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Only the operator's arguments travel to the workers."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
