@@ -12,7 +12,7 @@ from flinkpy.core.program.public_names import publish
 from flinkpy.sql.catalog import catalog_port as port
 from flinkpy.sql.catalog.declared_tables import checked_table
 from flinkpy.sql.catalog.in_memory_catalog import GenericInMemoryCatalog as InMemory
-from flinkpy.sql.sql_errors import CatalogError, did_you_mean
+from flinkpy.sql.sql_errors import CatalogError, proposed
 from flinkpy.sql.syntax.statements import ColumnDefinition, TableDefinition
 from flinkpy.table.schema import Schema
 
@@ -231,7 +231,7 @@ class Catalog:
         """The database of this name."""
         found = self.catalog.get_database(database_name)
         if found is None:
-            near = did_you_mean(database_name, self.list_databases())
+            near = proposed(database_name, self.list_databases())
             raise CatalogError(f"there is no database {database_name!r}{near}")
         return CatalogDatabase(found.options, found.comment)
 
@@ -274,7 +274,7 @@ class Catalog:
         database, name = _names(table_path)
         found = self.catalog.get_table(database, name)
         if found is None:
-            near = did_you_mean(name, self.list_tables(database))
+            near = proposed(name, self.list_tables(database))
             raise CatalogError(f"there is no table or view {table_path}{near}")
         return CatalogBaseTable(found)
 
@@ -322,7 +322,7 @@ class Catalog:
         database, name = _names(function_path)
         found = self.catalog.get_function(database, name)
         if found is None:
-            near = did_you_mean(name, self.list_functions(database))
+            near = proposed(name, self.list_functions(database))
             raise CatalogError(f"there is no function {function_path}{near}")
         return CatalogFunction(found.class_name, found.language)
 

@@ -86,9 +86,7 @@ class SessionOptions:
         try:
             option.kind.parse(value)
         except (ValueError, FlinkpyError) as error:
-            raise ConfigurationError(
-                f"{key} is a {option.kind.name}, and {value!r} is none: {error}"
-            ) from None
+            raise ConfigurationError(f"the option {key!r} cannot be {value!r}: {error}") from None
         self._given[key] = value
 
     def reset(self, key: str) -> None:

@@ -36,8 +36,8 @@ class TableConfig:
         if key.startswith(PREFIXES):
             self.options.set(key, str(value))
         if not key.startswith(PREFIXES) or key in _ALSO_OF_JOBS:
+            _check_job_options({**self.job_options, key: value})
             self.job_options[key] = value
-            self._check_job_options()
         return self
 
     def get(self, key: str, default_value: str) -> str:
@@ -92,10 +92,11 @@ class TableConfig:
         """Sets ``table.exec.state.ttl``."""
         self.set("table.exec.state.ttl", f"{int(duration / timedelta(milliseconds=1))} ms")
 
-    def _check_job_options(self) -> None:
-        from flinkpy.datastream import StreamExecutionEnvironment
 
-        StreamExecutionEnvironment().configure(self.job_options)
+def _check_job_options(options: Mapping[str, Any]) -> None:
+    from flinkpy.datastream import StreamExecutionEnvironment
+
+    StreamExecutionEnvironment().configure(dict(options))
 
 
 _ALSO_OF_JOBS = ("table.optimizer.agg-phase-strategy",)

@@ -73,9 +73,7 @@ class TableEnvironment:
 
     def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
         """The plan of a query or an INSERT."""
-        from flinkpy.sql.parsing.parse import parse_statement
-
-        return self._execution.explanation(parse_statement(stmt), extra_details)
+        return self._execution.explained_text(stmt, extra_details)
 
     def create_statement_set(self) -> StatementSet:
         """A set of INSERTs that run as one job."""

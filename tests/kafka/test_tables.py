@@ -63,7 +63,7 @@ def test_metadata_are_columns_beside_those_of_the_message(
     [
         ("'format' = 'json'", "either 'topic' or 'topic-pattern'"),
         ("'topic' = 't'", "needs the option 'format'"),
-        ("'topic' = 't', 'format' = 'protobuf'", "'protobuf' is none"),
+        ("'topic' = 't', 'format' = 'protobuf'", "cannot be 'protobuf': it is json or"),
         ("'topic' = 't', 'format' = 'json', 'scan.start.mode' = 'x'", "did you mean 'scan.startup"),
         (
             "'topic' = 't', 'format' = 'json', 'scan.startup.mode' = 'specific-offsets'",

@@ -20,7 +20,10 @@ from flinkpy.sql.syntax.statements import ColumnDefinition, ComputedColumn, Inse
 def bind_insert(queries: QueryBinder, insert: Insert) -> LogicalSink:
     """The query of an INSERT, and the table that it goes into."""
     path, table = _table(queries, insert)
-    abilities = queries.context.connectors.sink_abilities(path, table)
+    try:
+        abilities = queries.context.connectors.sink_abilities(path, table)
+    except ValidationError as error:
+        raise ValidationError(error.problem, span=insert.table.span) from None
     if insert.overwrite and not abilities.takes_overwrite:
         raise ValidationError(
             f"INSERT OVERWRITE requires that the sink of {path} supports overwriting; use INSERT "
@@ -29,6 +32,11 @@ def bind_insert(queries: QueryBinder, insert: Insert) -> LogicalSink:
         )
     columns = [each for each in table.columns if _is_stored(each)]
     fixed = dict(insert.partition)
+    for name in fixed:
+        if name not in table.partition_keys:
+            raise ValidationError(
+                f"'{name}' is no partition key of {path}{proposal(name, table.partition_keys)}"
+            )
     targets = _targets(insert, columns, fixed, path)
     plan = queries.bind_query(insert.query, None)
     if plan.width != len(targets):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flinkpy.sql.catalog.catalog_port import CatalogTable
 from flinkpy.sql.catalog.declared_tables import checked_table
-from flinkpy.sql.sql_errors import ValidationError, did_you_mean
+from flinkpy.sql.sql_errors import ValidationError, proposed
 from flinkpy.sql.syntax.query_tree import Identifier, SqlExpression
 from flinkpy.sql.syntax.statements import (
     AlterDrop,
@@ -133,7 +133,7 @@ def _names_in(expression: SqlExpression) -> set[str]:
 def _place(columns: list[AnyColumn], name: str) -> int:
     names = _names(columns)
     if name not in names:
-        raise ValidationError(f"the table has no column {name!r}{did_you_mean(name, names)}")
+        raise ValidationError(f"the table has no column {name!r}{proposed(name, names)}")
     return names.index(name)
 
 

@@ -14,7 +14,7 @@ from flinkpy.sql.catalog.catalog_port import (
 from flinkpy.sql.catalog.in_memory_catalog import GenericInMemoryCatalog
 from flinkpy.sql.catalog.user_functions import LoadFunction, UserFunctions, loads_nothing
 from flinkpy.sql.functions.function_port import Function, FunctionRegistry
-from flinkpy.sql.sql_errors import CatalogError, ValidationError, did_you_mean
+from flinkpy.sql.sql_errors import CatalogError, ValidationError, proposed
 
 DEFAULT_CATALOG, DEFAULT_DATABASE = "default_catalog", "default_database"
 
@@ -88,7 +88,7 @@ class CatalogManager:
     def catalog(self, name: str) -> Catalog:
         """The catalog of this name. Raises CatalogError if there is none."""
         if name not in self._catalogs:
-            raise CatalogError(f"there is no catalog {name!r}{did_you_mean(name, self._catalogs)}")
+            raise CatalogError(f"there is no catalog {name!r}{proposed(name, self._catalogs)}")
         return self._catalogs[name]
 
     def register_catalog(
@@ -126,8 +126,7 @@ class CatalogManager:
         known = self.catalog(catalog).list_databases()
         if name not in known:
             raise CatalogError(
-                f"there is no database {name!r} in the catalog {catalog!r}"
-                f"{did_you_mean(name, known)}"
+                f"there is no database {name!r} in the catalog {catalog!r}{proposed(name, known)}"
             )
 
     # -- tables and views --------------------------------------------------------------------------
@@ -158,7 +157,7 @@ class CatalogManager:
         found = self.table_at(path)
         if found is None:
             known = self.list_tables(path.catalog, path.database)
-            raise CatalogError(f"there is no table or view {path}{did_you_mean(path.name, known)}")
+            raise CatalogError(f"there is no table or view {path}{proposed(path.name, known)}")
         return found
 
     def create_table(
@@ -223,7 +222,7 @@ class CatalogManager:
         if found is None:
             known = self.list_tables(path.catalog, path.database)
             kind = f"temporary {word}" if temporary else word
-            raise CatalogError(f"there is no {kind} {path}{did_you_mean(path.name, known)}")
+            raise CatalogError(f"there is no {kind} {path}{proposed(path.name, known)}")
         if isinstance(found, CatalogView) is not is_view:
             other = "table" if is_view else "view"
             raise CatalogError(f"{path} is a {other}: DROP {other.upper()} it")

@@ -23,7 +23,7 @@ from flinkpy.sql.catalog.expanded_queries import expanded_query
 from flinkpy.sql.catalog.query_types import QueryTypes
 from flinkpy.sql.catalog.shown_objects import described, partitions_of, shown
 from flinkpy.sql.catalog.statement_rows import OK, StatementRows, texts
-from flinkpy.sql.sql_errors import CatalogError, SqlError, ValidationError
+from flinkpy.sql.sql_errors import CatalogError, SqlError, ValidationError, proposed
 from flinkpy.sql.syntax import statements as sql
 from flinkpy.sql.syntax.query_tree import Identifier
 from flinkpy.sql.syntax.statements import ComputedColumn
@@ -283,13 +283,12 @@ def _check_partition(
     if not keys:
         raise ValidationError(
             "the table has no partitions: it was created without PARTITIONED BY",
-            span=statement.span,
+            span=statement.name.span if statement.name else statement.span,
         )
     for name in values:
         if name not in keys:
             raise ValidationError(
-                f"{name!r} is no partition key of the table; there are {', '.join(keys)}",
-                span=statement.span,
+                f"{name!r} is no partition key of the table{proposed(name, keys)}"
             )
     missing = [key for key in keys if key not in values]
     if missing and isinstance(statement, sql.AddPartition):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from flinkpy.sql.catalog.catalog_port import CatalogTable
-from flinkpy.sql.sql_errors import ValidationError, did_you_mean
+from flinkpy.sql.sql_errors import ValidationError, did_you_mean, proposed
 from flinkpy.sql.syntax.statements import (
     AnyColumn,
     ColumnDefinition,
@@ -96,7 +96,7 @@ def _require_column(name: str, names: Iterable[str], clause: str) -> None:
     known = list(names)
     if name not in known:
         raise ValidationError(
-            f"{clause} names {name!r}, which is no column of the table{did_you_mean(name, known)}"
+            f"{clause} names {name!r}, which is no column of the table{proposed(name, known)}"
         )
 
 

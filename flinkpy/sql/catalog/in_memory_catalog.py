@@ -12,7 +12,7 @@ from flinkpy.sql.catalog.catalog_port import (
     CatalogTable,
     CatalogView,
 )
-from flinkpy.sql.sql_errors import CatalogError, did_you_mean
+from flinkpy.sql.sql_errors import CatalogError, proposed
 
 T = TypeVar("T")
 
@@ -114,7 +114,7 @@ class GenericInMemoryCatalog:
 
 def _present(kind: str, name: str, things: Mapping[str, T]) -> T:
     if name not in things:
-        raise CatalogError(f"there is no {kind} {name!r}{did_you_mean(name, things)}")
+        raise CatalogError(f"there is no {kind} {name!r}{proposed(name, things)}")
     return things[name]
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from flinkpy.sql.catalog.catalog_port import Catalog, CatalogFunction, ObjectPath
 from flinkpy.sql.functions.function_port import Function
 from flinkpy.sql.functions.user_function import UserFunction, inline_name
-from flinkpy.sql.sql_errors import CatalogError, ValidationError, did_you_mean
+from flinkpy.sql.sql_errors import CatalogError, ValidationError, proposed
 
 # Finds the Python object of a function, which plans know by the name. Raises ValidationError, which
 # says why there is none.
@@ -150,7 +150,7 @@ class UserFunctions:
 
     def _catalog(self, path: ObjectPath) -> Catalog:
         if path.catalog not in self._catalogs:
-            near = did_you_mean(path.catalog, self._catalogs)
+            near = proposed(path.catalog, self._catalogs)
             raise CatalogError(f"there is no catalog {path.catalog!r}{near}")
         return self._catalogs[path.catalog]
 

@@ -22,7 +22,7 @@ from flinkpy.sql.catalog.catalog_port import (
     CatalogView,
     ObjectPath,
 )
-from flinkpy.sql.sql_errors import CatalogError, did_you_mean
+from flinkpy.sql.sql_errors import CatalogError, proposed
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.locations import join
 from flinkpy.table.catalogs import object_documents as documents
@@ -144,7 +144,7 @@ class FileCatalog:
 
     def _absent(self, kind: str, database: str, name: str) -> CatalogError:
         known = self._documents(kind, database).names()
-        return CatalogError(f"there is no {_WORDS[kind]} {name!r}{did_you_mean(name, known)}")
+        return CatalogError(f"there is no {_WORDS[kind]} {name!r}{proposed(name, known)}")
 
     @contextmanager
     def _telling(self) -> Iterator[None]:

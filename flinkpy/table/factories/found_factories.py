@@ -52,7 +52,11 @@ class FoundFactories:
         """The factory that the table names. Raises ValidationError if there is none."""
         name = table.options.get("connector")
         if name is None:
-            raise ValidationError(f"the table {path} has no option 'connector'")
+            near = did_you_mean("connector", table.options)
+            raise ValidationError(
+                f"the table {path} has no option 'connector'"
+                + (near or "; ALTER TABLE ... SET ('connector' = '...') gives it one")
+            )
         return factory_of(name)
 
 

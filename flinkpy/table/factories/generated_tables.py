@@ -23,7 +23,7 @@ from flinkpy.common.logical_types.logical_type import (
 )
 from flinkpy.core.clock import SystemClock
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SourceAbilities
-from flinkpy.sql.sql_errors import ValidationError
+from flinkpy.sql.sql_errors import ValidationError, proposed
 from flinkpy.table.factories.connector_factory import ConnectorFactory, stored_columns
 from flinkpy.table.factories.table_options import (
     DURATION,
@@ -111,6 +111,7 @@ def _fields(table: CatalogTable, values: TableValues) -> list[_Field]:
         if name not in names:
             raise ValidationError(
                 f"the option 'fields.{key}' names {name!r}, which is no column of the table"
+                f"{proposed(name, names)}"
             )
         said.setdefault(name, {})[word] = text
     return [

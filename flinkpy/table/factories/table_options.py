@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.options.schema import parse_duration, parse_memory
-from flinkpy.sql.sql_errors import ValidationError, did_you_mean
+from flinkpy.sql.sql_errors import ValidationError, did_you_mean, proposed
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,20 @@ def _bool(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("it is true or false")
     return text.lower() == "true"
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("it is a whole number") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("it is a number") from None
 
 
 def _char(text: str) -> str:
@@ -64,9 +78,9 @@ def own_zone() -> str:
 
 
 STRING = OptionKind("String", str)
-INT = OptionKind("Integer", int)
-LONG = OptionKind("Long", int)
-DOUBLE = OptionKind("Double", float)
+INT = OptionKind("Integer", _whole_number)
+LONG = OptionKind("Long", _whole_number)
+DOUBLE = OptionKind("Double", _number)
 BOOLEAN = OptionKind("Boolean", _bool)
 CHARACTER = OptionKind("Character", _char)
 DURATION = OptionKind("Duration", parse_duration)
@@ -80,7 +94,7 @@ def one_of(*words: str) -> OptionKind:
 
     def parse(text: str) -> str:
         if text.lower() not in words:
-            raise ValueError(f"it is {' or '.join(words)}")
+            raise ValueError(f"it is {' or '.join(words)}{did_you_mean(text, words)}")
         return text.lower()
 
     return OptionKind("Enum", parse)
@@ -120,14 +134,13 @@ class OptionTable:
         for key, text in given.items():
             option = self.option(key)
             if option is None:
-                near = did_you_mean(key, [each.name for each in self.options])
+                near = proposed(key, [each.name for each in self.options])
                 raise ValidationError(f"{whose} has no option {key!r}{near}")
             try:
                 values[key] = option.kind.parse(text)
             except (ValueError, FlinkpyError) as error:
                 raise ValidationError(
-                    f"the option {key!r} of {whose} is a {option.kind.name}, and {text!r} is "
-                    f"none: {error}"
+                    f"the option {key!r} of {whose} cannot be {text!r}: {error}"
                 ) from None
         for option in self.options:
             if option.required and option.name not in values:

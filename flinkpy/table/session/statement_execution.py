@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from flinkpy.common.job_client import JobClient
 from flinkpy.common.logical_types.logical_type import BigIntType, RowType
+from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.checkpointing import SAVEPOINT_DIRECTORY
 from flinkpy.sql.catalog.ddl_execution import DdlExecution
 from flinkpy.sql.catalog.statement_rows import OK, STRING, StatementRows, plain_text
 from flinkpy.sql.sql_errors import SqlError, ValidationError
@@ -55,11 +58,18 @@ class StatementExecution:
             return self._create_as(statement, text)
         if isinstance(statement, (sql.SetOption, sql.ResetOption)):
             return TableResult.of_statement(self._option(statement))
+        if isinstance(statement, sql.StopJob):
+            folder = self._session.config.job_options.get(SAVEPOINT_DIRECTORY.key)
+            return TableResult.of_statement(self._session.jobs.stop(statement, folder))
+        if isinstance(statement, sql.Show) and statement.kind == "JOBS":
+            return TableResult.of_statement(self._session.jobs.shown())
+        if isinstance(statement, sql.Describe) and statement.kind == "JOB":
+            name = statement.name
+            return TableResult.of_statement(self._session.jobs.described(name.text, name.span))
         ddl = self._ddl(text)
         if ddl.takes(statement):
             return TableResult.of_statement(ddl.execute(statement))
-        words = type(statement).__name__
-        raise ValidationError(f"{words} cannot be executed here", span=statement.span)
+        raise ValidationError(_NOT_HERE[type(statement)], span=statement.span)
 
     def _ddl(self, text: str) -> DdlExecution:
         session = self._session
@@ -80,10 +90,12 @@ class StatementExecution:
             assert stream is not None, "the rows of a query are collected"
             job.separate()
             collected = execute_and_collect(stream.recorded, self._job_name("collect"))
+        client = JobClient(collected.job)
+        session.jobs.add(client)
         return TableResult(
             plan.logical.schema,
             CollectedRows(collected),
-            job=JobClient(collected.job),
+            job=client,
             has_kinds=not session.is_batch,
             zone=session.config.options.zone,
             most_width=session.config.options.value("table.display.max-column-width"),
@@ -103,11 +115,13 @@ class StatementExecution:
             job.separate()
             name = self._job_name(f"insert-into_{','.join(targets)}")
             submitted = submit(session.env.program, name, waits=True)
+        client = JobClient(submitted)
+        session.jobs.add(client)
         result = TableResult(
             RowType.of(*((target, BigIntType()) for target in targets)),
             ReadyRows([(-1,) * len(targets)]),
             ResultKind.SUCCESS_WITH_CONTENT,
-            JobClient(submitted),
+            client,
         )
         if session.config.options.value("table.dml-sync"):
             result.wait()
@@ -142,6 +156,15 @@ class StatementExecution:
 
     # -- what runs none ----------------------------------------------------------------------------
 
+    def explained_text(self, text: str, details: Sequence[ExplainDetail]) -> str:
+        """The plan of the one statement in a text."""
+        from flinkpy.sql.parsing.parse import parse_statement
+
+        try:
+            return self.explanation(parse_statement(text), details)
+        except SqlError as error:
+            raise error.within(text) from None
+
     def explanation(self, statement: sql.Statement, details: Sequence[ExplainDetail] = ()) -> str:
         """The plan of a statement as text."""
         from flinkpy.table.session.explanations import explanation
@@ -151,13 +174,33 @@ class StatementExecution:
     def _option(self, statement: sql.SetOption | sql.ResetOption) -> StatementRows:
         config = self._session.config
         if isinstance(statement, sql.ResetOption):
-            config.reset(statement.key)
+            with _telling_the_place():
+                config.reset(statement.key)
             return OK
         if statement.key is None or statement.value is None:
             schema = RowType.of(("key", STRING), ("value", STRING))
             return StatementRows(schema, tuple(sorted(config.to_map().items())))
-        config.set(statement.key, statement.value)
+        with _telling_the_place():
+            config.set(statement.key, statement.value)
         return OK
+
+
+@contextmanager
+def _telling_the_place() -> Iterator[None]:
+    """What is wrong with an option is wrong with the statement."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ValidationError(str(error)) from None
+
+
+_NOT_HERE: dict[type[sql.Statement], str] = {
+    sql.TruncateTable: "TRUNCATE TABLE is not supported; in BATCH, INSERT OVERWRITE t SELECT * "
+    "FROM t WHERE FALSE empties a table of files",
+    sql.AnalyzeTable: "ANALYZE TABLE is not supported: how many rows a table has is read from its "
+    "files when a query is planned",
+    sql.Leave: "this is a command of the prompt of flinkpy sql, not a statement",
+}
 
 
 def _ends_with_the_program(job: Any) -> None:

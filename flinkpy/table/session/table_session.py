@@ -16,6 +16,7 @@ from flinkpy.sql.syntax.query_tree import TableReference as Reference
 from flinkpy.sql.syntax.statements import ColumnDefinition, Insert, QueryStatement
 from flinkpy.table.factories.found_factories import FoundFactories
 from flinkpy.table.session.session_functions import SessionFunctions, python_function
+from flinkpy.table.session.session_jobs import SessionJobs
 from flinkpy.table.table_config import TableConfig
 
 UNNAMED = ("$program", "unnamed")  # the catalog and database of tables without a name
@@ -35,6 +36,7 @@ class TableSession:
         self.catalogs = CatalogManager(built_in_functions(), catalog, database, python_function)
         self.registry = SessionFunctions(self.catalogs.functions)
         self.connectors = FoundFactories()
+        self.jobs = SessionJobs()
         self._trees: dict[str, Query] = {}
         self._numbers = itertools.count()
 

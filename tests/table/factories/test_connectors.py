@@ -106,7 +106,7 @@ def test_an_empty_folder_is_an_empty_table(tmp_path: Path) -> None:
         ),
         (
             {"connector": "filesystem", "path": "x", "format": "csv", "csv.header": "yes"},
-            "is a Boolean, and 'yes' is none",
+            "cannot be 'yes': it is true or false",
         ),
         ({"connector": "print"}, "cannot be read"),
         ({"connector": "datagen", "fields.idd.min": "1"}, "'idd', which is no column"),
