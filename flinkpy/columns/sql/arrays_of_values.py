@@ -2,8 +2,8 @@
 
 BOOLEAN is bool; integers, and the months and milliseconds of intervals, are int; FLOAT is a float
 of 32 bits; DECIMAL is Decimal; TIMESTAMP is a datetime without a zone, TIMESTAMP_LTZ one in UTC;
-ARRAY is a list, MAP and MULTISET are dicts (the latter of counts), ROW is a tuple. A datetime has
-microseconds: what a column has beyond them is cut when it becomes one."""
+BITMAP is a frozenset, ARRAY is a list, MAP and MULTISET are dicts (the latter of counts), ROW is a
+tuple. A datetime has microseconds: what a column has beyond them is cut when it becomes one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
+from flinkpy.columns.sql.sql_meanings.bitmaps.roaring_format import (
+    numbers_of_roaring,
+    roaring_bytes,
+)
 from flinkpy.columns.sql.sql_meanings.collections.hashable_values import hashable
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
+    BitmapType,
     DayTimeIntervalType,
     DecimalType,
     LocalZonedTimestampType,
@@ -70,13 +75,15 @@ def values_of_array(array: pa.Array, logical: LogicalType) -> list[Any]:
 
 
 def _is_flat(logical: LogicalType) -> bool:
-    return not logical.children and not isinstance(logical, (RawType, RowType))
+    return not logical.children and not isinstance(logical, (BitmapType, RawType, RowType))
 
 
 def _nested_values(array: pa.Array, logical: LogicalType) -> list[Any]:
     missing = array.is_null().to_pylist()
     if isinstance(logical, RawType):
         return [None if each is None else pickle.loads(each) for each in array.to_pylist()]
+    if isinstance(logical, BitmapType):
+        return [None if each is None else numbers_of_roaring(each) for each in array.to_pylist()]
     if isinstance(logical, RowType):
         children = [
             values_of_array(array.field(at), each.type) for at, each in enumerate(logical.fields)
@@ -127,6 +134,8 @@ def _to_arrow(logical: LogicalType) -> Change | None:
         return lambda value: value if isinstance(value, Decimal) else Decimal(value)
     if isinstance(logical, RawType):
         return pickle.dumps
+    if isinstance(logical, BitmapType):
+        return roaring_bytes
     if isinstance(logical, RowType):
         return _row_to_arrow(logical)
     if isinstance(logical, (MapType, MultisetType)):

@@ -15,6 +15,7 @@ from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     BigIntType,
     BinaryType,
+    BitmapType,
     BooleanType,
     CharType,
     DateType,
@@ -58,6 +59,7 @@ _FLAT: dict[type[LogicalType], Any] = {
     YearMonthIntervalType: pa.int32(),
     DayTimeIntervalType: pa.duration("ms"),
     RawType: pa.binary(),
+    BitmapType: pa.binary(),
     NullType: pa.null(),
 }
 _PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}

@@ -13,6 +13,7 @@ from flinkpy.columns.sql.call_site import VARYING, CallSite
 from flinkpy.columns.sql.user_code import UserCode
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
+    BitmapType,
     LogicalType,
     MapType,
     MultisetType,
@@ -21,7 +22,7 @@ from flinkpy.common.logical_types.logical_type import (
 )
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 
-_COSTLY_TYPES = (SizedType, ArrayType, MapType, MultisetType, RowType)
+_COSTLY_TYPES = (SizedType, BitmapType, ArrayType, MapType, MultisetType, RowType)
 _COST_OF_A_COSTLY_TYPE = 8
 
 

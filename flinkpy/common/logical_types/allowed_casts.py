@@ -9,6 +9,7 @@ from typing import Union
 from flinkpy.common.logical_types.logical_type import (
     BigIntType,
     BinaryType,
+    BitmapType,
     BooleanType,
     CharType,
     DateType,
@@ -39,7 +40,7 @@ _TEXT = TypeFamily.CHARACTER_STRING
 _NUMBER = TypeFamily.NUMERIC
 _EXACT = TypeFamily.EXACT_NUMERIC
 _TO_INTEGER = (_NUMBER, _TEXT, BooleanType)
-_TO_TEXT = (TypeFamily.PREDEFINED, TypeFamily.CONSTRUCTED, RawType)
+_TO_TEXT = (TypeFamily.PREDEFINED, TypeFamily.CONSTRUCTED, RawType, BitmapType)
 
 # A type, and those that become it without a word.
 _IMPLICIT: _Rules = {

@@ -10,6 +10,7 @@ from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     BigIntType,
     BinaryType,
+    BitmapType,
     BooleanType,
     CharType,
     DateType,
@@ -96,6 +97,11 @@ class DataTypes:
     def BYTES(nullable: bool = True) -> VarBinaryType:
         """Bytes."""
         return VarBinaryType(UNBOUNDED, is_nullable=nullable)
+
+    @staticmethod
+    def BITMAP(nullable: bool = True) -> BitmapType:
+        """A set of numbers from 0 to 2**32 - 1."""
+        return BitmapType(is_nullable=nullable)
 
     @staticmethod
     def DECIMAL(precision: int = 10, scale: int = 0, nullable: bool = True) -> DecimalType:

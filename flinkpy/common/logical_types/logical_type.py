@@ -438,6 +438,14 @@ class RawType(LogicalType):
 
 
 @dataclass(frozen=True)
+class BitmapType(LogicalType):
+    """A set of numbers from 0 to 2**32 - 1, in little room."""
+
+    def text(self) -> str:
+        return "BITMAP"
+
+
+@dataclass(frozen=True)
 class NullType(LogicalType):
     """The type of a NULL of which nothing else is known."""
 

@@ -8,6 +8,12 @@ import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.relational.aggregates.accumulator_port import Accumulator, AccumulatorOf, AggregateSite
+from flinkpy.relational.aggregates.group_bitmaps import (
+    BitmapOfGroup,
+    BuiltBitmap,
+    CommonBitmap,
+    OddBitmap,
+)
 from flinkpy.relational.aggregates.group_collections import (
     ArrayOfGroup,
     ListOfGroup,
@@ -16,6 +22,8 @@ from flinkpy.relational.aggregates.group_collections import (
 from flinkpy.relational.aggregates.group_counts import Average, Count, Sum, Sum0
 from flinkpy.relational.aggregates.group_decimals import DecimalAverage, DecimalSum, DecimalSum0
 from flinkpy.relational.aggregates.group_extremes import extreme
+from flinkpy.relational.aggregates.group_json import JsonArrayOfGroup, JsonObjectOfGroup
+from flinkpy.relational.aggregates.group_percentiles import PercentileOfGroup
 from flinkpy.relational.aggregates.group_values import KeptRow, OnlyRow
 from flinkpy.relational.aggregates.group_variances import Variance
 
@@ -51,6 +59,17 @@ ACCUMULATORS: Mapping[str, AccumulatorOf] = {
     "ARRAY_AGG": ArrayOfGroup,
     "LISTAGG": ListOfGroup,
     "COLLECT": MultisetOfGroup,
+    "JSON_ARRAYAGG": JsonArrayOfGroup,
+    "JSON_OBJECTAGG": JsonObjectOfGroup,
+    "PERCENTILE": PercentileOfGroup,
+    "BITMAP_BUILD_AGG": BuiltBitmap,
+    "BITMAP_BUILD_CARDINALITY_AGG": BuiltBitmap,
+    "BITMAP_OR_AGG": BitmapOfGroup,
+    "BITMAP_OR_CARDINALITY_AGG": BitmapOfGroup,
+    "BITMAP_AND_AGG": CommonBitmap,
+    "BITMAP_AND_CARDINALITY_AGG": CommonBitmap,
+    "BITMAP_XOR_AGG": OddBitmap,
+    "BITMAP_XOR_CARDINALITY_AGG": OddBitmap,
 }
 
 

@@ -19,6 +19,7 @@ from flinkpy.common.logical_types.logical_type import (
     RowField,
     RowType,
 )
+from flinkpy.common.logical_types.type_merging import computed
 from flinkpy.sql.binding.binding_context import BindingContext
 from flinkpy.sql.binding.group_windows import auxiliary_column
 from flinkpy.sql.binding.scope import Scope, field_of
@@ -26,7 +27,7 @@ from flinkpy.sql.functions.function_port import Argument, Function, FunctionKind
 from flinkpy.sql.logical.logical_nodes import LogicalNode, inputs_for, project
 from flinkpy.sql.logical.logical_rex import RexAggregate, RexSort, RexSubquery
 from flinkpy.sql.rex.coercion import bare, cast, in_common
-from flinkpy.sql.rex.json_options import with_defaults, with_json_arguments
+from flinkpy.sql.rex.json_options import aggregated_as_json, with_defaults, with_json_arguments
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexLiteral, walk
 from flinkpy.sql.sql_errors import NOWHERE, Span, ValidationError
 from flinkpy.sql.syntax.query_tree import (
@@ -138,7 +139,9 @@ class ExpressionBinder:
         return self.scope.resolve(node)
 
     def _literal(self, node: SqlLiteral) -> Rex:
-        type = node.type if node.value is None else node.type.with_nullable(False)
+        type = computed(node.type)
+        if node.value is not None:
+            type = type.not_null()
         return RexLiteral(type, value=node.value, span=node.span)
 
     def _star(self, node: StarItem) -> Rex:
@@ -205,6 +208,10 @@ class ExpressionBinder:
         """A call of a scalar function, with its arguments cast to what it takes."""
         function = self.context.function(name, span)
         signature = self._signature(function, arguments, dict(options), span)
+        if function.name == "CURRENT_DATABASE":
+            # the database of a name without a dot
+            database = self.context.names.path_of((function.name,)).database
+            return RexLiteral(signature.result, value=database, span=span)
         options = with_json_arguments(function.name, arguments, options)
         options = with_defaults(options, signature.result, self.bind)
         return RexCall(
@@ -328,7 +335,7 @@ class ExpressionBinder:
         call = RexAggregate(
             signature.result,
             function=function.name,
-            arguments=_cast_all(arguments, signature),
+            arguments=aggregated_as_json(function.name, _cast_all(arguments, signature)),
             distinct=node.distinct,
             filter=None if node.filter is None else self.condition(node.filter, "FILTER"),
             order_by=tuple(self.sort(each) for each in node.order_by),

@@ -10,6 +10,7 @@ from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed, im
 from flinkpy.common.logical_types.data_types import DataTypes
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
+    BitmapType,
     BooleanType,
     DateType,
     DayTimeIntervalType,
@@ -106,7 +107,8 @@ def array_of(kind: Kind) -> Kind:
 
 
 def _comparable(type: LogicalType) -> LogicalType | None:
-    return None if type.is_a(TypeFamily.CONSTRUCTED) else type
+    has_no_order = type.is_a(TypeFamily.CONSTRUCTED) or isinstance(type, BitmapType)
+    return None if has_no_order else type
 
 
 def _rowtime(type: LogicalType) -> LogicalType | None:
@@ -136,6 +138,7 @@ INTERVAL_YEAR_MONTH = _classes(
     "<INTERVAL YEAR MONTH>", YearMonthIntervalType(), YearMonthIntervalType
 )
 BOOLEAN = _classes("<BOOLEAN>", DataTypes.BOOLEAN(), BooleanType)
+BITMAP = _classes("<BITMAP>", DataTypes.BITMAP(), BitmapType)
 ARRAY = _classes("<ARRAY>", DataTypes.ARRAY(_STRING), ArrayType)
 MAP = _classes("<MAP>", DataTypes.MAP(_STRING, _STRING), MapType)
 ROW = _classes("<ROW>", DataTypes.ROW(), RowType)

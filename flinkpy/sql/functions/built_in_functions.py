@@ -8,6 +8,7 @@ from functools import lru_cache
 from flinkpy.sql.functions.built_in.absent_functions import ABSENT
 from flinkpy.sql.functions.built_in.aggregate_entries import AGGREGATES, RANKS
 from flinkpy.sql.functions.built_in.arithmetic_entries import ARITHMETIC
+from flinkpy.sql.functions.built_in.bitmap_entries import BITMAPS
 from flinkpy.sql.functions.built_in.collection_entries import COLLECTIONS, CONSTRUCTORS
 from flinkpy.sql.functions.built_in.comparison_entries import COMPARISONS, LOGIC
 from flinkpy.sql.functions.built_in.conditional_entries import CONDITIONALS, CONVERSIONS
@@ -29,6 +30,7 @@ CHAPTERS: Mapping[str, Sequence[BuiltInFunction]] = {
     "json": JSON,
     "construction and access": CONSTRUCTORS,
     "hashes": HASHES,
+    "bitmaps": BITMAPS,
     "aggregates": AGGREGATES,
     "ranks": RANKS,
     "windows of GROUP BY": GROUP_WINDOWS,

@@ -74,6 +74,7 @@ def plain_call(cursor: TokenCursor, name: str, start: int) -> FunctionCall:
         for argument_name, value in cursor.list_of(lambda: _argument(cursor)):
             names.append(argument_name)
             values.append(value)
+    nulls = _nulls(cursor)
     order_by = order_items(cursor) if cursor.accept("ORDER", "BY") else ()
     if not values and (distinct or order_by):
         cursor.unexpected("an argument")
@@ -84,6 +85,7 @@ def plain_call(cursor: TokenCursor, name: str, start: int) -> FunctionCall:
         tuple(names) if any(names) else (),
         distinct=distinct,
         order_by=order_by,
+        nulls=nulls,
         span=cursor.span_from(start),
     )
 
@@ -158,9 +160,8 @@ def _descriptor(cursor: TokenCursor) -> DescriptorArgument:
 
 
 def _with_suffixes(cursor: TokenCursor, made: FunctionCall, start: int) -> FunctionCall:
-    nulls = cursor.accept_one("IGNORE", "RESPECT") if _at_nulls(cursor) else None
+    nulls = _nulls(cursor)
     if nulls is not None:
-        cursor.expect("NULLS")
         made = replace(made, nulls=nulls)
     if cursor.accept("WITHIN"):
         cursor.expect("GROUP", "(", "ORDER", "BY")
@@ -175,8 +176,14 @@ def _with_suffixes(cursor: TokenCursor, made: FunctionCall, start: int) -> Funct
     return made if made.span.end == cursor.last.span.end else _respanned(cursor, made, start)
 
 
-def _at_nulls(cursor: TokenCursor) -> bool:
-    return cursor.ahead(1).key == "NULLS" and cursor.next.key in ("IGNORE", "RESPECT")
+def _nulls(cursor: TokenCursor) -> str | None:
+    """``IGNORE NULLS`` or ``RESPECT NULLS``, within the parentheses or behind them."""
+    if cursor.ahead(1).key != "NULLS":
+        return None
+    nulls = cursor.accept_one("IGNORE", "RESPECT")
+    if nulls is not None:
+        cursor.expect("NULLS")
+    return nulls
 
 
 def _respanned(cursor: TokenCursor, made: FunctionCall, start: int) -> FunctionCall:

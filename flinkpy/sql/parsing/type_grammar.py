@@ -9,6 +9,7 @@ from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     BigIntType,
     BinaryType,
+    BitmapType,
     BooleanType,
     CharType,
     DateType,
@@ -41,7 +42,6 @@ SECOND_UNITS = ("DAY", "HOUR", "MINUTE", "SECOND")
 
 _NOT_HERE = {
     "VARIANT": "VARIANT is not supported yet; keep JSON in a STRING",
-    "BITMAP": "BITMAP is not supported yet; keep the numbers in an ARRAY<INT>",
     "STRUCTURED": "STRUCTURED types are not supported; a ROW has the same parts",
     "TEXT": "TEXT is no type of Flink's; write STRING",
     "DATETIME": "DATETIME is no type of Flink's; write TIMESTAMP(3)",
@@ -286,5 +286,6 @@ TYPES: dict[str, Callable[[TokenCursor], LogicalType]] = {
     "MULTISET": _multiset,
     "ROW": _row,
     "RAW": _raw,
+    "BITMAP": _plain(BitmapType()),
     "NULL": _plain(NullType()),
 }

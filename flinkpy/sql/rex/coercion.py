@@ -22,7 +22,6 @@ from flinkpy.common.logical_types.logical_type import (
     NullType,
     RowType,
     TimestampType,
-    TypeFamily,
     VarBinaryType,
     VarCharType,
 )
@@ -110,14 +109,13 @@ def in_common(values: Sequence[Rex], what: str) -> tuple[LogicalType, tuple[Rex,
 
 
 def stored(value: Rex, target: LogicalType, column: str, place: Span) -> Rex:
-    """The value as a column of a sink takes it."""
+    """The value as a column of a sink takes it: what is narrower is widened, and any number becomes
+    a DECIMAL. As in Flink, a BIGINT does not become an INT without CAST, nor a DOUBLE a FLOAT."""
     if is_same(value.type, target) or implicit_cast_allowed(
         value.type.with_nullable(True), target.with_nullable(True)
     ):
         return cast(value, target)
     if isinstance(value.type, NullType):
-        return cast(value, target)
-    if _is_number(value.type) and _is_number(target):
         return cast(value, target)
     way_out = (
         f"; write CAST(... AS {bare(target)})" if explicit_cast_allowed(value.type, target) else ""
@@ -127,7 +125,3 @@ def stored(value: Rex, target: LogicalType, column: str, place: Span) -> Rex:
         f"{bare(target)}, and the query gives {bare(value.type)}{way_out}",
         span=value.span if value.span.end else place,
     )
-
-
-def _is_number(type: LogicalType) -> bool:
-    return type.is_a(TypeFamily.NUMERIC)

@@ -9,12 +9,14 @@ from typing import Any
 from flinkpy.columns.sql.call_site import CallSite
 from flinkpy.columns.sql.sql_meanings.sql_meaning_table import SQL_MEANINGS
 from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed
+from flinkpy.common.logical_types.data_types import DataTypes
 from flinkpy.common.logical_types.logical_type import LogicalType
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexLiteral
 from flinkpy.sql.sql_errors import ValidationError
 
 _OCCASIONS = ("on_empty", "on_error")
 _TAKE_JSON = frozenset({"JSON_OBJECT", "JSON_ARRAY"})
+_JOIN_JSON = frozenset({"JSON_ARRAYAGG", "JSON_OBJECTAGG"})
 _GIVE_JSON = frozenset({"JSON_OBJECT", "JSON_ARRAY", "JSON"})
 
 Options = tuple[tuple[str, object], ...]
@@ -31,6 +33,18 @@ def with_json_arguments(name: str, arguments: Sequence[Rex], options: Options) -
         if isinstance(each, RexCall) and each.function in _GIVE_JSON
     )
     return (*options, ("json_arguments", ready)) if ready else options
+
+
+def aggregated_as_json(name: str, arguments: tuple[Rex, ...]) -> tuple[Rex, ...]:
+    """JSON_ARRAYAGG and JSON_OBJECTAGG join texts: their values are written as JSON before."""
+    if name not in _JOIN_JSON:
+        return arguments
+    value = arguments[-1]
+    if isinstance(value, RexCall) and value.function in _GIVE_JSON:
+        return arguments
+    type = DataTypes.STRING(value.type.is_nullable)
+    written = RexCall(type, function="JSON_STRING", arguments=(value,), span=value.span)
+    return (*arguments[:-1], written)
 
 
 def with_defaults(options: Options, result: LogicalType, bind: Callable[[Any], Rex]) -> Options:

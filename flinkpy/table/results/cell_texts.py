@@ -9,8 +9,11 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from flinkpy.columns.sql.sql_meanings.bitmaps.bitmap_meanings import bitmap_text
+from flinkpy.columns.sql.sql_meanings.bitmaps.roaring_format import numbers_of_roaring
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
+    BitmapType,
     DayTimeIntervalType,
     FloatType,
     LocalZonedTimestampType,
@@ -50,6 +53,8 @@ def _text_of(logical: LogicalType, zone: str) -> Callable[[Any], str]:
         return lambda values: f"[{', '.join(map(element, values))}]"
     if isinstance(logical, (MapType, MultisetType)):
         return _map_text(logical, zone)
+    if isinstance(logical, BitmapType):
+        return lambda value: bitmap_text(numbers_of_roaring(value))
     if isinstance(logical, RowType):
         parts = [_nested(field.type, zone) for field in logical]
         return lambda row: f"({', '.join(part(each) for part, each in zip(parts, row))})"

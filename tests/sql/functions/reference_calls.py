@@ -18,6 +18,7 @@ from flinkpy.common.logical_types.logical_type import (
     TimeAttribute,
     TimestampType,
 )
+from flinkpy.common.logical_types.type_merging import computed
 from flinkpy.sql.functions.built_in_functions import built_in_functions
 from flinkpy.sql.functions.function_port import Argument
 from flinkpy.sql.parsing import parse_expression, parse_type
@@ -114,7 +115,7 @@ def operator_calls() -> Iterator[tuple[str, str, LogicalType]]:
 def _argument(node: SqlExpression, columns: Mapping[str, LogicalType]) -> Argument:
     if isinstance(node, SqlLiteral):
         is_null = isinstance(node.type, NullType)
-        return Argument(node.type if is_null else node.type.not_null(), node.value)
+        return Argument(node.type if is_null else computed(node.type).not_null(), node.value)
     return Argument(_type(node, columns))
 
 

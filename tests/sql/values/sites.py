@@ -23,6 +23,7 @@ from flinkpy.common.logical_types.data_types import DataTypes
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     BinaryType,
+    BitmapType,
     BooleanType,
     CharType,
     DateType,
@@ -84,6 +85,7 @@ NESTED: list[LogicalType] = [
     DataTypes.MAP(STRING, INT),
     RowType.of(("a", INT), ("b", STRING)).with_nullable(True),
 ]
+BITMAP = DataTypes.BITMAP()
 PLAIN: list[LogicalType] = [BOOLEAN, STRING, DataTypes.BYTES(), *NUMBERS, *TIMES, MONTHS, MILLIS]
 
 
@@ -116,6 +118,8 @@ def values_of_type(kind: LogicalType, near: bool = False) -> st.SearchStrategy[A
         return _FLOATS.map(single)
     if isinstance(kind, DoubleType):
         return _FLOATS
+    if isinstance(kind, BitmapType):
+        return _bitmaps()
     if isinstance(kind, DecimalType):
         return _decimals(kind)
     if isinstance(kind, SizedType):
@@ -145,6 +149,16 @@ def _decimals(kind: DecimalType) -> st.SearchStrategy[Decimal]:
         st.integers(-min(most, 10**9), min(most, 10**9)),
     )
     return digits.map(lambda number: Decimal(number).scaleb(-kind.scale, EXACT))
+
+
+def _bitmaps() -> st.SearchStrategy[Any]:
+    """Sets of single numbers, of long runs and of every second number of many."""
+    starts = st.one_of(st.integers(0, 9), st.integers(65530, 65540), st.integers(0, 2**32 - 20000))
+    steps = st.sampled_from([(1, 1), (5, 1), (9, 2), (12, 3), (9000, 1), (18000, 2)])
+    parts = st.builds(lambda start, step: range(start, start + step[0], step[1]), starts, steps)
+    return st.lists(parts, max_size=3).map(
+        lambda lists: frozenset(n for each in lists for n in each)
+    )
 
 
 def _sized(kind: SizedType) -> st.SearchStrategy[Any]:
@@ -228,7 +242,7 @@ _OF_TWO = ("POWER", "ATAN2", "LOG")
 
 
 def _calls(name: str) -> Iterator[CallSite | None]:
-    same = [[kind, kind] for kind in [*PLAIN, *NESTED]]
+    same = [[kind, kind] for kind in [*PLAIN, BITMAP, *NESTED]]
     if name in (*_TRUTHS, "IS NOT UNKNOWN"):
         yield site(name, [BOOLEAN])
     elif name in ("AND", "OR"):
@@ -238,8 +252,8 @@ def _calls(name: str) -> Iterator[CallSite | None]:
         yield from (site(name, [kind]) for kind in [*PLAIN, *NESTED])
     elif name in _COMPARED:
         pairs = [*same, *_pairs(DECIMALS[:5])]
-        if name in ("<", "<=", ">", ">="):  # nested values have no order
-            pairs = [pair for pair in pairs if pair[0] not in NESTED]
+        if name in ("<", "<=", ">", ">="):  # sets and nested values have no order
+            pairs = [pair for pair in pairs if pair[0] not in (BITMAP, *NESTED)]
         yield from (site(name, kinds, BOOLEAN) for kinds in pairs)
         yield site(name, [INT, DataTypes.DECIMAL(15, 2)], BOOLEAN)
     elif name in ("BETWEEN", "NOT BETWEEN"):
@@ -297,6 +311,8 @@ def _calls(name: str) -> Iterator[CallSite | None]:
         yield from (site(name, [kind]) for kind in [STRING, *NUMBERS])
     elif name in ("PI", "E", *CURRENT_MEANINGS):
         yield site(name, [])
+    elif name in BITMAP_CALLS:
+        yield site(name, BITMAP_CALLS[name])
     elif name in JSON_KERNELS:
         yield from _of_json(name)
     elif name in MOMENT_TEXT_MEANINGS:
@@ -362,6 +378,12 @@ COLLECTION_CALLS: dict[str, list[list[LogicalType]]] = {
     **{key: [[_MAP]] for key in ("MAP_KEYS", "MAP_VALUES", "MAP_ENTRIES")},
     "MAP_UNION": [[_MAP], [_MAP, _MAP]],
     "MAP_FROM_ARRAYS": [[_ARRAY, _WORDS], [_WORDS, _REALS]],
+}
+BITMAP_CALLS: dict[str, list[LogicalType]] = {
+    "BITMAP_BUILD": [DataTypes.ARRAY(INT)],
+    "BITMAP_FROM_BYTES": [_BYTES],
+    **{f"BITMAP_{key}": [BITMAP] for key in ("TO_BYTES", "TO_ARRAY", "TO_STRING", "CARDINALITY")},
+    **{f"BITMAP_{key}": [BITMAP, BITMAP] for key in ("AND", "OR", "XOR", "ANDNOT")},
 }
 RANDOM = frozenset({"RAND", "RAND_INTEGER", "UUID"})
 
@@ -450,7 +472,7 @@ def _casts(name: str) -> Iterator[CallSite | None]:
         for target in kinds:
             if explicit_cast_allowed(source, target) and not _is_absent(source, target):
                 yield site(name, [source], target)
-    for source in NESTED:
+    for source in [*NESTED, BITMAP]:
         yield site(name, [source], STRING)
         yield site(name, [source], source)
     yield site(name, [DataTypes.ARRAY(INT)], DataTypes.ARRAY(STRING))

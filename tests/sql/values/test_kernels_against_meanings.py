@@ -34,6 +34,8 @@ def same(one: Any, other: Any) -> bool:
         return one == other and math.copysign(1, one) == math.copysign(1, other)
     if isinstance(one, (list, tuple)):
         return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, frozenset):
+        return bool(one == other)
     if isinstance(one, dict):
         return list(one) == list(other) and all(map(same, one.values(), other.values()))
     return type(one) is type(other) and bool(one == other) and str(one) == str(other)

@@ -4,6 +4,7 @@ of the table of meanings."""
 from __future__ import annotations
 
 from flinkpy.columns.sql.call_site import KernelOf
+from flinkpy.columns.sql.sql_kernels.bitmaps.bitmap_kernels import BITMAP_KERNELS
 from flinkpy.columns.sql.sql_kernels.calendar_part_kernels import CALENDAR_PART_KERNELS
 from flinkpy.columns.sql.sql_kernels.cast_kernels import CAST_KERNELS
 from flinkpy.columns.sql.sql_kernels.choice_kernels import CHOICE_KERNELS
@@ -32,4 +33,5 @@ SQL_KERNELS: dict[str, KernelOf] = {
     **ARITHMETIC_KERNELS,
     **NUMBER_KERNELS,
     **JSON_KERNELS,
+    **BITMAP_KERNELS,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flinkpy.columns.sql.call_site import MeaningOf
+from flinkpy.columns.sql.sql_meanings.bitmaps.bitmap_meanings import BITMAP_MEANINGS
 from flinkpy.columns.sql.sql_meanings.calendar_part_meanings import CALENDAR_PART_MEANINGS
 from flinkpy.columns.sql.sql_meanings.casts.cast_meanings import CAST_MEANINGS
 from flinkpy.columns.sql.sql_meanings.choice_meanings import CHOICE_MEANINGS
@@ -52,5 +53,6 @@ SQL_MEANINGS: dict[str, MeaningOf] = {
     **RANDOM_MEANINGS,
     **JSON_READING_MEANINGS,
     **JSON_WRITING_MEANINGS,
+    **BITMAP_MEANINGS,
     **TYPE_MEANINGS,
 }

@@ -8,10 +8,13 @@ from flinkpy.common.logical_types.logical_type import ArrayType, LogicalType, Mu
 from flinkpy.common.logical_types.type_merging import common_type
 from flinkpy.sql.functions.argument_kinds import (
     ANY,
+    BITMAP,
     COMPARABLE,
+    INT,
     INTEGER_NUMERIC,
     NUMERIC,
     TEXT,
+    Kind,
     array_of,
     cast_to,
 )
@@ -29,6 +32,7 @@ from flinkpy.sql.functions.result_rules import (
 
 _BIGINT = DataTypes.BIGINT()
 _DOUBLE = DataTypes.DOUBLE()
+_BITMAP = DataTypes.BITMAP()
 _AGGREGATE = FunctionKind.AGGREGATE
 _WINDOW = FunctionKind.WINDOW
 _PERCENTAGE = cast_to(NUMERIC, _DOUBLE)
@@ -52,6 +56,10 @@ def _of_any(
     name: str, python_name: str, result: ResultRule, nulls: Nulls = Nulls.MAYBE
 ) -> BuiltInFunction:
     return _aggregate(name, python_name, [Shape((ANY,))], result, nulls)
+
+
+def _of_bitmaps(name: str, kind: Kind, result: LogicalType) -> BuiltInFunction:
+    return _aggregate(name, name.lower(), [Shape((kind,))], result, Nulls.ALWAYS)
 
 
 def _rank(name: str, type: LogicalType, *shapes: Shape) -> BuiltInFunction:
@@ -108,6 +116,14 @@ AGGREGATES = (
         "JSON_ARRAYAGG", "json_array_agg", [Shape((ANY,))], DataTypes.VARCHAR(2000), Nulls.NEVER
     ),
     _aggregate("PERCENTILE", "percentile", _PERCENTILE, _DOUBLE, Nulls.ALWAYS),
+    _of_bitmaps("BITMAP_BUILD_AGG", INT, _BITMAP),
+    _of_bitmaps("BITMAP_BUILD_CARDINALITY_AGG", INT, _BIGINT),
+    _of_bitmaps("BITMAP_AND_AGG", BITMAP, _BITMAP),
+    _of_bitmaps("BITMAP_AND_CARDINALITY_AGG", BITMAP, _BIGINT),
+    _of_bitmaps("BITMAP_OR_AGG", BITMAP, _BITMAP),
+    _of_bitmaps("BITMAP_OR_CARDINALITY_AGG", BITMAP, _BIGINT),
+    _of_bitmaps("BITMAP_XOR_AGG", BITMAP, _BITMAP),
+    _of_bitmaps("BITMAP_XOR_CARDINALITY_AGG", BITMAP, _BIGINT),
     _aggregate("APPROX_COUNT_DISTINCT", "", [Shape((ANY,))], _BIGINT, Nulls.NEVER),
     _of_any("SINGLE_VALUE", "", argument(0)),
     _aggregate("GROUP_ID", "", [Shape()], _BIGINT, Nulls.NEVER),

@@ -75,4 +75,12 @@ CONVERSIONS = (
     function("CAST", "cast", [(ANY,)], _target, traits=_CAST),
     function("TRY_CAST", "try_cast", [(ANY,)], _target, Nulls.ALWAYS),
     function("TYPEOF", "", [(ANY,), (ANY, BOOLEAN.constant())], DataTypes.STRING(), Nulls.ALWAYS),
+    function(
+        "CURRENT_DATABASE",
+        "current_database",
+        [()],
+        DataTypes.STRING(),
+        Nulls.NEVER,
+        traits=Traits(deterministic=False),
+    ),
 )

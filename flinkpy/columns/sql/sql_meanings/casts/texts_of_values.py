@@ -9,10 +9,12 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from flinkpy.columns.row_functions.moment_functions import zone_of
+from flinkpy.columns.sql.sql_meanings.bitmaps.bitmap_meanings import bitmap_text
 from flinkpy.columns.sql.sql_meanings.number_rules import single
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     BinaryType,
+    BitmapType,
     BooleanType,
     CharType,
     DateType,
@@ -154,5 +156,6 @@ _FLAT: dict[type[LogicalType], Text] = {
     DateType: lambda day: f"{day.year:04}-{day.month:02}-{day.day:02}",
     YearMonthIntervalType: months_text,
     DayTimeIntervalType: milliseconds_text,
+    BitmapType: bitmap_text,
     NullType: str,
 }

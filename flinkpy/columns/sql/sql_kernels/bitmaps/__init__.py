@@ -1,0 +1,1 @@
+"""Bitmaps over whole columns."""

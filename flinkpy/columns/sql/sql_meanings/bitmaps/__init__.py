@@ -1,0 +1,1 @@
+"""Sets of numbers: the type BITMAP."""
