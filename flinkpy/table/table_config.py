@@ -24,6 +24,7 @@ class TableConfig:
     def __init__(self, job_options: Mapping[str, Any] | None = None) -> None:
         self.options = SessionOptions()
         self.job_options: dict[str, Any] = dict(job_options or {})
+        self._first: dict[str, Any] = {}
 
     @staticmethod
     def get_default() -> TableConfig:
@@ -47,12 +48,18 @@ class TableConfig:
         return str(self.job_options.get(key, default_value))
 
     def reset(self, key: str | None = None) -> TableConfig:
-        """Puts one option, or all of them, back to their defaults."""
-        for each in list(self.to_map()) if key is None else [key]:
+        """Puts one option, or all of them, back to what they were when the session began."""
+        for each in {*self.to_map(), *self._first} if key is None else [key]:
             if each.startswith(PREFIXES):
                 self.options.reset(each)
             self.job_options.pop(each, None)
+            if each in self._first:
+                self.set(each, self._first[each])
         return self
+
+    def session_begins(self) -> None:
+        """What is set by now is what ``reset`` goes back to."""
+        self._first = dict(self.to_map())
 
     def add_configuration(self, configuration: Configuration) -> None:
         """Sets all options of a configuration."""

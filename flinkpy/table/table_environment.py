@@ -371,6 +371,7 @@ def _session(env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> 
     is_batch = not settings.is_streaming_mode()
     config = TableConfig({"execution.runtime-mode": "BATCH" if is_batch else "STREAMING"})
     config.add_configuration(settings.get_configuration())
+    config.session_begins()
     return TableSession(
         env,
         config,

@@ -239,6 +239,9 @@ def test_options_are_set_by_sql_and_by_config(tables: TableEnvironment) -> None:
     assert {"key": "parallelism.default", "value": "2"} in shown
     tables.execute_sql("RESET 'table.local-time-zone'")
     assert "table.local-time-zone" not in tables.get_config().to_map()
+    tables.execute_sql("SET 'execution.runtime-mode' = 'STREAMING'")
+    tables.execute_sql("RESET")
+    assert tables.get_config().to_map() == {"execution.runtime-mode": "BATCH"}
     with pytest.raises(ValidationError, match=r"did you mean 'table\.local-time-zone'"):
         tables.execute_sql("SET 'table.local-timezone' = 'UTC'")
     with pytest.raises(ConfigurationError, match="name of a zone"):
