@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -68,6 +70,20 @@ def test_an_insert_is_waited_for_in_batch_so_that_the_next_statement_reads_it(
     created = table.replace("/out", "/copy")
     output, _ = run("-e", f"CREATE TABLE c {created} AS SELECT 6 AS a; SELECT a FROM c;")
     assert "|           6 |" in output
+
+
+def test_the_report_on_the_page_of_the_prompt_runs_beside_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sold = pa.table({"shop": ["a", "b", "a"], "sold": pa.array([1, 2, 3], pa.int32())})
+    pq.write_table(sold, "sales.parquet")
+    page = Path(__file__).parents[2] / "docs" / "sql" / "prompt.md"
+    (tmp_path / "report.sql").write_text(page.read_text().split("```sql\n")[1].split("```")[0])
+    output, _ = run("-f", "report.sql")
+    assert "|                              a |                    4 |" in output
+    written = [path.read_text() for path in (tmp_path / "report").iterdir()]
+    assert sorted("".join(written).splitlines()) == ["a,4", "b,2"]
 
 
 def test_the_result_mode_table_shows_what_is_left_of_a_changelog() -> None:
