@@ -134,6 +134,11 @@ class Table:
         call = self._call_of(func, FunctionKind.TABLE, "flat_map()")
         return self._made(table_verbs.flat_mapped(self.query, call))
 
+    def aggregate(self, func: Expression | UserDefinedFunctionWrapper) -> AggregatedTable:
+        """What an aggregate of ``udaf`` makes of all rows; ``select`` behind it takes its
+        columns."""
+        return AggregatedTable(self, (), self._call_of(func, FunctionKind.AGGREGATE, "aggregate()"))
+
     def union(self, right: Table) -> Table:
         """The rows of both tables, equal ones once."""
         return self._made(table_verbs.combined(self.query, right.query, "UNION", False))
@@ -296,6 +301,29 @@ class GroupedTable:
         """One row for each group: keys and aggregates."""
         made = table_verbs.grouped(self._table.query, self._keys, fields)
         return Table(self._table._session, made)
+
+    def aggregate(self, func: Expression | UserDefinedFunctionWrapper) -> AggregatedTable:
+        """What an aggregate of ``udaf`` makes of each group; ``select`` behind it takes keys and
+        its columns."""
+        call = self._table._call_of(func, FunctionKind.AGGREGATE, "aggregate()")
+        return AggregatedTable(self._table, self._keys, call)
+
+
+class AggregatedTable:
+    """Made by ``aggregate``."""
+
+    def __init__(self, table: Table, keys: tuple[Expression, ...], call: UserCall) -> None:
+        self._table, self._keys, self._call = table, keys, call
+
+    def select(self, *fields: Expression) -> Table:
+        """Of the keys, and of what the aggregate gives: the fields of a ROW are columns.
+
+        >>> flights.group_by(col("carrier")).aggregate(
+        ...     limits(col("delay")).alias("least", "most")
+        ... ).select(col("carrier"), col("most"))  # doctest: +SKIP
+        """
+        made = table_verbs.aggregated(self._table.query, self._keys, self._call)
+        return Table(self._table._session, made).select(*fields)
 
 
 def has_aggregate(expression: Expression) -> bool:

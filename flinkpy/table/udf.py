@@ -44,6 +44,7 @@ __all__ = [
     "TableFunction",
     "UserDefinedFunction",
     "UserDefinedFunctionWrapper",
+    "udaf",
     "udf",
     "udtf",
 ]
@@ -51,7 +52,7 @@ __all__ = [
 Types: TypeAlias = Sequence[LogicalType | str] | LogicalType | str | None
 Code: TypeAlias = Callable[..., Any] | UserDefinedFunction | type
 
-SCALAR_FORMS = ("general", "pandas", "arrow")
+FORMS = ("general", "pandas", "arrow")
 
 
 class UserDefinedFunctionWrapper:
@@ -119,8 +120,8 @@ def udf(
     from flinkpy.relational.functions.scalar_code import ScalarCode
 
     code = _code(f, "udf", "eval")
-    if func_type not in SCALAR_FORMS:
-        raise refuse(f"udf(): func_type is one of {', '.join(SCALAR_FORMS)}, not {func_type!r}")
+    if func_type not in FORMS:
+        raise refuse(f"udf(): func_type is one of {', '.join(FORMS)}, not {func_type!r}")
     is_async = inspect.iscoroutinefunction(getattr(code, "eval", code))
     if is_async and func_type != "general":
         raise refuse(f"udf(): a coroutine function takes values; leave func_type={func_type!r} out")
@@ -185,6 +186,74 @@ def udtf(
             row_of(result_types, "udtf()"),
             type_list(input_types, "udtf()"),
             FunctionKind.TABLE,
+            _is_deterministic(code, deterministic),
+        ),
+    )
+
+
+@overload
+def udaf(
+    f: None = None,
+    input_types: Types = None,
+    result_type: LogicalType | str | None = None,
+    accumulator_type: LogicalType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Callable[[Any], UserDefinedFunctionWrapper]: ...
+@overload
+def udaf(
+    f: Code,
+    input_types: Types = None,
+    result_type: LogicalType | str | None = None,
+    accumulator_type: LogicalType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> UserDefinedFunctionWrapper: ...
+def udaf(
+    f: Code | None = None,
+    input_types: Types = None,
+    result_type: LogicalType | str | None = None,
+    accumulator_type: LogicalType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> UserDefinedFunctionWrapper | Callable[[Any], UserDefinedFunctionWrapper]:
+    """An aggregate: one value for many rows. It is an ``AggregateFunction``, or with ``func_type``
+    ``pandas`` or ``arrow`` a function of all values of a group. An accumulator may be any object
+    that can be pickled, so ``accumulator_type`` is not looked at.
+
+    >>> @udaf(result_type="DOUBLE", func_type="pandas")
+    ... def spread(values):
+    ...     return values.max() - values.min()
+    """
+    if f is None:
+        return lambda given: udaf(
+            given, input_types, result_type, accumulator_type, deterministic, name, func_type
+        )
+    from flinkpy.relational.functions.aggregate_code import AggregateCode
+
+    code = _code(f, "udaf", "accumulate")
+    if func_type not in FORMS:
+        raise refuse(f"udaf(): func_type is one of {', '.join(FORMS)}, not {func_type!r}")
+    if func_type == "general" and not isinstance(code, AggregateFunction):
+        raise refuse(
+            "udaf() takes an AggregateFunction; for a function of all values of a group say "
+            'func_type="pandas"'
+        )
+    if result_type is None and isinstance(code, AggregateFunction):
+        result_type = code.get_result_type()
+    if result_type is None:
+        raise refuse('udaf(): say what it gives, for example result_type="BIGINT"')
+    return _wrapped(
+        f,
+        UserFunction(
+            _name(code, name),
+            AggregateCode(code, func_type),
+            type_of(result_type, "udaf()"),
+            type_list(input_types, "udaf()"),
+            FunctionKind.AGGREGATE,
             _is_deterministic(code, deterministic),
         ),
     )

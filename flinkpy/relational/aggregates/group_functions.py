@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol, cast
 
 import pyarrow as pa
 
@@ -27,8 +28,17 @@ from flinkpy.relational.aggregates.group_percentiles import PercentileOfGroup
 from flinkpy.relational.aggregates.group_values import KeptRow, OnlyRow
 from flinkpy.relational.aggregates.group_variances import Variance
 
+CODE = "code"
+"""The option of a call that has the function itself, where it is one of the program."""
+
 COUNTS_DISTINCT = "APPROX_COUNT_DISTINCT"
 """Counted exactly."""
+
+
+class AccumulatorCode(Protocol):
+    """An aggregate function of the program."""
+
+    def accumulator(self) -> Accumulator: ...
 
 
 def _of_numbers(plain: AccumulatorOf, of_decimals: AccumulatorOf) -> AccumulatorOf:
@@ -76,6 +86,9 @@ ACCUMULATORS: Mapping[str, AccumulatorOf] = {
 def accumulator_of(site: AggregateSite) -> Accumulator:
     """The accumulator for a call. Raises ProgramError for a function that groups cannot have
     yet."""
+    code = site.options.get(CODE)
+    if code is not None:
+        return cast("AccumulatorCode", code).accumulator()
     found = ACCUMULATORS.get(site.function.upper())
     if found is None:
         raise ProgramError(f"the aggregate function {site.function} is not there yet")

@@ -22,6 +22,7 @@ from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.operators.columnar.key_index import KeyIndex
 from flinkpy.relational.aggregates.accumulator_port import Accumulator, AggregateSite
 from flinkpy.relational.aggregates.group_functions import COUNTS_DISTINCT, accumulator_of
+from flinkpy.relational.functions.aggregate_code import OpenedCalls
 from flinkpy.relational.group_numbers import GroupNumbers
 from flinkpy.relational.key_columns import key_batch, key_names
 from flinkpy.relational.relational_operator import BlockingOperator, one_record_batch, pieces, plain
@@ -132,7 +133,13 @@ class HashAggregateOperator(BlockingOperator):
         self.inputs = inputs
 
     def open(self) -> None:
+        self._functions = OpenedCalls(self.calls, self.context)
         self._begin()
+
+    def close(self) -> None:
+        if hasattr(self, "_functions"):
+            self._functions.close()
+        super().close()
 
     def _begin(self) -> None:
         is_global, is_local = self.phase is Phase.GLOBAL, self.phase is Phase.LOCAL

@@ -13,6 +13,7 @@ import pyarrow as pa
 from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.key_index import KeyIndex
 from flinkpy.operators.columnar.state_tables import from_bytes, key_of_group
+from flinkpy.relational.functions.aggregate_code import OpenedCalls
 from flinkpy.relational.in_time.frames_in_time import RowsOfNow
 from flinkpy.relational.in_time.kept_frames import KeptFrames
 from flinkpy.relational.in_time.rows_in_time import RowsInTime
@@ -45,6 +46,7 @@ class OverInTimeOperator(RowsInTime):
     def open(self) -> None:
         super().open()
         group = self.group
+        self._functions = OpenedCalls(group.calls, self.context)
         kinds = [field.type for field in self.schema][len(self.inputs) :]
         can = [can_run(group, call, self.inputs) for call in group.calls]
         calls = list(zip(group.calls, kinds, can))
@@ -61,6 +63,11 @@ class OverInTimeOperator(RowsInTime):
         self._kept = KeptFrames(group, [call for call, _, runs in calls if not runs], self.inputs)
         self._restore_running(self.backend.register_region(RUNNING, self._freeze_running))
         self._restore_kept(self.backend.register_region(KEPT, self._freeze_kept))
+
+    def close(self) -> None:
+        if hasattr(self, "_functions"):
+            self._functions.close()
+        super().close()
 
     # -- snapshots ---------------------------------------------------------------------------------
 

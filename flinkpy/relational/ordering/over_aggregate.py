@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.elements import ColumnBatch
+from flinkpy.relational.functions.aggregate_code import OpenedCalls
 from flinkpy.relational.ordering.over_frames import bounds_of
 from flinkpy.relational.ordering.over_functions import OverRows, over
 from flinkpy.relational.ordering.partitioned_rows import partitioned
@@ -27,6 +28,13 @@ class OverAggregateOperator(BlockingOperator):
 
     def open(self) -> None:
         self._waiting: list[pa.RecordBatch] = []
+        calls = [call for group in self.groups for call in group.calls]
+        self._functions = OpenedCalls(calls, self.context)
+
+    def close(self) -> None:
+        if hasattr(self, "_functions"):
+            self._functions.close()
+        super().close()
 
     def take(self, data: pa.RecordBatch) -> None:
         self._waiting.append(data)

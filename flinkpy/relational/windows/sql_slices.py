@@ -51,6 +51,13 @@ KINDS = {
 _MASK = (1 << 64) - 1
 
 
+def can_be_slices(calls: Sequence[AggregateCall]) -> bool:
+    """Whether all of them can be computed from parts."""
+    return not any(
+        each.function.upper() not in KINDS or each.distinct or each.order_by for each in calls
+    )
+
+
 def check_calls(calls: Sequence[AggregateCall]) -> None:
     """Raises ProgramError for an aggregate that windows cannot have yet."""
     for call in calls:

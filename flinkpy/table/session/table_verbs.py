@@ -97,6 +97,29 @@ def mapped(query: Query, call: UserCall) -> Query:
     return Select(items, DerivedTable(made))
 
 
+def aggregated(query: Query, keys: Sequence[object], call: UserCall) -> Query:
+    """The keys, and the columns that an aggregate gives."""
+    items = tuple(_item(key, "group_by()") for key in keys)
+    made = Select(
+        (*items, SelectItem(tree_of(call), "f0")),
+        DerivedTable(query),
+        group_by=tuple(
+            GroupingElement("EXPRESSION", ((_tree(key, "group_by()"),),)) for key in keys
+        ),
+    )
+    result, value = call.of.result, Identifier(("f0",))
+    if isinstance(result, RowType):
+        names = call.columns or result.names
+        parts = [SelectItem(FieldAccess(value, old), new) for old, new in zip(result.names, names)]
+    else:
+        parts = [SelectItem(value, (*call.columns, "f0")[0])]
+    named = [_expression(key, "group_by()").name for key in keys]
+    if None in named:
+        raise ProgramError("group_by(): give an expression a name with alias() before aggregate()")
+    grouped_by = [SelectItem(Identifier((str(name),))) for name in named]
+    return Select((*grouped_by, *parts), DerivedTable(made))
+
+
 def combined(left: Query, right: Query, kind: str, keeps_all: bool) -> Query:
     """UNION, INTERSECT or EXCEPT (MINUS), with or without ALL."""
     return SetOperation(kind, keeps_all, left, right)

@@ -39,7 +39,7 @@ class UserCall(Call):
 
     def alias(self, name: str, *extra_names: str) -> Expression:
         """Another name for the value; for a table function, names for the columns that it gives."""
-        if self.of.kind is FunctionKind.TABLE:
+        if self.of.kind is FunctionKind.TABLE or extra_names:
             return UserCall(self.of, self.arguments, (name, *extra_names))
         return super().alias(name, *extra_names)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from flinkpy.columns.sql.arrays_of_values import array_of_values
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
@@ -20,6 +20,7 @@ from flinkpy.graph.operator_port import ColumnarJoin, ColumnarOperator
 from flinkpy.graph.partitioning import BROADCAST, GLOBAL, KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import PartitionTransformation, UnionTransformation
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator, partial_schema
+from flinkpy.relational.functions.aggregate_code import AggregateCode, with_code
 from flinkpy.relational.functions.table_function_rows import TableCode, TableFunctionOperator
 from flinkpy.relational.in_time.first_rows import FirstRowsOperator
 from flinkpy.relational.in_time.over_in_time import OverInTimeOperator
@@ -36,11 +37,12 @@ from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOper
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
 from flinkpy.relational.row_by_row.not_null_rows import NotNullEnforcer
 from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
+from flinkpy.relational.windows.held_aggregates import HeldAggregatesOperator
 from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
 from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
 from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
 from flinkpy.relational.windows.rows_of_sessions import RowsOfSessionsOperator
-from flinkpy.relational.windows.sql_slices import SqlAggregateSlices
+from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, can_be_slices
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
 from flinkpy.relational.windows.window_rows import WindowRowsOperator
@@ -76,7 +78,7 @@ from flinkpy.sql.physical.physical_nodes import (
     WindowTableFunction,
 )
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
-from flinkpy.sql.rex.rex_nodes import Rex, RexInput
+from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput
 from flinkpy.sql.rex.rex_programs import program_of
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.factory_port import TableFactories
@@ -285,6 +287,18 @@ class PlanTranslator:
         )
         return ColumnStream(stream.program, made, schema=stream.schema)
 
+    def _calls(self, calls: Sequence[AggregateCall], inputs: RowType) -> tuple[AggregateCall, ...]:
+        """The calls, with the functions of the program."""
+        found = []
+        for call in calls:
+            function = self._registry.find(call.function)
+            if isinstance(function, UserFunction):
+                arguments = [inputs.fields[at].type for at in call.arguments]
+                code = cast("AggregateCode", function.body).of_call(arguments, call.type)
+                call = with_code(call, code)
+            found.append(call)
+        return tuple(found)
+
     def _aggregate(self, node: HashAggregate) -> ColumnStream:
         schema = schema_of(node.schema)
         if node.phase is Phase.GLOBAL:
@@ -298,6 +312,8 @@ class PlanTranslator:
             if parts is None:
                 raise ValidationError(f"{operator_name(node)} cannot be computed in two phases")
             schema = parts
+        if node.phase is Phase.WHOLE:
+            calls = self._calls(calls, node.input.schema)
         return self._applied(node, HashAggregateOperator(keys, calls, node.phase, inputs, schema))
 
     def _join(self, node: HashJoin) -> ColumnStream:
@@ -359,9 +375,13 @@ class PlanTranslator:
 
     def _over(self, node: OverAggregate) -> ColumnStream:
         inputs, schema = schema_of(node.input.schema), schema_of(node.schema)
+        groups = [
+            replace(group, calls=self._calls(group.calls, node.input.schema))
+            for group in node.groups
+        ]
         if self._is_batch:
-            return self._applied(node, OverAggregateOperator(node.groups, inputs, schema))
-        [group] = node.groups
+            return self._applied(node, OverAggregateOperator(groups, inputs, schema))
+        [group] = groups
         operator = OverInTimeOperator(group, inputs, schema, is_rowtime=node.is_rowtime)
         return self._applied(node, operator, _key_by(node.input.schema, group.partition))
 
@@ -383,7 +403,8 @@ class PlanTranslator:
         inputs, window = schema_of(node.input.schema), node.window
         clock = self._clock_of(window)
         stream = self._of(node.input)
-        if window.kind is WindowKind.CUMULATE and window.bounds is None:
+        is_held = not can_be_slices(node.calls)
+        if (is_held or window.kind is WindowKind.CUMULATE) and window.bounds is None:
             # each row with its windows: those of CUMULATE share no slices of one width
             import pyarrow as pa
 
@@ -393,6 +414,15 @@ class PlanTranslator:
             stream = stream.apply_columns("WindowTableFunction", rows)
             self._placed(node, stream, "_rows")
         keys = tuple(inputs.names[at] for at in node.keys)
+        if is_held:
+            assert stream.schema is not None, "operators of tables say their columns"
+            calls = self._calls(node.calls, node.input.schema)
+            input = WindowedInput(stream.schema, window, keys)
+            held = HeldAggregatesOperator(
+                calls, node.properties, input, clock, schema_of(node.schema)
+            )
+            key = KeySpec(columns=keys) if keys else None
+            return self._placed(node, stream.apply_columns(operator_name(node), held, key=key))
         store = SqlAggregateSlices(
             keys, node.calls, window, node.properties, schema_of(node.schema), clock
         )
