@@ -116,11 +116,7 @@ def test_aggregates_of_windows(is_streaming: bool) -> None:
     )
     tables = TableEnvironment.create(mode())
     register(tables)
-    tables.execute_sql(
-        "CREATE TABLE r (n BIGINT, ts AS TO_TIMESTAMP_LTZ(n * 1000, 3), WATERMARK FOR ts AS ts) "
-        "WITH ('connector' = 'datagen', 'number-of-rows' = '10', 'fields.n.kind' = 'sequence', "
-        "'fields.n.start' = '0', 'fields.n.end' = '9')"
-    )
+    sequence(tables)
     windows = "TABLE(TUMBLE(TABLE r, DESCRIPTOR(ts), INTERVAL '4' SECOND))"
     found = tables.sql_query(
         "SELECT MOD(n, 2) AS k, weighted(n, 1) AS w, spread(n) AS s, COUNT(DISTINCT n) AS c, "
@@ -155,3 +151,26 @@ def test_a_failing_row_is_named(tables: TableEnvironment) -> None:
 def test_a_function_that_is_no_aggregate_is_refused() -> None:
     with pytest.raises(ProgramError, match=r"udaf\(\) takes an AggregateFunction"):
         udaf(lambda values: 1, result_type="INT")
+
+
+def test_aggregates_over_rows_in_time() -> None:
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    register(tables)
+    sequence(tables)
+    found = tables.sql_query(
+        "SELECT n, weighted(n, 1) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS w "
+        "FROM r WHERE n < 3"
+    )
+    assert sorted(tuple(row.values()) for row in found.to_arrow().to_pylist()) == [
+        (0, 0.0),
+        (1, 0.5),
+        (2, 1.5),
+    ]
+
+
+def sequence(tables: TableEnvironment) -> None:
+    tables.execute_sql(
+        "CREATE TABLE r (n BIGINT, ts AS TO_TIMESTAMP_LTZ(n * 1000, 3), WATERMARK FOR ts AS ts) "
+        "WITH ('connector' = 'datagen', 'number-of-rows' = '10', 'fields.n.kind' = 'sequence', "
+        "'fields.n.start' = '0', 'fields.n.end' = '9')"
+    )
