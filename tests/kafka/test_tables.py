@@ -58,9 +58,53 @@ def test_metadata_are_columns_beside_those_of_the_message(
     assert [tuple(row) for row in rows] == [(0, 0, "hello")]
 
 
+def test_columns_of_the_key_are_beside_those_of_the_value_or_in_both(
+    tables: TableEnvironment, broker: Broker
+) -> None:
+    broker.create_topic("table_keys")
+    common = (
+        "WITH ('connector' = 'kafka', 'topic' = 'table_keys', 'properties.bootstrap.servers' = "
+        f"'{broker.bootstrap}', 'scan.startup.mode' = 'earliest-offset', "
+        "'scan.bounded.mode' = 'latest-offset'"
+    )
+    tables.execute_sql(
+        f"CREATE TABLE apart (k_id BIGINT, k_at DATE, s STRING, n INT) {common}, "
+        "'key.format' = 'json', 'key.fields' = 'k_id;k_at', 'key.fields-prefix' = 'k_', "
+        "'value.format' = 'csv', 'value.csv.field-delimiter' = '|', "
+        "'value.fields-include' = 'EXCEPT_KEY')"
+    )
+    tables.execute_sql(f"CREATE TABLE plain (line STRING) {common}, 'format' = 'raw')")
+    tables.execute_sql("INSERT INTO apart VALUES (7, DATE '2024-01-02', 'a', 1)").wait()
+    rows = tables.execute_sql("SELECT n, k_at, s, k_id FROM apart").collect()
+    assert [tuple(row) for row in rows] == [(1, datetime.date(2024, 1, 2), "a", 7)]
+    assert [tuple(row) for row in tables.execute_sql("SELECT s FROM apart").collect()] == [("a",)]
+    assert [tuple(row) for row in tables.execute_sql("SELECT * FROM plain").collect()] == [
+        ("a|1\n",)
+    ]
+    broker.create_topic("table_both")
+    tables.execute_sql(
+        f"CREATE TABLE `both` (id BIGINT, s STRING) {common}, 'key.format' = 'raw', "
+        "'key.fields' = 's', 'format' = 'json')".replace("table_keys", "table_both")
+    )
+    tables.execute_sql("INSERT INTO `both` VALUES (7, 'a')").wait()
+    assert [tuple(row) for row in tables.execute_sql("SELECT * FROM `both`").collect()] == [
+        (7, "a")
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
+        ("'topic' = 't', 'format' = 'json', 'key.fields' = 'n'", "one is missing"),
+        (
+            "'topic' = 't', 'format' = 'json', 'key.format' = 'json', 'key.fields' = 'm'",
+            "'m', which is no column; there is 'n'",
+        ),
+        (
+            "'topic' = 't', 'format' = 'json', 'key.format' = 'json', 'key.fields' = 'n', "
+            "'key.fields-prefix' = 'n'",
+            "needs 'value.fields-include' = 'EXCEPT_KEY'",
+        ),
         ("'format' = 'json'", "either 'topic' or 'topic-pattern'"),
         ("'topic' = 't'", "needs the option 'format'"),
         ("'topic' = 't', 'format' = 'protobuf'", "cannot be 'protobuf': it is json or"),

@@ -15,6 +15,13 @@ from flinkpy.common.logical_types.logical_type import (
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.connector_factory import CONNECTOR, ConnectorFactory, stored_columns
+from flinkpy.table.factories.kafka_keys import (
+    ALL,
+    EXCEPT_KEY,
+    DecodedKeys,
+    EncodedColumns,
+    KeyFields,
+)
 from flinkpy.table.factories.message_formats import MESSAGE_FORMATS, MessageFormat
 from flinkpy.table.factories.table_options import (
     DURATION,
@@ -34,6 +41,7 @@ if TYPE_CHECKING:
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
     from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
 
+KEY_COLUMN = "$key"
 METADATA = {
     "topic": VarCharType(UNBOUNDED).not_null(),
     "partition": IntType(is_nullable=False),
@@ -54,6 +62,15 @@ class KafkaFactory(ConnectorFactory):
         TableOption("properties.*", STRING, None, "Other properties of Kafka's clients."),
         TableOption("format", one_of(*MESSAGE_FORMATS), None, "What messages are."),
         TableOption("value.format", one_of(*MESSAGE_FORMATS), None, "The same by another name."),
+        TableOption("key.format", one_of(*MESSAGE_FORMATS), None, "What keys are."),
+        TableOption("key.fields", LIST, None, "The columns of the key, semicolons between."),
+        TableOption("key.fields-prefix", STRING, "", "What they begin with in the table alone."),
+        TableOption(
+            "value.fields-include",
+            one_of(ALL, EXCEPT_KEY),
+            ALL,
+            "Whether the value has the key's columns too.",
+        ),
         TableOption(
             "scan.startup.mode",
             one_of("earliest-offset", "latest-offset", "group-offsets", "timestamp"),
@@ -84,13 +101,15 @@ class KafkaFactory(ConnectorFactory):
     )
 
     def option_table(self, table: CatalogTable) -> OptionTable:
-        name = table.options.get("format", table.options.get("value.format", "")).lower()
-        format = MESSAGE_FORMATS.get(name)
-        own = () if format is None else prefixed(format.options, name)
+        own: list[TableOption] = []
+        for key, prefix in (("format", ""), ("value.format", "value."), ("key.format", "key.")):
+            name = table.options.get(key, "").lower()
+            if name in MESSAGE_FORMATS:
+                own += prefixed(MESSAGE_FORMATS[name].options, f"{prefix}{name}")
         return OptionTable((CONNECTOR, *self.options, *own))
 
     def abilities_to_read(self, table: CatalogTable, values: TableValues) -> SourceAbilities:
-        _format(values)
+        _keys(table, values)
         if (values["topic"] is None) == (values["topic-pattern"] is None):
             raise ValidationError(
                 "a table with the connector 'kafka' has either 'topic' or 'topic-pattern'"
@@ -100,7 +119,7 @@ class KafkaFactory(ConnectorFactory):
         )
 
     def abilities_to_write(self, table: CatalogTable, values: TableValues) -> SinkAbilities:
-        _format(values)
+        _keys(table, values)
         if values["topic"] is None or len(values["topic"]) != 1:
             raise ValidationError("a table with the connector 'kafka' is written to one 'topic'")
         if (
@@ -112,9 +131,19 @@ class KafkaFactory(ConnectorFactory):
 
     def scan(self, env: StreamExecutionEnvironment, node: TableScan) -> DataStream:
         from flinkpy.columns import col
+        from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of
 
-        source = _source(node, self.values(node.table))
+        values = self.values(node.table)
+        keys = _keys(node.table, values)
+        source = _source(node, values, keys)
         stream: DataStream = env.from_source(source, source_name=f"Source: {node.path.name}")
+        if keys.from_key:
+            decoder = _key_format(values).decoder(
+                keys.key_type(_declared(node.table)), values.within("key.")
+            )
+            schema = arrow_schema_of(node.schema)
+            decoded = DecodedKeys(decoder, KEY_COLUMN, keys.key, schema)
+            return stream.map_batches(decoded, schema=schema)
         return stream.select(*map(col, node.schema.names))
 
     def sink(self, stream: DataStream, node: SinkNode) -> None:
@@ -125,12 +154,25 @@ class KafkaFactory(ConnectorFactory):
         from flinkpy.connectors.kafka.writing.sink_builders import KafkaSink
 
         values = self.values(node.table)
-        record = (
+        keys = _keys(node.table, values)
+        row = keys.value_type(node.schema)
+        encoder = _format(values).encoder(row, _of_value(values))
+        records = (
             KafkaRecordSerializationSchema.builder()
             .set_topic(values["topic"][0])
-            .set_value_serialization_schema(_format(values).encoder(node.schema, values))
-            .build()
+            .set_value_serialization_schema(
+                encoder
+                if row.names == node.schema.names
+                else EncodedColumns(encoder, row.names, row.names)
+            )
         )
+        if keys.key:
+            key_row = keys.key_type(node.schema)
+            key_encoder = _key_format(values).encoder(key_row, values.within("key."))
+            records.set_key_serialization_schema(
+                EncodedColumns(key_encoder, keys.key, key_row.names)
+            )
+        record = records.build()
         guarantee = values["sink.delivery-guarantee"].replace("-", "_").upper()
         builder = (
             KafkaSink.builder()
@@ -153,16 +195,35 @@ def _format(values: TableValues) -> MessageFormat:
     return MESSAGE_FORMATS[name]
 
 
-def _source(node: TableScan, values: TableValues) -> KafkaSource:
+def _of_value(values: TableValues) -> TableValues:
+    """The options of the value's format: their names have a prefix if that format's has."""
+    return values if values["format"] is not None else values.within("value.")
+
+
+def _key_format(values: TableValues) -> MessageFormat:
+    return MESSAGE_FORMATS[values["key.format"]]
+
+
+def _keys(table: CatalogTable, values: TableValues) -> KeyFields:
+    _format(values)
+    return KeyFields.of([column.name for column in stored_columns(table)], values)
+
+
+def _declared(table: CatalogTable) -> RowType:
+    return RowType.of(*((column.name, column.type) for column in stored_columns(table)))
+
+
+def _source(node: TableScan, values: TableValues, keys: KeyFields) -> KafkaSource:
     from flinkpy.connectors.kafka.kafka_source import KafkaSource
 
-    columns = stored_columns(node.table)
-    declared = RowType.of(*((column.name, column.type) for column in columns))
+    declared = keys.value_type(_declared(node.table))
     beside: dict[str, Any] = {key: name for name, key in node.metadata}
+    if keys.from_key:
+        beside["key"] = KEY_COLUMN
     builder = (
         KafkaSource.builder()
         .set_bootstrap_servers(values["properties.bootstrap.servers"])
-        .set_columns(_format(values).decoder(declared, values), **beside)
+        .set_columns(_format(values).decoder(declared, _of_value(values)), **beside)
         .set_starting_offsets(_offsets(values, "startup"))
     )
     if values["topic"] is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -162,6 +162,15 @@ class TableValues:
         if option is None:
             raise KeyError(key)
         return option.default
+
+    def within(self, prefix: str) -> TableValues:
+        """The options that begin so, under the rest of their names."""
+        options = tuple(
+            replace(option, name=option.name[len(prefix) :])
+            for option in self.table.options
+            if option.name.startswith(prefix)
+        )
+        return TableValues(OptionTable(options), self.with_prefix(prefix))
 
     def with_prefix(self, prefix: str) -> dict[str, Any]:
         """The given options that begin so, without the prefix."""

@@ -95,6 +95,17 @@ def test_a_partition_that_is_complete_gets_a_file_that_says_so(
     assert rows(tables, "said") == [(1, "Oslo", 1), (2, "Oslo", 2)]
 
 
+def test_a_line_of_a_raw_file_is_a_row(tables: TableEnvironment, tmp_path: Path) -> None:
+    tables.execute_sql(
+        "CREATE TEMPORARY TABLE lines (line STRING) WITH ('connector' = 'filesystem', "
+        f"'format' = 'raw', 'path' = '{tmp_path}')"
+    )
+    insert(tables, "INSERT INTO lines VALUES ('a,\"b'), (''), ('{}')")
+    assert rows(tables, "lines") == [("",), ('a,"b',), ("{}",)]
+    counted = tables.execute_sql("SELECT COUNT(*) FROM lines WHERE line IN ('{}', 'x')").collect()
+    assert [tuple(row) for row in counted] == [(1,)]
+
+
 def written(folder: Path, name: str, watermark_ms: int | None, writer: int = 0) -> Written:
     folder.mkdir(parents=True, exist_ok=True)
     part = PartFile(str(folder / f".{name}"), str(folder / name))

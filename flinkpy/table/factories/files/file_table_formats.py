@@ -6,8 +6,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.common.logical_types.logical_type import RowType, TypeFamily
+from flinkpy.common.types import Row
 from flinkpy.sql.catalog.catalog_port import CatalogTable
+from flinkpy.sql.sql_errors import ValidationError
+from flinkpy.table.factories.batch_lengths import batch_rows
 from flinkpy.table.factories.connector_factory import stored_columns
 from flinkpy.table.factories.table_options import (
     BOOLEAN,
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
     from flinkpy.connectors.files.reading.column_source import ColumnFileSource
     from flinkpy.connectors.files.writing.file_formats import FileFormat
+    from flinkpy.datastream import DataStream, StreamExecutionEnvironment
+    from flinkpy.sql.physical.physical_nodes import TableScan
 
 
 class FileTableFormat(ABC):
@@ -37,6 +42,16 @@ class FileTableFormat(ABC):
         self, table: CatalogTable, values: TableValues, columns: list[str], batch_rows: int
     ) -> ColumnFileSource:
         """Reads these columns of the table's files, in batches of at most so many rows."""
+
+    def stream(
+        self, env: StreamExecutionEnvironment, node: TableScan, values: TableValues, condition: Any
+    ) -> DataStream:
+        """The rows of a scan. ``condition`` is what the source applies as far as it can."""
+        source = self.source(node.table, values, list(node.schema.names), batch_rows(env))
+        if condition is not None:
+            source = source.filtered(condition)
+        stream: DataStream = env.from_source(source, source_name=f"Source: {node.path.name}")
+        return stream
 
     @abstractmethod
     def written(self, values: TableValues) -> FileFormat:
@@ -205,6 +220,53 @@ class AvroTables(FileTableFormat):
         return AvroFormat(None, self.value(values, "codec"))
 
 
+class RawTables(FileTableFormat):
+    """A line is a row, and the only column its text."""
+
+    name = "raw"
+
+    def source(
+        self, table: CatalogTable, values: TableValues, columns: list[str], batch_rows: int
+    ) -> ColumnFileSource:
+        raise NotImplementedError
+
+    def stream(
+        self, env: StreamExecutionEnvironment, node: TableScan, values: TableValues, condition: Any
+    ) -> DataStream:
+        from flinkpy.columns import col
+        from flinkpy.common.typeinfo import Types
+        from flinkpy.connectors.files.reading.text_files import TextFileSource
+
+        name = _only_text(node.table)
+        if values["source.monitor-interval"] is not None:
+            raise ValidationError("a table of raw files cannot have a 'source.monitor-interval'")
+        lines = env.from_source(
+            TextFileSource(values["path"]), source_name=f"Source: {node.path.name}"
+        )
+        row = Types.ROW_NAMED([name], [Types.STRING()])
+        stream: DataStream = lines.map(Row, output_type=row).select(
+            *map(col, node.schema.names or [name])
+        )
+        return stream
+
+    def written(self, values: TableValues) -> FileFormat:
+        from flinkpy.connectors.files.writing.file_formats import TextFormat
+
+        return TextFormat(_only_value)
+
+
+def _only_value(row: Row) -> str:
+    return "" if row[0] is None else str(row[0])
+
+
+def _only_text(table: CatalogTable) -> str:
+    """Raises ValidationError for a table that a line cannot be a row of."""
+    columns = stored_columns(table)
+    if len(columns) != 1 or not columns[0].type.is_a(TypeFamily.CHARACTER_STRING):
+        raise ValidationError("a table of raw files has one column, of STRING")
+    return columns[0].name
+
+
 def declared(table: CatalogTable) -> pa.Schema:
     """The columns that the table stores, in Arrow's types; NOT NULL ones may not be null."""
     from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of
@@ -218,6 +280,5 @@ def _interval(values: TableValues) -> int | None:
     return None if interval is None else milliseconds(interval)
 
 
-FORMATS: dict[str, FileTableFormat] = {
-    each.name: each for each in (ParquetTables(), CsvTables(), JsonTables(), AvroTables())
-}
+_ALL = (ParquetTables(), CsvTables(), JsonTables(), AvroTables(), RawTables())
+FORMATS: dict[str, FileTableFormat] = {each.name: each for each in _ALL}

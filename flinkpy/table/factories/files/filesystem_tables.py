@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.sql.sql_errors import ValidationError
-from flinkpy.table.factories.batch_lengths import batch_rows
 from flinkpy.table.factories.connector_factory import CONNECTOR, ConnectorFactory
 from flinkpy.table.factories.files.file_table_formats import FORMATS, FileTableFormat
 from flinkpy.table.factories.files.sink_options import SINK_OPTIONS
@@ -75,20 +74,12 @@ class FilesystemFactory(ConnectorFactory):
         from flinkpy.connectors.files.paths import NoFilesError
 
         values = self.values(node.table)
-        schema = arrow_schema_of(node.schema)
         try:
-            source = _format(node.table).source(
-                node.table, values, list(node.schema.names), batch_rows(env)
-            )
+            return _format(node.table).stream(env, node, values, _pushed(node))
         except NoFilesError:
             if not os.path.isdir(values["path"]):
                 raise
-            return env.from_arrow(schema.empty_table())
-        condition = _pushed(node)
-        if condition is not None:
-            source = source.filtered(condition)
-        stream: DataStream = env.from_source(source, source_name=f"Source: {node.path.name}")
-        return stream
+            return env.from_arrow(arrow_schema_of(node.schema).empty_table())
 
     def sink(self, stream: DataStream, node: SinkNode) -> None:
         from flinkpy.table.factories.files.file_table_sinks import add_file_sink

@@ -36,6 +36,12 @@ def _expression(rex: Rex, names: Sequence[str]) -> Expression | None:
         if rex.function == "AND":
             return reduce(and_, present) if present else None
         return reduce(or_, present) if len(present) == len(parts) else None
+    if rex.function == "IN":
+        value, *members = (_operand(each, names) for each in rex.arguments)
+        if value is None or any(member is None for member in members):
+            return None
+        either: Expression = reduce(or_, [eq(value, member) for member in members])
+        return either
     compare = _COMPARISONS.get(rex.function)
     if compare is None or len(rex.arguments) != 2:
         return None
