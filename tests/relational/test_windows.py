@@ -14,14 +14,17 @@ from flinkpy.columns.sql.calc_program import ProgramBuilder
 from flinkpy.common.logical_types.logical_type import BigIntType, TimestampType
 from flinkpy.core.elements import ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.operators.base import StreamOperator
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator
-from flinkpy.relational.windows.held_windows import slicing_for
-from flinkpy.relational.windows.sql_slices import SqlAggregateSlices
+from flinkpy.relational.windows.held_aggregates import HeldAggregatesOperator
+from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
+from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, are_in_slices
+from flinkpy.relational.windows.wall_clock import AS_IT_IS
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
 from flinkpy.relational.windows.window_rows import WindowRowsOperator
 from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
-from flinkpy.sql.rex.rex_nodes import AggregateCall
+from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
 from flinkpy.windowing.slices.operator import SliceOperator
 from tests.operators.harness import ChainHarness, linear
 from tests.relational.operator_runs import BATCH_SIZES, as_rows, batches, run
@@ -50,6 +53,13 @@ CALLS: list[tuple[AggregateCall, pa.DataType]] = [
     (AggregateCall("MAX", (6,), ANY), pa.string()),
     (AggregateCall("COUNT", (), ANY, filter=5), pa.int64()),
     (AggregateCall("VAR_SAMP", (2,), ANY), pa.float64()),
+]
+
+HELD_CALLS: list[tuple[AggregateCall, pa.DataType]] = [
+    (AggregateCall("COUNT", (2,), ANY, distinct=True), pa.int64()),
+    (AggregateCall("SUM", (2,), ANY, distinct=True, filter=5), pa.int8()),
+    (AggregateCall("ARRAY_AGG", (6,), ANY, order_by=(SortKey(6),)), pa.list_(pa.string())),
+    (AggregateCall("LISTAGG", (6,), ANY, order_by=(SortKey(6),)), pa.string()),
 ]
 
 
@@ -102,17 +112,29 @@ def with_windows(window: WindowSpec, table: pa.Table, size: int) -> pa.Table:
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @given(
-    ROWS, st.sampled_from(["ms", "us"]), st.booleans(), st.booleans(), st.sampled_from(BATCH_SIZES)
+    ROWS,
+    st.sampled_from(["ms", "us"]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(BATCH_SIZES),
+    st.booleans(),
 )
 @settings(max_examples=8)
 def test_a_window_gives_what_its_rows_give_as_a_group(
-    window: WindowSpec, rows: list[Any], unit: str, has_key: bool, is_attached: bool, size: int
+    window: WindowSpec,
+    rows: list[Any],
+    unit: str,
+    has_key: bool,
+    is_attached: bool,
+    size: int,
+    is_held: bool,
 ) -> None:
     table = table_of(rows, unit)
     keys = (0,) if has_key else ()
     attached = with_windows(window, table, size)
-    fields = [pa.field(f"r{at}", kind) for at, (_, kind) in enumerate(CALLS)]
-    calls = [call for call, _ in CALLS]
+    chosen = [*CALLS, *HELD_CALLS] if is_held else CALLS
+    fields = [pa.field(f"r{at}", kind) for at, (_, kind) in enumerate(chosen)]
+    calls = [call for call, _ in chosen]
     of_groups = pa.schema([*(table.schema.field(at) for at in keys), *TIMES[:2], *fields])
     grouped = run(
         HashAggregateOperator((*keys, 7, 8), calls, Phase.WHOLE, attached.schema, of_groups),
@@ -126,8 +148,15 @@ def test_a_window_gives_what_its_rows_give_as_a_group(
         input = attached
         window = WindowSpec(window.kind, 1, window.size, window.step, window.offset, bounds=(7, 8))
     names = [table.schema.names[at] for at in keys]
-    store = SqlAggregateSlices(names, calls, window, ("window_start", "window_end"), schema)
-    operator = SliceOperator(store, slicing_for(window), event_time=True)
+    words = ("window_start", "window_end")
+    operator: StreamOperator
+    assert are_in_slices(calls, input.schema) is not is_held
+    if is_held:
+        windowed = WindowedInput(input.schema, window, tuple(names))
+        operator = HeldAggregatesOperator(calls, words, windowed, AS_IT_IS, schema)
+    else:
+        store = SqlAggregateSlices(names, calls, window, words, schema)
+        operator = SliceOperator(store, slicing_for(window), event_time=True)
     found = run(operator, input, size=size, schema=schema)
     assert as_rows(found) == as_rows(grouped.select(order))
 
@@ -172,7 +201,7 @@ def test_the_watermark_is_the_greatest_value_of_its_expression_so_far() -> None:
         process(times(10, None))
 
 
-def test_late_rows_are_dropped_and_an_aggregate_that_cannot_be_is_refused() -> None:
+def test_late_rows_are_dropped() -> None:
     table = table_of(
         [("a", 1, 1, None, None, None, None), ("a", 25, 2, None, None, None, None)], "ms"
     )
@@ -193,6 +222,3 @@ def test_late_rows_are_dropped_and_an_aggregate_that_cannot_be_is_refused() -> N
     found = pa.Table.from_batches(given_rows)
     assert found.column("n").to_pylist() == [1, 1]
     assert found.column("window_time").cast(pa.int64()).to_pylist() == [9, 29]
-    distinct = AggregateCall("COUNT", (2,), ANY, distinct=True)
-    with pytest.raises(ProgramError, match="DISTINCT"):
-        SqlAggregateSlices((), [distinct], WINDOWS[0], (), schema)

@@ -76,7 +76,8 @@ class ListOfGroup(Collected):
 
     def results(self, size: int) -> pa.Array:
         lists, columns = self._lists(size)
-        has_separator = len(self.site.arguments) > 1 and len(columns[1])
+        count = len(self.site.arguments) - len(self.site.order)
+        has_separator = count > 1 and len(columns[1])
         separator = columns[1][0].as_py() if has_separator else ","
         lists = lists.cast(pa.list_(pa.string()))
         return pc.binary_join(lists, separator).cast(self.site.result)

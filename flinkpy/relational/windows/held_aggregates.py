@@ -24,7 +24,7 @@ from flinkpy.windowing.windows import TimeWindow
 
 class HeldAggregatesOperator(HoldsWindows, OneInputOperator):
     """For each window and key: the key's columns, the calls, and of the window what ``properties``
-    names. The rows are in windows already."""
+    names."""
 
     def __init__(
         self,

@@ -51,26 +51,21 @@ KINDS = {
 _MASK = (1 << 64) - 1
 
 
-def can_be_slices(calls: Sequence[AggregateCall]) -> bool:
-    """Whether all of them can be computed from parts."""
-    return not any(
-        each.function.upper() not in KINDS or each.distinct or each.order_by for each in calls
-    )
-
-
-def check_calls(calls: Sequence[AggregateCall]) -> None:
-    """Raises ProgramError for an aggregate that windows cannot have yet."""
+def are_in_slices(calls: Sequence[AggregateCall], schema: pa.Schema) -> bool:
+    """Whether these aggregates of columns of this schema can be put together from those of
+    slices."""
     for call in calls:
-        if call.function.upper() not in KINDS:
-            raise ProgramError(
-                f"{call.function} cannot be computed in windows of STREAMING yet; use BATCH"
-            )
-        if call.distinct or call.order_by:
-            word = "DISTINCT" if call.distinct else "ORDER BY"
-            raise ProgramError(
-                f"{call.function}({word} ...) cannot be computed in windows of STREAMING yet; "
-                "use BATCH"
-            )
+        if call.function.upper() not in KINDS or call.distinct or call.order_by:
+            return False
+        try:
+            _aggregate_of(call, schema)
+        except (ProgramError, TypeError):
+            return False
+    return True
+
+
+def _aggregate_of(call: AggregateCall, schema: pa.Schema) -> ColumnAggregate:
+    return ColumnAggregate(KINDS[call.function.upper()], _argument_type(call, schema))
 
 
 class SqlAggregateSlices(ColumnSlices):
@@ -89,7 +84,6 @@ class SqlAggregateSlices(ColumnSlices):
         clock: WallClock = AS_IT_IS,
     ) -> None:
         super().__init__(keys)
-        check_calls(calls)
         self.calls = tuple(calls)
         self.window = window
         self.properties = tuple(properties)
@@ -98,10 +92,7 @@ class SqlAggregateSlices(ColumnSlices):
 
     def prepare(self, schema: pa.Schema) -> None:
         self._result = self.schema
-        self._aggregates = [
-            ColumnAggregate(KINDS[call.function.upper()], _argument_type(call, schema))
-            for call in self.calls
-        ]
+        self._aggregates = [_aggregate_of(call, schema) for call in self.calls]
 
     def times(self, batch: Batch) -> npt.NDArray[np.int64] | None:
         return moments_of(self.window, self.clock, columns(batch, self._context).data)

@@ -29,6 +29,7 @@ from flinkpy.sql.logical.logical_nodes import (
     walk_plan,
 )
 from flinkpy.sql.physical.calcs import calc
+from flinkpy.sql.physical.grouping_sets import expanded
 from flinkpy.sql.physical.interval_bounds import IntervalCondition, interval_condition, time_mark
 from flinkpy.sql.physical.join_keys import JoinKeys, keys_of
 from flinkpy.sql.physical.physical_nodes import (
@@ -131,10 +132,7 @@ class StreamingPlanner:
             producer = f"GroupAggregate(groupBy=[{keys}], select=[{calls}])"
             raise self._updates(producer, _GROUP_WINDOW)
         if node.grouping_sets is not None:
-            raise ValidationError(
-                "GROUPING SETS, CUBE and ROLLUP are not supported in STREAMING yet; write a query "
-                "for each set and join them by UNION ALL"
-            )
+            return _window_grouping_sets(self, node, columns, bounds)
         return _window_aggregate(self, node, columns, bounds)
 
     def _rank(self, node: LogicalRank) -> PhysicalNode:
@@ -383,22 +381,61 @@ def _window_aggregate(
     the rows come with their windows."""
     is_session = columns.window.kind is WindowKind.SESSION
     below = None if is_session else below_window(node.input)
-    told = (*_told_by_end(columns.window, bounds), columns.time)
-    window_keys = [key for key in node.keys if key in told]
-    plain = [key for key in node.keys if key not in window_keys]
-    if below is not None and all(
-        index in below.places for call in node.calls for index in _read(call)
-    ):
-        _check_window(node.input)
-        places, plan = below.places, below.plan
-        window = replace(below.window, time=below.time)
-    else:
-        plan = node.input
-        places = {index: index for index in range(plan.width)}
+    words = _words(columns, bounds)
+    if below is None or not {index for call in node.calls for index in _read(call)} <= {
+        *below.places
+    }:
         window = _attached(columns.window, bounds)
+        return _aggregated(node, planner.plan(node.input), window, words)
+    _check_window(node.input)
+    window = replace(below.window, time=below.time)
+    return _aggregated(node, planner.plan(below.plan), window, words, below.places)
+
+
+def _window_grouping_sets(
+    planner: StreamingPlanner,
+    node: LogicalAggregate,
+    columns: WindowColumns,
+    bounds: tuple[int, int],
+) -> PhysicalNode:
+    """The rows come with their windows, once for each set. Every set has the window."""
+    sets = node.grouping_sets or ()
+    if any(node.keys.index(each) not in places for each in bounds for places in sets):
+        raise ValidationError(
+            "In STREAMING each of GROUPING SETS, CUBE and ROLLUP has the window: write GROUP BY "
+            f"window_start, window_end, GROUPING SETS (...), or {_BATCH}"
+        )
+
+    def aggregated(plain: LogicalAggregate, input: PhysicalNode) -> PhysicalNode:
+        places = dict(zip(node.keys, plain.keys))
+        start, end = (places[each] for each in bounds)
+        moved = columns.moved(places)
+        window = _attached(columns.window, (start, end))
+        return _aggregated(plain, input, window, _words(moved, (start, end)))
+
+    return expanded(node, aggregated, planner.plan)
+
+
+def _words(columns: WindowColumns, bounds: tuple[int, int]) -> dict[int, str]:
+    """The columns of which a window's end says the value, and what they are."""
     words = {bounds[0]: "window_start", bounds[1]: "window_end"}
-    if columns.time is not None:
-        words[columns.time] = "window_time"
+    words = {each: words[each] for each in _told_by_end(columns.window, bounds)}
+    return words if columns.time is None else {**words, columns.time: "window_time"}
+
+
+def _aggregated(
+    node: LogicalAggregate,
+    input: PhysicalNode,
+    window: WindowSpec,
+    words: dict[int, str],
+    places: dict[int, int] | None = None,
+) -> PhysicalNode:
+    """The aggregate over rows with this window. ``places``: where the columns of the logical input
+    are now, if they have moved."""
+    window_keys = [key for key in node.keys if key in words]
+    plain = [key for key in node.keys if key not in words]
+    if places is None:
+        places = {index: index for index in range(node.input.width)}
     properties = tuple(dict.fromkeys(words[key] for key in window_keys))
     keys = tuple(places[key] for key in plain)
     count = len(node.keys)
@@ -409,7 +446,7 @@ def _window_aggregate(
     fields += [RowField(each, types[each]) for each in properties]
     made = WindowAggregate(
         row_of(fields),
-        exchanged(planner.plan(plan), keys),
+        exchanged(input, keys),
         window,
         keys,
         tuple(moved_call(each, places) for each in node.calls),

@@ -42,7 +42,7 @@ from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
 from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
 from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
 from flinkpy.relational.windows.rows_of_sessions import RowsOfSessionsOperator
-from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, can_be_slices
+from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, are_in_slices
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
 from flinkpy.relational.windows.window_rows import WindowRowsOperator
@@ -403,8 +403,7 @@ class PlanTranslator:
         inputs, window = schema_of(node.input.schema), node.window
         clock = self._clock_of(window)
         stream = self._of(node.input)
-        is_held = not can_be_slices(node.calls)
-        if (is_held or window.kind is WindowKind.CUMULATE) and window.bounds is None:
+        if window.kind is WindowKind.CUMULATE and window.bounds is None:
             # each row with its windows: those of CUMULATE share no slices of one width
             import pyarrow as pa
 
@@ -413,20 +412,17 @@ class PlanTranslator:
             window = replace(window, bounds=(len(inputs), len(inputs) + 1))
             stream = stream.apply_columns("WindowTableFunction", rows)
             self._placed(node, stream, "_rows")
+            inputs = rows.schema
         keys = tuple(inputs.names[at] for at in node.keys)
-        if is_held:
-            assert stream.schema is not None, "operators of tables say their columns"
-            calls = self._calls(node.calls, node.input.schema)
-            input = WindowedInput(stream.schema, window, keys)
-            held = HeldAggregatesOperator(
-                calls, node.properties, input, clock, schema_of(node.schema)
-            )
-            key = KeySpec(columns=keys) if keys else None
-            return self._placed(node, stream.apply_columns(operator_name(node), held, key=key))
-        store = SqlAggregateSlices(
-            keys, node.calls, window, node.properties, schema_of(node.schema), clock
-        )
-        operator = SliceOperator(store, slicing_for(window), event_time=True)
+        calls = self._calls(node.calls, node.input.schema)
+        words, schema = node.properties, schema_of(node.schema)
+        operator: ColumnarOperator
+        if are_in_slices(calls, inputs):
+            store = SqlAggregateSlices(keys, calls, window, words, schema, clock)
+            operator = SliceOperator(store, slicing_for(window), event_time=True)
+        else:
+            input = WindowedInput(inputs, window, keys)
+            operator = HeldAggregatesOperator(calls, words, input, clock, schema)
         key = KeySpec(columns=keys) if keys else None
         made = stream.apply_columns(operator_name(node), operator, key=key)
         return self._placed(node, made)
