@@ -126,11 +126,12 @@ class TableEnvironment:
     def create_temporary_view(
         self, view_path: str, table_or_data_stream: Table | DataStream, *fields_or_schema: Any
     ) -> None:
-        """Gives a table, or a stream of rows with a type or of columns, a name."""
+        """Gives a table, or a stream of rows with a type or of columns, a name; for a stream as in
+        ``from_data_stream``."""
         if isinstance(table_or_data_stream, Table):
             view: CatalogTable | CatalogView = self._session.view_of(table_or_data_stream.query)
         else:
-            view = stream_table(table_or_data_stream)
+            view = stream_table(table_or_data_stream, fields_or_schema)
         self._session.catalogs.create_table(self._path(view_path), view, temporary=True)
 
     def create_view(
@@ -346,14 +347,29 @@ class StreamTableEnvironment(TableEnvironment):
         return StreamTableEnvironment(_session(env, _settings(environment_settings)))
 
     def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
-        """A table of the rows of a stream: of columns, or of rows with a declared type."""
-        return self._table(self._session.unnamed(stream_table(data_stream)))
+        """A table of the rows of a stream: of columns, or of rows with a declared type. A Schema
+        behind it declares columns, computed ones, the metadata column ``rowtime`` (event times) and
+        watermarks, also ``SOURCE_WATERMARK()``, those of the stream; without columns of its own the
+        table has the stream's. Expressions choose and name columns.
+
+        >>> schema = (
+        ...     Schema.new_builder()
+        ...     .column_by_metadata("ts", "TIMESTAMP_LTZ(3)", "rowtime")
+        ...     .watermark("ts", "SOURCE_WATERMARK()")
+        ...     .build()
+        ... )
+        >>> table_env.from_data_stream(stream, schema)  # doctest: +SKIP
+        """
+        return self._table(self._session.unnamed(stream_table(data_stream, fields_or_schema)))
 
     def to_data_stream(self, table: Table) -> DataStream:
-        """The rows of a table as a stream of columns."""
-        stream = self._session.translated(self._session.plan_of_query(table.query))
-        assert stream is not None, "a query has rows"
-        return stream
+        """The rows of a table as a stream of columns. Its time attribute, if it has one, is their
+        event time, and watermarks come with them."""
+        return self._session.stream_of(table.query)
+
+    def to_append_stream(self, table: Table, type_info: object = None) -> DataStream:
+        """The same, under an older name; the columns say their types."""
+        return self.to_data_stream(table)
 
     def to_changelog_stream(self, table: Table) -> DataStream:
         """The rows of a table, each with its kind, as a stream of columns."""

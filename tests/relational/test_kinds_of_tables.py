@@ -25,6 +25,7 @@ from flinkpy.relational.relational_operator import BlockingOperator, RelationalO
 from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
 from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
+from flinkpy.relational.windows.event_times import EventTimesOperator, RowtimeColumnOperator
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
 from flinkpy.relational.windows.window_rows import WindowRowsOperator
 from flinkpy.sql.physical.physical_nodes import Phase
@@ -53,6 +54,10 @@ KEEPING: dict[str, Callable[[], ColumnOperator]] = {
         TableCode(abs, (BIGINT,), RowType.of(("a", BIGINT))),
         SCHEMA.append(pa.field("a", pa.int64())),
     ),
+    "event times of a column": lambda: EventTimesOperator(1, SCHEMA),
+    "a column of event times": lambda: RowtimeColumnOperator(
+        SCHEMA.append(pa.field("rowtime", pa.timestamp("ms", "UTC")))
+    ),
     "windows": lambda: WindowRowsOperator(
         WindowSpec(WindowKind.TUMBLE, 1, 10), pa.schema([*SCHEMA, *TIMES])
     ),
@@ -72,7 +77,7 @@ REFUSING: dict[str, Callable[[], ColumnOperator]] = {
 def changes() -> ColumnBatch:
     times = pa.array([1, 2], pa.int64()).cast(pa.timestamp("ms"))
     data = pa.record_batch([pa.array([1, 2]), times, pa.array([[1], [2]])], schema=SCHEMA)
-    return ColumnBatch(data, None, np.array([0, 3], np.int8))
+    return ColumnBatch(data, np.array([1, 2]), np.array([0, 3], np.int8))
 
 
 @pytest.mark.parametrize("name", KEEPING)

@@ -26,8 +26,10 @@ from flinkpy.sql.logical.logical_nodes import (
     row_of,
 )
 from flinkpy.sql.rex.coercion import bare, cast
+from flinkpy.sql.rex.relational_terms import SOURCE_WATERMARK
 from flinkpy.sql.rex.rex_nodes import Rex
 from flinkpy.sql.sql_errors import ValidationError
+from flinkpy.sql.syntax.query_tree import FunctionCall
 from flinkpy.sql.syntax.statements import ComputedColumn, MetadataColumn, WatermarkDefinition
 
 
@@ -36,7 +38,18 @@ def bind_table(
 ) -> LogicalNode:
     """The rows of a table, with all of its columns in the order of the declaration."""
     abilities = context.connectors.source_abilities(path, table)
+    if any(is_of_source(each) for each in table.watermarks) and not abilities.gives_watermarks:
+        raise ValidationError(
+            f"SOURCE_WATERMARK() is for tables whose source has watermarks of its own, and {path} "
+            "has none: write an expression, such as ts - INTERVAL '5' SECOND"
+        )
     return _bound(context, path, table, abilities, subqueries)
+
+
+def is_of_source(watermark: WatermarkDefinition) -> bool:
+    """Whether the watermarks of the source are taken."""
+    strategy = watermark.strategy
+    return isinstance(strategy, FunctionCall) and strategy.name.upper() == SOURCE_WATERMARK
 
 
 def declared_columns(

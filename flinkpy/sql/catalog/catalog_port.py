@@ -152,6 +152,7 @@ class SourceAbilities:
     takes_limit: bool = False
     takes_partitions: bool = False
     takes_watermark: bool = False
+    gives_watermarks: bool = False  # of its own, which SOURCE_WATERMARK() takes
     metadata: Mapping[str, LogicalType] = field(default_factory=dict)
     rows: int | None = None
 

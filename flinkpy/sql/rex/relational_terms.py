@@ -8,6 +8,8 @@ from enum import Enum
 
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
 
+SOURCE_WATERMARK = "SOURCE_WATERMARK"  # the strategy that takes the watermarks of the source
+
 
 class JoinKind(Enum):
     """Which rows a join gives."""

@@ -4,9 +4,10 @@ streams that were made tables. A table of the catalog names them by a number."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.common.logical_types.logical_type import LocalZonedTimestampType
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SourceAbilities
 from flinkpy.sql.syntax.statements import ColumnDefinition
 from flinkpy.table.factories.connector_factory import ConnectorFactory
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from flinkpy.common.logical_types.logical_type import RowType
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
     from flinkpy.sql.physical.physical_nodes import TableScan
+
+ROWTIME = LocalZonedTimestampType(precision=3)  # of the metadata column of streams
 
 _held: dict[str, Any] = {}
 _numbers = itertools.count(1)
@@ -27,13 +30,17 @@ def hold(
     *,
     is_bounded: bool,
     rows: int | None = None,
+    has_event_time: bool = False,
 ) -> CatalogTable:
-    """A table over what ``stream_of`` gives: columns with the names and types of ``schema``."""
+    """A table over what ``stream_of`` gives: columns with the names and types of ``schema``.
+    ``has_event_time``: its rows may have event times, and watermarks come between them."""
     number = f"held-{next(_numbers)}"
     _held[number] = stream_of
     options = {"connector": "held", "data-id": number, "bounded": str(is_bounded).lower()}
     if rows is not None:
         options["rows"] = str(rows)
+    if has_event_time:
+        options["event-time"] = "true"
     return CatalogTable(
         tuple(ColumnDefinition(field.name, field.type) for field in schema), options
     )
@@ -48,17 +55,45 @@ class HeldFactory(ConnectorFactory):
         TableOption("data-id", STRING, None, "Which one.", required=True),
         TableOption("bounded", BOOLEAN, True, "Whether it ends."),
         TableOption("rows", INT, None, "How many rows it has."),
+        TableOption("event-time", BOOLEAN, False, "Whether its rows have event times beside them."),
     )
 
     def abilities_to_read(self, table: CatalogTable, values: TableValues) -> SourceAbilities:
         return SourceAbilities(
-            is_bounded=values["bounded"], takes_projection=True, rows=values["rows"]
+            is_bounded=values["bounded"],
+            takes_projection=True,
+            metadata={"rowtime": ROWTIME} if values["event-time"] else {},
+            gives_watermarks=values["event-time"],
+            rows=values["rows"],
         )
 
     def scan(self, env: StreamExecutionEnvironment, node: TableScan) -> DataStream:
         from flinkpy.columns import col
 
         stream: DataStream = _held[self.values(node.table)["data-id"]](env)
+        if node.metadata:
+            stream = _with_rowtime(stream, [name for name, _ in node.metadata])
         names = list(node.schema.names)
-        whole = [column.name for column in node.table.columns]
-        return stream if names == whole else stream.select(*map(col, names))
+        return stream if names == list(_names(stream)) else stream.select(*map(col, names))
+
+
+def _names(stream: DataStream) -> Sequence[str]:
+    return stream.recorded.column_names() or ()
+
+
+def _with_rowtime(stream: DataStream, names: Sequence[str]) -> DataStream:
+    """The stream with its event times as further columns."""
+    import pyarrow as pa
+
+    from flinkpy.columns.sql.arrow_of_logical import arrow_of
+    from flinkpy.datastream import DataStream
+    from flinkpy.datastream.streams.recorded import copy_place
+    from flinkpy.relational.windows.event_times import RowtimeColumnOperator
+
+    for name in names:
+        columns = stream.recorded.as_columns("from_data_stream()")
+        schema = columns.schema.append(pa.field(name, arrow_of(ROWTIME)))
+        made = columns.apply_columns("Rowtime", RowtimeColumnOperator(schema))
+        copy_place(columns.transformation, made.transformation)
+        stream = DataStream(stream.get_execution_environment(), made)
+    return stream

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.columns import Expression
+from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed
 from flinkpy.common.logical_types.logical_type import LogicalType, RowType
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program.program_line import refuse
 from flinkpy.sql.catalog.catalog_port import CatalogTable
+from flinkpy.sql.catalog.declared_tables import checked_table
+from flinkpy.sql.functions.built_in_functions import built_in_functions
+from flinkpy.sql.sql_errors import did_you_mean
+from flinkpy.sql.syntax.statements import ColumnDefinition, TableDefinition
 from flinkpy.table.factories.batch_lengths import batch_rows
 from flinkpy.table.factories.held_tables import hold
+from flinkpy.table.schema import Schema
 
 if TYPE_CHECKING:
     from flinkpy.datastream import DataStream
 
-Schema = LogicalType | Sequence[str] | None
+RowSchema = LogicalType | Sequence[str] | None
 
 
-def elements_table(elements: Iterable[Any], schema: Schema) -> CatalogTable:
+def elements_table(elements: Iterable[Any], schema: RowSchema) -> CatalogTable:
     """Rows as a table. Raises ProgramError if their lengths or values do not fit."""
     import pyarrow as pa
 
@@ -56,7 +65,7 @@ def _is_row(value: object) -> bool:
     return isinstance(value, (tuple, list, Row))
 
 
-def arrow_rows(data: object, schema: Schema = None) -> CatalogTable:
+def arrow_rows(data: object, schema: RowSchema = None) -> CatalogTable:
     """What gives Arrow columns as a table, in SQL's types."""
     from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of, row_type_of_schema
     from flinkpy.connectors.memory.arrow_tables import table_of
@@ -74,23 +83,83 @@ def arrow_rows(data: object, schema: Schema = None) -> CatalogTable:
     )
 
 
-def stream_table(stream: DataStream) -> CatalogTable:
-    """A stream as a table. Raises ProgramError for one whose columns are not known."""
+def stream_table(stream: DataStream, fields: Sequence[object] = ()) -> CatalogTable:
+    """A stream as a table. ``fields`` is a Schema, or expressions that choose and name columns.
+    Raises ProgramError for a stream whose columns are not known, and for what does not fit."""
     from flinkpy.columns.sql.arrow_of_logical import row_type_of_schema
     from flinkpy.datastream import DataStream
     from flinkpy.datastream.streams.recorded_program import endless_source
 
     if not isinstance(stream, DataStream):
-        raise ProgramError(f"a table is made of a Table or a DataStream, this is {stream!r:.80}")
+        raise refuse(f"a table is made of a Table or a DataStream, this is {stream!r:.80}")
+    schema = fields[0] if len(fields) == 1 and isinstance(fields[0], Schema) else None
+    if fields and schema is None:
+        stream = stream.select(*_chosen(fields))
     columns = stream.recorded.as_columns("from_data_stream()")
     if columns.schema is None:
-        raise ProgramError(
+        raise refuse(
             "the columns of this stream are not known before it runs: declare them, for example "
             "with map_batches(..., schema=...)"
         )
     known = DataStream(stream.get_execution_environment(), columns)
-    return hold(
-        row_type_of_schema(columns.schema),
+    row_type = row_type_of_schema(columns.schema)
+    declared = TableDefinition() if schema is None else schema.definition
+    physical = [each for each in declared.columns if isinstance(each, ColumnDefinition)]
+    if physical:
+        row_type = RowType.of(*((each.name, each.type) for each in physical))
+        known = _with_types(known, row_type)
+    made = hold(
+        row_type,
         lambda env: known,
         is_bounded=endless_source(columns.transformation) is None,
+        has_event_time=True,
     )
+    own = made.columns if not physical else ()
+    return checked_table(
+        replace(
+            made,
+            columns=(*own, *declared.columns),
+            watermarks=declared.watermarks,
+            primary_key=declared.primary_key,
+        )
+    )
+
+
+def _chosen(fields: Sequence[object]) -> list[Expression]:
+    for each in fields:
+        if not isinstance(each, Expression):
+            raise refuse(
+                "from_data_stream() takes a Schema, or expressions such as col('a').alias('b'); "
+                f"this is {each!r:.80}"
+            )
+    return list(fields)  # type: ignore[arg-type]
+
+
+def _with_types(stream: DataStream, wanted: RowType) -> DataStream:
+    """The columns of these names in these types."""
+    from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of
+    from flinkpy.datastream import DataStream
+    from flinkpy.datastream.streams.recorded import copy_place
+    from flinkpy.relational.row_by_row.calc_operator import CalcOperator
+    from flinkpy.sql.rex.coercion import cast
+    from flinkpy.sql.rex.rex_nodes import RexInput
+    from flinkpy.sql.rex.rex_programs import program_of
+
+    columns = stream.recorded.as_columns("from_data_stream()")
+    from flinkpy.columns.sql.arrow_of_logical import row_type_of_schema
+
+    names, given = list(columns.schema.names), row_type_of_schema(columns.schema)
+    projections = []
+    for field in wanted:
+        if field.name not in names:
+            near = did_you_mean(field.name, names)
+            raise refuse(f"the stream has no column {field.name!r}, which its Schema names{near}")
+        at = names.index(field.name)
+        have = given.fields[at].type
+        if not explicit_cast_allowed(have, field.type):
+            raise refuse(f"the column {field.name!r} is {have}, and cannot become {field.type}")
+        projections.append(cast(RexInput(have, index=at), field.type))
+    program = program_of(projections, None, built_in_functions(), names=names)
+    made = columns.apply_columns("Cast", CalcOperator(program, arrow_schema_of(wanted)))
+    copy_place(columns.transformation, made.transformation)
+    return DataStream(stream.get_execution_environment(), made)

@@ -17,6 +17,7 @@ from flinkpy.sql.syntax.statements import ColumnDefinition, Insert, QueryStateme
 from flinkpy.table.factories.found_factories import FoundFactories
 from flinkpy.table.session.session_functions import SessionFunctions, python_function
 from flinkpy.table.session.session_jobs import SessionJobs
+from flinkpy.table.session.streams_of_tables import with_event_times
 from flinkpy.table.table_config import TableConfig
 
 UNNAMED = ("$program", "unnamed")  # the catalog and database of tables without a name
@@ -69,6 +70,13 @@ class TableSession:
             options.zone,
             drops_nulls=options.text("table.exec.sink.not-null-enforcer").lower() == "drop",
         )
+
+    def stream_of(self, query: Query) -> DataStream:
+        """The rows of a query; a time attribute is their event time."""
+        plan = self.plan_of_query(query)
+        stream = self.translated(plan)
+        assert stream is not None, "a query has rows"
+        return with_event_times(stream, plan.logical.schema)
 
     def _planner(self) -> Planner:
         from flinkpy.sql.binding.binding_context import BindingContext

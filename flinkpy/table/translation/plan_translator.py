@@ -77,8 +77,8 @@ from flinkpy.sql.physical.physical_nodes import (
     WindowRank,
     WindowTableFunction,
 )
-from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
-from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput
+from flinkpy.sql.rex.relational_terms import SOURCE_WATERMARK, WindowKind, WindowSpec
+from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput, walk
 from flinkpy.sql.rex.rex_programs import program_of
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.factory_port import TableFactories
@@ -388,6 +388,8 @@ class PlanTranslator:
     # -- windows -----------------------------------------------------------------------------------
 
     def _watermarks(self, node: WatermarkAssigner) -> ColumnStream:
+        if any(getattr(each, "function", "") == SOURCE_WATERMARK for each in walk(node.strategy)):
+            return self._of(node.input)
         strategy = self._program((node.strategy,), None, node.input.schema.names)
         schema = schema_of(node.schema)
         return self._applied(node, WatermarkRowsOperator(node.rowtime, strategy, schema))
