@@ -88,6 +88,11 @@ class TableResult:
         """The job of the statement; None if it runs none."""
         return self._job
 
+    @property
+    def has_kinds(self) -> bool:
+        """Whether rows can change what came before: they are shown with their kind."""
+        return self._has_kinds
+
     def get_result_kind(self) -> ResultKind:
         """Whether there is content to read."""
         return self._kind

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,9 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from flinkpy.cli.main import flinkpy
-from flinkpy.cli.sql_client.shown_results import folded
+from flinkpy.cli.sql_client.shown_results import folded, show_changing_table
+from flinkpy.cli.sql_client.sql_completion import completions
 from flinkpy.cli.sql_client.sql_prompt import is_complete
 from flinkpy.common.types import Row, RowKind
+from flinkpy.core.clock import ManualClock
+from flinkpy.table import EnvironmentSettings, TableEnvironment, TableResult
+from flinkpy.table.results.result_rows import ReadyRows
 from tests.cli.terminal import CTRL_C, CTRL_D, Terminal
 
 FLINKPY = [sys.executable, "-m", "flinkpy"]
@@ -94,6 +100,42 @@ def test_the_result_mode_table_shows_what_is_left_of_a_changelog() -> None:
     assert folded([before, Row("b", [1]), gone, after]) == [Row("b", [1]), Row("a", 2)]
     output, _ = run("-e", "SET 'sql-client.execution.result-mode' = 'table'; SELECT 3 AS n")
     assert "|           3 |" in output
+
+
+def test_a_table_that_changes_is_drawn_anew_over_itself() -> None:
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    rows = [Row("a", 1), Row("b", 5), Row("a", 1), Row("a", 2)]
+    for row, kind in zip(rows[2:], (RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)):
+        row.set_row_kind(kind)
+    table = tables.from_elements([("", 0)], ["s", "n"])
+    result = TableResult(table.get_schema(), _Given(rows), has_kinds=True)
+    screen = io.StringIO()
+    show_changing_table(result, screen, ManualClock())
+    first, last = screen.getvalue().split("\x1b[6A\r\x1b[J")
+    assert "1 row in set" in first
+    assert "|                              b |                    5 |" in last
+    assert "|                              a |                    2 |" in last
+    assert "2 rows in set" in last
+
+
+class _Given(ReadyRows):
+    """Rows with kinds."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        super().__init__([])
+        self._given = rows
+
+    def rows(self) -> Iterator[Row]:
+        return iter(self._given)
+
+
+def test_the_tab_key_knows_tables_functions_keywords_and_options() -> None:
+    tables = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    tables.execute_sql("CREATE TABLE Selections (n INT) WITH ('connector' = 'print')")
+    assert completions(tables, "sele") == ["Selections", "select"]
+    assert "REGEXP_REPLACE" in completions(tables, "REGEXP_R")
+    assert completions(tables, "default_cat") == ["default_catalog"]
+    assert completions(tables, "'table.local") == ["'table.local-time-zone'"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 from flinkpy import __version__
 from flinkpy.cli.failures import describe
 from flinkpy.cli.prompt import IdleLine
+from flinkpy.cli.sql_client.sql_completion import DELIMITERS, completions
 from flinkpy.cli.sql_client.sql_session import Left, SqlSession
 from flinkpy.cli.tell import tell
 from flinkpy.sql.sql_errors import SqlParserError
@@ -74,11 +75,7 @@ class SqlPrompt:
             tell(describe(error), err=True)
 
     def _completions(self, begun: str) -> list[str]:
-        from flinkpy.sql.parsing.reserved_words import RESERVED
-
-        names = [*self._session.tables.list_tables(), *sorted(RESERVED)]
-        small = begun.lower()
-        return [name for name in names if name.lower().startswith(small)]
+        return completions(self._session.tables, begun)
 
 
 def is_complete(text: str) -> bool:
@@ -107,7 +104,7 @@ def _line_editing(completions: Callable[[str], list[str]]) -> Iterator[None]:
         yield
         return
     history = HISTORY.expanduser()
-    before = readline.get_completer()
+    before, delimiters = readline.get_completer(), readline.get_completer_delims()
     found: list[str] = []
 
     def complete(begun: str, number: int) -> str | None:
@@ -116,6 +113,7 @@ def _line_editing(completions: Callable[[str], list[str]]) -> Iterator[None]:
         return found[number] if number < len(found) else None
 
     readline.set_completer(complete)
+    readline.set_completer_delims(DELIMITERS)
     readline.parse_and_bind("tab: complete")
     readline.set_history_length(HISTORY_LINES)
     try:
@@ -124,6 +122,7 @@ def _line_editing(completions: Callable[[str], list[str]]) -> Iterator[None]:
         yield
     finally:
         readline.set_completer(before)
+        readline.set_completer_delims(delimiters)
         try:
             readline.write_history_file(history)
         except OSError:

@@ -21,6 +21,7 @@ HELP = """Statements end with a semicolon and may have several lines.
   CREATE TABLE t (...) WITH (...); SHOW TABLES; DESCRIBE t; EXPLAIN SELECT ...;
   SET 'execution.runtime-mode' = 'streaming';
   SET 'sql-client.execution.result-mode' = 'table';   (or tableau, changelog)
+  SHOW JOBS; STOP JOB '...' WITH SAVEPOINT; SHOW FUNCTIONS; SET; RESET;
   QUIT;                            leaves, as Ctrl-D does"""
 RUNTIME_MODE = "execution.runtime-mode"
 
