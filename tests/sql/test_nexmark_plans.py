@@ -16,7 +16,7 @@ from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.statements import Insert
 from tests.sql.planning import Session, session_of
 
-_NEXMARK = Path(__file__).parent / "nexmark"
+_NEXMARK = Path(__file__).parents[2] / "examples" / "nexmark" / "sql"
 
 
 @dataclass(frozen=True)

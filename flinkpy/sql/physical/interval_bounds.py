@@ -49,7 +49,7 @@ def interval_condition(node: LogicalJoin) -> IntervalCondition | None:
     """How near the times are; None if the condition does not bound them on both sides."""
     if node.kind not in _OF_PAIRS:
         return None
-    parts = conjuncts(keys_of(node).rest)
+    parts = conjuncts(node.condition)
     bounds = [_bounds_of(each, node) for each in parts]
     pairs = dict.fromkeys((each.left, each.right) for found in bounds for each in found)
     for left, right in pairs:
@@ -59,7 +59,8 @@ def interval_condition(node: LogicalJoin) -> IntervalCondition | None:
         lower = [each.distance for each in mine if not each.is_upper]
         upper = [each.distance for each in mine if each.is_upper]
         if lower and upper:
-            rest = [part for part, found in zip(parts, bounds) if not {*found} & {*mine}]
+            used = {part for part, found in zip(parts, bounds) if {*found} & {*mine}}
+            rest = [part for part in conjuncts(keys_of(node).rest) if part not in used]
             interval = Interval(left, right - node.left.width, max(lower), min(upper))
             return IntervalCondition(interval, conjunction(rest))
     return None

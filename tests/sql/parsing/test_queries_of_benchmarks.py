@@ -9,7 +9,8 @@ from flinkpy.sql.syntax.statements import Insert, QueryStatement
 
 _SQL = Path(__file__).parents[1]
 _TPCH = sorted((_SQL / "tpch").glob("q*.sql"))
-_NEXMARK = sorted((_SQL / "nexmark").glob("q*.sql"))
+_NEXMARK_SQL = _SQL.parents[1] / "examples" / "nexmark" / "sql"
+_NEXMARK = sorted(_NEXMARK_SQL.glob("q*.sql"))
 
 
 def test_the_files_are_all_there() -> None:
@@ -23,11 +24,11 @@ def test_the_files_are_all_there() -> None:
 def test_a_query_of_a_benchmark_is_read(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     statement = parse_statement(text)
-    assert isinstance(statement, Insert if file.parent.name == "nexmark" else QueryStatement)
+    assert isinstance(statement, Insert if file in _NEXMARK else QueryStatement)
     assert text[statement.span.end :].strip() == ""
 
 
 def test_the_tables_of_nexmark_are_a_script() -> None:
-    pieces = parse_script((_SQL / "nexmark" / "tables.sql").read_text(encoding="utf-8"))
+    pieces = parse_script((_NEXMARK_SQL / "tables.sql").read_text(encoding="utf-8"))
     kinds = [type(piece.statement).__name__ for piece in pieces]
     assert kinds == ["CreateTable", "CreateView", "CreateView", "CreateView", "CreateTable"]
