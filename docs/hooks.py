@@ -84,41 +84,6 @@ def options_page() -> str:
     return heading + "\n".join(sorted(rows)) + "\n"
 
 
-def functions_page() -> str:
-    """Every function of SQL by chapter, from the registry that statements are bound with."""
-    from flinkpy.columns.sql.sql_kernels.sql_kernel_table import SQL_KERNELS
-    from flinkpy.relational.aggregates.group_functions import ACCUMULATORS
-    from flinkpy.sql.functions.built_in.absent_functions import ABSENT
-    from flinkpy.sql.functions.built_in_functions import ALIASES, CHAPTERS
-    from flinkpy.sql.functions.function_port import FunctionKind
-    from flinkpy.sql.functions.refused_calls import call_text
-
-    def row(function: Any) -> str:
-        calls = "<br>".join(f"`{call_text(function.name, each.texts)}`" for each in function.shapes)
-        is_scalar = function.kind is FunctionKind.SCALAR
-        is_there = function.name in (SQL_KERNELS if is_scalar else ACCUMULATORS)
-        noted = [] if is_there or function.kind is FunctionKind.WINDOW else ["planned only"]
-        noted += [] if function.deterministic else ["not deterministic"]
-        python = f"`{function.python_name}`" if function.python_name else ""
-        return f"| {calls} | {function.nulls.value} | {python} | {', '.join(noted)} |"
-
-    page = [
-        "# Functions of SQL",
-        "Names are Flink's, and so are the types of results. A kind in angle brackets takes every "
-        "type of that family; what is narrower is cast. In the Table API a function has PyFlink's "
-        "name. *Planned only*: statements are checked with it, and refused where they run.",
-    ]
-    heading = "| call | result | Table API | |\n|---|---|---|---|\n"
-    for chapter, functions in CHAPTERS.items():
-        page.append(f"## {chapter.capitalize()}")
-        page.append(heading + "\n".join(map(row, functions)))
-    page.append("## Other names")
-    page.append("\n".join(f"- `{name}` is `{meant}`" for name, meant in ALIASES.items()))
-    page.append("## What Flink has and flinkpy has not")
-    page.append("\n".join(f"- `{name}`: {reason}" for name, reason in ABSENT.items()))
-    return "\n\n".join(page) + "\n"
-
-
 def on_config(config: Any) -> Any:
     """Every page of ``docs/decisions`` stands in the navigation, behind its index."""
     (inside,) = (section["Inside"] for section in config.nav if "Inside" in section)
@@ -137,7 +102,6 @@ def on_files(files: Files, config: Any) -> Files:
             content = program_page(path) if path.endswith(".py") else (ROOT / path).read_text()
             files.append(File.generated(config, uri, content=content))
     files.append(File.generated(config, "reference/options.md", content=options_page()))
-    files.append(File.generated(config, "reference/sql-functions.md", content=functions_page()))
     return files
 
 

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -219,7 +220,11 @@ def _best(sign: str) -> KernelOf:
         alike = all(arrow_of(each).equals(kind) for each in site.arguments)
         if not alike or is_nested(site.result) or isinstance(site.result, NullType):
             return by_value(name)(site)
-        compare = comparison(sign)(CallSite((site.result, site.result), site.result))
+        compare: Kernel
+        if pa.types.is_floating(kind):
+            compare = functools.partial(_comes_before, is_after=sign == ">")
+        else:
+            compare = comparison(sign)(CallSite((site.result, site.result), site.result))
 
         def kernel(rows: int, *operands: Any) -> Any:
             found = column_of(operands[0], rows)
@@ -230,6 +235,24 @@ def _best(sign: str) -> KernelOf:
         return kernel
 
     return choose
+
+
+def _comes_before(rows: int, left: Any, right: Any, *, is_after: bool) -> Any:
+    """Where the left float stands before the right one in order, or after it: NaN comes behind all
+    numbers, and -0.0 before 0.0."""
+    one, other = column_of(left, rows), column_of(right, rows)
+    places = _places(one), _places(other)
+    found = places[0] > places[1] if is_after else places[0] < places[1]
+    missing = pc.or_(one.is_null(), other.is_null()).to_numpy(zero_copy_only=False)
+    return pa.array(found, mask=missing)
+
+
+def _places(column: Any) -> Any:
+    """Integers in the order of these floats: their bits, turned round below zero."""
+    values = column.to_numpy(zero_copy_only=False)
+    values = np.where(np.isnan(values), np.nan, values).astype(values.dtype)
+    bits = values.view(np.int64 if values.dtype.itemsize == 8 else np.int32)
+    return np.where(bits < 0, np.bitwise_xor(bits, np.iinfo(bits.dtype).max), bits)
 
 
 COMPARISON_KERNELS: dict[str, KernelOf] = {

@@ -4,6 +4,7 @@ equal in any order."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -61,6 +62,18 @@ def _less_in_order(left: Any, right: Any) -> bool:
                 return one is None
             return less(one, other)
     return len(left) < len(right)
+
+
+def comes_before(left: Any, right: Any) -> bool:
+    """Whether the left value stands first in order: NaN comes behind all numbers, and -0.0 before
+    0.0."""
+    if isinstance(left, float) or isinstance(right, float):
+        left, right = float(left), float(right)
+        if left != left or right != right:
+            return bool(left == left)
+        if left == right:
+            return math.copysign(1.0, left) < math.copysign(1.0, right)
+    return less(left, right)
 
 
 def at_most(left: Any, right: Any) -> bool:
@@ -136,6 +149,6 @@ COMPARISON_MEANINGS: dict[str, MeaningOf] = {
     "NOT BETWEEN": negated(between),
     "IN": always(is_in),
     "NOT IN": negated(always(is_in)),
-    "GREATEST": _of_result(_best(lambda value, found: less(found, value))),
-    "LEAST": _of_result(_best(less)),
+    "GREATEST": _of_result(_best(lambda value, found: comes_before(found, value))),
+    "LEAST": _of_result(_best(comes_before)),
 }

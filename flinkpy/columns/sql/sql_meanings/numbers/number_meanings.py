@@ -140,7 +140,7 @@ def rounding(mode: str) -> MeaningOf:
         def of_float(value: float, places: int = 0) -> float:
             if value != value or math.isinf(value):
                 return value
-            found = math.copysign(float(rounded_to(Decimal(repr(value)), places, mode)), value)
+            found = float(rounded_to(Decimal(repr(value)), places, mode)) + 0.0  # no -0.0
             return single(found) if isinstance(result, FloatType) else found
 
         if isinstance(result, IntegerType):
