@@ -86,8 +86,12 @@ class SavepointBook:
         )
 
     def ended(self, command: SnapshotEnded) -> None:
-        """The scheduler answers a request."""
+        """The scheduler answers a request. The first answer counts: who asks another JobMaster once
+        more may be heard by the scheduler when the job has ended with that savepoint."""
         trigger_id, error = command.request_id, command.error
+        before = self._statuses.get(trigger_id)
+        if before is not None and before.is_over:
+            return
         if error is not None and not isinstance(error, FlinkpyError):
             error = SavepointError(f"{type(error).__name__}: {error}")
         self._statuses[trigger_id] = status = SavepointStatus(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from flinkpy.datastream import DataStream
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table import EnvironmentSettings, TableEnvironment
 from tests.kafka.broker import Broker
@@ -90,6 +91,22 @@ def test_columns_of_the_key_are_beside_those_of_the_value_or_in_both(
     assert [tuple(row) for row in tables.execute_sql("SELECT * FROM `both`").collect()] == [
         (7, "a")
     ]
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "none"])
+def test_rows_are_written_with_the_guarantee_of_the_option(
+    tables: TableEnvironment, guarantee: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(DataStream, "sink_to", lambda stream, sink: written.append(repr(sink)))
+    tables.execute_sql(
+        "CREATE TABLE t (n INT) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json', "
+        "'properties.bootstrap.servers' = 'nowhere:1', 'sink.transactional-id-prefix' = 'mine', "
+        f"'sink.delivery-guarantee' = '{guarantee}')"
+    )
+    with pytest.raises(AttributeError):  # of None, where the sink would be named
+        tables.execute_sql("INSERT INTO t SELECT 1")
+    assert written == [f"KafkaSink(t, {guarantee.replace('-', '_').upper()})"]
 
 
 @pytest.mark.parametrize(

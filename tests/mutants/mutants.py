@@ -48,6 +48,10 @@ AGE = "return metrics.attempt_id.attempt, final is not None, metrics.read_ms"
 REGISTRY = "flinkpy/scheduler/checkpointing/shared_state_registry"
 SHARED_FILES = "tests/scheduler/test_shared_state_registry.py"
 LIFE = "tests/runtime/test_task_lifecycle.py"
+DRAWN_QUERIES = (
+    "tests/table/generated/test_generated_queries.py::"
+    "test_a_query_that_must_stay_right_gives_the_same_rows_in_every_way"
+)
 PROGRAMS = ("tests/simulation/test_programs.py",)
 
 MUTANTS = (
@@ -618,6 +622,64 @@ MUTANTS = (
         "if watermark.timestamp == MAX_TIMESTAMP and not state.ended:",
         ("if watermark.timestamp == MAX_TIMESTAMP and not state.ended and not state.idle:"),
         ("tests/runtime/test_valve.py",),
+    ),
+    # -- SQL ---------------------------------------------------------------------------------------
+    Mutant(
+        "a null key of a join meets nothing",
+        "flinkpy/relational/joins/built_side.py",
+        "if column.null_count and not is_safe:",
+        "if column.null_count and not self._columns:",
+        (DRAWN_QUERIES,),
+    ),
+    Mutant(
+        "a condition on the side of an outer join that may have no partner stays above it",
+        "flinkpy/sql/rules/filter_pushing.py",
+        "gives_right = below.kind in (JoinKind.INNER, JoinKind.RIGHT)",
+        "gives_right = below.kind in (JoinKind.INNER, JoinKind.RIGHT, JoinKind.LEFT)",
+        (DRAWN_QUERIES,),
+    ),
+    Mutant(
+        "the second phase of an aggregate adds the counts of the first",
+        "flinkpy/relational/aggregates/group_counts.py",
+        "np.add.at(self._counts.reach(size), groups, columns[0].to_numpy())",
+        "np.add.at(self._counts.reach(size), groups, 1)",
+        (DRAWN_QUERIES,),
+    ),
+    Mutant(
+        "grouping sets that are equal have groups of their own",
+        "flinkpy/sql/physical/grouping_sets.py",
+        "before[each] << count",
+        "0 << count",
+        (DRAWN_QUERIES,),
+    ),
+    Mutant(
+        "event times of several tables in one are an event time",
+        "flinkpy/sql/binding/query_binder.py",
+        "LocalZonedTimestampType)) and len(marks) == 1:",
+        "LocalZonedTimestampType)) and not marks:",
+        (DRAWN_QUERIES,),
+    ),
+    Mutant(
+        "a watermark comes behind the rows that it is of",
+        "flinkpy/relational/windows/watermark_rows.py",
+        (
+            "        self.output.emit(batch)\n        if len(moments) and moments.max() > "
+            "self._watermark:\n            self._watermark = int(moments.max())\n            "
+            "self.output.emit_control(Watermark(self._watermark))"
+        ),
+        (
+            "        if len(moments) and moments.max() > self._watermark:\n            "
+            "self._watermark = int(moments.max())\n            "
+            "self.output.emit_control(Watermark(self._watermark))\n        self.output.emit(batch)"
+        ),
+        (DRAWN_QUERIES,),
+    ),
+    Mutant(
+        "a table of Kafka is written as its option says",
+        "flinkpy/table/factories/kafka_tables.py",
+        "DeliveryGuarantee[guarantee]",
+        "DeliveryGuarantee.AT_LEAST_ONCE",
+        ("tests/kafka/test_tables.py::test_rows_are_written_with_the_guarantee_of_the_option",),
     ),
     # -- exactly once, seen by real programs in the simulation -------------------------------------
     Mutant(
