@@ -69,7 +69,7 @@ def check(case: Case) -> set[Way]:
     return carried
 
 
-@settings(max_examples=80)
+@settings(max_examples=48)
 @given(st.integers(0, 2**48))
 def test_a_drawn_query_gives_the_same_rows_in_every_way(seed: int) -> None:
     check(drawn_case(seed))
