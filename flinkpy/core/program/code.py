@@ -174,22 +174,25 @@ def _user_modules() -> list[ModuleType]:
         homes.add(str(Path.cwd()))  # a prompt or a notebook has no file
     if not homes:
         return []
-    loaded = tuple((name, id(module)) for name, module in list(sys.modules.items()))
-    return [sys.modules[name] for name in _names_beside(frozenset(homes), loaded)]
+    modules = sys.modules.copy()
+    names = _names_beside(frozenset(homes), tuple(modules), tuple(map(id, modules.values())))
+    return [modules[name] for name in names]
 
 
 @lru_cache(maxsize=1)  # the functions of a job are pickled one by one, over the same modules
-def _names_beside(homes: frozenset[str], loaded: tuple[tuple[str, int], ...]) -> list[str]:
+def _names_beside(homes: frozenset[str], names: tuple[str, ...], _: tuple[int, ...]) -> list[str]:
+    """The names of modules below one of these folders. The last argument tells modules apart that
+    have one name."""
     found = []
-    for name, _ in loaded:
+    for name in names:
         module = sys.modules.get(name)
         path = getattr(module, "__file__", None)
         if (
             module is not None
             and path
             and name != "__main__"
-            and any(_lies_beside(path, home) for home in homes)
             and module.__name__.partition(".")[0] != "flinkpy"
+            and any(_lies_beside(path, home) for home in homes)
         ):
             found.append(name)
     return found
