@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
+from flinkpy.columns.sql.few_values import array_of_few
 from flinkpy.columns.sql.sql_meanings.bitmaps.roaring_format import (
     numbers_of_roaring,
     roaring_bytes,
@@ -51,7 +52,9 @@ def array_of_values(values: Sequence[Any], logical: LogicalType) -> Any:
     change = _to_arrow(logical)
     if change is not None:
         values = [None if value is None else change(value) for value in values]
-    return pa.array(values, arrow_of(logical))
+    kind = arrow_of(logical)
+    few = array_of_few(values, kind)
+    return pa.array(values, kind) if few is None else few
 
 
 def scalar_of_value(value: Any, logical: LogicalType) -> Any:

@@ -23,7 +23,9 @@ def python_values(column: pa.Array) -> list[Any]:
     conversion."""
     kind = column.type
     if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        # not by to_numpy(), which imports pandas if it is installed
+        numbers = np.frombuffer(column.buffers()[1] or b"", kind.to_pandas_dtype())
+        values: list[Any] = numbers[column.offset : column.offset + len(column)].tolist()
         return values
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
