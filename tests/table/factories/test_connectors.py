@@ -14,10 +14,12 @@ import pytest
 from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of
 from flinkpy.common.logical_types.logical_type import BooleanType, IntType, RowType
 from flinkpy.common.types import Row, RowKind
+from flinkpy.core.errors import JobExecutionError
 from flinkpy.sql.catalog.catalog_port import CatalogTable
 from flinkpy.sql.rex.rex_nodes import RexCall, RexInput, RexLiteral
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.statements import ColumnDefinition
+from flinkpy.table import EnvironmentSettings, Schema, TableDescriptor, TableEnvironment
 from flinkpy.table.factories.found_factories import FoundFactories
 from flinkpy.testing.tables import clear_results, register_rows, results, wait_for_rows
 from tests.table.factories.scans import PATH, STRING, declared, row_type, scanned, written
@@ -46,6 +48,37 @@ def test_a_table_of_files_gives_back_what_was_written(tmp_path: Path, format: st
     assert read.schema.equals(arrow_schema_of(row_type(COLUMNS)))
     assert sorted(read.to_pylist(), key=lambda row: row["id"]) == data().to_pylist()
     assert scanned(table, ["day", "id"]).column_names == ["day", "id"]
+
+
+def test_maps_of_json_are_read_where_a_query_wants_them(tmp_path: Path) -> None:
+    lines = ['{"a": 1, "m": {"x": 1, "y": null}}', '{"a": 2, "m": {"x": "no"}}', '{"a": 3}']
+    (tmp_path / "in.json").write_text("\n".join(lines))
+    files = {"path": str(tmp_path), "format": "json"}
+    tables = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    for name, options in (("strict", {}), ("lenient", {"json.ignore-parse-errors": "true"})):
+        builder = TableDescriptor.for_connector("filesystem").schema(
+            Schema.new_builder().column("a", "INT").column("m", "MAP<STRING, INT>").build()
+        )
+        for key, value in {**files, **options}.items():
+            builder = builder.option(key, value)
+        tables.create_temporary_table(name, builder.build())
+    assert tables.sql_query("SELECT a FROM strict").to_arrow()["a"].to_pylist() == [1, 2, 3]
+    with pytest.raises(JobExecutionError, match="line 2: column 'm': field 'm': 'no'"):
+        tables.sql_query("SELECT m FROM strict").to_arrow()
+    found = tables.sql_query("SELECT m FROM lenient").to_arrow()["m"].to_pylist()
+    assert found == [[("x", 1), ("y", None)], None, None]
+
+
+def test_times_of_more_digits_than_declared_are_an_error_that_names_the_type(
+    tmp_path: Path,
+) -> None:
+    times = pa.array([datetime.datetime(2024, 1, 1, 0, 0, 0, 5)], pa.timestamp("us"))
+    pq.write_table(pa.table({"at": times}), tmp_path / "in.parquet")
+    table = declared(
+        ["at"], {"connector": "filesystem", "format": "parquet", "path": str(tmp_path)}
+    )
+    with pytest.raises(JobExecutionError, match=r"'at': .*such as TIMESTAMP\(6\)"):
+        scanned(table)
 
 
 def test_partitions_are_folders_whose_names_are_columns(tmp_path: Path) -> None:

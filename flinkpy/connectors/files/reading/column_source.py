@@ -370,7 +370,9 @@ class ColumnFileSource(Source[RowsSplit]):
         )
 
     def _advice(self, file: FileInfo, why: str) -> str:
-        """What to change if a value is not of the type that was found for its column."""
+        """What to change if a value is not of the type of its column."""
+        if "lose data" in why and "timestamp[" in why:
+            return "; declare it with more digits of a second, such as TIMESTAMP(6) in SQL"
         return ""
 
     def _with_nulls(self, batch: pa.RecordBatch) -> Any:

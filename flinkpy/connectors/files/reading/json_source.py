@@ -83,7 +83,8 @@ class JsonLinesSource(InferredFileSource):
         self._infer_all = infer_all
         self._ignores_extra = ignore_extra_fields
         self._on_error = check_on_error(on_error, schema)
-        _refuse_maps(schema)
+        if not ignore_extra_fields:
+            _refuse_maps(schema)
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
 
     def _shown_schema(self) -> pa.Schema:
@@ -148,7 +149,12 @@ class JsonLinesSource(InferredFileSource):
 
         from flinkpy.columns.values.conversion import conformed
 
-        read = parse_lines(block, self._full_schema, ignore_extra_fields=self._ignores_extra)
+        if any(map(_has_map, self._in_files)):
+            return self._read_maps(block)
+        known = self._full_schema
+        if self._ignores_extra:  # maps that are not asked for are fields as others that are not
+            known = pa.schema([field for field in known if not _has_map(field)])
+        read = parse_lines(block, known, ignore_extra_fields=self._ignores_extra)
         if self._is_shown:
             refuse_rounded_numbers(block, read.select(self._in_files.names))
         if not len(self._in_files):  # only the number of rows is asked for
@@ -158,6 +164,18 @@ class JsonLinesSource(InferredFileSource):
         if not in_micros.equals(self._in_files):
             batches = [conformed(batch, self._in_files) for batch in batches]
         return pa.Table.from_batches(batches, self._in_files)
+
+    def _read_maps(self, block: bytes) -> Any:
+        """Lines with maps, which Arrow's reader does not know, as messages."""
+        import pyarrow as pa
+
+        from flinkpy.formats.json.json_columns import JsonColumnarDecoder
+
+        lines = [line for line in block.splitlines() if line.strip()]
+        decoded = JsonColumnarDecoder(self._in_files).decode_well_formed(lines)
+        if decoded.malformed:
+            raise pa.ArrowInvalid(decoded.malformed[0].why)
+        return pa.Table.from_batches([decoded.batch])
 
     def _items_of(self, split: RowsSplit, context: ReaderContext) -> Iterator[Item]:
         if split.lines is None:
@@ -188,11 +206,15 @@ def _shown_or_told(block: bytes) -> pa.Schema:
         raise pa.ArrowInvalid(told(lines[-1] if lines else b"", str(error))) from error
 
 
+def _has_map(field: pa.Field) -> bool:
+    return "map<" in str(field.type)
+
+
 def _refuse_maps(schema: pa.Schema) -> None:
     import pyarrow as pa
 
     for field in schema if isinstance(schema, pa.Schema) else ():
-        if "map<" in str(field.type):
+        if _has_map(field):
             raise ProgramError(
                 f"column {field.name!r} is a {field.type}, and files of JSON lines are read "
                 "without maps: declare a pa.struct of the "
