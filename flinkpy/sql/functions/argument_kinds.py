@@ -12,7 +12,6 @@ from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     BitmapType,
     BooleanType,
-    DateType,
     DayTimeIntervalType,
     LocalZonedTimestampType,
     LogicalType,
@@ -128,9 +127,6 @@ TEXT = _family(TypeFamily.CHARACTER_STRING, _STRING)
 BINARY = _family(TypeFamily.BINARY_STRING, DataTypes.BYTES())
 DATETIME = _family(TypeFamily.DATETIME, DataTypes.TIMESTAMP(3))
 TIMESTAMP = _family(TypeFamily.TIMESTAMP, DataTypes.TIMESTAMP(3))
-WITH_DATE = replace(
-    one_of(_classes("<DATE>", DataTypes.DATE(), DateType), TIMESTAMP), text="<DATE or TIMESTAMP>"
-)
 INTERVAL = _family(TypeFamily.INTERVAL, DayTimeIntervalType())
 TEMPORAL = replace(one_of(DATETIME, INTERVAL), text="<TEMPORAL>")
 INTERVAL_DAY_TIME = _classes("<INTERVAL DAY TIME>", DayTimeIntervalType(), DayTimeIntervalType)

@@ -39,8 +39,6 @@ from flinkpy.sql.syntax.query_tree import (
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "flink_sql_functions.tsv"
 VALUES = REFERENCE.with_name("flink_sql_values.tsv")
-# Flink's planner gives these a type; the time of a day has no months that a result could have.
-WITHOUT_MEANING = ("tm + INTERVAL '1' MONTH", "tm - INTERVAL '1' MONTH", "INTERVAL '1' MONTH + tm")
 OPERATORS = REFERENCE.with_name("flink_sql_operators.tsv")
 
 _NAMED: dict[str, LogicalType] = {
@@ -108,8 +106,7 @@ def operator_calls() -> Iterator[tuple[str, str, LogicalType]]:
     columns = {each.name: each.type for each in row.fields}
     for line in lines:
         text, type = line.split("\t")
-        if text not in WITHOUT_MEANING:
-            yield text, type, _argument(parse_expression(text), columns).type
+        yield text, type, _argument(parse_expression(text), columns).type
 
 
 def _argument(node: SqlExpression, columns: Mapping[str, LogicalType]) -> Argument:

@@ -118,9 +118,3 @@ def test_a_function_of_a_user_without_declared_types_takes_what_it_is_given() ->
 def test_a_table_function_gives_rows() -> None:
     with pytest.raises(ValueError, match="the rows of f have the type of a ROW, not INT"):
         UserFunction("f", len, DataTypes.INT(), kind=FunctionKind.TABLE)
-
-
-def test_no_month_can_be_added_to_the_time_of_a_day() -> None:
-    with pytest.raises(ValidationError, match="<DATE or TIMESTAMP> \\+ <INTERVAL YEAR MONTH>"):
-        type_of_call("TIME + INTERVAL '1' MONTH")
-    type_of_call("TIME + INTERVAL '1' HOUR")

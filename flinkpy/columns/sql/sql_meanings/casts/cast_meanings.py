@@ -109,7 +109,7 @@ def _of_text(target: LogicalType, zone: str) -> Cast | None:
         return lambda text: values_of_texts.integer(text, bits)
     if isinstance(target, DecimalType):
         kind = target
-        return lambda text: fitted(values_of_texts.decimal(text), kind)
+        return lambda text: _decimal_of_text(text, kind)
     if isinstance(target, FloatType):
         return lambda text: single(values_of_texts.floating(text))
     if isinstance(target, TimeType):
@@ -126,6 +126,14 @@ def _of_text(target: LogicalType, zone: str) -> Cast | None:
         DateType: values_of_texts.date,
     }
     return plain.get(type(target))
+
+
+def _decimal_of_text(text: str, kind: DecimalType) -> Decimal:
+    """A number that is too large is no number of this type; the same in a number becomes null."""
+    found = fitted(values_of_texts.decimal(text), kind)
+    if found is None:
+        raise ValueError(f"{text!r:.60} has more digits than {kind.text()}")
+    return found
 
 
 def _then(first: Cast, second: Cast) -> Cast:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
 import re
 from decimal import Decimal
@@ -17,6 +18,7 @@ _MOMENT = re.compile(
 )
 _TRUE = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE = frozenset({"f", "false", "n", "no", "0"})
+_LAST_DAY = 31
 _BLANK = " \t\n\r\x0b\x0c"
 
 
@@ -88,14 +90,21 @@ def time(text: str) -> datetime.time:
 
 
 def moment(text: str) -> datetime.datetime:
-    """``2024-05-31 10:11:12.345``; the time may be left out."""
+    """``2024-05-31 10:11:12.345``; the time may be left out. A day up to 31 that its month lacks is
+    the month's last one, and 24:00:00 is the beginning of the next day."""
     found = _MOMENT.fullmatch(text)
     if found is None:
         _refuse(text, "a timestamp")
     year, month, day, hour, minute, second = (int(each or 0) for each in found.groups()[:6])
+    fraction = _microseconds(found[7])
+    is_end = (hour, minute, second, fraction) == (24, 0, 0, 0)
     try:
-        return datetime.datetime(year, month, day, hour, minute, second, _microseconds(found[7]))
-    except ValueError:
+        if day <= _LAST_DAY:
+            day = min(day, calendar.monthrange(year, month)[1])
+        on = datetime.date(year, month, day) + datetime.timedelta(days=is_end)
+        at = datetime.time() if is_end else datetime.time(hour, minute, second, fraction)
+        return datetime.datetime.combine(on, at)
+    except (ValueError, OverflowError):
         _refuse(text, "a timestamp")
 
 

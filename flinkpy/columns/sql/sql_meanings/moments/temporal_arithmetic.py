@@ -88,7 +88,10 @@ def _time_later(time: datetime.time, millis: int) -> datetime.time:
 
 
 def months_later(day: Any, months: int) -> Any:
-    """The same day of a later month, or its last day if it has fewer."""
+    """The same day of a later month, or its last day if it has fewer; as in Flink, the time of a
+    day stays."""
+    if isinstance(day, datetime.time):
+        return day
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     last = calendar.monthrange(year, month + 1)[1]
     return day.replace(year=year, month=month + 1, day=min(day.day, last))
