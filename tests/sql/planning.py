@@ -87,6 +87,9 @@ class Session:
     def path_of(self, parts: Sequence[str]) -> ObjectPath:
         return ObjectPath("default_catalog", "default_database", parts[-1])
 
+    def full_table_names(self, parts: int) -> Sequence[str]:
+        return []
+
     def table_names(self) -> Sequence[str]:
         return list(self.tables)
 

@@ -8,6 +8,7 @@ from typing import cast
 
 from flinkpy.sql.binding.proposals import proposal
 from flinkpy.sql.catalog.catalog_port import Connectors, Names
+from flinkpy.sql.functions.built_in.other_names import OTHER_NAMES
 from flinkpy.sql.functions.function_port import Function, FunctionRegistry
 from flinkpy.sql.sql_errors import Span, ValidationError
 from flinkpy.sql.syntax.query_tree import FunctionCall, Query
@@ -25,14 +26,18 @@ class BindingContext:
     options: Mapping[str, str] = field(default_factory=dict)
     adopted_name: Callable[[Function], str] | None = None
 
-    def function(self, name: str, span: Span) -> Function:
-        """The function that is called so."""
+    def function(self, name: str, span: Span, others: Sequence[str] = ()) -> Function:
+        """The function that is called so; ``others`` may be meant there too."""
         found = self._find(name)
         if found is None:
             reason = self.registry.absence(name)
             if reason is not None:
                 raise ValidationError(f"{name} is not supported: {reason}", span=span)
-            known = [*self.registry.names(), *self.names.function_names()]
+            if name.upper() in OTHER_NAMES:
+                meant = OTHER_NAMES[name.upper()]
+                problem = f"No match found for function '{name}'; in SQL of Flink it is {meant}"
+                raise ValidationError(problem, span=span)
+            known = [*others, *self.registry.names(), *self.names.function_names()]
             near = proposal(name.split(".")[-1], known)
             raise ValidationError(f"No match found for function '{name}'{near}", span=span)
         return found

@@ -18,7 +18,7 @@ from flinkpy.common.logical_types.logical_type import (
 from flinkpy.sql.binding.binding_context import BindingContext
 from flinkpy.sql.binding.expression_binder import ExpressionBinder, Subqueries, refuse_aggregates
 from flinkpy.sql.binding.over_windows import refuse_over
-from flinkpy.sql.binding.proposals import proposal
+from flinkpy.sql.binding.proposals import nearest, proposal
 from flinkpy.sql.binding.scope import Merged, Scope, Surroundings, whole_number
 from flinkpy.sql.binding.table_binder import bind_table
 from flinkpy.sql.binding.window_binder import bind_window, is_window_function
@@ -50,6 +50,9 @@ from flinkpy.sql.syntax.query_tree import (
     TableReference,
     UnnestItem,
 )
+
+# no functions, but they stand where some do
+_WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 
 
 class Queries(Subqueries, Protocol):
@@ -107,15 +110,26 @@ class RelationBinder:
             return self._named(self.common_tables[parts[0]], item, parts)
         return self._named(self.table_called(item.name, item), item, parts)
 
+    def _meant_table(self, name: Identifier) -> str:
+        """A table whose name is like this one, also one of another database."""
+        names, parts = self.context.names, name.parts
+        if len(parts) > 1:
+            full = proposal(".".join(parts), names.full_table_names(len(parts)))
+            return full or proposal(parts[-1], names.table_names())
+        known = [*self.common_tables, *names.table_names()]
+        elsewhere = [full for full in names.full_table_names(2) if full.endswith(f".{parts[0]}")]
+        if elsewhere and nearest(parts[0], known) is None:
+            return f"; did you mean '{elsewhere[0]}'?"
+        return proposal(parts[0], known)
+
     def table_called(self, name: Identifier, item: TableReference | None = None) -> LogicalNode:
         """A table, a view or a name of WITH."""
         if len(name.parts) == 1 and name.parts[0] in self.common_tables:
             return self.common_tables[name.parts[0]]
         found = self.context.names.find_table(name.parts)
         if found is None:
-            known = [*self.common_tables, *self.context.names.table_names()]
             raise ValidationError(
-                f"Object '{name.text}' not found{proposal(name.parts[-1], known)}", span=name.span
+                f"Object '{name.text}' not found{self._meant_table(name)}", span=name.span
             )
         path, table = found
         if not isinstance(table, CatalogTable):
@@ -265,7 +279,7 @@ class RelationBinder:
     def _function_call(self, left: Source, call: FunctionCall, item: FromItem) -> _Expanded:
         binder = ExpressionBinder(self.context, left.scope, self.queries)
         call = self.context.named(call)
-        function = self.context.function(call.name, call.span)
+        function = self.context.function(call.name, call.span, _WINDOWS)
         if function.kind is not FunctionKind.TABLE:
             raise ValidationError(
                 f"{call.name} is no table function, so it cannot stand in FROM", span=call.span

@@ -165,7 +165,7 @@ class Scope:
                     span=span,
                 )
             return ValidationError(
-                f"'{identifier.parts[0]}' is no row with a part '{identifier.parts[1]}'", span=span
+                f"'{'.'.join(qualifier)}' is no row with a part '{name}'", span=span
             )
         known = [each.name for owner in self._everywhere() for each in owner.fields]
         return ValidationError(
@@ -210,8 +210,9 @@ def field_of(value: Rex, name: str, at: Identifier) -> Rex:
     row = value.type
     assert isinstance(row, RowType)
     if name not in row.names:
+        called = f"The row '{at.parts[0]}'" if len(at.parts) > 1 else "The row"
         raise ValidationError(
-            f"The row '{at.parts[0]}' has no part '{name}'{proposal(name, row.names)}", span=at.span
+            f"{called} has no part '{name}'{proposal(name, row.names)}", span=at.span
         )
     index = row.names.index(name)
     return part_of(value, index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from flinkpy.sql.catalog.catalog_port import (
     Catalog,
@@ -76,6 +77,16 @@ class CatalogManager:
 
     def table_names(self) -> Sequence[str]:
         return self.list_tables(self.current_catalog, self.current_database)
+
+    def full_table_names(self, parts: int) -> Sequence[str]:
+        found: list[str] = []
+        for catalog in [self.current_catalog] if parts == 2 else self.list_catalogs():
+            prefix = "" if parts == 2 else f"{catalog}."
+            with suppress(CatalogError):  # one that cannot be reached has no proposals
+                for database in self._catalogs[catalog].list_databases():
+                    names = self.list_tables(catalog, database)
+                    found += [f"{prefix}{database}.{name}" for name in names]
+        return found
 
     def function_names(self) -> Sequence[str]:
         return sorted({*self.functions.names(), *self._registry.names()})

@@ -134,6 +134,10 @@ class Names(Protocol):
     def table_names(self) -> Sequence[str]:
         """The tables and views that can be named without a dot, for proposals."""
 
+    def full_table_names(self, parts: int) -> Sequence[str]:
+        """``database.table`` of the current catalog, or with three parts of all catalogs, for
+        proposals."""
+
     def function_names(self) -> Sequence[str]: ...
 
 

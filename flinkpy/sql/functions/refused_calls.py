@@ -31,8 +31,11 @@ def refused_call(
 ) -> ValidationError:
     """The error for a call that no shape takes."""
     counted = [each for each in shapes if each.takes(len(arguments))]
-    taken = " or ".join(dict.fromkeys(call_text(name, each.texts) for each in counted or shapes))
+    forms = _nearest_shapes(counted, arguments) if len(counted) > _MOST_FORMS else counted
+    taken = " or ".join(dict.fromkeys(call_text(name, each.texts) for each in forms or shapes))
     given = call_text(name, [str(each.type.nullable()) for each in arguments])
+    if not counted and not arguments:
+        return ValidationError(f"{name} needs arguments: it is called as {taken}")
     if not counted:
         return ValidationError(
             f"{name} does not take {_counted(len(arguments))}: it is called as {taken}, not as "
@@ -41,6 +44,17 @@ def refused_call(
     return ValidationError(
         f"{name} is called as {taken}, not as {given}{_way_out(counted, arguments)}"
     )
+
+
+_MOST_FORMS = 3
+
+
+def _nearest_shapes(
+    shapes: Sequence[CallShape], arguments: Sequence[Argument]
+) -> Sequence[CallShape]:
+    """Those that the fewest arguments do not fit."""
+    misfits = [len(_misfits(each, arguments)) for each in shapes]
+    return [each for each, count in zip(shapes, misfits) if count == min(misfits)]
 
 
 # Words that stand between operands, and what stands between those behind them.
@@ -64,6 +78,8 @@ def call_text(name: str, arguments: Sequence[str]) -> str:
     word = name.removesuffix(" (unary)")
     positive = word.removeprefix("NOT ")
     first, rest = arguments[:1], arguments[1:]
+    if name == "ITEM":
+        return f"{first[0]}[{', '.join(rest)}]"
     if positive == "IN":
         return f"{first[0]} {word} ({', '.join(rest)})"
     if positive in _BETWEEN_OPERANDS:
@@ -76,7 +92,7 @@ def call_text(name: str, arguments: Sequence[str]) -> str:
 
 
 def _counted(count: int) -> str:
-    return f"{count or 'no'} argument{'' if count == 1 else 's'}"
+    return f"{count} argument{'' if count == 1 else 's'}"
 
 
 def _way_out(shapes: Sequence[CallShape], arguments: Sequence[Argument]) -> str:

@@ -6,6 +6,7 @@ from flinkpy.sql.physical.physical_nodes import PhysicalNode
 from flinkpy.sql.plans.physical_text import physical_line
 
 LONGEST = 120
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
 def operator_name(node: PhysicalNode) -> str:
@@ -14,15 +15,27 @@ def operator_name(node: PhysicalNode) -> str:
 
 
 def shortened(line: str) -> str:
-    """The line, or its parts up to the last comma that leaves it short enough.
+    """The line, or its parts up to the last comma that leaves it short enough; what it has opened
+    is closed.
 
     >>> shortened("Calc(select=[a, b])")
     'Calc(select=[a, b])'
-    >>> len(shortened(f"Calc(select=[{', '.join(['a'] * 100)}])")) <= LONGEST
-    True
+    >>> shortened(f"Calc(select=[{', '.join(['price'] * 100)}])")[-19:]
+    'price, price, ...])'
     """
     if len(line) <= LONGEST:
         return line
-    room = line[: LONGEST - len(", ...)")]
+    room = line[: LONGEST - len(", ...])")]
     whole, comma, _ = room.rpartition(", ")
-    return f"{whole if comma else room}, ...)"
+    kept = whole if comma else room
+    return f"{kept}, ...{_closing(kept)}"
+
+
+def _closing(text: str) -> str:
+    opened: list[str] = []
+    for letter in text:
+        if letter in _PAIRS:
+            opened.append(_PAIRS[letter])
+        elif opened and letter == opened[-1]:
+            opened.pop()
+    return "".join(reversed(opened))

@@ -14,6 +14,8 @@ from flinkpy.table import EnvironmentSettings, TableEnvironment
 
 WRONG = Path(__file__).parent / "wrong"
 SETTINGS = {
+    "names": EnvironmentSettings.in_batch_mode(),
+    "types": EnvironmentSettings.in_batch_mode(),
     "definitions": EnvironmentSettings.in_batch_mode(),
     "in_streaming": EnvironmentSettings.in_streaming_mode(),
 }
@@ -23,7 +25,9 @@ _OF_A_QUERY = ("SELECT", "INSERT INTO", "WITH")
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_an_error_marks_the_users_words_and_says_what_to_change(kind: str) -> None:
     tables = TableEnvironment.create(SETTINGS[kind])
-    for piece in parse_script((WRONG / f"{kind}.sql").read_text()):
+    declared = WRONG / f"{kind}.sql"
+    script = declared if declared.exists() else WRONG / "queries.sql"
+    for piece in parse_script(script.read_text()):
         tables.execute(piece.statement, piece.text)
     with (WRONG / f"{kind}.tsv").open(encoding="utf-8") as file:
         lines = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))

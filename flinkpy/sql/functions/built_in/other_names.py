@@ -1,0 +1,36 @@
+"""Names that other databases have for what SQL of Flink calls otherwise: errors propose these."""
+
+from __future__ import annotations
+
+OTHER_NAMES: dict[str, str] = {
+    "LENGTH": "CHAR_LENGTH(text)",
+    "LEN": "CHAR_LENGTH(text)",
+    "NVL": "COALESCE(a, b)",
+    "ISNULL": "COALESCE(a, b), or a IS NULL",
+    "IIF": "IF(condition, a, b)",
+    "CONTAINS": "LOCATE('part', text) > 0, or text LIKE '%part%'",
+    "STRPOS": "LOCATE('part', text)",
+    "CHARINDEX": "LOCATE('part', text)",
+    "UCASE": "UPPER(text)",
+    "LCASE": "LOWER(text)",
+    "GROUP_CONCAT": "LISTAGG(text, ', ')",
+    "STRING_AGG": "LISTAGG(text, ', ')",
+    "ANY_VALUE": "FIRST_VALUE(a)",
+    "TO_CHAR": "DATE_FORMAT(ts, 'yyyy-MM-dd')",
+    "STRFTIME": "DATE_FORMAT(ts, 'yyyy-MM-dd')",
+    "DATE_TRUNC": "FLOOR(ts TO DAY)",
+    "DATE_PART": "EXTRACT(YEAR FROM ts)",
+    "DATEADD": "ts + INTERVAL '1' DAY, or TIMESTAMPADD(DAY, 1, ts)",
+    "DATE_ADD": "ts + INTERVAL '1' DAY, or TIMESTAMPADD(DAY, 1, ts)",
+    "DATE_SUB": "ts - INTERVAL '1' DAY, or TIMESTAMPADD(DAY, -1, ts)",
+    "DATEDIFF": "TIMESTAMPDIFF(DAY, a, b)",
+    "DATE_DIFF": "TIMESTAMPDIFF(DAY, a, b)",
+    "GETDATE": "CURRENT_TIMESTAMP",
+    "SYSDATE": "CURRENT_TIMESTAMP",
+    "CURDATE": "CURRENT_DATE",
+    "RANDOM": "RAND()",
+    "TO_NUMBER": "CAST(text AS DOUBLE)",
+    "ARRAY_LENGTH": "CARDINALITY(array)",
+    "SIZE": "CARDINALITY(array)",
+    "STRUCT": "ROW(a, b)",
+}
