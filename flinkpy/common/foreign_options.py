@@ -35,17 +35,22 @@ def check_options(values: Mapping[str, Any], *, foreign: bool = False) -> None:
 def tell_without_effect(values: Mapping[str, Any]) -> None:
     """Warns of the options that a program sets and nothing reads, once of each."""
     found = {option.key: option for option in SCHEMA if option.without_effect is not None}
-    changed = [
-        key
-        for key, option in found.items()
-        if key not in _told
-        and (value := read(values, option)) is not None
-        and value != option.default
-    ]
-    if changed:
-        _told.update(changed)
-        reasons = (f"{key} ({found[key].without_effect})" for key in sorted(changed))
-        _LOG.warning("options that have no effect here: %s", "; ".join(reasons))
+    tell_reasons(
+        {
+            key: str(option.without_effect)
+            for key, option in found.items()
+            if (value := read(values, option)) is not None and value != option.default
+        }
+    )
+
+
+def tell_reasons(reasons: Mapping[str, str]) -> None:
+    """Warns of options without effect, each with its reason, once of each."""
+    new = {key: reason for key, reason in reasons.items() if key not in _told}
+    if new:
+        _told.update(new)
+        told = (f"{key} ({reason})" for key, reason in sorted(new.items()))
+        _LOG.warning("options that have no effect here: %s", "; ".join(told))
 
 
 def _with_nearest(key: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from flinkpy.common.foreign_options import tell_reasons
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
 from flinkpy.sql.sql_errors import did_you_mean
 from flinkpy.table.factories.table_options import (
@@ -28,13 +29,55 @@ TABLE_OPTIONS = OptionTable(
         TableOption("table.dml-sync", BOOLEAN, "false", "Whether INSERT waits for its job."),
         TableOption("table.sql-dialect", one_of("default"), "default", "The dialect of SQL."),
         TableOption("table.display.max-column-width", INT, "30", "How wide a printed text is."),
-        TableOption("table.dynamic-table-options.enabled", BOOLEAN, "true", "OPTIONS hints."),
-        TableOption("table.exec.state.ttl", DURATION, "0 ms", "When state that rests is dropped."),
-        TableOption("table.exec.mini-batch.enabled", BOOLEAN, "false", "Whether rows gather."),
-        TableOption("table.exec.mini-batch.allow-latency", DURATION, "0 ms", "How long."),
-        TableOption("table.exec.mini-batch.size", LONG, "-1", "How many."),
-        TableOption("table.exec.resource.default-parallelism", INT, "-1", "Of operators."),
-        TableOption("table.exec.source.idle-timeout", DURATION, "0 ms", "When a split is idle."),
+        TableOption(
+            "table.dynamic-table-options.enabled",
+            BOOLEAN,
+            "true",
+            "OPTIONS hints.",
+            without_effect="hints of OPTIONS are always read",
+        ),
+        TableOption(
+            "table.exec.state.ttl",
+            DURATION,
+            "0 ms",
+            "When state that rests is dropped.",
+            without_effect="state of tables does not expire yet",
+        ),
+        TableOption(
+            "table.exec.mini-batch.enabled",
+            BOOLEAN,
+            "false",
+            "Whether rows gather.",
+            without_effect="rows are computed in the batches in which they come",
+        ),
+        TableOption(
+            "table.exec.mini-batch.allow-latency",
+            DURATION,
+            "0 ms",
+            "How long.",
+            without_effect="rows are computed in the batches in which they come",
+        ),
+        TableOption(
+            "table.exec.mini-batch.size",
+            LONG,
+            "-1",
+            "How many.",
+            without_effect="rows are computed in the batches in which they come",
+        ),
+        TableOption(
+            "table.exec.resource.default-parallelism",
+            INT,
+            "-1",
+            "Of operators.",
+            without_effect="set parallelism.default",
+        ),
+        TableOption(
+            "table.exec.source.idle-timeout",
+            DURATION,
+            "0 ms",
+            "When a split is idle.",
+            without_effect="an input that rests holds the watermark back",
+        ),
         TableOption(
             "table.exec.sink.not-null-enforcer",
             one_of("error", "drop"),
@@ -46,12 +89,14 @@ TABLE_OPTIONS = OptionTable(
             one_of("ignore", "trim_pad", "error"),
             "ignore",
             "What a text that is too long does.",
+            without_effect="texts are written as they are; cut them with CAST",
         ),
         TableOption(
             "table.exec.sink.upsert-materialize",
             one_of("none", "auto", "force"),
             "auto",
             "Whether a sink puts updates in order.",
+            without_effect="tables are written by inserts so far",
         ),
         TableOption(
             "table.optimizer.agg-phase-strategy",
@@ -59,15 +104,33 @@ TABLE_OPTIONS = OptionTable(
             "auto",
             "Whether rows are aggregated before they are sent.",
         ),
-        TableOption("table.optimizer.distinct-agg.split.enabled", BOOLEAN, "false", "Skew."),
-        TableOption("table.optimizer.join-reorder-enabled", BOOLEAN, "false", "Order of joins."),
+        TableOption(
+            "table.optimizer.distinct-agg.split.enabled",
+            BOOLEAN,
+            "false",
+            "Skew.",
+            without_effect="distinct values are counted where their group is",
+        ),
+        TableOption(
+            "table.optimizer.join-reorder-enabled",
+            BOOLEAN,
+            "false",
+            "Order of joins.",
+            without_effect="joins of BATCH are ordered by the sizes of files",
+        ),
         TableOption(
             "sql-client.execution.result-mode",
             one_of("table", "changelog", "tableau"),
             "tableau",
             "How the prompt shows rows.",
         ),
-        TableOption("sql-client.display.max-column-width", INT, "30", "See table.display."),
+        TableOption(
+            "sql-client.display.max-column-width",
+            INT,
+            "30",
+            "See table.display.",
+            without_effect="set table.display.max-column-width",
+        ),
     )
 )
 
@@ -84,9 +147,11 @@ class SessionOptions:
         """Raises ConfigurationError for a key that is not known or a value that does not fit."""
         option = _option(key)
         try:
-            option.kind.parse(value)
+            parsed = option.kind.parse(value)
         except (ValueError, FlinkpyError) as error:
             raise ConfigurationError(f"the option {key!r} cannot be {value!r}: {error}") from None
+        if option.without_effect is not None and parsed != option.kind.parse(option.default):
+            tell_reasons({key: option.without_effect})
         self._given[key] = value
 
     def reset(self, key: str) -> None:

@@ -102,13 +102,15 @@ def one_of(*words: str) -> OptionKind:
 
 @dataclass(frozen=True)
 class TableOption:
-    """One option. A name that ends in ``*`` stands for all that begin so."""
+    """One option. A name that ends in ``*`` stands for all that begin so. ``without_effect`` says
+    why nothing reads it."""
 
     name: str
     kind: OptionKind
     default: Any = None
     description: str = ""
     required: bool = False
+    without_effect: str | None = None
 
     def fits(self, key: str) -> bool:
         return key.startswith(self.name[:-1]) if self.name.endswith("*") else key == self.name

@@ -1,0 +1,46 @@
+"""Options of tables: each has an effect, or says that it has none."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+import flinkpy.common.foreign_options as foreign_options
+import flinkpy.table
+from flinkpy.table import TableConfig
+from flinkpy.table.session_options import TABLE_OPTIONS
+
+TABLE = Path(flinkpy.table.__file__).parent
+READ_BY = [TABLE / "session", TABLE / "table_config.py", TABLE.parent / "cli" / "sql_client"]
+
+
+def test_what_nothing_reads_is_an_option_without_effect() -> None:
+    files = [
+        file for place in READ_BY for file in ([place] if place.is_file() else place.glob("*"))
+    ]
+    text = "\n".join(file.read_text() for file in files if _may_read(file))
+    unread = {each.name for each in TABLE_OPTIONS.options if f'"{each.name}"' not in text}
+    silent = {each.name for each in TABLE_OPTIONS.options if each.without_effect is None}
+    assert unread & silent == {"table.sql-dialect"}  # which has one value
+
+
+def _may_read(file: Path) -> bool:
+    return file.suffix == ".py" and file.name != "session_options.py"
+
+
+def test_an_option_without_effect_is_named_once_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(foreign_options, "_told", set())
+    config = TableConfig()
+    with caplog.at_level(logging.WARNING):
+        config.set("table.exec.mini-batch.enabled", "false")  # as it is
+        assert not caplog.messages
+        for _ in range(2):
+            config.set("table.exec.source.idle-timeout", "5 s")
+    assert caplog.messages == [
+        "options that have no effect here: table.exec.source.idle-timeout (an input that rests "
+        "holds the watermark back)"
+    ]
