@@ -49,6 +49,7 @@ class RequestedSnapshots:
         self.under_way: SnapshotRequested | None = None
         self._tries = 0  # of the one under way
         self._stopping: tuple[SnapshotRequested, CompletedCheckpoint] | None = None
+        self._stop_answered: str | None = None  # the request with which the job has ended
 
     @property
     def is_stopping(self) -> bool:
@@ -64,7 +65,8 @@ class RequestedSnapshots:
     def add(self, request: SnapshotRequested, state: JobState, now: float) -> None:
         """Somebody asks; perhaps once more for the savepoint that the job stops with, after another
         JobManager has taken it over."""
-        if self._stopping is not None and self._stopping[0].request_id == request.request_id:
+        stops = self._stop_answered if self._stopping is None else self._stopping[0].request_id
+        if stops == request.request_id:
             return
         refusal = self._refusal(request, state)
         if refusal is not None or request.refused is not None:
@@ -174,6 +176,7 @@ class RequestedSnapshots:
         if self._stopping is None or state not in _ENDS:  # a job that restarts stops all the same
             return
         (request, checkpoint), self._stopping = self._stopping, None
+        self._stop_answered = request.request_id
         if state is JobState.FINISHED:
             self._commands.append(
                 SnapshotEnded(

@@ -339,6 +339,7 @@ def test_whoever_takes_over_a_job_that_was_stopping_ends_it(kind: SnapshotType) 
     assert scheduler.details().checkpoints.latest_id == 8
     [answer] = of_kind(scheduler.handle(CancelJob(), 0.0), SnapshotEnded)
     assert "the savepoint savepoints/mine is complete" in str(answer.error)
+    assert not scheduler.handle(request, 0.0), "a question that was on its way has its answer"
 
 
 def test_a_failure_while_the_job_drains_restarts_all_of_it() -> None:
