@@ -127,9 +127,12 @@ def _listed(source: LogicalType, target: LogicalType, tables: tuple[_Rules, ...]
 
 def cast_can_fail(source: LogicalType, target: LogicalType) -> bool:
     """Whether CAST may meet a value that it cannot turn into ``target``: text that is no number, no
-    date, no truth. What is only too large wraps round or becomes null, as in Flink."""
+    date, no truth; a float that is no decimal (NaN). What is only too large wraps round or becomes
+    null, as in Flink."""
     if source.is_a(_TEXT):
         return not (target.is_a(_TEXT) or target.is_a(TypeFamily.BINARY_STRING))
+    if source.is_a(TypeFamily.APPROXIMATE_NUMERIC) and isinstance(target, DecimalType):
+        return True
     return any(
         cast_can_fail(part, wanted) for part, wanted in zip(source.children, target.children)
     )

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
-from flinkpy.columns.sql.sql_meanings.casts.cast_rules import cast_can_fail
 from flinkpy.columns.sql.user_code import UserCode
+from flinkpy.common.logical_types.allowed_casts import cast_can_fail
+from flinkpy.common.logical_types.logical_type import TypeFamily
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.sql.functions.function_port import Function, FunctionRegistry
 from flinkpy.sql.functions.user_function import UserFunction, shown_name
@@ -86,7 +87,18 @@ def _traits(
     if function is None:
         raise LookupError(f"there is no function {rex.function}")
     code = cast("UserCode", function.body) if isinstance(function, UserFunction) else None
-    return function.can_fail, function.deterministic, code
+    can_fail = function.can_fail and not _always_divides(rex)
+    return can_fail, function.deterministic, code
+
+
+def _always_divides(rex: RexCall) -> bool:
+    """Whether it is a division that has a result for each row: floats have infinity, and a constant
+    that is not 0 divides all."""
+    if rex.function not in ("/", "%"):
+        return False
+    divisor = rex.arguments[1]
+    is_constant = isinstance(divisor, RexLiteral) and divisor.value != 0
+    return is_constant or rex.type.is_a(TypeFamily.APPROXIMATE_NUMERIC)
 
 
 def rex_text(rex: Rex, names: Sequence[str], depth: int = _DEPTH_OF_TEXT) -> str:

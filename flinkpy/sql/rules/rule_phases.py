@@ -20,10 +20,6 @@ class RuleContext:
     is_batch: bool = True
     zone: str = "UTC"
 
-    def can_fail(self, function: str) -> bool:
-        found = self.registry.find(function)
-        return found is not None and found.can_fail
-
     def is_deterministic(self, function: str) -> bool:
         found = self.registry.find(function)
         return found is None or found.deterministic

@@ -46,6 +46,19 @@ def test_a_text_that_is_no_number_names_the_cast() -> None:
         calc(pa.record_batch([pa.array([1, 300])], names=["o"]))
 
 
+def test_a_call_can_fail_where_its_types_and_constants_let_it() -> None:
+    failing = ["10 / o", "10 % o", "10.5 / o", "CAST(SQRT(o) AS DECIMAL(3, 1))", "o / 0"]
+    safe = ["o / 10", "o % 10", "1e0 / o", "CAST(o AS TINYINT)", "CAST(o AS DECIMAL(3, 1))"]
+    texts = ["CAST(CAST(o AS STRING) AS INT)", "CAST(CAST(o AS STRING) AS BYTES)"]
+    for text, can_fail in [*((each, True) for each in failing), *((each, False) for each in safe)]:
+        nodes = program_of([bound(text)], None, REGISTRY).nodes
+        assert any(isinstance(each, CallNode) and each.can_fail for each in nodes) is can_fail, text
+    [*_, number], [*_, data] = (program_of([bound(each)], None, REGISTRY).nodes for each in texts)
+    assert isinstance(number, CallNode)
+    assert isinstance(data, CallNode)
+    assert (number.can_fail, data.can_fail) == (True, False)
+
+
 def test_an_expression_of_a_plan_nests_as_deeply_as_it_likes() -> None:
     deep: Rex = bound("+".join(["o"] * 1200))
     calc = CompiledCalc(program_of([deep], None, REGISTRY, names=["o"]), ["sum"])
