@@ -25,6 +25,7 @@ from flinkpy.table.factories.kafka_keys import (
 from flinkpy.table.factories.message_formats import MESSAGE_FORMATS, MessageFormat
 from flinkpy.table.factories.table_options import (
     DURATION,
+    INT,
     LIST,
     LONG,
     STRING,
@@ -98,6 +99,7 @@ class KafkaFactory(ConnectorFactory):
             "What a failure may do to written rows.",
         ),
         TableOption("sink.transactional-id-prefix", STRING, None, "Needed for exactly-once."),
+        TableOption("sink.parallelism", INT, None, "How many writers there are."),
     )
 
     def option_table(self, table: CatalogTable) -> OptionTable:
@@ -185,7 +187,9 @@ class KafkaFactory(ConnectorFactory):
         for key, value in values.with_prefix("properties.").items():
             if key not in ("bootstrap.servers", "group.id"):
                 builder.set_property(key, value)
-        stream.sink_to(builder.build()).name(f"Sink: {node.path.name}")
+        written = stream.sink_to(builder.build()).name(f"Sink: {node.path.name}")
+        if values["sink.parallelism"] is not None:
+            written.set_parallelism(values["sink.parallelism"])
 
 
 def _format(values: TableValues) -> MessageFormat:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.table.factories.connector_factory import ConnectorFactory
-from flinkpy.table.factories.table_options import BOOLEAN, STRING, TableOption, TableValues
+from flinkpy.table.factories.table_options import BOOLEAN, INT, STRING, TableOption, TableValues
 
 if TYPE_CHECKING:
     from flinkpy.datastream import DataStream
@@ -22,6 +22,7 @@ class PrintFactory(ConnectorFactory):
     options = (
         TableOption("print-identifier", STRING, None, "What each line begins with."),
         TableOption("standard-error", BOOLEAN, False, "Whether it prints to standard error."),
+        TableOption("sink.parallelism", INT, None, "How many writers there are."),
     )
 
     def abilities_to_read(self, table: CatalogTable, values: TableValues) -> SourceAbilities:
@@ -39,7 +40,9 @@ class PrintFactory(ConnectorFactory):
             to_stderr=values["standard-error"],
             formatter=_KindAndValues(),
         )
-        stream.sink_to(printed).name(f"Sink: {node.path.name}")
+        written = stream.sink_to(printed).name(f"Sink: {node.path.name}")
+        if values["sink.parallelism"] is not None:
+            written.set_parallelism(values["sink.parallelism"])
 
 
 class _KindAndValues:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, INSERT_ONLY, ChangelogMode
-from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.common.logical_types.logical_type import LogicalType, RowType
 from flinkpy.common.types import RowKind
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.sql.sql_errors import ValidationError
@@ -40,7 +40,20 @@ def _changes(text: str) -> ChangelogMode:
     return ChangelogMode.of(*(_KINDS[word] for word in words))
 
 
+def _metadata(text: str) -> dict[str, LogicalType]:
+    from flinkpy.sql.parsing.parse import parse_type
+
+    found: dict[str, LogicalType] = {}
+    for part in text.split(","):
+        name, colon, type = part.partition(":")
+        if not colon:
+            raise ValueError("it is name:TYPE, with commas between several")
+        found[name.strip()] = parse_type(type.strip())
+    return found
+
+
 CHANGES = OptionKind("ChangelogMode", _changes)
+METADATA = OptionKind("Map", _metadata)
 
 
 class ValuesFactory(ConnectorFactory):
@@ -52,6 +65,12 @@ class ValuesFactory(ConnectorFactory):
         TableOption("bounded", BOOLEAN, False, "Whether the planner takes the table as bounded."),
         TableOption("changelog-mode", CHANGES, INSERT_ONLY, "Which kinds its rows have."),
         TableOption("rows-per-batch", INT, 8192, "How many rows a batch has."),
+        TableOption(
+            "readable-metadata",
+            METADATA,
+            None,
+            "What METADATA columns can read, as name:TYPE, ...; rows have it behind their columns.",
+        ),
         TableOption("sink-insert-only", BOOLEAN, True, "Whether it takes inserts only."),
         TableOption("sink-changelog-mode-enforced", CHANGES, None, "Which kinds it takes."),
     )
@@ -65,6 +84,7 @@ class ValuesFactory(ConnectorFactory):
             is_bounded=values["bounded"],
             changes=values["changelog-mode"],
             takes_projection=True,
+            metadata=values["readable-metadata"] or {},
             rows=len(rows),
         )
 
@@ -81,7 +101,12 @@ class ValuesFactory(ConnectorFactory):
 
         values = self.values(node.table)
         columns = stored_columns(node.table)
-        declared = RowType.of(*((column.name, column.type) for column in columns))
+        columns_of = {key: name for name, key in node.metadata}
+        metadata = values["readable-metadata"] or {}
+        declared = RowType.of(
+            *((column.name, column.type) for column in columns),
+            *((columns_of.get(key, f"${key}"), type) for key, type in metadata.items()),
+        )
         data_id = values["data-id"]
         rows = [] if data_id is None else registered_rows(data_id) or []
         source = changes_source(rows, declared, node.schema.names, values["rows-per-batch"])

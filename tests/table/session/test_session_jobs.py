@@ -8,6 +8,31 @@ import pytest
 
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table import EnvironmentSettings, TableEnvironment
+from flinkpy.table.translation.operator_names import LONGEST
+from flinkpy.testing.tables import register_rows
+
+
+def test_operators_have_in_pages_and_metrics_the_names_of_the_plan() -> None:
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    rows = register_rows([(n, "a", 10 + n) for n in range(3)])
+    tables.execute_sql(
+        "CREATE TABLE bids (auction BIGINT, channel STRING, seconds BIGINT METADATA FROM 'at', "
+        "ts AS TO_TIMESTAMP_LTZ(seconds, 0), WATERMARK FOR ts AS ts) WITH ('connector' = 'values', "
+        f"'readable-metadata' = 'at:BIGINT', 'data-id' = '{rows}')"
+    )
+    result = tables.execute_sql(
+        "SELECT auction, window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE bids, "
+        "DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY auction, window_start, window_end"
+    )
+    assert len(list(result.collect())) == 3
+    job = result.get_job_client()
+    assert job is not None
+    names = [name for vertex in job._job.details().vertices for name in vertex.name.split(" -> ")]
+    assert "Source: bids" in names
+    [aggregate] = [name for name in names if name.startswith("WindowAggregate(groupBy=[auction]")]
+    assert len(aggregate) <= LONGEST
+    assert aggregate.endswith("])")
+    assert f"{aggregate}.0.numRecordsIn" in job.get_metrics().result()
 
 
 def test_a_session_shows_its_jobs_and_stops_them_with_a_savepoint(tmp_path: Path) -> None:
