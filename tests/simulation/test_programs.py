@@ -88,6 +88,14 @@ def test_windows_of_sql_survive_what_befalls_a_job(first: int) -> None:
         run_program_seed(seed, ("sql-windows",))
 
 
+@pytest.mark.wide
+@pytest.mark.parametrize("seed", [4, 9])
+@pytest.mark.parametrize("program", ["sql-held-windows", "sql-sessions"])
+def test_held_rows_of_sql_survive_what_befalls_a_job(program: str, seed: int) -> None:
+    """The same for joins of windows and their first rows, sessions and sets of groups."""
+    run_program_seed(seed, (program,))
+
+
 @pytest.mark.parametrize("seed", [3, 8, 17, 46, 50, 109])
 def test_a_program_replays_identically(seed: int) -> None:
     assert run_program_seed(seed) == run_program_seed(seed)

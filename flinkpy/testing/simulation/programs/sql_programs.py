@@ -69,3 +69,37 @@ def sql_windows(env: StreamExecutionEnvironment) -> None:
         "DESCRIPTOR(ts), INTERVAL '0.04' SECOND, INTERVAL '0.12' SECOND) "
         "GROUP BY k, window_start, window_end",
     )
+
+
+_TUMBLED = "TUMBLE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '0.1' SECOND)"
+_SESSIONS = "SESSION(TABLE {table} PARTITION BY k, DESCRIPTOR(ts), INTERVAL '0.02' SECOND)"
+
+
+def sql_held_windows(env: StreamExecutionEnvironment) -> None:
+    """What holds the rows of windows until they close: joins, and the first rows; and some rows of
+    a window, of which only the number is known."""
+    sent, received = (_TUMBLED.format(table=name) for name in ("sent", "received"))
+    _written(
+        env,
+        "SELECT 'joined' AS what, L.k, L.window_start AS w, L.n, R.n AS other "
+        f"FROM (SELECT * FROM {sent}) L FULL JOIN (SELECT * FROM {received}) R "
+        "ON L.k = R.k AND L.window_start = R.window_start AND L.window_end = R.window_end "
+        "AND MOD(L.n, 3) = MOD(R.n, 3) "
+        "UNION ALL SELECT 'first', k, window_start, n, rn FROM (SELECT *, ROW_NUMBER() OVER "
+        f"(PARTITION BY window_start, window_end, k ORDER BY n DESC) AS rn FROM {sent}) "
+        "WHERE rn <= 2 "
+        "UNION ALL SELECT * FROM (SELECT 'some', CAST(NULL AS STRING), CAST(NULL AS TIMESTAMP(3)), "
+        f"CAST(NULL AS BIGINT), CAST(NULL AS BIGINT) FROM {received} LIMIT 9)",
+    )
+
+
+def sql_sessions(env: StreamExecutionEnvironment) -> None:
+    """Sessions, and windows with distinct values of each set of keys."""
+    sessions, received = _SESSIONS.format(table="sent"), _TUMBLED.format(table="received")
+    _written(
+        env,
+        f"SELECT 'session' AS what, k, window_start, COUNT(*) AS c, SUM(n) AS s FROM {sessions} "
+        "GROUP BY k, window_start, window_end "
+        "UNION ALL SELECT 'set', k, window_start, COUNT(DISTINCT MOD(n, 5)), GROUPING(k) "
+        f"FROM {received} GROUP BY window_start, window_end, ROLLUP (k)",
+    )
