@@ -675,6 +675,13 @@ MUTANTS = (
         (DRAWN_QUERIES,),
     ),
     Mutant(
+        "state goes on under the aggregates and windows that it was made by",
+        "flinkpy/relational/windows/sql_slices.py",
+        "if saved and saved != wanted:",
+        "if saved and not wanted:",
+        ("tests/table/translation/test_savepoints_of_queries.py",),
+    ),
+    Mutant(
         "a table of Kafka is written as its option says",
         "flinkpy/table/factories/kafka_tables.py",
         "DeliveryGuarantee[guarantee]",

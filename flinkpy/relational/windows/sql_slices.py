@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.aggregates.wide_integers import WIDE
 from flinkpy.core.elements import Batch
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import ProgramError, SavepointRestoreError
 from flinkpy.operators.columnar.column_operators import columns
 from flinkpy.relational.aggregates.group_counts import averages
 from flinkpy.relational.aggregates.group_decimals import decimal_averages, decimals_or_null
@@ -68,9 +68,13 @@ def _aggregate_of(call: AggregateCall, schema: pa.Schema) -> ColumnAggregate:
     return ColumnAggregate(KINDS[call.function.upper()], _argument_type(call, schema))
 
 
+def _name(names: Sequence[str], at: int) -> str:
+    return names[at] if at < len(names) else f"column {at}"
+
+
 class SqlAggregateSlices(ColumnSlices):
     """For each window and key: the key's columns, the aggregates, and of the window what
-    ``properties`` names. ``schema`` is that of the results."""
+    ``properties`` names. ``schema`` is that of the results, ``inputs`` that of the rows."""
 
     gives_timestamps = False
 
@@ -82,8 +86,10 @@ class SqlAggregateSlices(ColumnSlices):
         properties: Sequence[str],
         schema: pa.Schema,
         clock: WallClock = AS_IT_IS,
+        inputs: pa.Schema | None = None,
     ) -> None:
         super().__init__(keys)
+        self.inputs = inputs  # of the rows, if they are known from the plan
         self.calls = tuple(calls)
         self.window = window
         self.properties = tuple(properties)
@@ -91,8 +97,37 @@ class SqlAggregateSlices(ColumnSlices):
         self.clock = clock
 
     def prepare(self, schema: pa.Schema) -> None:
+        schema = schema if self.inputs is None else self.inputs
         self._result = self.schema
         self._aggregates = [_aggregate_of(call, schema) for call in self.calls]
+
+    def described(self, schema: pa.Schema) -> pa.Schema:
+        return schema.with_metadata({_MEANING: self._meaning(schema).encode()})
+
+    def check_saved(self, schema: pa.Schema) -> None:
+        """Sums are no greatest values: state goes on under the aggregates and windows that it was
+        made by."""
+        saved = (schema.metadata or {}).get(_MEANING, b"").decode()
+        wanted = self._meaning(schema)
+        if saved and saved != wanted:
+            raise SavepointRestoreError(
+                f"the state of {self._context.name!r} is of another query: it has {saved}, and "
+                f"the operator now has {wanted}; start from it with the query as it was, or "
+                "without this state"
+            )
+
+    def _meaning(self, schema: pa.Schema) -> str:
+        """What is aggregated in which windows, in words. Columns go by name: their order changes
+        with what else a query reads."""
+        names, window = (schema if self.inputs is None else self.inputs).names, self.window
+        calls = [
+            f"{call.function.upper()}({', '.join(_name(names, at) for at in call.arguments)})"
+            + ("" if call.filter is None else f" FILTER {_name(names, call.filter)}")
+            for call in self.calls
+        ]
+        lengths = [window.size, *([] if window.step is None else [window.step]), window.offset]
+        of = f"{window.kind.value}({', '.join(f'{each} ms' for each in lengths)})"
+        return f"[{', '.join([*self.keys, *calls])}] in {of}"
 
     def times(self, batch: Batch) -> npt.NDArray[np.int64] | None:
         return moments_of(self.window, self.clock, columns(batch, self._context).data)
@@ -125,6 +160,9 @@ class SqlAggregateSlices(ColumnSlices):
                 )
             )
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+_MEANING = b"aggregates"  # in the metadata of saved schemas
 
 
 def _argument_type(call: AggregateCall, schema: pa.Schema) -> pa.DataType:

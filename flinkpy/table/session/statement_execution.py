@@ -110,8 +110,9 @@ class StatementExecution:
         plans = [session.plan_of_insert(each) for each in inserts]
         targets = [str(plan.physical.path).replace("`", "") for plan in plans]  # type: ignore[attr-defined]
         with apart(session.env.program) as job:
+            translator = session.translator()
             for plan in plans:
-                session.translated(plan)
+                translator.translated(plan.physical)
             job.separate()
             name = self._job_name(f"insert-into_{','.join(targets)}")
             submitted = submit(session.env.program, name, waits=True)

@@ -25,6 +25,7 @@ UNNAMED = ("$program", "unnamed")  # the catalog and database of tables without 
 if TYPE_CHECKING:
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
     from flinkpy.sql.plans.planner import Plan, Planner
+    from flinkpy.table.translation.plan_translator import PlanTranslator
 
 
 class TableSession:
@@ -58,18 +59,17 @@ class TableSession:
 
     def translated(self, plan: Plan) -> DataStream | None:
         """The stream of a plan's rows; None if they go into a table."""
-        from flinkpy.table.translation.plan_translator import translate
+        return self.translator().translated(plan.physical)
+
+    def translator(self) -> PlanTranslator:
+        """Translates the plans of one job."""
+        from flinkpy.table.translation.plan_translator import PlanTranslator
 
         self.env.configure(self.config.job_options)
         options = self.config.options
-        return translate(
-            plan.physical,
-            self.env,
-            self.connectors,
-            self.registry,
-            options.zone,
-            drops_nulls=options.text("table.exec.sink.not-null-enforcer").lower() == "drop",
-        )
+        made = PlanTranslator(self.env, self.connectors, self.registry, options.zone)
+        made.drops_nulls = options.text("table.exec.sink.not-null-enforcer").lower() == "drop"
+        return made
 
     def stream_of(self, query: Query) -> DataStream:
         """The rows of a query; a time attribute is their event time."""

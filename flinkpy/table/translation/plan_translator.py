@@ -106,10 +106,7 @@ def translate(
     """The stream of the plan's rows; None if they go into a table."""
     translator = PlanTranslator(env, factories, registry, zone)
     translator.drops_nulls = drops_nulls
-    if isinstance(plan, SinkNode):
-        translator.write(plan)
-        return None
-    return translator.stream(plan)
+    return translator.translated(plan)
 
 
 def schema_of(row: RowType) -> pa.Schema:
@@ -150,14 +147,28 @@ class PlanTranslator:
         self._clock = StoppedClock(SYSTEM_CLOCK.time_ms()) if self._is_batch else SYSTEM_CLOCK
         # by id(node), which is kept so that no other gets its id
         self._streams: dict[int, tuple[PhysicalNode, ColumnStream]] = {}
+        self._scans: list[tuple[TableScan, ColumnStream]] = []  # of plans before
 
     def stream(self, node: PhysicalNode) -> DataStream:
         """The stream of a node's rows, as columns."""
         return DataStream(self._env, self._of(node))
 
+    def translated(self, plan: PhysicalNode) -> DataStream | None:
+        """The stream of the plan's rows; None if they go into a table."""
+        if isinstance(plan, SinkNode):
+            self.write(plan)
+            return None
+        return self.stream(plan)
+
     def write(self, node: SinkNode) -> None:
-        """Writes the rows of a sink's input into its table."""
+        """Writes the rows of a sink's input into its table. Of several plans that read the same
+        columns of a table in STREAMING, it is read once: so another INSERT beside it leaves the
+        state of a job where it is. (In BATCH two joins that each read first what the other reads
+        last would wait for each other.)"""
         self._factories.sink(DataStream(self._env, self._enforced(node)), node)
+        if not self._is_batch:
+            known = self._streams.values()
+            self._scans = [(scan, of) for scan, of in known if isinstance(scan, TableScan)]
 
     def _enforced(self, node: SinkNode) -> ColumnStream:
         """The rows of a sink's input, without nulls where its table has none."""
@@ -183,6 +194,9 @@ class PlanTranslator:
     # -- where rows come from ----------------------------------------------------------------------
 
     def _scan(self, node: TableScan) -> ColumnStream:
+        for scan, before in self._scans:
+            if replace(scan, id=node.id) == node:
+                return before
         recorded = self._factories.scan(self._env, node).recorded
         stream = recorded.as_columns(f"the table {node.path}")
         if stream.schema is None:
@@ -420,7 +434,7 @@ class PlanTranslator:
         words, schema = node.properties, schema_of(node.schema)
         operator: ColumnarOperator
         if are_in_slices(calls, inputs):
-            store = SqlAggregateSlices(keys, calls, window, words, schema, clock)
+            store = SqlAggregateSlices(keys, calls, window, words, schema, clock, inputs)
             operator = SliceOperator(store, slicing_for(window), event_time=True)
         else:
             input = WindowedInput(inputs, window, keys)

@@ -88,7 +88,7 @@ class ColumnSlices(SliceStore):
         keys = self.known_keys.freeze()
         known = self.known_keys.size
         aggregates = self._aggregates
-        schema = self._schema
+        schema = None if self._schema is None else self.described(self._schema)
         max_parallelism = self._context.task.max_parallelism
 
         def saved(turns: Turns) -> Iterator[Saved]:
@@ -106,6 +106,7 @@ class ColumnSlices(SliceStore):
     def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
         for data in saved.values():
             table = from_bytes(data)
+            self.check_saved(input_schema_of(table.schema))
             if self._schema is None:
                 self.prepare(schema := input_schema_of(table.schema))
                 self._schema = schema
@@ -116,6 +117,14 @@ class ColumnSlices(SliceStore):
                     Part(each.part.size, ids, each.part.counts, each.part.values, each.part.firsts),
                 )
         return {key: key_group(key, self._context.task.max_parallelism) for key in saved}
+
+    def described(self, schema: Any) -> Any:
+        """The schema of the records as it is saved, with what ``check_saved`` wants to know."""
+        return schema
+
+    def check_saved(self, schema: Any) -> None:
+        """Raises SavepointRestoreError for a saved schema of an aggregate that means something
+        else. Functions and expressions may be edited, so only SQL knows."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Only what the program said travels: nothing prepared."""
