@@ -63,6 +63,10 @@ def test_a_script_ends_at_its_first_error_which_names_the_line(tmp_path: Path) -
     assert output == "OK\nOK\n"
     assert "  5 |   FROM nothing;\n    |        ^^^^^^^" in errors
     assert "nowhere" not in errors
+    script.write_text("SELECT 1;\nSELECT CAST('x' AS INT);\nUSE nowhere;\n")
+    _, errors = run("-f", str(script), code=1)
+    assert f"line 2 of {script}:\njob 'collect' failed" in errors
+    assert "nowhere" not in errors
 
 
 def test_an_insert_is_waited_for_in_batch_so_that_the_next_statement_reads_it(

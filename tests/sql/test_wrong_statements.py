@@ -57,6 +57,11 @@ _WRONG = [
         "Expression 'b' is not being grouped; add it to GROUP BY, or say which of its values you want, for example with MAX",
     ),
     (
+        "SELECT a, SUM(b) FROM t GROUP BY 1",
+        "a",
+        "Expression 'a' is not being grouped; GROUP BY takes expressions, not numbers of columns: name it there",
+    ),
+    (
         "SELECT SUM(SUM(a)) FROM t",
         "SUM(a)",
         "Aggregate expression SUM is illegal in an argument of SUM; aggregate in a subquery first",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.cli.sql_client.shown_results import show_result
 from flinkpy.cli.tell import tell
-from flinkpy.core.errors import ConfigurationError, ProgramError
+from flinkpy.core.errors import ConfigurationError, JobExecutionError, ProgramError
 from flinkpy.sql.sql_errors import Span, SqlError
 from flinkpy.table import EnvironmentSettings, TableEnvironment
 
@@ -56,6 +56,10 @@ class SqlSession:
             except (ProgramError, ConfigurationError) as error:
                 where = "" if name is None else f" of {name}"
                 raise ProgramError(f"line {piece.line}{where}: {error}") from error
+            except JobExecutionError:
+                if name is not None:  # the error goes on to say what happened
+                    tell(f"line {piece.line} of {name}:", err=True)
+                raise
             begin += len(piece.text)
 
     def run(self, statement: Statement, text: str) -> None:

@@ -94,9 +94,14 @@ class Aggregation:
                 self._grouping_function(value) if value.function in GROUPING else self._call(value)
             )
         if isinstance(value, RexInput):
+            way_out = (
+                "add it to GROUP BY, or say which of its values you want, for example with MAX"
+            )
+            if any(isinstance(key, RexLiteral) for key in keys):
+                way_out = "GROUP BY takes expressions, not numbers of columns: name it there"
             raise ValidationError(
-                f"Expression '{self._input.schema.names[value.index]}' is not being grouped; add "
-                "it to GROUP BY, or say which of its values you want, for example with MAX",
+                f"Expression '{self._input.schema.names[value.index]}' is not being grouped; "
+                f"{way_out}",
                 span=value.span,
             )
         if not value.operands:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
 from flinkpy.columns.sql.arrays_of_values import array_of_values, values_of_array
@@ -34,3 +36,17 @@ def test_texts_are_read_alike_in_both_ways(
         assert [repr(each) for each in values_of_array(found, target)] == [
             repr(meaning(each)) for each in texts
         ]
+
+
+@pytest.mark.parametrize("source", [STRING, DataTypes.TIMESTAMP(3)], ids=str)
+def test_a_moment_that_nanoseconds_do_not_hold_is_null_or_an_error_that_names_the_years(
+    source: LogicalType,
+) -> None:
+    site = CallSite((source,), DataTypes.TIMESTAMP(9), (VARYING,))
+    moments = [datetime.datetime(1500, 1, 1), datetime.datetime(2262, 4, 11)]
+    values = [str(each) for each in moments] if source is STRING else moments
+    found = SQL_KERNELS["TRY_CAST"](site)(2, array_of_values(values, source))
+    assert found.is_null().to_pylist() == [True, False]
+    assert SQL_MEANINGS["TRY_CAST"](site)(values[0]) is None
+    with pytest.raises(ValueError, match="spans the years 1677 to 2262"):
+        SQL_MEANINGS["CAST"](site)(values[0])

@@ -50,7 +50,8 @@ def _cast(name: str) -> KernelOf:
         if isinstance(source, NullType):
             return lambda rows, value: pa.nulls(rows, arrow_of(target))
         slow = by_value(name)(site)
-        kernel = _fast_cast(source, target, site.zone)
+        is_try = name == "TRY_CAST"
+        kernel = None if is_try and _may_overflow(target) else _fast_cast(source, target, site.zone)
         if kernel is None and source.is_a(TypeFamily.CHARACTER_STRING):
             kernel = from_texts(target, lambda texts: slow(len(texts), texts))
         if kernel is None:
@@ -59,6 +60,11 @@ def _cast(name: str) -> KernelOf:
         return lambda rows, value: column_of(change(column_of(value, rows)), rows)
 
     return choose
+
+
+def _may_overflow(target: LogicalType) -> bool:
+    """Whether a cast of moments, in one call for all of them, fails because of one."""
+    return isinstance(target, (TimestampType, LocalZonedTimestampType)) and target.precision > 6
 
 
 def _fast_cast(source: LogicalType, target: LogicalType, zone: str) -> Callable[[Any], Any] | None:

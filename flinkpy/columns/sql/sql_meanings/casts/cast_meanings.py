@@ -41,6 +41,11 @@ from flinkpy.core.errors import ProgramError
 Cast: TypeAlias = Callable[[Any], Any]
 
 _UTC = datetime.timezone.utc
+# what 64 bits of nanoseconds hold
+_OF_NANOSECONDS = (
+    datetime.datetime(1677, 9, 21, 0, 12, 44),
+    datetime.datetime(2262, 4, 11, 23, 47, 16),
+)
 _EPOCH_DAY = datetime.date(1970, 1, 1)
 _EXACT_BITS = 50  # an integer of so many bits is exact as a float, with one bit to spare
 
@@ -256,8 +261,22 @@ def _instant(local: datetime.datetime, zone: datetime.tzinfo) -> datetime.dateti
 
 def _cut_to(precision: int) -> Cast:
     """Moments and times with so many digits of the second."""
+    if precision > 6:
+        return _counted_in_nanoseconds
     unit = 10 ** max(0, 6 - precision)
     return lambda moment: moment.replace(microsecond=moment.microsecond // unit * unit)
+
+
+def _counted_in_nanoseconds(moment: Any) -> Any:
+    """The same value. Raises ValueError for a moment that 64 bits of nanoseconds do not hold."""
+    if isinstance(moment, datetime.datetime):
+        first, last = _OF_NANOSECONDS
+        if not first <= moment.replace(tzinfo=None) <= last:
+            raise ValueError(
+                f"{moment} is beyond a TIMESTAMP of more than 6 digits, which spans the years 1677 "
+                "to 2262; write TIMESTAMP(6)"
+            )
+    return moment
 
 
 # -- nested values ---------------------------------------------------------------------------------
