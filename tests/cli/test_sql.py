@@ -183,3 +183,4 @@ def test_ctrl_c_ends_the_query_and_not_the_prompt(tmp_path: Path) -> None:
         terminal.expect("SQL> ")
         terminal.press(CTRL_D)
         assert terminal.end() == 0
+    assert "SHOW TABLES;" in (tmp_path / ".flinkpy_sql_history").read_text()

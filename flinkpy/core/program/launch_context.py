@@ -83,6 +83,12 @@ def note_defined(where: str | None = None) -> None:
     _watch_end(where)
 
 
+def restore_pending(was_pending: bool) -> None:
+    """What was recorded since then is none that the program has to execute."""
+    global _pending
+    _pending = was_pending
+
+
 def _watch_end(where: str | None) -> None:
     """Under ``python job.py``, arranges that a forgotten ``execute()`` is reported at exit,
     provided the script itself recorded the operator."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from flinkpy.core.program.launch_context import is_pending, restore_pending
 from flinkpy.datastream.streams.recorded_program import RecordedProgram, leading_to
 from flinkpy.graph.transformations import Transformation
 
@@ -31,10 +32,11 @@ class Separation:
 def apart(program: RecordedProgram) -> Iterator[Separation]:
     """At the end of the block the program has again what it had before, without what was
     submitted."""
-    separation = Separation(program)
+    separation, was_pending = Separation(program), is_pending()
     try:
         yield separation
     finally:
         program.transformations = [
             each for each in separation.before if each not in separation.taken
         ]
+        restore_pending(was_pending)

@@ -3,6 +3,7 @@ complete."""
 
 from __future__ import annotations
 
+import datetime
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from flinkpy.connectors.files.writing.part_names import PartFile
 from flinkpy.connectors.files.writing.part_storage import storage_of
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program.launch_context import is_pending
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table import EnvironmentSettings, TableEnvironment
 from flinkpy.table.factories.files.partition_commits import (
@@ -21,6 +23,7 @@ from flinkpy.table.factories.files.partition_commits import (
     PendingPartition,
 )
 from flinkpy.table.factories.files.table_file_sink import TableCommitter, Written
+from flinkpy.testing.tables import register_rows
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +84,10 @@ def test_insert_overwrite_replaces_the_partition_that_is_named_or_those_that_get
 def test_insert_overwrite_is_refused_in_streaming(tmp_path: Path) -> None:
     streaming = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     files_table(streaming, tmp_path / "t")
+    was_pending = is_pending()
     with pytest.raises(ValidationError, match="OVERWRITE does not run in STREAMING"):
         streaming.execute_sql("INSERT OVERWRITE t VALUES (1, 'Oslo', 1)")
+    assert is_pending() == was_pending  # the program has forgotten no execute()
 
 
 def test_a_partition_that_is_complete_gets_a_file_that_says_so(
@@ -104,6 +109,32 @@ def test_a_line_of_a_raw_file_is_a_row(tables: TableEnvironment, tmp_path: Path)
     assert rows(tables, "lines") == [("",), ('a,"b',), ("{}",)]
     counted = tables.execute_sql("SELECT COUNT(*) FROM lines WHERE line IN ('{}', 'x')").collect()
     assert [tuple(row) for row in counted] == [(1,)]
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("trigger", ["partition-time", "process-time"])
+def test_a_stream_with_checkpoints_completes_its_partitions_and_ends(
+    tmp_path: Path, trigger: str
+) -> None:
+    streaming = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    begin = datetime.datetime(2024, 1, 1)
+    data = register_rows([(n, begin + datetime.timedelta(hours=6 * n)) for n in range(20)])
+    for statement in (
+        "SET 'execution.checkpointing.interval' = '50 ms'",
+        f"SET 'execution.checkpointing.dir' = '{tmp_path}/checkpoints'",
+        "CREATE TABLE s (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = "
+        f"'values', 'data-id' = '{data}', 'rows-per-batch' = '1')",
+        "CREATE TABLE days (n INT, d STRING) PARTITIONED BY (d) WITH ('connector' = 'filesystem', "
+        f"'path' = '{tmp_path}/days', 'format' = 'json', 'sink.partition-commit.delay' = '1 h', "
+        f"'sink.partition-commit.trigger' = '{trigger}', "
+        "'sink.partition-commit.policy.kind' = 'success-file')",
+    ):
+        streaming.execute_sql(statement)
+    insert(streaming, "INSERT INTO days SELECT n, DATE_FORMAT(ts, 'yyyy-MM-dd') FROM s")
+    complete = sorted(path.parent.name for path in tmp_path.rglob("_SUCCESS"))
+    assert complete == [f"d=2024-01-0{day}" for day in range(1, 6)]
+    lines = [path.read_text() for path in tmp_path.rglob("days/*/part-*")]
+    assert "".join(lines).count("\n") == 20
 
 
 def written(folder: Path, name: str, watermark_ms: int | None, writer: int = 0) -> Written:
