@@ -282,3 +282,35 @@ def test_finding_gives_the_numbers_that_are_there_and_adds_none(data: st.DataObj
         assert len(index) == before
         numbered = index.numbers(batch)
         assert found.tolist() == np.where(numbered.ids < before, numbered.ids, -1).tolist()
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=12)
+def test_whole_numbers_that_fit_into_one_are_the_keys_that_they_are_in_other_types(
+    data: Any,
+) -> None:
+    first = pa.record_batch({"k0": [1, 2, -3], "k1": pa.array([0, 1, 0], pa.date32())})
+    days = [datetime.date(1970, 1, 1), datetime.date(1970, 1, 2), datetime.date(2100, 1, 1)]
+    moments = [datetime.datetime(day.year, day.month, day.day) for day in days]
+    halves = [each + datetime.timedelta(hours=12) for each in moments]
+    kinds: list[list[tuple[Any, list[Any]]]] = [
+        [
+            (pa.int64(), [1, 2, -3, 2**40, -(2**63)]),
+            (pa.int8(), [1, 2, -3]),
+            (pa.float64(), [1.0, 2.0, 2.5, math.nan, None]),
+            (pa.decimal128(10, 2), [Decimal(1), Decimal("2.50"), Decimal(-3)]),
+            (pa.string(), ["1", "2"]),
+        ],
+        [(pa.date32(), [*days, None]), (pa.timestamp("s"), [*moments, *halves])],
+    ]
+    batches = [(first, 0)]
+    for _ in range(3):
+        rows = data.draw(st.integers(1, 8))
+        arrays = []
+        for column in kinds:
+            kind, values = data.draw(st.sampled_from(column))
+            drawn = st.lists(st.sampled_from(values), min_size=rows, max_size=rows)
+            arrays.append(pa.array(data.draw(drawn), kind))
+        batch = pa.RecordBatch.from_arrays(arrays, names=["k0", "k1"])
+        batches.append((batch, data.draw(st.integers(0, 10))))
+    check(batches, data.draw(st.booleans()))

@@ -17,6 +17,7 @@ from flinkpy.columns.values.conversion import python_values
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.hash_table import HashTable
 from flinkpy.operators.columnar.key_words import KeptWords, Words, whole_words, words_of
+from flinkpy.operators.columnar.packed_keys import PackedKeys
 from flinkpy.state.heap.frozen_numbers import Freezing, FrozenArray
 
 if TYPE_CHECKING:
@@ -58,12 +59,14 @@ class KeyIndex:
     were forgotten.
 
     Whole arrays are looked up at once. Small integers (mostly ids) are places in an array; other
-    whole numbers are their own hashes; of all other keys the words are kept and compared."""
+    whole numbers, and several of them that fit into one, are their own hashes; of all other keys
+    the words are kept and compared."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = tuple(columns)
         # the number of key k at index k
         self._small: SmallKeys | None = SmallKeys() if len(self._columns) == 1 else None
+        self._packed: PackedKeys | None = None  # of several columns
         self._whole, self._other, self._words = HashTable(), HashTable(), KeptWords()
         self._is_whole = Grown(np.bool_, False)  # whether the number is that of a whole number
         self._unused: list[Any] = []  # arrays of numbers
@@ -95,10 +98,12 @@ class KeyIndex:
         grouped later."""
         columns = [data.column(column_index(name, data.schema)) for name in self._columns]
         parts = _parts(columns)
-        whole = whole_words(*parts[0]) if len(parts) == 1 else None
+        if not len(self) and len(columns) > 1 and data.num_rows:
+            self._packed = PackedKeys.for_keys_like(parts)
+        whole = self._whole_keys(parts)
         if whole is None:
             self._leave_small()
-            return self._numbers_of_any(columns, words_of(parts))
+            return self._numbers_of_any(columns, parts)
         if self._small is not None and not self._small.can_hold(whole):
             self._leave_small()
         find, put = (
@@ -119,11 +124,11 @@ class KeyIndex:
     def find(self, data: pa.RecordBatch) -> Any:
         """The number of each record's key; -1 where it is not known."""
         parts = _parts([data.column(column_index(name, data.schema)) for name in self._columns])
-        whole = whole_words(*parts[0]) if len(parts) == 1 else None
+        whole = self._whole_keys(parts)
         if whole is None:
             if self._small is not None:
                 self._leave_small()
-            return self._found_of_any(words_of(parts))[0]
+            return self._found_of_any(parts, words_of(parts))[0]
         if self._small is None:
             return self._whole.find(whole)
         return self._small.find_any(whole)
@@ -140,10 +145,18 @@ class KeyIndex:
         self._other.remove(ids[~is_whole])
         self._words.remove(ids[~is_whole])
 
-    def _found_of_any(self, words: Words) -> tuple[Any, Any, Any]:
+    def _whole_keys(self, parts: list[tuple[Any, int]]) -> Any:
+        """The keys as whole numbers; None if not all of them are."""
+        if len(parts) == 1:
+            return whole_words(*parts[0])
+        return None if self._packed is None else self._packed.all(parts)
+
+    def _found_of_any(self, parts: list[tuple[Any, int]], words: Words) -> tuple[Any, Any, Any]:
         """The number of each key, -1 if it has none; which keys are whole numbers, and these."""
         is_whole, numbers = np.zeros(len(words.sizes), np.bool_), np.empty(0, np.int64)
-        if words.may_be_whole:
+        if self._packed is not None:
+            is_whole, numbers = self._packed.of_any(parts)
+        elif words.may_be_whole:
             is_whole, numbers = words.whole()
         if not is_whole.any():
             return self._other_numbers(words), is_whole, numbers
@@ -152,8 +165,9 @@ class KeyIndex:
         ids[~is_whole] = self._other_numbers(words.taken(~is_whole))
         return ids, is_whole, numbers
 
-    def _numbers_of_any(self, columns: Sequence[Any], words: Words) -> Numbered:
-        ids, is_whole, numbers = self._found_of_any(words)
+    def _numbers_of_any(self, columns: Sequence[Any], parts: list[tuple[Any, int]]) -> Numbered:
+        words = words_of(parts)
+        ids, is_whole, numbers = self._found_of_any(parts, words)
         unknown = np.flatnonzero(ids < 0)
         if not len(unknown):
             return Numbered(ids, unknown)
