@@ -40,6 +40,7 @@ ALL = (
     "waiting",
     "sql_kernels",
     "tpch",
+    "nexmark_sql",
 )
 
 

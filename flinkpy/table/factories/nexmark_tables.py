@@ -27,7 +27,7 @@ _NAMES = {
     "itemName": "item_name",
     "initialBid": "initial_bid",
 }
-_COLUMNS = {
+COLUMNS = {
     "person": ["id", "name", "emailAddress", "creditCard", "city", "state", "dateTime", "extra"],
     "auction": ["id", "itemName", "description", "initialBid", "reserve", "dateTime", "expires"]
     + ["seller", "category", "extra"],
@@ -75,7 +75,7 @@ class NexmarkFactory(ConnectorFactory):
 
 
 def _known(kind: str) -> list[str]:
-    names = _COLUMNS[kind]
+    names = COLUMNS[kind]
     return [*names, *(_NAMES[name] for name in names if name in _NAMES)]
 
 
