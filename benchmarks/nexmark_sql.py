@@ -2,7 +2,7 @@
 
 Both read the same events from memory in STREAMING, parallelism 1, and give an Arrow table: rows of
 input a second of processor time. A query that has no columnar program beside it is compared with
-the program that passes all bids on. One million events (``--quick``: 20,000)."""
+the program that passes all bids on. 400,000 events (``--quick``: 20,000)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def events() -> dict[str, Any]:
     from flinkpy.connectors.memory.nexmark import NexmarkGenerator
     from flinkpy.table.factories.nexmark_tables import COLUMNS, NexmarkColumns
 
-    generator = NexmarkGenerator(events=20_000 if quick() else 1_000_000)
+    generator = NexmarkGenerator(events=20_000 if quick() else 400_000)
     found = {}
     for kind in KINDS:
         schema = pa.schema([(name, _type_of(name)) for name in COLUMNS[kind]])

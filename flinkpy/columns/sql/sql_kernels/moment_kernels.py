@@ -16,9 +16,20 @@ from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
 from flinkpy.columns.sql.sql_meanings.moments.current_meanings import CURRENT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.moments.moment_text_meanings import MOMENT_TEXT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.moments.moment_unit_meanings import MOMENT_UNIT_MEANINGS
+from flinkpy.columns.time_formats import fields_of
 from flinkpy.common.logical_types.logical_type import DateType, TimestampType
+from flinkpy.core.errors import ProgramError
 
 _FLOORED_BY_ARROW = frozenset({"YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
+
+_SMALLEST_UNITS = (
+    ("fraction", "fraction"),
+    ("second", "second"),
+    ("minute", "minute"),
+    ("hour", "hour"),
+    ("hour12", "hour"),
+    ("half", "hour"),
+)
 
 
 def _once_per_batch(name: str) -> KernelOf:
@@ -31,6 +42,27 @@ def _once_per_batch(name: str) -> KernelOf:
         return kernel
 
     return choose
+
+
+def _date_format(site: CallSite) -> Kernel:
+    """A constant format shows no more than its smallest unit: each of these is written once."""
+    write, pattern = by_value("DATE_FORMAT")(site), site.constant(1)
+    if not isinstance(site.arguments[0], TimestampType) or not isinstance(pattern, str):
+        return write
+    try:
+        parts = {field.part for field in fields_of(pattern)}
+    except ProgramError:
+        return write  # which says so if there is a row
+    unit = next((unit for part, unit in _SMALLEST_UNITS if part in parts), "day")
+    if unit == "fraction":
+        return write
+
+    def kernel(rows: int, times: Any, format: Any) -> Any:
+        units = pc.floor_temporal(column_of(times, rows), unit=unit).dictionary_encode()
+        texts = write(len(units.dictionary), units.dictionary, format)
+        return texts.take(units.indices)
+
+    return kernel
 
 
 def to_unit(name: str) -> KernelOf:
@@ -58,4 +90,5 @@ def to_unit(name: str) -> KernelOf:
 MOMENT_KERNELS: dict[str, KernelOf] = {
     **{name: by_value(name) for name in (*MOMENT_TEXT_MEANINGS, *MOMENT_UNIT_MEANINGS)},
     **{name: _once_per_batch(name) for name in CURRENT_MEANINGS},
+    "DATE_FORMAT": _date_format,
 }

@@ -30,6 +30,27 @@ def _concat(site: CallSite) -> Kernel:
     return kernel
 
 
+def _split_index(site: CallSite) -> Kernel:
+    """In Arrow if separator and place are constants."""
+    separator, index = site.constant(1), site.constant(2)
+    is_text = isinstance(separator, str) and separator != ""
+    if not is_text or not isinstance(index, int) or index < 0:
+        return by_value("SPLIT_INDEX")(site)
+
+    def kernel(rows: int, texts: Any, *_: Any) -> Any:
+        texts = column_of(texts, rows)
+        parts = pc.split_pattern(texts, separator)
+        offsets = parts.offsets.to_numpy()
+        places = offsets[:-1] + index
+        is_there = places < offsets[1:]
+        # a text without characters has no parts
+        full = pc.greater(pc.binary_length(texts), 0).fill_null(False)
+        is_there &= full.to_numpy(zero_copy_only=False)
+        return parts.values.take(pa.array(places, mask=~is_there))
+
+    return kernel
+
+
 def _trim(name: str, side: str) -> KernelOf:
     """In Arrow if the characters are a constant."""
 
@@ -81,6 +102,7 @@ _BY_VALUE = (
 TEXT_KERNELS: dict[str, KernelOf] = {
     **{name: by_value(name) for meanings in _BY_VALUE for name in meanings},
     "CONCAT": _concat,
+    "SPLIT_INDEX": _split_index,
     "TRIM": _trim("TRIM", "BOTH"),
     "LTRIM": _trim("LTRIM", "LEADING"),
     "RTRIM": _trim("RTRIM", "TRAILING"),
