@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flinkpy.columns.expression import Alias, Call, Column, Expression, Literal
+from flinkpy.columns.expression import Alias, Call, Column, Expression, Literal, refuse_sql
 from flinkpy.common.logical_types.type_conversion import stream_type
 from flinkpy.core.errors import ProgramError
 
@@ -143,6 +143,7 @@ def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
 
     from flinkpy.columns.kernels.kernel_table import KERNELS
 
+    refuse_sql(expression)
     types = [each.type for each in arguments]
     options = expression.stream_options()
     try:

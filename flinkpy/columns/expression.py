@@ -14,6 +14,7 @@ from flinkpy.columns.methods.expression_base import name as checked_name
 from flinkpy.columns.methods.moment_methods import IntervalMethods, MomentMethods
 from flinkpy.columns.methods.nested_methods import NestedMethods
 from flinkpy.columns.methods.number_methods import NumberMethods
+from flinkpy.columns.methods.sql_methods import SqlAggregates, SqlMethods, WindowMethods
 from flinkpy.columns.methods.text_methods import RegularMethods, TextMethods
 from flinkpy.columns.units import MONTHS
 from flinkpy.columns.values.literals import is_literal, python_value
@@ -38,6 +39,9 @@ class Expression(
     NestedMethods["Expression"],
     NumberMethods["Expression"],
     AggregateMethods["Expression"],
+    SqlMethods["Expression"],
+    SqlAggregates["Expression"],
+    WindowMethods["Expression"],
 ):
     """A value computed from the columns of a row. ``col`` and ``lit`` make expressions; operators
     and methods combine them.
@@ -82,6 +86,15 @@ class Expression(
 
     def _aggregate(self, kind: str, **options: Any) -> Expression:
         return Aggregate(kind, self, tuple(options.items()))
+
+    def _sql(self, function: str, *arguments: Any, is_first: bool = True) -> Expression:
+        return sql_call(function, *((self, *arguments) if is_first else (*arguments, self)))
+
+    def _sql_aggregate(self, function: str, *arguments: Any) -> Expression:
+        return sql_call(function, self, *arguments, is_aggregate=True)
+
+    def _of_window(self, word: str, *arguments: Any) -> Expression:
+        return SqlCall(f"${word}", (self, *map(as_expression, arguments)))
 
     # -- arithmetic --------------------------------------------------------------------------------
 
@@ -286,6 +299,11 @@ class Expression(
         """Text such as 2024-05-31 12:30:00 as a timestamp without a zone."""
         return self.cast(Types.SQL_TIMESTAMP())
 
+    @property
+    def distinct(self) -> Expression:
+        """Of an aggregate: that of different values only."""
+        raise ProgramError(f"{self!r:.80} is no aggregate, and distinct is for aggregates")
+
     def alias(self, name: str, *extra_names: str) -> Expression:
         """The expression under this name. Only a table function gives several columns."""
         if extra_names:
@@ -429,6 +447,57 @@ class Call(Expression):
         if self.function in _FUNCTIONS:
             return f"{self.function}({', '.join([first, *rest, *options])})"
         return f"{first}.{self.shown_function}({', '.join([*rest, *options])})"
+
+
+class SqlCall(Call):
+    """A function of SQL's by its name; only tables have it."""
+
+    __slots__ = ("is_aggregate", "is_distinct")
+
+    def __init__(
+        self,
+        function: str,
+        arguments: tuple[Expression, ...],
+        options: tuple[tuple[str, Any], ...] = (),
+        *,
+        is_aggregate: bool = False,
+        is_distinct: bool = False,
+    ) -> None:
+        super().__init__(function, arguments, options)
+        self.is_aggregate = is_aggregate
+        self.is_distinct = is_distinct
+
+    @property
+    def distinct(self) -> Expression:
+        """The aggregate of different values only."""
+        return SqlCall(
+            self.function,
+            self.arguments,
+            self.options,
+            is_aggregate=self.is_aggregate,
+            is_distinct=True,
+        )
+
+    def __repr__(self) -> str:
+        distinct = "DISTINCT " if self.is_distinct else ""
+        return f"{self.function.strip('$')}({distinct}{', '.join(map(repr, self.arguments))})"
+
+
+def sql_call(function: str, *arguments: object, is_aggregate: bool = False) -> SqlCall:
+    """A function by SQL's name; trailing arguments that are None were not given."""
+    given = list(arguments)
+    while given and given[-1] is None:
+        given.pop()
+    return SqlCall(function, tuple(map(as_expression, given)), is_aggregate=is_aggregate)
+
+
+def refuse_sql(expression: Expression) -> None:
+    """Raises ProgramError for a function that only tables have."""
+    if isinstance(expression, SqlCall):
+        raise ProgramError(
+            f"{expression!r} is a function of SQL, which tables have and streams do not: make a "
+            "table of the stream with from_data_stream(), or compute it in map()"
+        )
 
 
 _PREFIXES = {"negate": "-", "not": "~"}

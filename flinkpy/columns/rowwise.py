@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
-from flinkpy.columns.expression import Alias, Call, Column, Expression, Literal
+from flinkpy.columns.expression import Alias, Call, Column, Expression, Literal, refuse_sql
 from flinkpy.columns.row_functions import moment_functions, nested_functions, text_functions
 from flinkpy.core.errors import ProgramError
 
@@ -32,6 +32,7 @@ def evaluate(expression: Expression, row: Mapping[str, Any]) -> Any:
         return expression.value
     if not isinstance(expression, Call):
         raise ProgramError(f"{expression!r} cannot be computed row by row")
+    refuse_sql(expression)
     # only the chosen branch is computed, because the other may fail
     if expression.function == "then":
         condition, if_true, if_false = expression.arguments

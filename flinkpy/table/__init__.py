@@ -14,13 +14,34 @@ from flinkpy.table.explain_detail import ExplainDetail
 from flinkpy.table.result_kind import ResultKind
 from flinkpy.table.schema import Schema
 from flinkpy.table.statement_set import StatementSet
-from flinkpy.table.table import GroupedTable, Table
+from flinkpy.table.table import (
+    GroupedTable,
+    GroupWindowedTable,
+    OverWindowedTable,
+    Table,
+    WindowGroupedTable,
+)
 from flinkpy.table.table_config import TableConfig
 from flinkpy.table.table_descriptor import FormatDescriptor, TableDescriptor
 from flinkpy.table.table_environment import StreamTableEnvironment, TableEnvironment
 from flinkpy.table.table_result import TableResult
+from flinkpy.table.udf import (
+    AggregateFunction,
+    AsyncScalarFunction,
+    FunctionContext,
+    ScalarFunction,
+    TableFunction,
+)
 
 __all__ = [
+    "AggregateFunction",
+    "AsyncScalarFunction",
+    "FunctionContext",
+    "GroupWindowedTable",
+    "OverWindowedTable",
+    "ScalarFunction",
+    "TableFunction",
+    "WindowGroupedTable",
     "ChangelogMode",
     "DataTypes",
     "EnvironmentSettings",

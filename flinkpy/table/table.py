@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flinkpy.columns import Expression, col
-from flinkpy.columns.expression import Aggregate, Alias
+from flinkpy.columns.expression import Aggregate, Alias, Column, SqlCall
 from flinkpy.common.logical_types.logical_type import RowType
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
@@ -15,12 +16,15 @@ from flinkpy.sql.syntax.statements import Insert, QueryStatement
 from flinkpy.table.explain_detail import ExplainDetail
 from flinkpy.table.results.html_tables import SHOWN_ROWS, html_table
 from flinkpy.table.session import table_verbs
+from flinkpy.table.session.rewritten_expressions import expanded, with_over, with_window
+from flinkpy.table.session.sql_of_expressions import Tree
 from flinkpy.table.session.statement_execution import StatementExecution
 from flinkpy.table.session.table_paths import identifier_of
 from flinkpy.table.session.table_session import TableSession
 from flinkpy.table.session.user_calls import UserCall, WholeRow
 from flinkpy.table.table_result import TableResult
 from flinkpy.table.udf import UserDefinedFunctionWrapper
+from flinkpy.table.window import GroupWindow, OverWindow, names_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +66,7 @@ class Table:
 
         >>> flights.select(col("carrier"), (col("delay") / 60).alias("hours"))  # doctest: +SKIP
         """
+        fields = tuple(expanded(fields, self._schema.names))
         if any(has_aggregate(each) for each in fields if isinstance(each, Expression)):
             return self._made(table_verbs.grouped(self.query, (), fields))
         return self._made(table_verbs.selected(self.query, fields))
@@ -80,6 +85,26 @@ class Table:
         ... )  # doctest: +SKIP
         """
         return GroupedTable(self, fields)
+
+    def window(self, window: GroupWindow) -> GroupWindowedTable:
+        """Windows of time: ``group_by`` behind it takes the window's name, and keys.
+
+        >>> flights.window(Tumble.over(lit(1).hours).on(col("ts")).alias("w")).group_by(
+        ...     col("w"), col("carrier")
+        ... ).select(col("carrier"), col("w").start, col("delay").avg)  # doctest: +SKIP
+        """
+        if not isinstance(window, GroupWindow):
+            raise refuse(f"window() takes Tumble, Slide or Session, this is {window!r:.80}")
+        return GroupWindowedTable(self, window.checked())
+
+    def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
+        """Windows of the rows around each row; ``select`` behind it has aggregates over them.
+
+        >>> flights.over_window(
+        ...     Over.partition_by(col("carrier")).order_by(col("ts")).alias("w")
+        ... ).select(col("carrier"), col("delay").max.over(col("w")))  # doctest: +SKIP
+        """
+        return OverWindowedTable(self, over_windows)
 
     def distinct(self) -> Table:
         """Equal rows once."""
@@ -150,6 +175,14 @@ class Table:
     def intersect(self, right: Table) -> Table:
         """The rows that both tables have, once."""
         return self._made(table_verbs.combined(self.query, right.query, "INTERSECT", False))
+
+    def intersect_all(self, right: Table) -> Table:
+        """The rows that both tables have, as often as both have them."""
+        return self._made(table_verbs.combined(self.query, right.query, "INTERSECT", True))
+
+    def minus_all(self, right: Table) -> Table:
+        """The rows without those of the other table, each as often as it has more of them."""
+        return self._made(table_verbs.combined(self.query, right.query, "EXCEPT", True))
 
     def minus(self, right: Table) -> Table:
         """The rows that the other table does not have, once."""
@@ -274,6 +307,13 @@ class Table:
     def _execution(self) -> StatementExecution:
         return StatementExecution(self._session)
 
+    def __getattr__(self, name: str) -> Expression:
+        """``table.price``: the column of that name."""
+        schema = self.__dict__.get("_schema")
+        if name.startswith("_") or schema is None or name not in schema.names:
+            raise AttributeError(f"the table has no column or method {name!r}")
+        return col(name)
+
     def __str__(self) -> str:
         """A name for it in the text of a query; it is registered when it is asked for."""
         if self._name is None:
@@ -326,8 +366,59 @@ class AggregatedTable:
         return Table(self._table._session, made).select(*fields)
 
 
+class GroupWindowedTable:
+    """Made by ``window``."""
+
+    def __init__(self, table: Table, window: GroupWindow) -> None:
+        self._table, self._window = table, window
+
+    def group_by(self, *fields: Expression) -> WindowGroupedTable:
+        """The window by its name, and columns that make groups within it."""
+        name = self._window.name
+        keys = [each for each in fields if not (isinstance(each, Column) and each.column == name)]
+        if len(keys) == len(fields):
+            raise refuse(f"group_by() behind window() names the window: col({name!r})")
+        return WindowGroupedTable(self._table, self._window, tuple(keys))
+
+
+class WindowGroupedTable:
+    """Made by ``group_by`` behind ``window``."""
+
+    def __init__(self, table: Table, window: GroupWindow, keys: tuple[Expression, ...]) -> None:
+        self._table, self._window, self._keys = table, window, keys
+
+    def select(self, *fields: Expression) -> Table:
+        """One row for each window and group: keys, aggregates, and ``start``, ``end`` and
+        ``rowtime`` of the window."""
+        window = self._window
+        made = table_verbs.grouped(
+            self._table.query,
+            (Tree(window.call(), repr(window.name)), *self._keys),
+            [with_window(each, str(window.name), window.call) for each in fields],
+        )
+        return Table(self._table._session, made)
+
+
+class OverWindowedTable:
+    """Made by ``over_window``."""
+
+    def __init__(self, table: Table, windows: Sequence[OverWindow]) -> None:
+        self._table, self._windows = table, names_of(windows)
+
+    def select(self, *fields: Expression) -> Table:
+        """Each row, with aggregates over the windows."""
+        fields = tuple(expanded(fields, self._table.get_schema().names))
+        over = [with_over(each, self._windows) for each in fields]
+        made = table_verbs.selected(self._table.query, over)
+        return Table(self._table._session, made)
+
+
 def has_aggregate(expression: Expression) -> bool:
     """Whether it is computed from many rows."""
+    if isinstance(expression, SqlCall) and (
+        expression.is_aggregate or expression.function == "$OVER"
+    ):
+        return expression.is_aggregate
     if isinstance(expression, UserCall) and expression.is_aggregate:
         return True
     return isinstance(expression, Aggregate) or any(map(has_aggregate, expression.inputs))

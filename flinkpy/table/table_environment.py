@@ -225,6 +225,20 @@ class TableEnvironment:
         """There are none: raises ProgramError, which says so."""
         raise _without_java("create_java_temporary_system_function")
 
+    def add_python_file(self, file_path: str) -> None:
+        """A module or package that functions import, as of the stream environment."""
+        self._session.env.add_python_file(file_path)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """An archive that functions read, as of the stream environment."""
+        self._session.env.add_python_archive(archive_path, target_dir)
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        """Packages that functions need, as of the stream environment."""
+        self._session.env.set_python_requirements(requirements_file_path, requirements_cache_dir)
+
     # -- catalogs ----------------------------------------------------------------------------------
 
     def list_catalogs(self) -> list[str]:
@@ -352,6 +366,7 @@ class StreamTableEnvironment(TableEnvironment):
         watermarks, also ``SOURCE_WATERMARK()``, those of the stream; without columns of its own the
         table has the stream's. Expressions choose and name columns.
 
+        >>> from flinkpy.table import Schema
         >>> schema = (
         ...     Schema.new_builder()
         ...     .column_by_metadata("ts", "TIMESTAMP_LTZ(3)", "rowtime")

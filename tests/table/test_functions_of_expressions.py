@@ -11,6 +11,7 @@ from flinkpy import columns
 from flinkpy.columns import rowwise
 from flinkpy.columns.expression import Expression
 from flinkpy.columns.kernels.kernel_table import KERNELS
+from flinkpy.columns.methods.sql_methods import SqlAggregates, SqlMethods, WindowMethods
 from flinkpy.table.expressions import col
 
 CASTS = {"to_date", "to_time", "to_timestamp"}  # shown as what they are
@@ -45,6 +46,12 @@ def test_every_function_has_a_kernel_and_a_meaning_for_a_row() -> None:
     assert set(KERNELS) == set(rowwise.FUNCTIONS)
 
 
-@pytest.mark.parametrize("name", sorted(set(PROPERTIES) - CASTS))
+OF_TABLES = {
+    "distinct",
+    *(name for kind in (SqlMethods, SqlAggregates, WindowMethods) for name in vars(kind)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(PROPERTIES) - CASTS - OF_TABLES))
 def test_a_property_is_shown_as_it_is_written(name: str) -> None:
     assert repr(getattr(col("price"), name)) == f"{col('price')!r}.{name}"

@@ -310,7 +310,7 @@ def test_structs_and_maps() -> None:
         (lambda: col("p").get(-1), "position from 0"),
         (lambda: col("s").split(3), "takes text"),  # type: ignore[arg-type]
         (lambda: col("v").percentile(95), "share from 0 to 1"),
-        (lambda: col("v").sum.distinct, "only count has it"),  # type: ignore[attr-defined]
+        (lambda: col("v").sum.distinct, "only count has it"),
         (lambda: col("s").try_cast(int), "DataTypes"),  # type: ignore[arg-type]
     ],
 )

@@ -8,17 +8,19 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from flinkpy.columns.expression import Aggregate, Alias, Call, Column, Expression, Literal
+from flinkpy.columns.expression import Aggregate, Alias, Call, Column, Expression, Literal, SqlCall
 from flinkpy.common.logical_types import logical_type as types
 from flinkpy.common.logical_types.logical_type import LogicalType
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import (
+    ArrayConstructor,
     CaseCall,
     CastCall,
     ElementAccess,
     FieldAccess,
     FunctionCall,
     Identifier,
+    MapConstructor,
     RowConstructor,
     SqlExpression,
     SqlLiteral,
@@ -72,6 +74,18 @@ _MILLISECONDS = {
 }
 
 
+class Tree(Expression):
+    """A tree of SQL where an expression stands; ``text`` shows it."""
+
+    __slots__ = ("text", "tree")
+
+    def __init__(self, tree: SqlExpression, text: str) -> None:
+        self.tree, self.text = tree, text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 def tree_of(expression: Expression) -> SqlExpression:
     """The tree of an expression, without its alias. Raises ValidationError for one that has no
     meaning for tables."""
@@ -86,6 +100,10 @@ def tree_of(expression: Expression) -> SqlExpression:
     if isinstance(expression, UserCall):
         arguments = tuple(map(tree_of, expression.arguments))
         return FunctionCall(expression.function, arguments, function=expression.of)
+    if isinstance(expression, Tree):
+        return expression.tree
+    if isinstance(expression, SqlCall):
+        return _sql_call(expression)
     if isinstance(expression, WholeRow):
         columns = expression.columns
         values = tuple(Identifier((name,)) for name in columns.names)
@@ -93,6 +111,28 @@ def tree_of(expression: Expression) -> SqlExpression:
     if isinstance(expression, Call):
         return _call(expression)
     raise ValidationError(f"{expression!r:.80} cannot stand in an expression of a table")
+
+
+def _sql_call(call: SqlCall) -> SqlExpression:
+    name = call.function
+    if name.startswith("$") and name != "$SUM0":
+        word = name.strip("$").lower()
+        raise ValidationError(f"{call!r:.80}: {word} cannot stand here")
+    arguments = tuple(map(tree_of, call.arguments))
+    if name in _CONSTRUCTORS:
+        return _CONSTRUCTORS[name](arguments)
+    return FunctionCall(name, arguments, distinct=call.is_distinct)
+
+
+def _map_of(arguments: tuple[SqlExpression, ...]) -> SqlExpression:
+    return MapConstructor(tuple(zip(arguments[::2], arguments[1::2])))
+
+
+_CONSTRUCTORS: Mapping[str, Callable[[tuple[SqlExpression, ...]], SqlExpression]] = {
+    "ARRAY": ArrayConstructor,
+    "ROW": RowConstructor,
+    "MAP": _map_of,
+}
 
 
 def _call(call: Call) -> SqlExpression:
