@@ -111,7 +111,7 @@ def _declare(
 ) -> None:
     declared = ", ".join(f"{each} {_type(type)}" for each, type in columns.items())
     if name == "e":
-        declared += ", WATERMARK FOR ts AS ts"
+        declared += ", WATERMARK FOR ts AS ts - INTERVAL '0.001' SECOND"  # equal times are not late
     environment.execute_sql(f"DROP TEMPORARY TABLE IF EXISTS {name}")
     environment.execute_sql(
         f"CREATE TEMPORARY TABLE {name} ({declared}) WITH ('connector' = 'values', "
