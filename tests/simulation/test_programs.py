@@ -80,20 +80,13 @@ def test_kinds_of_columns_survive_what_befalls_a_job(first: int) -> None:
         run_program_seed(seed, ("columnar-changes",))
 
 
-@pytest.mark.wide(but=("from 0]",))
-@pytest.mark.parametrize("first", range(0, 20, 2), ids="from {}".format)
-def test_windows_of_sql_survive_what_befalls_a_job(first: int) -> None:
-    """The same for a query over windows of two tables."""
+@pytest.mark.wide(but=("windows-from 0]",))
+@pytest.mark.parametrize("first", range(0, 6, 2), ids="from {}".format)
+@pytest.mark.parametrize("what", ["windows", "join", "over"])
+def test_queries_of_sql_survive_what_befalls_a_job(what: str, first: int) -> None:
+    """The same for windows, a join and OVER of two tables."""
     for seed in range(first, first + 2):
-        run_program_seed(seed, ("sql-windows",))
-
-
-@pytest.mark.wide
-@pytest.mark.parametrize("seed", [4, 9])
-@pytest.mark.parametrize("program", ["sql-held-windows", "sql-sessions"])
-def test_held_rows_of_sql_survive_what_befalls_a_job(program: str, seed: int) -> None:
-    """The same for joins of windows and their first rows, sessions and sets of groups."""
-    run_program_seed(seed, (program,))
+        run_program_seed(seed, (f"sql-{what}",))
 
 
 @pytest.mark.parametrize("seed", [3, 8, 17, 46, 50, 109])

@@ -63,6 +63,8 @@ _NAMED = {
         Program("global-commits", outside_programs.global_commits, drains=True),
         Program("columnar-changes", keyed_programs.columnar_changes, drains=True),
         Program("sql-windows", sql_programs.sql_windows),
+        Program("sql-join", sql_programs.sql_join, drains=True),
+        Program("sql-over", sql_programs.sql_over),
         Program("sql-held-windows", sql_programs.sql_held_windows),
         Program("sql-sessions", sql_programs.sql_sessions),
     )

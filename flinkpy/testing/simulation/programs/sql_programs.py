@@ -103,3 +103,22 @@ def sql_sessions(env: StreamExecutionEnvironment) -> None:
         "UNION ALL SELECT 'set', k, window_start, COUNT(DISTINCT MOD(n, 5)), GROUPING(k) "
         f"FROM {received} GROUP BY window_start, window_end, ROLLUP (k)",
     )
+
+
+def sql_join(env: StreamExecutionEnvironment) -> None:
+    """Pairs of two tables, whenever they come."""
+    _written(
+        env,
+        "SELECT s.k, s.n, r.n AS m FROM sent AS s JOIN received AS r "
+        "ON s.k = r.k AND MOD(s.n, 4) = MOD(r.n, 4) AND s.n < 40",
+    )
+
+
+def sql_over(env: StreamExecutionEnvironment) -> None:
+    """Sums over the rows shortly before each row."""
+    _written(
+        env,
+        "SELECT k, n, SUM(n) OVER (PARTITION BY k ORDER BY ts "
+        "RANGE BETWEEN INTERVAL '0.12' SECOND PRECEDING AND CURRENT ROW) AS total "
+        "FROM (SELECT * FROM sent UNION ALL SELECT * FROM received)",
+    )
