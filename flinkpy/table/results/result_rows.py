@@ -21,6 +21,9 @@ _CHANGES = (
 )
 
 
+_READ = "the rows of this result were read before; run the statement again for more"
+
+
 class ResultRows(ABC):
     """Rows that can be read once."""
 
@@ -94,15 +97,27 @@ class CollectedRows(ResultRows):
 
     def __init__(self, collected: CloseableIterator) -> None:
         self._collected = collected
+        self._is_read = False
 
     def rows(self) -> Iterator[Row]:
-        return self._collected
+        """Raises ProgramError if all rows were read, or closed, before."""
+        if self._is_read:
+            raise ProgramError(_READ)
+        return self._until_the_end()
+
+    def _until_the_end(self) -> Iterator[Row]:
+        for row in self._collected:  # noqa: UP028  (yield from would end the job with the reader)
+            yield row
+        self._is_read = True
 
     def arrow_table(self, schema: RowType) -> Any:
         import pyarrow as pa
 
         from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of
 
+        if self._is_read:
+            raise ProgramError(_READ)
+        self._is_read = True
         with self._collected:
             batches = self._collected.gathered()
         if any(batch.kinds is not None for batch in batches):
@@ -114,4 +129,5 @@ class CollectedRows(ResultRows):
         return pa.concat_tables([wanted.empty_table(), *(table.cast(wanted) for table in tables)])
 
     def close(self) -> None:
+        self._is_read = True
         self._collected.close()

@@ -320,3 +320,18 @@ def test_a_table_that_is_only_written_is_described(tables: TableEnvironment) -> 
     )
     described = tables.execute_sql("DESCRIBE t").to_arrow().column("type").to_pylist()
     assert described == ["STRING", "TIMESTAMP(3) *ROWTIME*"]
+
+
+def test_the_rows_of_a_result_are_read_once(tables: TableEnvironment) -> None:
+    query = "SELECT * FROM (VALUES (1), (2)) AS t (a)"
+    result = tables.execute_sql(query)
+    assert tuple(next(result.collect())) == (1,)
+    assert [tuple(row) for row in result.collect()] == [(2,)]  # what is left
+    for again in (result.collect, result.print, result.to_arrow):
+        with pytest.raises(ProgramError, match="were read before"):
+            again()
+    closed = tables.execute_sql(query)
+    with closed.collect():
+        pass
+    with pytest.raises(ProgramError, match="were read before"):
+        closed.to_arrow()
