@@ -186,7 +186,7 @@ def described(statement: Describe, session: CatalogManager, types: QueryTypes) -
     if statement.kind == "TABLE":
         return described_table(_named(statement.name, session)[1], types)
     if statement.kind == "DATABASE":
-        return _described_database(statement.name, session)
+        return _described_database(statement, session)
     if statement.kind == "CATALOG":
         return _described_catalog(statement, session)
     raise ValidationError(f"DESCRIBE {statement.kind} is not there", span=statement.span)
@@ -230,12 +230,17 @@ def _extras(column: object) -> str | None:
     return metadata_text(column) if isinstance(column, MetadataColumn) else None
 
 
-def _described_database(name: Identifier, session: CatalogManager) -> StatementRows:
-    catalog, database = (session.current_catalog, *name.parts)[-2:]
+def _described_database(statement: Describe, session: CatalogManager) -> StatementRows:
+    catalog, database = (session.current_catalog, *statement.name.parts)[-2:]
     session.require_database(catalog, database)
     found = session.catalog(catalog).get_database(database)
     comment = None if found is None else found.comment
-    return _pairs([("catalog name", catalog), ("database name", database), ("comment", comment)])
+    pairs = [("catalog name", catalog), ("database name", database), ("comment", comment)]
+    if statement.extended and found is not None:
+        options = shown_options(found.options)
+        listed = ", ".join(f"{key}={value}" for key, value in options.items())
+        pairs.append(("properties", f"({listed})"))
+    return _pairs(pairs)
 
 
 def _described_catalog(statement: Describe, session: CatalogManager) -> StatementRows:

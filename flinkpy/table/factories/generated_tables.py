@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.logical_types.logical_type import (
+    ArrayType,
     BigIntType,
     BooleanType,
     CharType,
@@ -17,6 +18,8 @@ from flinkpy.common.logical_types.logical_type import (
     IntegerType,
     LocalZonedTimestampType,
     LogicalType,
+    MapType,
+    RowType,
     TimestampType,
     TimeType,
     VarCharType,
@@ -30,6 +33,7 @@ from flinkpy.table.factories.table_options import (
     INT,
     LONG,
     STRING,
+    OptionTable,
     TableOption,
     TableValues,
     one_of,
@@ -47,7 +51,7 @@ _FIELD = (
     TableOption("min", STRING, None, "The least random number."),
     TableOption("max", STRING, None, "The greatest random number."),
     TableOption("max-past", DURATION, None, "How old a random time may be."),
-    TableOption("length", INT, 100, "How many characters a random text has."),
+    TableOption("length", INT, None, "Of a random text (100), an array or a map (3)."),
     TableOption("start", LONG, None, "Where the sequence begins."),
     TableOption("end", LONG, None, "Where the sequence ends; the table ends there too."),
     TableOption("null-rate", STRING, "0", "Which share of the values is null."),
@@ -69,6 +73,7 @@ class _Field:
     end: int | None
     null_rate: float
     seed: int
+    parts: tuple[_Field, ...] = ()  # of a nested type
 
 
 class DatagenFactory(ConnectorFactory):
@@ -108,23 +113,36 @@ def _fields(table: CatalogTable, values: TableValues) -> list[_Field]:
     names = [column.name for column in stored_columns(table)]
     for key, text in values.with_prefix("fields.").items():
         name, _, word = key.rpartition(".")
-        if name not in names:
+        if name not in names and name.partition(".")[0] not in names:
             raise ValidationError(
                 f"the option 'fields.{key}' names {name!r}, which is no column of the table"
                 f"{proposed(name, names)}"
             )
         said.setdefault(name, {})[word] = text
-    return [
-        _field(column.name, column.type, said.get(column.name, {}), seed)
+    fields = [
+        _field(column.name, column.type, said, seed)
         for seed, column in enumerate(stored_columns(table))
     ]
+    for name in said:
+        raise ValidationError(f"the options 'fields.{name}.*' name no part of a column")
+    return fields
 
 
-def _field(name: str, kind: LogicalType, said: dict[str, str], seed: int) -> _Field:
-    from flinkpy.table.factories.table_options import OptionTable
+def _parts(kind: LogicalType) -> list[tuple[str, LogicalType]]:
+    """What the options of a nested type's parts are called."""
+    if isinstance(kind, ArrayType):
+        return [("element", kind.element)]
+    if isinstance(kind, MapType):
+        return [("key", kind.key.not_null()), ("value", kind.value)]
+    return [(field.name, field.type) for field in kind] if isinstance(kind, RowType) else []
 
-    values = OptionTable(_FIELD).read(said, f"the column {name!r} of a table of 'datagen'")
-    if type(kind) not in _MAKERS and not isinstance(kind, IntegerType):
+
+def _field(name: str, kind: LogicalType, said: dict[str, dict[str, str]], seed: int) -> _Field:
+    """``said`` are the options by the name of a column or part; those that are read go away."""
+    own = said.pop(name, {})
+    values = OptionTable(_FIELD).read(own, f"the column {name!r} of a table of 'datagen'")
+    parts = _parts(kind)
+    if not parts and type(kind) not in _MAKERS and not isinstance(kind, IntegerType):
         raise ValidationError(f"'datagen' cannot make values of the type {kind} ({name!r})")
     is_sequence = values["kind"] == "sequence"
     if is_sequence and (values["start"] is None or values["end"] is None):
@@ -142,12 +160,23 @@ def _field(name: str, kind: LogicalType, said: dict[str, str], seed: int) -> _Fi
         else None
         if high is None
         else Decimal(high),
-        kind.length if isinstance(kind, CharType) else values["length"],
+        _length(kind, values),
         values["start"] or 0,
         values["end"],
         float(values["null-rate"]),
         seed,
+        tuple(
+            _field(f"{name}.{part}", type, said, 31 * (seed + 1) + at)
+            for at, (part, type) in enumerate(parts)
+        ),
     )
+
+
+def _length(kind: LogicalType, values: TableValues) -> int:
+    if isinstance(kind, CharType):
+        return kind.length
+    default = 3 if isinstance(kind, (ArrayType, MapType)) else 100
+    return default if values["length"] is None else int(values["length"])
 
 
 def _count(fields: list[_Field], values: TableValues) -> int | None:
@@ -178,6 +207,8 @@ def _made(field: _Field, indices: npt.NDArray[Any], kind: pa.DataType) -> Any:
 
     if field.kind == "sequence":
         made = pa.array(indices + field.start).cast(kind)
+    elif field.parts:
+        made = _nested(field, indices, kind)
     else:
         maker = _integers if isinstance(field.type, IntegerType) else _MAKERS[type(field.type)]
         made = maker(field, _draws(indices, field.seed), kind)
@@ -185,6 +216,30 @@ def _made(field: _Field, indices: npt.NDArray[Any], kind: pa.DataType) -> Any:
         return made
     share = _draws(indices, field.seed + 7919) / np.float64(2**64)
     return pa.compute.if_else(pa.array(share < field.null_rate), pa.scalar(None, kind), made)
+
+
+def _nested(field: _Field, indices: npt.NDArray[Any], kind: pa.DataType) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    if isinstance(field.type, RowType):
+        kinds = [part.type for part in kind]
+        parts = [_made(part, indices, each) for part, each in zip(field.parts, kinds)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind))
+    length = field.length
+    inner = (indices[:, None] * length + np.arange(length)).ravel()
+    if isinstance(field.type, ArrayType):
+        elements = _made(field.parts[0], inner, kind.value_type)
+        offsets = pa.array(np.arange(len(indices) + 1, dtype=np.int32) * length)
+        return pa.ListArray.from_arrays(offsets, elements).cast(kind)
+    keys = _made(field.parts[0], inner, kind.key_type).to_pylist()
+    items = _made(field.parts[1], inner, kind.item_type).to_pylist()
+    maps = []
+    for at in range(0, len(inner), max(1, length)):
+        # equal keys of one map are one
+        pairs = dict(zip(keys[at : at + length], items[at : at + length]))
+        maps.append(list(pairs.items()))
+    return pa.array(maps or [[]] * len(indices), kind)
 
 
 def _draws(indices: npt.NDArray[Any], seed: int) -> Any:

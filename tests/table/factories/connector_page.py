@@ -27,7 +27,7 @@ TEXTS = {
     "its time has come, and at the end of the job.",
     "values": "Tables of tests, in the process of the program: `register_rows`, `results` and `wait_for_rows` of `flinkpy.testing.tables`.",
     "datagen": "Generated rows. A value is a function of the row's number, so a job that restarts goes on where it was. Options of a column are `fields.NAME.kind`\n"
-    "(`random`, `sequence`), `.min`, `.max`, `.max-past`, `.length`, `.start`, `.end` and `.null-rate`.",
+    "(`random`, `sequence`), `.min`, `.max`, `.max-past`, `.length`, `.start`, `.end` and `.null-rate`;\nof what is in it `fields.NAME.element.min`, `fields.NAME.key.min`, `fields.NAME.value.min` and `fields.NAME.FIELD.min`.",
     "nexmark": "The events of the auction benchmark, with the columns `event_type`, `person`, `auction` and `bid`; with `kind`, the columns of one kind.",
     "print": "Prints each row with its kind: `+I[1, a]`.",
     "blackhole": "Takes all rows and keeps none.",

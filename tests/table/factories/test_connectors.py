@@ -227,6 +227,27 @@ def test_print_shows_kinds_and_values(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out.splitlines() == ["+I[1, a]", "+I[2, null]"]
 
 
+def test_datagen_makes_values_of_nested_types() -> None:
+    tables = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    tables.execute_sql(
+        "CREATE TABLE made (l ARRAY<INT>, m MAP<STRING, BOOLEAN>, r ROW<a INT, b ARRAY<STRING>>) "
+        "WITH ('connector' = 'datagen', 'number-of-rows' = '20', 'fields.l.length' = '2', "
+        "'fields.l.element.min' = '1', 'fields.l.element.max' = '3', 'fields.m.key.length' = '1', "
+        "'fields.r.a.kind' = 'sequence', 'fields.r.a.start' = '5', 'fields.r.a.end' = '99', "
+        "'fields.r.b.element.length' = '4')"
+    )
+    rows = tables.execute_sql("SELECT * FROM made").to_arrow().to_pylist()
+    assert len(rows) == 20
+    assert {n for row in rows for n in row["l"]} == {1, 2, 3}
+    assert {len(row["l"]) for row in rows} == {2}
+    assert all(len(dict(row["m"])) == len(row["m"]) in (1, 2, 3) for row in rows)
+    assert [row["r"]["a"] for row in rows] == list(range(5, 25))
+    assert {(len(row["r"]["b"]), len(row["r"]["b"][0])) for row in rows} == {(3, 4)}
+    wrong = declared(["id"], {"connector": "datagen", "fields.id.element.min": "1"})
+    with pytest.raises(ValidationError, match=r"'fields\.id\.element\.\*' name no part"):
+        FoundFactories().source_abilities(PATH, wrong)
+
+
 def test_the_page_of_connectors_is_that_of_their_options() -> None:
     from tests.table.factories.connector_page import PAGE, page
 

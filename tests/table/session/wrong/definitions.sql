@@ -18,7 +18,7 @@ CREATE TABLE o10 (a INT) WITH ('connector' = 'filesystem', 'format' = 'csv', 'pa
 CREATE TABLE o11 (a INT) WITH ('connector' = 'kafka', 'topic' = 'x', 'format' = 'json', 'properties.bootstrap.servers' = 'b', 'scan.startup.mode' = 'earliest');
 CREATE TABLE o12 (a INT) WITH ('connector' = 'datagen', 'fields.a.kind' = 'sequence');
 CREATE TABLE o13 (a INT) WITH ('connector' = 'datagen', 'fields.b.min' = '1');
-CREATE TABLE o14 (a ARRAY<INT>) WITH ('connector' = 'datagen');
+CREATE TABLE o14 (a MULTISET<INT>) WITH ('connector' = 'datagen');
 CREATE TABLE o15 (a INT, b INT METADATA FROM 'ofset') WITH ('connector' = 'kafka', 'topic' = 'x', 'format' = 'json', 'properties.bootstrap.servers' = 'b');
 CREATE TABLE o16 (a INT) WITH ('connector' = 'values', 'data-id' = 'rows-nothing');
 CREATE TABLE o17 (a INT, b INT) WITH ('connector' = 'kafka', 'topic' = 'x', 'format' = 'raw', 'properties.bootstrap.servers' = 'b');
