@@ -16,10 +16,10 @@ def key_names(count: int) -> tuple[str, ...]:
 
 
 def key_batch(columns: Sequence[pa.Array]) -> pa.RecordBatch:
-    """These columns under the names of keys. Refuses lists and maps."""
+    """These columns under the names of keys. Refuses maps, as Flink does."""
     for column in columns:
         kind = column.type
-        if pa.types.is_list(kind) or pa.types.is_map(kind) or pa.types.is_union(kind):
+        if pa.types.is_map(kind) or pa.types.is_union(kind):
             raise ProgramError(
                 f"rows cannot be grouped or joined by values of the type {kind}; choose a part of "
                 "them, or cast them to STRING"

@@ -19,6 +19,7 @@ from flinkpy.columns.sql.sql_meanings.bitmaps.roaring_format import (
 from flinkpy.common.logical_types.logical_type import BigIntType
 from flinkpy.core.errors import JobExecutionError
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator, partial_schema
+from flinkpy.relational.group_numbers import GroupNumbers
 from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 from flinkpy.table import EnvironmentSettings, TableEnvironment
@@ -116,6 +117,35 @@ def test_aggregates_of_no_rows_give_what_flink_gives(tables: TableEnvironment) -
 def test_a_name_that_is_twice_in_a_json_object_is_an_error(tables: TableEnvironment) -> None:
     with pytest.raises(JobExecutionError, match='"x" is twice in a group of JSON_OBJECTAGG'):
         rows_of(tables, "SELECT JSON_OBJECTAGG(KEY 'x' VALUE v) FROM g")
+
+
+LISTS = st.lists(
+    st.none() | st.lists(st.none() | st.text("ab", max_size=9), max_size=3), max_size=3
+)
+
+
+@settings(max_examples=15)
+@given(rows=st.lists(st.none() | LISTS, max_size=12), cut=st.integers(0, 3))
+def test_equal_arrays_are_one_group(rows: list[Any], cut: int) -> None:
+    column = pa.array(rows, pa.list_(pa.list_(pa.string()))).slice(cut)
+    groups = GroupNumbers([0])
+    numbers = groups.of(pa.record_batch({"x": column}))
+    firsts = list(dict.fromkeys(map(repr, rows[cut:])))
+    assert numbers.tolist() == [firsts.index(repr(each)) for each in rows[cut:]]
+    assert (
+        [repr(each) for each in groups.key_columns()[0].to_pylist()] == firsts if firsts else True
+    )
+
+
+def test_arrays_and_rows_are_keys_and_maps_are_none(tables: TableEnvironment) -> None:
+    query = "SELECT x, COUNT(*) FROM (SELECT {} AS x FROM g) GROUP BY x"
+    assert sorted(map(list, rows_of(tables, query.format("ARRAY[k]")))) == [[[0], 5], [[1], 5]]
+    assert len(rows_of(tables, query.format("ROW(ARRAY[k, v], n)"))) == 10
+    assert len(rows_of(tables, "SELECT ARRAY[k] FROM g INTERSECT SELECT ARRAY[1]")) == 1
+    with pytest.raises(
+        JobExecutionError, match="cannot be grouped or joined by values of the type"
+    ):
+        rows_of(tables, query.format("MAP[n, v]"))
 
 
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {

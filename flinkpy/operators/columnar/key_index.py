@@ -320,11 +320,25 @@ def _plain(column: pa.Array) -> Any:
     if pa.types.is_floating(kind):
         column = column.cast(pa.float64())
         return pc.if_else(pc.is_nan(column), float("nan"), pc.add(column, 0.0))
+    if pa.types.is_list(kind):
+        return _lists_as_bytes(column)
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         return column.cast(pa.decimal128(kind.precision, kind.scale))
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     return column
+
+
+def _lists_as_bytes(column: pa.ListArray) -> Any:
+    """Lists as the words of their elements, one behind the other: equal lists have equal bytes."""
+    words = words_of(_parts([column.flatten()]))
+    ends = np.append(0, np.cumsum(words.sizes))
+    lengths = column.value_lengths().fill_null(0).to_numpy()
+    offsets = 8 * ends[np.append(0, np.cumsum(lengths))]
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    buffers = [pa.py_buffer(offsets.astype(np.int64)), pa.py_buffer(words.packed())]
+    found = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(column), [None, *buffers])
+    return pc.if_else(pa.array(missing), None, found) if missing.any() else found
 
 
 def _parts(columns: Sequence[Any]) -> list[tuple[Any, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Protocol
 
 from flinkpy.columns.sql.call_site import VARYING
@@ -520,6 +521,10 @@ def _is_row(value: Rex) -> bool:
 
 
 def _constant(value: Rex) -> object:
+    """The value of a constant, also of a number with a sign."""
+    if isinstance(value, RexCall) and value.function == "- (unary)":
+        number = _constant(value.arguments[0])
+        return -number if isinstance(number, (int, Decimal)) else VARYING
     return value.value if isinstance(value, RexLiteral) else VARYING
 
 

@@ -74,6 +74,8 @@ _DIFFERENT = """## What differs from Flink 2.3
 | `JSON_ARRAYAGG(date)` and other times | refused | writes ISO 8601 | |
 | `INSERT ... VALUES (NULL)` | refused: the NULL has no type | is a null of the column | |
 | `LEAD(a, 1, b)` where b is NOT NULL | NOT NULL, and may yet give null | may be null | |
+| `ROUND(DECIMAL, digits)` where `digits` is no constant | loses the place of the point: 12.356 for 1235.6 | rounds | |
+| `JSON_VALUE(... RETURNING INT)` of what is no integer | fails, whatever ON ERROR says | does what ON ERROR says | |
 | FLOAT as DOUBLE | constants are folded as if FLOAT were DOUBLE, rows are not | rows and constants alike | |
 | `DATE + INTERVAL MONTH`, LPAD with an empty text, DECIMAL overflow | constants fail when they are folded, rows do not | rows and constants alike | |
 """

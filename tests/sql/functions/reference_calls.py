@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 
 from flinkpy.columns.sql.call_site import VARYING
@@ -113,6 +114,10 @@ def _argument(node: SqlExpression, columns: Mapping[str, LogicalType]) -> Argume
     if isinstance(node, SqlLiteral):
         is_null = isinstance(node.type, NullType)
         return Argument(node.type if is_null else computed(node.type).not_null(), node.value)
+    if isinstance(node, FunctionCall) and node.name == "- (unary)":
+        number = _argument(node.arguments[0], columns)
+        if isinstance(number.constant, (int, Decimal)):
+            return Argument(number.type, -number.constant)
     return Argument(_type(node, columns))
 
 

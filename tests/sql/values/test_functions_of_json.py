@@ -23,7 +23,7 @@ ITEMS = """'{"items": [{"n": 1}, {"n": 2}, {"m": 3}], "a b": "right"}'"""
         (f"JSON_VALUE({ITEMS}, 'lax $.x' RETURNING INT DEFAULT -1 ON EMPTY)", -1),
         (f"JSON_VALUE({ITEMS}, '$.x' DEFAULT 'wrong' ON ERROR)", "wrong"),
         ("JSON_VALUE('{', '$.x' DEFAULT 'wrong' ON ERROR)", "wrong"),
-        ("""JSON_VALUE('{"a": 1e2}', '$.a')""", "100.0"),
+        ("""JSON_VALUE('{"a": 1e2}', '$.a')""", "1E+2"),
         ("""JSON_VALUE('{"a": "x"}', '$.a' RETURNING INT)""", None),
         (f"JSON_QUERY({ITEMS}, '$.items[*].n')", "[1,2]"),
         (f"JSON_QUERY({ITEMS}, '$..m')", "[3]"),

@@ -74,12 +74,15 @@ def part_of(site: CallSite, unit: str) -> Meaning:
 
 
 def _part_of_months(unit: str) -> Callable[[int], int]:
-    if unit not in ("YEAR", "MONTH"):
+    if unit not in ("YEAR", "QUARTER", "MONTH"):
         raise ProgramError(f"an interval of months has no {unit}")
 
     def part(months: int) -> int:
-        size = abs(months) // 12 if unit == "YEAR" else abs(months) % 12
-        return -size if months < 0 else size
+        size = {"YEAR": abs(months) // 12, "QUARTER": abs(months) % 12 // 3}.get(
+            unit, abs(months) % 12
+        )
+        found = -size if months < 0 else size
+        return found + 1 if unit == "QUARTER" else found
 
     return part
 

@@ -28,7 +28,15 @@ from flinkpy.sql.functions.argument_kinds import (
 )
 from flinkpy.sql.functions.built_in_function import BuiltInFunction, Shape, Traits, Types, function
 from flinkpy.sql.functions.common_arguments import alternating, in_common, with_element
-from flinkpy.sql.functions.result_rules import FittedCall, Nulls, argument, common, element
+from flinkpy.sql.functions.result_rules import (
+    FittedCall,
+    Nulls,
+    ResultRule,
+    always,
+    argument,
+    common,
+    element,
+)
 
 _STRING = DataTypes.STRING()
 _INT = DataTypes.INT()
@@ -70,6 +78,24 @@ def _field(call: FittedCall) -> LogicalType | None:
         return None
     type = row.fields[index].type
     return type.with_nullable(type.is_nullable or row.is_nullable)
+
+
+def _unless_no_array(rule: ResultRule) -> ResultRule:
+    """What the rule gives, null if the array is; the value may be null."""
+
+    def of_array(call: FittedCall) -> LogicalType | None:
+        found = rule(call)
+        return None if found is None else found.with_nullable(call.given[0].is_nullable)
+
+    return of_array
+
+
+def _kept(call: FittedCall) -> LogicalType:
+    """The array's own type, unless its elements become of another."""
+    given, fitted = call.given[0], call.arguments[0]
+    assert isinstance(given, ArrayType)
+    assert isinstance(fitted, ArrayType)
+    return given if given.element.nullable() == fitted.element.nullable() else fitted
 
 
 def _keys(call: FittedCall) -> LogicalType | None:
@@ -125,11 +151,17 @@ COLLECTIONS = (
     ),
     function("ELEMENT", "element", [(ARRAY,)], element, Nulls.ALWAYS, traits=_FAILS),
     _same_array("ARRAY_APPEND", *_ONE_OF_ITS),
-    function("ARRAY_CONTAINS", "array_contains", _ONE_OF_ITS, DataTypes.BOOLEAN()),
+    function(
+        "ARRAY_CONTAINS",
+        "array_contains",
+        _ONE_OF_ITS,
+        _unless_no_array(always(DataTypes.BOOLEAN())),
+        Nulls.OWN,
+    ),
     _same_array("ARRAY_DISTINCT", Shape((ARRAY,))),
     function("ARRAY_POSITION", "array_position", _ONE_OF_ITS, _INT),
     _same_array("ARRAY_PREPEND", *_ONE_OF_ITS),
-    _same_array("ARRAY_REMOVE", *_ONE_OF_ITS),
+    function("ARRAY_REMOVE", "array_remove", _ONE_OF_ITS, _unless_no_array(_kept), Nulls.OWN),
     _same_array("ARRAY_REVERSE", Shape((ARRAY,))),
     _same_array("ARRAY_SLICE", Shape((ARRAY, INT)), Shape((ARRAY, INT, INT))),
     _same_array(

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from flinkpy.columns.sql.call_site import CallSite, Meaning, MeaningOf
 from flinkpy.columns.sql.row_errors import VALUE_ERRORS
-from flinkpy.columns.sql.sql_meanings.casts.texts_of_values import double_text
 from flinkpy.columns.sql.sql_meanings.json_texts.sql_json_paths import sql_json_path
 from flinkpy.columns.sql.sql_meanings.null_rules import strict
 from flinkpy.common.logical_types.logical_type import (
@@ -22,15 +22,17 @@ from flinkpy.common.logical_types.logical_type import (
 )
 from flinkpy.core.errors import ProgramError
 
+_TOO_DEEP = "the JSON is nested too deeply"
 _KINDS: dict[str, tuple[type, ...]] = {"OBJECT": (dict,), "ARRAY": (list,)}
 
 
 def parsed(text: str) -> Any:
-    """The value of a JSON text. Raises ValueError if it is none."""
+    """The value of a JSON text; a number with a point or an exponent is a Decimal, which keeps how
+    it is written. Raises ValueError if it is no JSON."""
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_float=Decimal, parse_constant=_no_number)
     except RecursionError:
-        raise ValueError("the JSON is nested too deeply") from None
+        raise ValueError(_TOO_DEEP) from None
 
 
 def _no_number(word: str) -> None:
@@ -38,8 +40,44 @@ def _no_number(word: str) -> None:
 
 
 def compact(value: Any) -> str:
-    """The value as JSON, without blanks."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    """The value as JSON, without blanks. Raises ValueError if it is nested too deeply."""
+    try:
+        return _compact(value)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+
+
+def _compact(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return decimal_text(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_compact, value))}]"
+    if isinstance(value, dict):
+        parts = (f"{_compact(name)}:{_compact(each)}" for name, each in value.items())
+        return f"{{{','.join(parts)}}}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def in_order(value: Any) -> Any:
+    """The value with the names of all its objects in order, as Flink writes JSON that it has
+    read."""
+    try:
+        return _in_order(value)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+
+
+def _in_order(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(map(_in_order, value))
+    if isinstance(value, dict):
+        return {name: _in_order(value[name]) for name in sorted(value)}
+    return value
+
+
+def decimal_text(value: Decimal) -> str:
+    """As Java writes it: zero has no sign."""
+    return str(value if value else abs(value))
 
 
 def _is_scalar(value: Any) -> bool:
@@ -106,7 +144,7 @@ def _scalar_of(kind: LogicalType) -> Callable[[Any], Any]:
             raise ValueError("JSON_VALUE takes a scalar, and this is an object or an array")
         if kind.is_a(TypeFamily.CHARACTER_STRING):
             return _scalar_text(value)
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        is_number = isinstance(value, (int, Decimal)) and not isinstance(value, bool)
         if isinstance(kind, BooleanType) and isinstance(value, bool):
             return value
         if isinstance(kind, DoubleType) and is_number:
@@ -132,7 +170,7 @@ def _fits(value: Any, bits: int) -> bool:
 def _scalar_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return double_text(value) if isinstance(value, float) else str(value)
+    return decimal_text(value) if isinstance(value, Decimal) else str(value)
 
 
 def _json_query(site: CallSite) -> Meaning:
@@ -144,7 +182,7 @@ def _json_query(site: CallSite) -> Meaning:
         try:
             road = sql_json_path(path)
             found = road.value_in(parsed(text))
-            value = None if found is None else wrap(found)
+            value = None if found is None else wrap(in_order(found))
             is_empty = value is None or (road.is_lax and _is_scalar(value))
             if not is_empty:
                 return convert(value)

@@ -8,11 +8,17 @@ import datetime
 import json
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from flinkpy.columns.sql.call_site import CallSite, Meaning, MeaningOf
 from flinkpy.columns.sql.sql_meanings.casts.texts_of_values import double_text, float_text
-from flinkpy.columns.sql.sql_meanings.json_texts.json_reading_meanings import compact, parsed
+from flinkpy.columns.sql.sql_meanings.json_texts.json_reading_meanings import (
+    compact,
+    decimal_text,
+    in_order,
+    parsed,
+)
 from flinkpy.columns.sql.sql_meanings.null_rules import strict, strictly
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
@@ -66,7 +72,7 @@ def _json_of(kind: LogicalType) -> Json:
             raise ProgramError(f"JSON has names for keys: {kind.text()} has keys that are no texts")
         value = json_of(kind.value) if isinstance(kind, MapType) else str
         return lambda entries: _object(
-            [(compact(key), value(each)) for key, each in entries.items()]
+            [(compact(key), value(entries[key])) for key in sorted(entries)]
         )
     if kind.is_a(TypeFamily.CHARACTER_STRING):
         return compact
@@ -83,8 +89,13 @@ def _object(pairs: list[tuple[str, str]]) -> str:
 
 
 def _number(write: Callable[[float], str]) -> Json:
-    """NaN and infinities are texts in JSON."""
-    return lambda value: write(value) if math.isfinite(value) else compact(write(value))
+    """As Java's BigDecimal is written; NaN and infinities are texts in JSON."""
+
+    def written(value: float) -> str:
+        text = write(value)
+        return decimal_text(Decimal(text)) if math.isfinite(value) else compact(text)
+
+    return written
 
 
 def _moment(moment: datetime.datetime) -> str:
@@ -101,7 +112,7 @@ _FLAT: dict[type[LogicalType], Json] = {
     BooleanType: lambda value: "true" if value else "false",
     DoubleType: _number(double_text),
     FloatType: _number(float_text),
-    DecimalType: lambda value: format(value, "f"),
+    DecimalType: decimal_text,
     DateType: lambda day: compact(day.isoformat()),
     TimeType: lambda time: compact(time.isoformat()),
     TimestampType: _moment,
@@ -156,7 +167,7 @@ def _json_string(site: CallSite) -> Meaning:
 
 
 def _json(text: str) -> str:
-    return compact(parsed(text))
+    return compact(in_order(parsed(text)))
 
 
 def _json_quote(text: str) -> str:

@@ -17,12 +17,22 @@ def position(wanted: str, text: str, start: int = 1) -> int:
     return text.find(wanted, max(start - 1, 0)) + 1 if wanted else 1
 
 
-def instr(text: str, wanted: str, start: int = 1) -> int:
-    """The first place from ``start`` on, or backwards from the end if it is negative."""
+def instr(text: str, wanted: str, start: int = 1, nth: int = 1) -> int:
+    """The first place from ``start`` on, or backwards from the end if it is negative; or the
+    ``nth``. Raises ValueError if there can be no such one."""
+    if nth < 1:
+        raise ValueError(f"INSTR looks for the 1st or a later occurrence, not for number {nth}")
     if start >= 0:
-        return position(wanted, text, start) if start else 0
-    found = position(wanted[::-1], text[::-1], -start)
+        return _nth_position(wanted, text, start, nth) if start else 0
+    found = _nth_position(wanted[::-1], text[::-1], -start, nth)
     return len(text) + 2 - found - len(wanted) if found else 0
+
+
+def _nth_position(wanted: str, text: str, start: int, nth: int) -> int:
+    found = position(wanted, text, start)
+    for _ in range(nth - 1 if wanted else 0):
+        found = text.find(wanted, found) + 1 if found else 0
+    return found
 
 
 def split(text: str, separator: str) -> list[str]:
