@@ -18,18 +18,24 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.column_operators import ColumnOperator
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator
 from flinkpy.relational.functions.table_function_rows import TableCode, TableFunctionOperator
+from flinkpy.relational.in_time.first_rows import FirstRowsOperator
+from flinkpy.relational.in_time.over_in_time import OverInTimeOperator
+from flinkpy.relational.in_time.temporal_sort import TemporalSortOperator
 from flinkpy.relational.ordering.over_aggregate import OverAggregateOperator
 from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
 from flinkpy.relational.ordering.sort_rows import SortOperator
 from flinkpy.relational.relational_operator import BlockingOperator, RelationalOperator
 from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
+from flinkpy.relational.row_by_row.not_null_rows import NotNullEnforcer
 from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
 from flinkpy.relational.windows.event_times import EventTimesOperator, RowtimeColumnOperator
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
 from flinkpy.relational.windows.window_rows import WindowRowsOperator
+from flinkpy.sql.logical.logical_rex import WHOLE_PARTITION
 from flinkpy.sql.physical.physical_nodes import Phase
-from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
+from flinkpy.sql.rex.relational_terms import OverGroup, WindowKind, WindowSpec
+from flinkpy.sql.rex.rex_nodes import SortKey
 from tests.operators.harness import ChainHarness, linear
 from tests.operators.test_every_operator import operators_of
 
@@ -54,6 +60,7 @@ KEEPING: dict[str, Callable[[], ColumnOperator]] = {
         TableCode(abs, (BIGINT,), RowType.of(("a", BIGINT))),
         SCHEMA.append(pa.field("a", pa.int64())),
     ),
+    "not null": lambda: NotNullEnforcer((0,), SCHEMA, drops=False),
     "event times of a column": lambda: EventTimesOperator(1, SCHEMA),
     "a column of event times": lambda: RowtimeColumnOperator(
         SCHEMA.append(pa.field("rowtime", pa.timestamp("ms", "UTC")))
@@ -71,6 +78,11 @@ REFUSING: dict[str, Callable[[], ColumnOperator]] = {
     "rank": lambda: RankOperator(RankSpec("ROW_NUMBER", (), (), 1, 1), SCHEMA, SCHEMA),
     "over": lambda: OverAggregateOperator((), SCHEMA, SCHEMA),
     "limit": lambda: LimitRowsOperator(0, 5, SCHEMA),
+    "over in time": lambda: OverInTimeOperator(
+        OverGroup((), (SortKey(1),), WHOLE_PARTITION, ()), SCHEMA, SCHEMA, is_rowtime=True
+    ),
+    "first rows": lambda: FirstRowsOperator(SCHEMA, 1, (0,), SCHEMA),
+    "sort in time": lambda: TemporalSortOperator((SortKey(1),), SCHEMA),
 }
 
 
