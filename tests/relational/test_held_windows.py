@@ -20,14 +20,16 @@ from flinkpy.common.logical_types.logical_type import BigIntType, BooleanType
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.ordering.rank_rows import RankSpec
-from flinkpy.relational.windows.held_windows import WindowedInput
+from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
 from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
 from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
 from flinkpy.relational.windows.rows_of_sessions import RowsOfSessionsOperator
+from flinkpy.relational.windows.sql_slices import SqlAggregateSlices
 from flinkpy.relational.windows.wall_clock import AS_IT_IS, WallClock
 from flinkpy.relational.windows.window_times import windows_of
 from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind, WindowSpec
-from flinkpy.sql.rex.rex_nodes import SortKey
+from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
+from flinkpy.windowing.slices.operator import SliceOperator
 from tests.operators.joining import Record, Subtasks, disordered, without_restarts
 from tests.windowing.joins import late_in
 
@@ -327,7 +329,10 @@ def test_a_local_time_has_passed_when_flinks_timer_for_it_fires(
     clock = WallClock(zone)
     moment = int(clock.local(np.array([change]))[0]) + local * 1000 + 999
     until = change + watermark * 1000
-    assert (clock.passed(until) >= moment) == (timer_of_flink(moment, zone) <= until)
+    timer = timer_of_flink(moment, zone)
+    assert (clock.passed(until) >= moment) == (timer <= until)
+    # an hour that the clock skips has passed for Flink when it is skipped
+    assert clock.moment(moment) == timer or clock.passed(timer) > moment
 
 
 def test_local_times_and_their_instants() -> None:
@@ -339,3 +344,29 @@ def test_local_times_and_their_instants() -> None:
     assert clock.instants(shown_at).tolist() == [forward - 1, forward, back - 1, back - hour]
     assert AS_IT_IS.passed(5) == 5
     assert clock.passed(2**63 - 1) == 2**63 - 1
+
+
+def test_windows_of_processing_time_close_by_the_clock_and_at_the_end() -> None:
+    rows = pa.schema([("k", pa.int64()), ("p", TIME)])
+    schema = pa.schema([("k", pa.int64()), ("n", pa.int64()), ("we", TIME)])
+    window = WindowSpec(WindowKind.TUMBLE, 1, 6_000, is_local=True, is_processing=True)
+    count = AggregateCall("COUNT", (), BigIntType())
+    clock = WallClock("Asia/Kolkata")  # 5 hours and 30 minutes ahead
+
+    class Slices(SliceOperator):
+        process_batch1 = process_batch2 = SliceOperator.process_batch
+
+    def batch(side: int, records: Sequence[Record]) -> Batch:
+        keys = pa.array([value[0] for value, _ in records], pa.int64())
+        times = pa.nulls(len(records), TIME)  # when a row comes is what counts
+        return ColumnBatch(pa.RecordBatch.from_arrays([keys, times], schema=rows))
+
+    store = SqlAggregateSlices(("k",), [count], window, ("window_end",), schema, clock)
+    of = Subtasks(lambda: Slices(store, slicing_for(window), event_time=False), 1, batch)
+    start = of.timers.now_ms()
+    of.push(0, [((1, 0), 0), ((1, 1), 0)])
+    of.timers.advance(6)
+    of.push(0, [((1, 2), 0)])
+    of.watermark(2**63 - 1)
+    end = (start // 6_000 + 1) * 6_000 + (5 * 60 + 30) * 60_000
+    assert [shown(row) for row, _ in of.output.main] == [(1, 2, end), (1, 1, end + 6_000)]

@@ -77,6 +77,7 @@ class SqlAggregateSlices(ColumnSlices):
     ``properties`` names. ``schema`` is that of the results, ``inputs`` that of the rows."""
 
     gives_timestamps = False
+    fires_at_end = True
 
     def __init__(
         self,
@@ -134,6 +135,12 @@ class SqlAggregateSlices(ColumnSlices):
 
     def passed(self, watermark: int) -> int:
         return self.clock.passed(watermark)
+
+    def local(self, now: int) -> int:
+        return int(self.clock.local(np.array([now]))[0])
+
+    def moment(self, local: int) -> int:
+        return self.clock.moment(local)
 
     def taken_in(self, data: pa.RecordBatch, ids: npt.NDArray[np.int64]) -> Part:
         taken = [

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
+_HOUR_MS = 3_600_000
 _SECOND = datetime.timedelta(seconds=1)
 # A day within the years 1 and 9999, so that each zone has a local time
 _LEAST, _GREATEST = -62_135_510_400_000, 253_402_214_400_000
@@ -47,6 +48,13 @@ class WallClock:
             return local
         shown = pa.array(local).view(pa.timestamp("ms"))
         return placed(shown, self.zone, "ms").view(pa.int64()).to_numpy()
+
+    def moment(self, local: int) -> int:
+        """When this local time has passed: if the clock shows it twice, for the second time."""
+        found = int(self.instants(np.array([local]))[0])
+        if self.zone is None or self.passed(found) >= local:
+            return found
+        return found + local - int(self.local(np.array([found + _HOUR_MS]))[0]) + _HOUR_MS
 
     def passed(self, watermark: int) -> int:
         """The latest local time that will not be shown any more once event time is there. Where the

@@ -14,7 +14,13 @@ from flinkpy.common.logical_types.logical_type import (
     TimestampType,
 )
 from flinkpy.sql.binding.scope import Relation, Scope
-from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalWindow, row_of, window_fields
+from flinkpy.sql.logical.logical_nodes import (
+    LogicalNode,
+    LogicalWindow,
+    row_of,
+    timed,
+    window_fields,
+)
 from flinkpy.sql.rex.coercion import bare
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import RexInput
@@ -47,9 +53,7 @@ def windowed_groups(
     call = _call_of(calls[0])
     assert call is not None
     others = [each for each in elements if each is not calls[0]]
-    spec = _spec(call, others, plan, scope)
-    is_local = isinstance(plan.schema.fields[spec.time].type, LocalZonedTimestampType)
-    spec = replace(spec, is_local=is_local)
+    spec = timed(_spec(call, others, plan, scope), plan)
     columns = window_fields(plan, spec.time)
     named = tuple(replace(each, name=name) for each, name in zip(columns, _COLUMNS))
     windowed = LogicalWindow(row_of((*plan.schema.fields, *named)), plan, spec)

@@ -15,7 +15,13 @@ from flinkpy.sql.binding.binding_context import BindingContext
 from flinkpy.sql.binding.expression_binder import ExpressionBinder
 from flinkpy.sql.binding.proposals import proposal
 from flinkpy.sql.binding.scope import Scope, Surroundings
-from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalWindow, row_of, window_fields
+from flinkpy.sql.logical.logical_nodes import (
+    LogicalNode,
+    LogicalWindow,
+    row_of,
+    timed,
+    window_fields,
+)
 from flinkpy.sql.rex.coercion import bare
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import Rex, RexInput, RexLiteral
@@ -79,8 +85,7 @@ def bind_window(
         for each in ("SIZE", "SLIDE", "STEP", "GAP", "OFFSET")
         if each in given
     }
-    is_local = isinstance(plan.schema.fields[time].type, LocalZonedTimestampType)
-    spec = replace(_spec(name, call, time, lengths), is_local=is_local)
+    spec = timed(_spec(name, call, time, lengths), plan)
     if data.partition_by:
         if name != "SESSION":
             raise ValidationError(
@@ -88,6 +93,12 @@ def bind_window(
                 span=data.span,
             )
         partition = [binder.bind(each) for each in data.partition_by]
+        for each, value in zip(data.partition_by, partition):
+            if not isinstance(value, RexInput):
+                raise ValidationError(
+                    "PARTITION BY of SESSION takes columns; compute the key in a subquery",
+                    span=each.span,
+                )
         keys = tuple(each.index for each in partition if isinstance(each, RexInput))
         spec = replace(spec, partition=keys)
     schema = row_of((*plan.schema.fields, *window_fields(plan, time)))

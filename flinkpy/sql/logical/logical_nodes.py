@@ -12,6 +12,7 @@ from flinkpy.common.logical_types.logical_type import (
     LogicalType,
     RowField,
     RowType,
+    TimeAttribute,
     TimestampType,
 )
 from flinkpy.sql.catalog.catalog_port import CatalogTable, ObjectPath, SourceAbilities
@@ -392,6 +393,17 @@ def walk_plan(node: LogicalNode) -> Iterator[LogicalNode]:
         each = pending.pop()
         yield each
         pending.extend(reversed(each.inputs))
+
+
+def timed(window: WindowSpec, plan: LogicalNode) -> WindowSpec:
+    """The window over these rows, which knows what kind of time its column has."""
+    type = plan.schema.fields[window.time].type
+    assert isinstance(type, (TimestampType, LocalZonedTimestampType))
+    return replace(
+        window,
+        is_local=isinstance(type, LocalZonedTimestampType),
+        is_processing=type.time_attribute is TimeAttribute.PROCTIME,
+    )
 
 
 def window_fields(plan: LogicalNode, time: int) -> list[RowField]:

@@ -121,6 +121,7 @@ class StreamingPlanner:
 
     def _window(self, node: LogicalWindow) -> PhysicalNode:
         _check_time(node)
+        _refuse_processing_time(node.window, "TableFunction")
         return window_rows(node, self.plan(node.input))
 
     def _aggregate(self, node: LogicalAggregate) -> PhysicalNode:
@@ -152,7 +153,7 @@ class StreamingPlanner:
         return WindowRank(
             node.schema,
             exchanged(self.plan(node.input), partition or bounds),
-            _attached(columns.window, bounds),
+            _attached(columns.window, bounds, "TopN"),
             node.function,
             partition,
             node.keys,
@@ -312,8 +313,8 @@ class StreamingPlanner:
             exchanged(self.plan(node.left), left_keys or left.bounds),
             exchanged(self.plan(node.right), right_keys or right.bounds),
             node.kind,
-            _attached(left.window, left.bounds),
-            _attached(right.window, right.bounds),
+            _attached(left.window, left.bounds, "Join"),
+            _attached(right.window, right.bounds, "Join"),
             left_keys,
             right_keys,
             tuple(safe for _, _, safe in rest),
@@ -324,7 +325,16 @@ class StreamingPlanner:
         return sink(node, self.plan(node.input))
 
 
-def _attached(window: WindowSpec, bounds: tuple[int, int]) -> WindowSpec:
+def _refuse_processing_time(window: WindowSpec, what: str) -> None:
+    if window.is_processing:
+        raise ValidationError(
+            f"Processing time Window {what} is not supported yet; aggregate windows of TUMBLE or "
+            "HOP at once, or window over a column with a WATERMARK"
+        )
+
+
+def _attached(window: WindowSpec, bounds: tuple[int, int], what: str) -> WindowSpec:
+    _refuse_processing_time(window, what)
     return replace(window, bounds=bounds, partition=())
 
 
@@ -385,10 +395,12 @@ def _window_aggregate(
     if below is None or not {index for call in node.calls for index in _read(call)} <= {
         *below.places
     }:
-        window = _attached(columns.window, bounds)
+        window = _attached(columns.window, bounds, "Aggregate of windows")
         return _aggregated(node, planner.plan(node.input), window, words)
     _check_window(node.input)
     window = replace(below.window, time=below.time)
+    if window.kind is WindowKind.CUMULATE:
+        _refuse_processing_time(window, "Aggregate of CUMULATE")
     return _aggregated(node, planner.plan(below.plan), window, words, below.places)
 
 
@@ -410,7 +422,7 @@ def _window_grouping_sets(
         places = dict(zip(node.keys, plain.keys))
         start, end = (places[each] for each in bounds)
         moved = columns.moved(places)
-        window = _attached(columns.window, (start, end))
+        window = _attached(columns.window, (start, end), "Aggregate with GROUPING SETS")
         return _aggregated(plain, input, window, _words(moved, (start, end)))
 
     return expanded(node, aggregated, planner.plan)

@@ -68,7 +68,7 @@ class WindowSpec:
     of HOP and the step of CUMULATE, ``size`` the gap of SESSION, whose ``partition`` has the key
     columns. ``bounds``: rows are in windows already, and these columns are window_start and
     window_end; ``time`` is not read then. ``is_local``: times are instants, and windows lie in the
-    local time of the session's zone."""
+    local time of the session's zone. ``is_processing``: time is that of the machine."""
 
     kind: WindowKind
     time: int
@@ -78,3 +78,4 @@ class WindowSpec:
     partition: tuple[int, ...] = ()
     bounds: tuple[int, int] | None = None
     is_local: bool = False
+    is_processing: bool = False

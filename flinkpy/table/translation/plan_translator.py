@@ -435,7 +435,13 @@ class PlanTranslator:
         operator: ColumnarOperator
         if are_in_slices(calls, inputs):
             store = SqlAggregateSlices(keys, calls, window, words, schema, clock, inputs)
-            operator = SliceOperator(store, slicing_for(window), event_time=True)
+            operator = SliceOperator(store, slicing_for(window), not window.is_processing)
+        elif window.is_processing:
+            raise ValidationError(
+                "Processing time Window Aggregate with DISTINCT, ORDER BY or functions other than "
+                "COUNT, SUM, AVG, MIN, MAX and variances is not supported yet; window over a "
+                "column with a WATERMARK"
+            )
         else:
             input = WindowedInput(inputs, window, keys)
             operator = HeldAggregatesOperator(calls, words, input, clock, schema)

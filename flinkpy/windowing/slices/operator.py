@@ -19,7 +19,7 @@ from typing import Any
 
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.clock import Turns
-from flinkpy.core.elements import MIN_TIMESTAMP, Batch, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
@@ -73,7 +73,7 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         self._restore()
         self._wake_up = WakeUp(self.context.timers, self._due)
         if not self.event_time:
-            self._wake_up.at(self._times.wake)
+            self._set_alarm()
 
     def close(self) -> None:
         if hasattr(self, "_wake_up"):
@@ -137,11 +137,11 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
 
     def _add_now(self, records: object) -> None:
         # a clock that was set back reopens nothing
-        now = max(self.context.timers.now_ms(), self._times.now + 1)
+        now = max(self.store.local(self.context.timers.now_ms()), self._times.now + 1)
         start = self.slicing.slice_of(now)
         if self._times.standing(start) is not Standing.OUTSIDE:
             self._add(start, records)
-            self._wake_up.at(self._times.wake)
+            self._set_alarm()
 
     def _add_behind_time(
         self, batch: Batch, records: object, standings: dict[int, Standing]
@@ -179,7 +179,8 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     # -- time --------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: Watermark) -> Work:
-        if self.event_time:
+        is_end = watermark.timestamp == MAX_TIMESTAMP and self.store.fires_at_end
+        if self.event_time or is_end:
             until = self.store.passed(watermark.timestamp)
             if until > self._times.now:
                 yield from self._advance(until)
@@ -189,8 +190,12 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         self.do(self._at_timer(moment))
 
     def _at_timer(self, moment: int) -> Work:
-        yield from self._advance(max(moment, self._times.now))
-        self._wake_up.at(self._times.wake)
+        yield from self._advance(max(self.store.passed(moment), self._times.now))
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        wake = self._times.wake
+        self._wake_up.at(None if wake is None else self.store.moment(wake))
 
     def _advance(self, until: int) -> Work:
         """Time goes on: evaluates what is due, and lets go of what is over."""

@@ -86,9 +86,19 @@ class SliceStore(ABC):
     def late_records(self, batch: Batch, positions: list[int]) -> RowBatch:
         """Records of the batch as they go to a side output."""
 
+    fires_at_end = False  # whether open windows of processing time give results at the end
+
     def passed(self, watermark: int) -> int:
         """How far the time by which the store cuts slices has come with this watermark."""
         return watermark
+
+    def local(self, now: int) -> int:
+        """What that time is at this moment of processing time."""
+        return now
+
+    def moment(self, local: int) -> int:
+        """When that time has passed."""
+        return local
 
     # -- slices ------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -156,3 +157,33 @@ def test_statements_over_windows_give_in_streaming_what_they_give_in_batch() -> 
 def test_all_of_them_do_so(kind: str) -> None:
     number = len(kind)
     check([name for name in STATEMENTS if name.startswith(kind)], number, number % 3 + 1, 1)
+
+
+def test_windows_over_instants_lie_in_the_local_time_of_the_session() -> None:
+    """Over the day of 25 hours in New York: its windows of six hours, of which the first has seven,
+    and whose times are instants."""
+    clear_results()
+    zone = ZoneInfo("America/New_York")
+    midnight = datetime.datetime(2024, 11, 3, tzinfo=zone).timestamp()
+    instants = [int(midnight + 1800 * number) * 1000 for number in range(52)]
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.execute_sql("SET 'table.local-time-zone' = 'America/New_York'")
+    env.execute_sql(
+        "CREATE TABLE e (ms BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts) WITH "
+        f"('connector' = 'values', 'data-id' = '{register_rows([(ms,) for ms in instants])}', "
+        "'bounded' = 'true', 'rows-per-batch' = '1')"
+    )
+    found = env.execute_sql(
+        "SELECT window_start, window_time, COUNT(*), COUNT(DISTINCT ms), MIN(ms) FROM "
+        "TUMBLE(TABLE e, DESCRIPTOR(ts), INTERVAL '6' HOUR) "
+        "GROUP BY window_start, window_end, window_time"
+    )
+    expected: dict[datetime.datetime, list[int]] = {}
+    for ms in instants:
+        shown = datetime.datetime.fromtimestamp(ms / 1000, zone).replace(tzinfo=None)
+        start = shown.replace(hour=shown.hour // 6 * 6, minute=0)
+        expected.setdefault(start, []).append(ms)
+    assert [(row[0], *row[2:]) for row in found.collect()] == [
+        (start, len(held), len(held), held[0]) for start, held in expected.items()
+    ]
+    assert [len(held) for held in expected.values()] == [14, 12, 12, 12, 2]
