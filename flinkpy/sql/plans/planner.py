@@ -16,6 +16,7 @@ from flinkpy.sql.plans.logical_text import logical_text
 from flinkpy.sql.plans.node_ids import numbered
 from flinkpy.sql.plans.physical_text import execution_text, physical_text
 from flinkpy.sql.plans.plan_advice import advice_text
+from flinkpy.sql.plans.shared_parts import with_shared_parts
 from flinkpy.sql.rules.optimizer import optimized
 from flinkpy.sql.rules.rule_phases import RuleContext
 from flinkpy.sql.syntax.query_tree import Query
@@ -74,7 +75,7 @@ class Planner:
     def _planned(self, logical: LogicalNode) -> Plan:
         optimal = optimized(logical, self._rules)
         if self._rules.is_batch:
-            physical = batch_plan(optimal)
+            physical = with_shared_parts(batch_plan(optimal), self._rules)
         else:
             physical = StreamingPlanner(_consumer(logical)).plan(optimal)
         if not isinstance(logical, LogicalSink):
