@@ -57,9 +57,10 @@ def windowed_groups(
     columns = window_fields(plan, spec.time)
     named = tuple(replace(each, name=name) for each, name in zip(columns, _COLUMNS))
     windowed = LogicalWindow(row_of((*plan.schema.fields, *named)), plan, spec)
-    relation = Relation((RELATION,), named, plan.width)
+    called = f"{RELATION} {call.name}"
+    relation = Relation((called,), named, plan.width)
     keys = tuple(
-        GroupingElement("EXPRESSION", ((Identifier((RELATION, name), span=call.span),),))
+        GroupingElement("EXPRESSION", ((Identifier((called, name), span=call.span),),))
         for name in _COLUMNS
     )
     widened = replace(scope, relations=(*scope.relations, relation))
@@ -125,7 +126,8 @@ def auxiliary_column(call: FunctionCall, scope: Scope) -> Identifier | None:
     found = _AUXILIARY.fullmatch(call.name)
     if found is None:
         return None
-    if not any(each.names == (RELATION,) for each in scope.relations):
+    called = f"{RELATION} {found.group(1)}"
+    if not any(each.names == (called,) for each in scope.relations):
         raise ValidationError(
             f"{call.name} belongs to GROUP BY {found.group(1)}(...) of the same query",
             span=call.span,
@@ -133,4 +135,4 @@ def auxiliary_column(call: FunctionCall, scope: Scope) -> Identifier | None:
     if found.group(2) == "PROCTIME":
         raise ValidationError(f"{call.name} is not supported yet; use PROCTIME()", span=call.span)
     name = {"START": "$start", "END": "$end", "ROWTIME": "$time"}[found.group(2)]
-    return Identifier((RELATION, name), span=call.span)
+    return Identifier((called, name), span=call.span)
