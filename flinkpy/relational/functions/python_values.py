@@ -117,6 +117,9 @@ def conformed(found: Any, logical: LogicalType, rows: int) -> Any:
         raise FailingValue(
             TypeError(f"it gave a {type(found).__name__} that is no {logical}: {error}")
         ) from None
+    if array.null_count and not logical.is_nullable:
+        place = array.is_null().to_pylist().index(True)
+        raise FailingValue(TypeError(f"it gave a null, and its type is {logical}"), place)
     if len(array) != rows:
         raise FailingValue(
             ValueError(f"it gave {len(array)} values for {rows} rows; give one for each")

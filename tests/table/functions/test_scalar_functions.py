@@ -173,6 +173,7 @@ def test_a_failing_row_is_named_with_the_line_of_the_function(tables: TableEnvir
         ("BIGINT", "general", "x", r"f\(n\): it gave 'x' \(str\), and its type is BIGINT"),
         ("INT NOT NULL", "general", None, "it gave None, and its type is INT NOT NULL"),
         ("BIGINT", "pandas", [1, 2], "it gave 2 values for 3 rows"),
+        ("INT NOT NULL", "pandas", [1, None, 3], r"it gave a null.*in the row \(.*n=2"),
         ("BIGINT", "arrow", pa.array(["x"]), "it gave a StringArray that is no BIGINT"),
     ],
 )
