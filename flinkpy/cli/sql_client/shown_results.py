@@ -67,7 +67,7 @@ def folded(changes: Iterable[Row]) -> list[Row]:
     """The rows that are left of a changelog, in the order in which they came.
 
     >>> folded([Row(1), Row(2)])
-    [Row(1), Row(2)]
+    [<Row(1)>, <Row(2)>]
     """
     table = FoldedRows()
     for row in changes:
