@@ -37,7 +37,7 @@ from flinkpy.sql.logical.logical_nodes import (
 )
 from flinkpy.sql.rex.coercion import bare, cast, in_common
 from flinkpy.sql.rex.relational_terms import JoinKind
-from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, RexLiteral, shifted
+from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, RexLiteral
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import (
     DerivedTable,
@@ -169,8 +169,8 @@ class RelationBinder:
         scope = left.scope.beside(right.scope, left.plan.width)
         if item.using or item.natural:
             return self._using(left, right, scope, kind, item)
-        condition = self._on(item, scope)
-        return Source(join(left.plan, right.plan, kind, condition), scope)
+        plan = join(left.plan, right.plan, kind, self._on(item, scope))
+        return Source(plan, scope.typed_as(plan.schema))
 
     def _on(self, item: JoinItem, scope: Scope) -> Rex | None:
         if item.condition is None:
@@ -190,17 +190,21 @@ class RelationBinder:
             else [each for each in _names(left.scope) if each in _names(right.scope)]
         )
         binder = ExpressionBinder(self.context, scope, self.queries)
-        equal: list[Rex] = []
-        merged: list[Merged] = []
-        for name in names:
-            at = Identifier((name,), span=item.span)
-            one = left.scope.resolve(at)
-            other = shifted(right.scope.resolve(at), left.plan.width)
-            equal.append(binder.called("=", (one, other), (), item.span))
-            hides = frozenset(each.index for each in (one, other) if isinstance(each, RexInput))
-            merged.append(Merged(name, self._merged(one, other, kind, binder), hides))
-        condition = binder.conjunction(equal)
+        columns = [Identifier((name,), span=item.span) for name in names]
+        sides = (left.scope, Scope().beside(right.scope, left.plan.width))
+        condition = binder.conjunction(
+            [
+                binder.called("=", tuple(side.resolve(at) for side in sides), (), item.span)
+                for at in columns
+            ]
+        )
         plan = join(left.plan, right.plan, kind, condition)
+        merged: list[Merged] = []
+        for at in columns:
+            one, other = (side.typed_as(plan.schema).resolve(at) for side in sides)
+            hides = frozenset(each.index for each in (one, other) if isinstance(each, RexInput))
+            merged.append(Merged(at.parts[-1], self._merged(one, other, kind, binder), hides))
+        scope = scope.typed_as(plan.schema)
         known = tuple(each for each in scope.merged if each.name not in names)
         return Source(plan, replace(scope, merged=(*merged, *known)))
 
@@ -262,10 +266,11 @@ class RelationBinder:
         scope = left.scope.beside(inner.scope, left.plan.width)
         condition = _unless_true(self._on(item, scope))
         if not around.slots:
-            return Source(join(left.plan, inner.plan, kind, condition), scope)
+            plan = join(left.plan, inner.plan, kind, condition)
+            return Source(plan, scope.typed_as(plan.schema))
         schema = joined_schema(left.plan.schema, inner.plan.schema, kind)
-        plan = LogicalApply(schema, left.plan, inner.plan, tuple(around.slots), kind, condition)
-        return Source(plan, scope)
+        applied = LogicalApply(schema, left.plan, inner.plan, tuple(around.slots), kind, condition)
+        return Source(applied, scope.typed_as(schema))
 
     def _unnest_call(self, left: Source, item: UnnestItem) -> _Expanded:
         value = ExpressionBinder(self.context, left.scope, self.queries).bind(item.value)

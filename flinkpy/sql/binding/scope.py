@@ -10,7 +10,7 @@ from flinkpy.common.logical_types.logical_type import IntType, RowField, RowType
 from flinkpy.sql.binding.proposals import proposal
 from flinkpy.sql.logical.logical_nodes import LogicalNode
 from flinkpy.sql.logical.logical_rex import RexOuter
-from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, RexLiteral, shifted
+from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, RexLiteral, rewritten, shifted
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import Identifier, StarItem
 
@@ -27,6 +27,13 @@ class Relation:
 
     def is_called(self, qualifier: Sequence[str]) -> bool:
         return bool(qualifier) and self.names[-len(qualifier) :] == tuple(qualifier)
+
+    def typed_as(self, fields: Sequence[RowField]) -> tuple[RowField, ...]:
+        """Its columns, with the types of all columns of the query."""
+        return tuple(
+            replace(each, type=fields[self.first + place].type)
+            for place, each in enumerate(self.fields)
+        )
 
     def find(self, name: str) -> list[RexInput]:
         return [
@@ -82,6 +89,18 @@ class Scope:
             for each in other.merged
         )
         return Scope(self.relations + moved, self.merged + merged, self.surroundings)
+
+    def typed_as(self, row: RowType) -> Scope:
+        """The same columns with the types that they have in this row: behind an outer join, those
+        of a side that may be missing may be null."""
+        relations = tuple(
+            replace(each, fields=each.typed_as(row.fields)) for each in self.relations
+        )
+        merged = tuple(
+            replace(each, value=rewritten(each.value, lambda rex: _typed_as(rex, row.fields)))
+            for each in self.merged
+        )
+        return replace(self, relations=relations, merged=merged)
 
     def with_surroundings(self, surroundings: Surroundings | None) -> Scope:
         return replace(self, surroundings=surroundings)
@@ -203,6 +222,15 @@ class Scope:
                 if relation.first + place not in hidden
             ]
         return columns
+
+
+def _typed_as(rex: Rex, fields: Sequence[RowField]) -> Rex:
+    if isinstance(rex, RexInput):
+        return replace(rex, type=fields[rex.index].type)
+    if isinstance(rex, RexCall) and rex.function == "CAST":
+        nullable = rex.type.is_nullable or rex.operands[0].type.is_nullable
+        return replace(rex, type=rex.type.with_nullable(nullable))
+    return rex
 
 
 def field_of(value: Rex, name: str, at: Identifier) -> Rex:

@@ -28,6 +28,18 @@ KEPT = {
     "a condition on the side that may have no partner stays above an outer join": (
         "SELECT o.a, o.s, i.s AS other FROM t AS o LEFT JOIN e AS i ON o.a = i.a WHERE i.s IS NULL"
     ),
+    "a column that is never null may be null behind an outer join": (
+        "SELECT o.a, r.x, r.y IS NULL FROM t AS o FULL JOIN (VALUES (1, 2)) AS r(x, y) ON o.a = r.x "
+        "WHERE r.x IS NOT NULL"
+    ),
+    "those without a partner are found by such a column": (
+        "SELECT o.a, o.s FROM t AS o LEFT JOIN (VALUES (1, 2)) AS r(x, y) ON o.a = r.x "
+        "WHERE r.y IS NULL"
+    ),
+    "a column of USING has the value of the side that is there": (
+        "SELECT x, COUNT(*) FROM (VALUES (1), (2)) AS l(x) FULL JOIN (VALUES (2), (3)) AS r(x) "
+        "USING (x) GROUP BY x"
+    ),
     "a null key meets nothing, and parts of groups are put together": (
         "SELECT o.d, COUNT(*), AVG(o.d), COUNT(i.s) FILTER (WHERE i.f) FROM t AS o FULL JOIN t AS i "
         "ON o.d = i.d GROUP BY o.d"
