@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from flinkpy.core.program import code
 from tests.cluster.ray_fixture import Eyes, RayCluster, eyes_on, joined, ray_cluster
 from tests.waiting import eventually
 
@@ -60,6 +61,13 @@ def _stays(item: pytest.Item, mark: pytest.Mark) -> bool:
     return mark.name == "wide" and any(
         text in item.name.partition("[")[2] for text in mark.kwargs.get("but", ())
     )
+
+
+@pytest.fixture(autouse=True)
+def modules_named_in_sql(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that SQL names, and those beside it, travel by value as long as the process lives;
+    what one test names is not to change how functions of other tests travel."""
+    monkeypatch.setattr(code, "_further_homes", set(code._further_homes))
 
 
 def _holders_of_settings(item: pytest.Item) -> Iterator[tuple[object, str]]:
