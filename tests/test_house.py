@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from itertools import takewhile
 from statistics import median
 
 from tests.house_files import (
@@ -91,6 +92,29 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     except CycleError as error:
         circle = error.args[1]
     assert circle == []
+
+
+def shared_names(ones: list[str], others: list[str]) -> int:
+    """With how many names both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ones, others)))
+
+
+def test_no_two_rooms_of_a_floor_import_each_other() -> None:
+    """What two folders of one package need of each other belongs below both."""
+    arrows = {
+        (".".join(ones[:shared]), ones[shared], others[shared])
+        for module in FILES
+        for ones in (module.split("."),)
+        for others in (each.split(".") for each in imported(module))
+        for shared in (shared_names(ones, others),)
+        if 1 < shared < min(len(ones), len(others))
+    }
+    both_ways = {
+        f"{floor}: {one} and {other}"
+        for floor, one, other in arrows
+        if one < other and (floor, other, one) in arrows
+    }
+    assert both_ways == set()
 
 
 def test_no_class_outgrows_its_room() -> None:

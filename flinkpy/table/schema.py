@@ -160,6 +160,6 @@ def _tree(expression: Expression | str) -> SqlExpression:
         from flinkpy.sql.parsing.parse import parse_expression
 
         return parse_expression(expression)
-    from flinkpy.table.session.sql_of_expressions import tree_of
+    from flinkpy.table.expression_trees.sql_of_expressions import tree_of
 
     return tree_of(expression)

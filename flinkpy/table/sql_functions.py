@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from flinkpy.columns.expression import Column, Expression, SqlCall, as_expression, sql_call
 from flinkpy.core.program.program_line import refuse
-from flinkpy.table.session.sql_of_expressions import Tree
-from flinkpy.table.session.user_calls import UserCall
+from flinkpy.table.expression_trees.sql_of_expressions import Tree
+from flinkpy.table.expression_trees.user_calls import UserCall
 from flinkpy.table.udf import UserDefinedFunctionWrapper
 
 

@@ -14,14 +14,14 @@ from flinkpy.sql.functions.function_port import FunctionKind
 from flinkpy.sql.syntax.query_tree import Query
 from flinkpy.sql.syntax.statements import Insert, QueryStatement
 from flinkpy.table.explain_detail import ExplainDetail
+from flinkpy.table.expression_trees.rewritten_expressions import expanded, with_over, with_window
+from flinkpy.table.expression_trees.sql_of_expressions import Tree
+from flinkpy.table.expression_trees.user_calls import UserCall, WholeRow
 from flinkpy.table.results.html_tables import SHOWN_ROWS, html_table
 from flinkpy.table.session import table_verbs
-from flinkpy.table.session.rewritten_expressions import expanded, with_over, with_window
-from flinkpy.table.session.sql_of_expressions import Tree
 from flinkpy.table.session.statement_execution import StatementExecution
 from flinkpy.table.session.table_paths import identifier_of
 from flinkpy.table.session.table_session import TableSession
-from flinkpy.table.session.user_calls import UserCall, WholeRow
 from flinkpy.table.table_result import TableResult
 from flinkpy.table.udf import UserDefinedFunctionWrapper
 from flinkpy.table.window import GroupWindow, OverWindow, names_of

@@ -32,7 +32,7 @@ from flinkpy.relational.functions.user_defined import (
 )
 from flinkpy.sql.functions.function_port import FunctionKind
 from flinkpy.sql.functions.user_function import UserFunction
-from flinkpy.table.session.user_calls import UserCall
+from flinkpy.table.expression_trees.user_calls import UserCall
 from flinkpy.table.udf_types import row_of, type_list, type_of, type_of_annotation
 
 __all__ = [
@@ -232,7 +232,7 @@ def udaf(
         return lambda given: udaf(
             given, input_types, result_type, accumulator_type, deterministic, name, func_type
         )
-    from flinkpy.relational.functions.aggregate_code import AggregateCode
+    from flinkpy.relational.aggregates.aggregate_code import AggregateCode
 
     code = _code(f, "udaf", "accumulate")
     if func_type not in FORMS:

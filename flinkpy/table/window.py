@@ -12,7 +12,7 @@ from flinkpy.core.program.program_line import refuse
 from flinkpy.core.program.public_names import publish
 from flinkpy.sql.syntax.query_tree import FrameBound, FunctionCall, Identifier, OrderItem
 from flinkpy.sql.syntax.query_tree import OverWindow as OverTree
-from flinkpy.table.session.sql_of_expressions import constant, tree_of
+from flinkpy.table.expression_trees.sql_of_expressions import constant, tree_of
 
 __all__ = ["GroupWindow", "Over", "OverWindow", "Session", "Slide", "Tumble"]
 

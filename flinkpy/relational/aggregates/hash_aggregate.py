@@ -21,8 +21,8 @@ import pyarrow as pa
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.operators.columnar.key_index import KeyIndex
 from flinkpy.relational.aggregates.accumulator_port import Accumulator, AggregateSite
+from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.aggregates.group_functions import COUNTS_DISTINCT, accumulator_of
-from flinkpy.relational.functions.aggregate_code import OpenedCalls
 from flinkpy.relational.group_numbers import GroupNumbers
 from flinkpy.relational.key_columns import key_batch, key_names
 from flinkpy.relational.relational_operator import BlockingOperator, one_record_batch, pieces, plain

@@ -13,7 +13,7 @@ import pyarrow as pa
 from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.key_index import KeyIndex
 from flinkpy.operators.columnar.state_tables import from_bytes, key_of_group
-from flinkpy.relational.functions.aggregate_code import OpenedCalls
+from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.in_time.frames_in_time import RowsOfNow
 from flinkpy.relational.in_time.kept_frames import KeptFrames
 from flinkpy.relational.in_time.rows_in_time import RowsInTime
@@ -21,8 +21,8 @@ from flinkpy.relational.in_time.running_frames import RunningFrames, can_run
 from flinkpy.relational.joins.keyed_rows import KeyedRows
 from flinkpy.relational.key_columns import key_batch, key_names
 from flinkpy.relational.relational_operator import with_schema
+from flinkpy.relational.row_times import milliseconds
 from flinkpy.relational.state.rows_by_group import rows_by_group
-from flinkpy.relational.windows.window_times import milliseconds
 from flinkpy.sql.rex.relational_terms import OverGroup
 
 RUNNING, KEPT = "running", "kept"

@@ -24,9 +24,9 @@ from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.keyed_rows import Chunk, KeyedRows
 from flinkpy.relational.joins.unending_join import UnendingJoin
 from flinkpy.relational.key_columns import key_names
+from flinkpy.relational.row_times import milliseconds
 from flinkpy.relational.state.group_times import GroupTimes, Saved
 from flinkpy.relational.state.rows_by_group import rows_by_group
-from flinkpy.relational.windows.window_times import milliseconds
 from flinkpy.sql.rex.relational_terms import Interval
 
 REGIONS = ("left", "right")

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.elements import ColumnBatch
-from flinkpy.relational.functions.aggregate_code import OpenedCalls
+from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.ordering.over_frames import bounds_of
 from flinkpy.relational.ordering.over_functions import OverRows, over
 from flinkpy.relational.ordering.partitioned_rows import partitioned

@@ -12,9 +12,9 @@ from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.state_tables import from_bytes
 from flinkpy.operators.context import TaskInfo
 from flinkpy.relational.relational_operator import one_record_batch, with_schema
+from flinkpy.relational.row_times import milliseconds
 from flinkpy.relational.state.group_times import GroupTimes, Saved
 from flinkpy.relational.state.rows_by_group import rows_by_group
-from flinkpy.relational.windows.window_times import milliseconds
 
 
 class WaitingRows:

@@ -9,7 +9,7 @@ from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.relational.relational_operator import RelationalOperator, plain
-from flinkpy.relational.windows.window_times import milliseconds, times_of
+from flinkpy.relational.row_times import milliseconds, times_of
 
 
 class RowtimeColumnOperator(RelationalOperator):

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from flinkpy.core.elements import Batch
 from flinkpy.operators.base import OneInputOperator
+from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.aggregates.group_functions import accumulator_of
 from flinkpy.relational.aggregates.hash_aggregate import CallOfGroups, sites_of
-from flinkpy.relational.functions.aggregate_code import OpenedCalls
 from flinkpy.relational.group_numbers import GroupNumbers
 from flinkpy.relational.relational_operator import plain
 from flinkpy.relational.windows.held_windows import HoldsWindows, WindowedInput

@@ -14,8 +14,8 @@ from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.relational.relational_operator import one_record_batch, pieces, with_schema
+from flinkpy.relational.row_times import milliseconds
 from flinkpy.relational.windows.wall_clock import WallClock
-from flinkpy.relational.windows.window_times import milliseconds
 from flinkpy.sql.rex.relational_terms import WindowSpec
 from flinkpy.windowing.joins.rows_by_slice import RowsBySlice
 from flinkpy.windowing.slicing import Slicing

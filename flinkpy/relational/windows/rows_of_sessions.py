@@ -22,10 +22,10 @@ from flinkpy.operators.columnar.state_tables import (
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.relational.relational_operator import one_record_batch, pieces, with_schema
+from flinkpy.relational.row_times import times_of
 from flinkpy.relational.windows.held_windows import WindowedInput, moments_of
 from flinkpy.relational.windows.session_rows import EndedSessions, SessionRows
 from flinkpy.relational.windows.wall_clock import WallClock
-from flinkpy.relational.windows.window_times import times_of
 
 SESSIONS = "_rows of sessions"  # the name of the state
 # a key of each key group -> how far time was, and the rows

@@ -18,7 +18,7 @@ from flinkpy.core.elements import (
 )
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.relational.relational_operator import RelationalOperator, plain
-from flinkpy.relational.windows.window_times import milliseconds
+from flinkpy.relational.row_times import milliseconds
 
 
 class WatermarkRowsOperator(RelationalOperator):

@@ -10,8 +10,9 @@ from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.relational.relational_operator import ROWS_AT_ONCE, RelationalOperator
+from flinkpy.relational.row_times import milliseconds, times_of
 from flinkpy.relational.windows.wall_clock import AS_IT_IS, WallClock
-from flinkpy.relational.windows.window_times import milliseconds, times_of, windows_of
+from flinkpy.relational.windows.window_times import windows_of
 from flinkpy.sql.rex.relational_terms import WindowSpec
 
 

@@ -1,4 +1,4 @@
-"""Columns of times as milliseconds and back, and the windows in which a time lies."""
+"""The windows in which a time lies, and what stands in the columns of a window."""
 
 from __future__ import annotations
 
@@ -8,29 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.relational.row_times import times_of
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
 from flinkpy.windowing.windows import TimeWindow
-
-_PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
-
-
-def milliseconds(column: pa.Array, name: str) -> Any:
-    """The times as int64. A time that is null is an error, as in Flink."""
-    if column.null_count:
-        raise ProgramError(
-            f"the time column {name!r} is null in a row, which then has no place in time: leave "
-            f"such rows out, by WHERE {name} IS NOT NULL before the window or the watermark"
-        )
-    values = column.view(pa.int64()).to_numpy()
-    factor = _PER_MILLISECOND[column.type.unit]
-    return values if factor == 1 else values // factor
-
-
-def times_of(moments: Any, kind: pa.DataType) -> pa.Array:
-    """Milliseconds as a column of this type."""
-    factor = _PER_MILLISECOND[kind.unit]
-    return pa.array(moments if factor == 1 else moments * factor, pa.int64()).view(kind)
 
 
 def windows_of(window: WindowSpec, times: Any) -> tuple[Any, Any, Any]:

@@ -28,8 +28,8 @@ from flinkpy.sql.syntax.query_tree import (
     StarItem,
     TableFunctionCall,
 )
-from flinkpy.table.session.sql_of_expressions import constant, tree_of
-from flinkpy.table.session.user_calls import UserCall
+from flinkpy.table.expression_trees.sql_of_expressions import constant, tree_of
+from flinkpy.table.expression_trees.user_calls import UserCall
 
 _STAR = (SelectItem(StarItem()),)
 

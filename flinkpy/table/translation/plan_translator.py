@@ -19,8 +19,8 @@ from flinkpy.datastream.streams.recorded import ColumnStream, apply_two_columns,
 from flinkpy.graph.operator_port import ColumnarJoin, ColumnarOperator
 from flinkpy.graph.partitioning import BROADCAST, GLOBAL, KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import PartitionTransformation, UnionTransformation
+from flinkpy.relational.aggregates.aggregate_code import AggregateCode, with_code
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator, partial_schema
-from flinkpy.relational.functions.aggregate_code import AggregateCode, with_code
 from flinkpy.relational.functions.table_function_rows import TableCode, TableFunctionOperator
 from flinkpy.relational.in_time.first_rows import FirstRowsOperator
 from flinkpy.relational.in_time.over_in_time import OverInTimeOperator

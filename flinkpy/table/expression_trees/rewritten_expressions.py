@@ -10,7 +10,7 @@ from flinkpy.columns.expression import Aggregate, Alias, Call, Column, Expressio
 from flinkpy.core.errors import ProgramError
 from flinkpy.sql.sql_errors import did_you_mean
 from flinkpy.sql.syntax.query_tree import FunctionCall, OverWindow, SqlExpression
-from flinkpy.table.session.sql_of_expressions import Tree, tree_of
+from flinkpy.table.expression_trees.sql_of_expressions import Tree, tree_of
 
 Change = Callable[[Expression], "Expression | None"]
 

@@ -25,7 +25,7 @@ from flinkpy.sql.syntax.query_tree import (
     SqlExpression,
     SqlLiteral,
 )
-from flinkpy.table.session.user_calls import UserCall, WholeRow
+from flinkpy.table.expression_trees.user_calls import UserCall, WholeRow
 
 _SAME_ARGUMENTS: Mapping[str, str] = {
     **{name: name for name in ("+", "-", "*", "/", "%", "<", "<=", ">", ">=")},
