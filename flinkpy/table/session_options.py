@@ -75,8 +75,7 @@ TABLE_OPTIONS = OptionTable(
             "table.exec.source.idle-timeout",
             DURATION,
             "0 ms",
-            "When a split is idle.",
-            without_effect="an input that rests holds the watermark back",
+            "When a split without rows holds the watermark back no longer; 0: never.",
         ),
         TableOption(
             "table.exec.sink.not-null-enforcer",

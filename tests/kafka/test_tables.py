@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from flinkpy.datastream import DataStream
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table import EnvironmentSettings, TableEnvironment
-from tests.kafka.broker import Broker
+from tests.kafka.broker import Broker, Record
 
 
 @pytest.fixture
@@ -141,3 +142,60 @@ def test_options_that_do_not_fit_are_refused_without_a_broker(
     )
     with pytest.raises(ValidationError, match=problem):
         tables.execute_sql("SELECT n FROM t")
+
+
+SECONDS_AT = "n BIGINT, ts AS TO_TIMESTAMP_LTZ(n, 0), WATERMARK FOR ts AS ts"
+
+
+def streamed(broker: Broker, topic: str, more: str = "") -> TableEnvironment:
+    """The table ``live`` of a topic whose partitions one subtask reads."""
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    tables.get_config().set("parallelism.default", "1")
+    tables.execute_sql(
+        f"CREATE TABLE live ({SECONDS_AT}) WITH ('connector' = 'kafka', 'topic' = '{topic}', "
+        f"'properties.bootstrap.servers' = '{broker.bootstrap}', {more}"
+        "'scan.startup.mode' = 'earliest-offset')"
+    )
+    return tables
+
+
+def seconds(first: int, last: int, partition: int, key: bool = False) -> list[Record]:
+    """Messages with these seconds, as value or as key."""
+    texts = [json.dumps({"n": n}).encode() for n in range(first, last)]
+    return [
+        Record(b"{}", partition=partition, key=each) if key else Record(each, partition=partition)
+        for each in texts
+    ]
+
+
+WINDOWS = (
+    "SELECT COUNT(*), MIN(n) FROM TUMBLE(TABLE live, DESCRIPTOR(ts), INTERVAL '10' SECOND) "
+    "GROUP BY window_start, window_end"
+)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("is_key", [False, True])
+def test_no_row_of_a_partition_that_lags_is_late(broker: Broker, is_key: bool) -> None:
+    topic = broker.new_topic(2)
+    broker.produce(topic, seconds(0, 3000, 0, is_key))
+    broker.produce(topic, seconds(0, 3000, 1, is_key))
+    format = (
+        "'key.format' = 'json', 'key.fields' = 'n', 'value.fields-include' = 'EXCEPT_KEY', "
+        if is_key
+        else ""
+    )
+    bounded = f"'scan.bounded.mode' = 'latest-offset', 'format' = 'json', {format}"
+    tables = streamed(broker, topic, bounded)
+    rows = tables.execute_sql(WINDOWS).collect()
+    assert sorted(tuple(row) for row in rows) == sorted((20, n) for n in range(0, 3000, 10))
+
+
+@pytest.mark.wide
+def test_an_idle_partition_holds_no_window_back_after_the_timeout(broker: Broker) -> None:
+    topic = broker.new_topic(2)
+    broker.produce(topic, seconds(0, 101, 0))
+    tables = streamed(broker, topic, "'format' = 'json', ")
+    tables.get_config().set("table.exec.source.idle-timeout", "200 ms")
+    with tables.execute_sql(WINDOWS).collect() as rows:
+        assert [tuple(next(rows)) for _ in range(10)] == [(10, n) for n in range(0, 100, 10)]

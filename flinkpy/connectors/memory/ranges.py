@@ -80,6 +80,7 @@ class RangeSource(Source[RangeSplit]):
     subclasses turn indices into records."""
 
     has_timestamps = False
+    interleaves_splits = False
 
     def __init__(self, start: int, end: int) -> None:
         self._start, self._end = start, end

@@ -195,6 +195,9 @@ class Source(ABC, Generic[S]):
     gives_valid_times: bool = False
     # True: its readers heed ``ReaderContext.diverts``, and so ``stream.on_error`` is for it too
     takes_error_policy: bool = False
+    # False: its readers read one split after the other, so that their splits need no watermarks
+    # of their own
+    interleaves_splits: bool = True
 
     @property
     @abstractmethod

@@ -36,6 +36,7 @@ from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
 from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator
 from flinkpy.operators.context import Output, TimerHandle
+from flinkpy.operators.event_time.batch_watermarks import BatchWatermarkGenerator
 from flinkpy.operators.event_time.timestamps import (
     TimestampExtractor,
     column_function,
@@ -149,6 +150,8 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         # in a batch job only the last watermark counts
         is_batch = read(context.configuration, options.RUNTIME_MODE) is options.RuntimeMode.BATCH
         self._generator = None if is_batch else strategy.create_generator()
+        if isinstance(self._generator, BatchWatermarkGenerator):
+            self._generator.open(context)
         self._emitter, self._is_open = WatermarkEmitter(), True
         self._idleness = (
             None
@@ -158,7 +161,8 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         self._interval_s = read(
             context.configuration, options.AUTO_WATERMARK_INTERVAL
         ).total_seconds()
-        if self._generator is not None or self._idleness is not None:
+        is_periodic = not isinstance(self._generator, BatchWatermarkGenerator | None)
+        if is_periodic or self._idleness is not None:
             self._arm()
 
     def process_batch(self, batch: Batch) -> None:
@@ -172,6 +176,10 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         elif type(generator) is BoundedOutOfOrdernessWatermarks:
             self.output.emit(batch)
             generator.on_event(None, greatest_timestamp(batch), self._emitter)
+        elif isinstance(generator, BatchWatermarkGenerator):
+            generator.on_batch(batch, self._emitter)
+            self.output.emit(batch)
+            self._emitter.release(self.output)
         else:
             self._process_each(generator, batch)
 
@@ -232,6 +240,8 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
+        if self._is_open and isinstance(self._generator, BatchWatermarkGenerator):
+            self._generator.close()
 
     @property
     def watermark(self) -> int:

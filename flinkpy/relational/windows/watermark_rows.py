@@ -23,37 +23,49 @@ from flinkpy.relational.row_times import milliseconds
 
 class WatermarkRowsOperator(RelationalOperator):
     """Passes the rows on; behind each batch the greatest value that ``strategy`` has had is the
-    watermark. Watermarks and idle statuses from before end here, but for the last one."""
+    watermark. Watermarks and idle statuses from before end here, but for the last one.
+
+    ``strategy`` is None where the source computes the watermarks: they pass, and this operator
+    only sees to it that each row has a time."""
 
     takes_changes = ALL_CHANGES
 
-    def __init__(self, rowtime: int, strategy: CalcProgram, schema: pa.Schema) -> None:
+    def __init__(self, rowtime: int, strategy: CalcProgram | None, schema: pa.Schema) -> None:
         super().__init__(schema)
         self.rowtime = rowtime
         self.strategy = strategy
 
     def open(self) -> None:
-        self._strategy = self.compiled(self.strategy, ["watermark"])
+        self._strategy = None
+        if self.strategy is not None:
+            self._strategy = self.compiled(self.strategy, ["watermark"])
         self._watermark = MIN_TIMESTAMP
 
     def process_batch(self, batch: Batch) -> None:
         batch = columns(batch, self.context, self.takes_changes)
         with explained(batch.data, self.context):
-            name = self.schema.names[self.rowtime]
-            milliseconds(batch.data.column(self.rowtime), name)
-            found = plain(self._strategy(batch.data).column(0)).drop_null()
-            moments = milliseconds(found, name)
+            milliseconds(batch.data.column(self.rowtime), self.schema.names[self.rowtime])
+            moment = None
+            if self._strategy is not None:
+                moment = greatest_moment(self._strategy(batch.data).column(0))
         self.output.emit(batch)
-        if len(moments) and moments.max() > self._watermark:
-            self._watermark = int(moments.max())
-            self.output.emit_control(Watermark(self._watermark))
+        if moment is not None and moment > self._watermark:
+            self._watermark = moment
+            self.output.emit_control(Watermark(moment))
 
     def process_columns(self, batch: ColumnBatch) -> Any:
         raise NotImplementedError("process_batch emits the watermark behind the rows")
 
     def process_watermark(self, watermark: Watermark) -> None:
-        if watermark.timestamp >= BEYOND_TIME:
+        if self.strategy is None or watermark.timestamp >= BEYOND_TIME:
             self.output.emit_control(watermark)
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:
-        """Whether there is time here depends on the rows."""
+        if self.strategy is None:
+            self.output.emit_control(status)
+
+
+def greatest_moment(values: pa.Array) -> int | None:
+    """The latest of these times in milliseconds; None if there is none but nulls."""
+    moments = milliseconds(plain(values).drop_null(), "watermark")
+    return int(moments.max()) if len(moments) else None

@@ -69,6 +69,7 @@ class TableSession:
         options = self.config.options
         made = PlanTranslator(self.env, self.connectors, self.registry, options.zone)
         made.drops_nulls = options.text("table.exec.sink.not-null-enforcer").lower() == "drop"
+        made.idle_timeout = options.value("table.exec.source.idle-timeout") or None
         return made
 
     def stream_of(self, query: Query) -> DataStream:

@@ -83,9 +83,12 @@ from flinkpy.sql.rex.rex_programs import program_of
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.factory_port import TableFactories
 from flinkpy.table.translation.operator_names import operator_name
+from flinkpy.table.translation.watermarks_in_sources import put_into_source
 from flinkpy.windowing.slices.operator import SliceOperator
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     import pyarrow as pa
 
     from flinkpy.datastream import StreamExecutionEnvironment
@@ -142,6 +145,7 @@ class PlanTranslator:
         self._zone = zone
         self._gives_uids = gives_uids
         self.drops_nulls = False  # instead of failing, where a table's column is NOT NULL
+        self.idle_timeout: timedelta | None = None  # of splits that give no rows
         # all rows of a query in BATCH have the same CURRENT_DATE
         self._is_batch = read(env.program.values, RUNTIME_MODE) is RuntimeMode.BATCH
         self._clock = StoppedClock(SYSTEM_CLOCK.time_ms()) if self._is_batch else SYSTEM_CLOCK
@@ -404,7 +408,9 @@ class PlanTranslator:
     def _watermarks(self, node: WatermarkAssigner) -> ColumnStream:
         if any(getattr(each, "function", "") == SOURCE_WATERMARK for each in walk(node.strategy)):
             return self._of(node.input)
-        strategy = self._program((node.strategy,), None, node.input.schema.names)
+        names = node.input.schema.names
+        is_in_source = put_into_source(node, self._of, self._program, self.idle_timeout)
+        strategy = None if is_in_source else self._program((node.strategy,), None, names)
         schema = schema_of(node.schema)
         return self._applied(node, WatermarkRowsOperator(node.rowtime, strategy, schema))
 

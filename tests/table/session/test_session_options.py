@@ -39,8 +39,8 @@ def test_an_option_without_effect_is_named_once_with_the_reason(
         config.set("table.exec.mini-batch.enabled", "false")  # as it is
         assert not caplog.messages
         for _ in range(2):
-            config.set("table.exec.source.idle-timeout", "5 s")
+            config.set("table.exec.mini-batch.size", "5000")
     assert caplog.messages == [
-        "options that have no effect here: table.exec.source.idle-timeout (an input that rests "
-        "holds the watermark back)"
+        "options that have no effect here: table.exec.mini-batch.size (rows are computed in the "
+        "batches in which they come)"
     ]

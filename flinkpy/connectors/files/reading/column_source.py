@@ -140,6 +140,7 @@ class ColumnFileSource(Source[RowsSplit]):
     length."""
 
     has_timestamps = False
+    interleaves_splits = False
     _filter: Any = None  # an expression; rows for which it is not true need not be read
 
     def __init__(
