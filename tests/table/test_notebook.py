@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -52,6 +53,8 @@ def shell() -> Any:
     shell.run_line_magic("load_ext", "flinkpy.table.notebook")
     yield shell
     InteractiveShell.clear_instance()
+    for name in ("ps1", "ps2", "ps3"):  # where they are, the process is a prompt
+        vars(sys).pop(name, None)
 
 
 def test_a_cell_of_sql_runs_its_statements_and_gives_the_last_result(shell: Any) -> None:
