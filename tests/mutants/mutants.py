@@ -663,14 +663,14 @@ MUTANTS = (
         "a watermark comes behind the rows that it is of",
         "flinkpy/relational/windows/watermark_rows.py",
         (
-            "        self.output.emit(batch)\n        if len(moments) and moments.max() > "
-            "self._watermark:\n            self._watermark = int(moments.max())\n            "
-            "self.output.emit_control(Watermark(self._watermark))"
+            "        self.output.emit(batch)\n        if moment is not None and moment > "
+            "self._watermark:\n            self._watermark = moment\n            "
+            "self.output.emit_control(Watermark(moment))"
         ),
         (
-            "        if len(moments) and moments.max() > self._watermark:\n            "
-            "self._watermark = int(moments.max())\n            "
-            "self.output.emit_control(Watermark(self._watermark))\n        self.output.emit(batch)"
+            "        if moment is not None and moment > self._watermark:\n            "
+            "self._watermark = moment\n            "
+            "self.output.emit_control(Watermark(moment))\n        self.output.emit(batch)"
         ),
         (DRAWN_QUERIES,),
     ),
