@@ -74,6 +74,7 @@ def stops(record: Any) -> Any:
 
 
 @pytest.mark.finding("bugs 2")
+@pytest.mark.wide(but=("-STREAMING",))
 @pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
 @pytest.mark.parametrize("name", BUILDERS)
 def test_the_job_fails_and_shows_the_line(name: str, mode: str) -> None:

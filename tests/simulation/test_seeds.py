@@ -31,6 +31,7 @@ def test_the_chosen_seed_plays_to_its_end(request: pytest.FixtureRequest) -> Non
     print(run_seed(request.config.getoption("--seed")))
 
 
+@pytest.mark.wide(but=("3]", "716]"))
 @pytest.mark.parametrize("seed", REGRESSIONS)
 def test_a_seed_that_once_found_a_bug_plays_to_its_end(seed: int) -> None:
     run_seed(seed)

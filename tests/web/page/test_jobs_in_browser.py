@@ -180,7 +180,7 @@ def test_the_page_is_there_over_https(browser: Any, tmp_path: Path) -> None:
         stop_embedded()
 
 
-@pytest.mark.wide(but=("desk",))
+@pytest.mark.wide
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 def test_the_history_shows_jobs_whose_cluster_is_gone(
     browser: Any, tmp_path: Path, size: dict[str, int]
