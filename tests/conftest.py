@@ -3,8 +3,9 @@ process, and the one Ray cluster they share.
 
 Examples are the same in every run, so that a run says something about the change and not about
 luck. The environment variable HYPOTHESIS_PROFILE says how many there are, also where a test says
-how many it wants. ``quick`` (``make test``) takes a part of them. ``explore`` (``make explore``)
-draws new ones, ten times as many; what that finds becomes an ``@example`` of the test."""
+how many it wants. ``quick`` (``make test``) takes an eighth of them, ``ci`` (``.ci/run``, whose
+time is limited) a third. ``explore`` (``make explore``) draws new ones, ten times as many; what
+that finds becomes an ``@example`` of the test."""
 
 from __future__ import annotations
 
@@ -25,9 +26,10 @@ from tests.waiting import eventually
 
 pytest_plugins = ["tests.file_times", "tests.internal_errors", "tests.spark_session"]
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fixed")
-TIMES_AS_MANY = {"quick": 1 / 8, "fixed": 1, "explore": 10}[PROFILE]
+TIMES_AS_MANY = {"quick": 1 / 8, "ci": 1 / 3, "fixed": 1, "explore": 10}[PROFILE]
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 settings.register_profile("quick", settings.get_profile("fixed"))
+settings.register_profile("ci", settings.get_profile("fixed"))
 settings.register_profile("explore", deadline=None)
 settings.load_profile(PROFILE)
 
