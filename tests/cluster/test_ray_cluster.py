@@ -109,7 +109,8 @@ def test_a_running_job_is_listed_and_cancelled_from_another_process(
     assert cancelled.code == 0, cancelled.err
     assert job_id(line) in cancelled.out
     outcome = finish(process)
-    assert (outcome.code, outcome.err) == (1, "job 'listed' was cancelled\n")
+    # on a busy machine it also says that it waits for slots
+    assert (outcome.code, outcome.err.splitlines()[-1]) == (1, "job 'listed' was cancelled")
     assert "listed" not in running(ray)
 
 

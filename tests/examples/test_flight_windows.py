@@ -168,7 +168,7 @@ print(json.dumps(flight_windows(env, *sys.argv[1:])))
 def test_every_window_is_that_of_pandas_on_ray_too(ray: RayCluster, expected: Expected) -> None:
     ray.job(Path(flight_delays.__file__).read_text(), "flight_delays.py")
     outcome = ray.flinkpy(
-        "run", "-t", "ray", "-p", "2", ray.job(ON_RAY), str(DATA), str(WEATHER), timeout=120
+        "run", "-t", "ray", "-p", "2", ray.job(ON_RAY), str(DATA), str(WEATHER), timeout=300
     )
     assert outcome.code == 0, outcome.err
     check(defaultdict(list, json.loads(outcome.out)), expected)

@@ -23,9 +23,12 @@ def python_values(column: pa.Array) -> list[Any]:
     conversion."""
     kind = column.type
     if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        if not len(column):  # whose buffer may have any size
+            return []
         # not by to_numpy(), which imports pandas if it is installed
-        numbers = np.frombuffer(column.buffers()[1] or b"", kind.to_pandas_dtype())
-        values: list[Any] = numbers[column.offset : column.offset + len(column)].tolist()
+        end = column.offset + len(column)
+        numbers = np.frombuffer(column.buffers()[1], kind.to_pandas_dtype(), end)
+        values: list[Any] = numbers[column.offset :].tolist()
         return values
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)

@@ -329,7 +329,9 @@ def _digits(column: pa.Array) -> Any:
     """The digits of decimals as 64 bits, those of nulls as 0; None if one of them has more."""
     if column.null_count:
         column = column.fill_null(0)
-    halves = np.frombuffer(column.buffers()[1] or b"", np.int64).reshape(-1, 2)
+    halves = np.frombuffer(
+        column.buffers()[1] or b"", np.int64, 2 * (column.offset + len(column))
+    ).reshape(-1, 2)
     halves = halves[column.offset : column.offset + len(column)]
     low = np.ascontiguousarray(halves[:, 0])
     return low if (halves[:, 1] == low >> 63).all() else None
