@@ -120,7 +120,10 @@ SAME: dict[str, Expression] = {
     "case when regexp_matches(s, '(a)(b)') then regexp_extract(s, '(a)(b)', 2) end": s.regexp_extract(
         "(a)(b)", 2
     ),
-    "try_cast(s as bigint)": s.try_cast(Types.LONG()).if_null(lit(None, Types.LONG())),
+    # DuckDB takes 1. and 1.1 for whole numbers
+    "try_cast(case when not contains(s, '.') then s end as bigint)": s.try_cast(
+        Types.LONG()
+    ).if_null(lit(None, Types.LONG())),
     "year(ts)": at.extract("year"),
     "quarter(ts)": at.extract("quarter"),
     "month(ts)": at.extract("month"),
