@@ -58,7 +58,7 @@ class JobManager(DispatcherHost):
         self._on_shut_down, self._webhook = on_shut_down, _webhook(config.webhook)
         self._events = EventStream([] if self._webhook is None else [self._webhook.publish])
         self.reporters: MetricReporters | None = None
-        self._rest = (succession and succession.rest) or rest_server(config, service.clock)
+        self._rest = rest_server(config, service.clock) if succession is None else succession.rest
         try:
             self.reporters = _metric_reporters(config, service.clock)
         except ConfigurationError:

@@ -50,7 +50,10 @@ class SessionRows:
         schema: pa.Schema,
         times: Callable[[pa.RecordBatch], npt.NDArray[np.int64]],
     ) -> None:
-        self._gap, self._keys, self._schema, self._times = gap, tuple(keys), schema, times
+        self._gap = gap
+        self._keys = tuple(keys)
+        self._schema = schema
+        self._times = times
         self._parts: list[pa.RecordBatch] = []
         self._wake = MAX_TIMESTAMP  # before this no session ends
         self.now = MIN_TIMESTAMP

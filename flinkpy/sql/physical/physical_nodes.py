@@ -37,6 +37,18 @@ class OneInputNode(PhysicalNode):
         return (self.input,)
 
 
+@dataclass(frozen=True)
+class TwoInputNode(PhysicalNode):
+    """An operator over the rows of two others."""
+
+    left: PhysicalNode
+    right: PhysicalNode
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return (self.left, self.right)
+
+
 # -- where rows come from --------------------------------------------------------------------------
 
 
@@ -144,14 +156,12 @@ class HashAggregate(OneInputNode):
 
 
 @dataclass(frozen=True)
-class HashJoin(PhysicalNode):
+class HashJoin(TwoInputNode):
     """BATCH: pairs of rows with equal keys for which ``condition`` (over the columns of both) is
     true. A null key meets nothing, unless ``null_safe`` says so for that key. SEMI and ANTI give
     the left columns only. ``null_aware``: NOT IN, where a null on either side makes the answer
     unknown."""
 
-    left: PhysicalNode
-    right: PhysicalNode
     kind: JoinKind
     left_keys: tuple[int, ...] = ()
     right_keys: tuple[int, ...] = ()
@@ -159,10 +169,6 @@ class HashJoin(PhysicalNode):
     condition: Rex | None = None
     null_aware: bool = False
     builds_left: bool = False
-
-    @property
-    def inputs(self) -> tuple[PhysicalNode, ...]:
-        return (self.left, self.right)
 
 
 # -- order -----------------------------------------------------------------------------------------
@@ -250,13 +256,11 @@ class WindowAggregate(OneInputNode):
 
 
 @dataclass(frozen=True)
-class WindowJoin(PhysicalNode):
+class WindowJoin(TwoInputNode):
     """STREAMING: pairs of rows of one window with equal keys for which ``condition`` (over the
     columns of both) is true, when the window closes. The windows have ``bounds``; keys of sessions
     have their start among them."""
 
-    left: PhysicalNode
-    right: PhysicalNode
     kind: JoinKind
     left_window: WindowSpec
     right_window: WindowSpec
@@ -264,10 +268,6 @@ class WindowJoin(PhysicalNode):
     right_keys: tuple[int, ...] = ()
     null_safe: tuple[bool, ...] = ()
     condition: Rex | None = None
-
-    @property
-    def inputs(self) -> tuple[PhysicalNode, ...]:
-        return (self.left, self.right)
 
 
 @dataclass(frozen=True)
@@ -286,41 +286,29 @@ class WindowRank(OneInputNode):
 
 
 @dataclass(frozen=True)
-class AppendJoin(PhysicalNode):
+class AppendJoin(TwoInputNode):
     """STREAMING: an inner or semi-join of inputs that only grow. A pair goes out when its second
     row comes; the rows of both sides are kept."""
 
-    left: PhysicalNode
-    right: PhysicalNode
     kind: JoinKind
     left_keys: tuple[int, ...] = ()
     right_keys: tuple[int, ...] = ()
     null_safe: tuple[bool, ...] = ()
     condition: Rex | None = None
 
-    @property
-    def inputs(self) -> tuple[PhysicalNode, ...]:
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True)
-class IntervalJoin(PhysicalNode):
+class IntervalJoin(TwoInputNode):
     """STREAMING: pairs of rows with equal keys whose event times are in the ``interval``, for which
     ``condition`` (over the columns of both) is true. A row is kept as long as one in time can meet
     it."""
 
-    left: PhysicalNode
-    right: PhysicalNode
     kind: JoinKind
     interval: Interval
     left_keys: tuple[int, ...] = ()
     right_keys: tuple[int, ...] = ()
     null_safe: tuple[bool, ...] = ()
     condition: Rex | None = None
-
-    @property
-    def inputs(self) -> tuple[PhysicalNode, ...]:
-        return (self.left, self.right)
 
 
 # -- where rows go ---------------------------------------------------------------------------------
