@@ -126,6 +126,38 @@ class Writer:
         return []
 
 
+@dataclass
+class TimeOfDay:
+    """The time of a task, in milliseconds, and the timers that it waits for."""
+
+    now_ms: int = 10
+    timers: list[ManualTimer] = field(default_factory=list)
+
+    def timing(self) -> TaskTiming:
+        return TaskTiming(lambda: self.now_ms, lambda action: action(), self._later)
+
+    def _later(self, delay_s: float, action: Callable[[], None]) -> ManualTimer:
+        self.timers.append(ManualTimer(self.now_ms / 1000 + delay_s, action))
+        return self.timers[-1]
+
+    def pass_on(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        for timer in [each for each in self.timers if each.due * 1000 <= now_ms]:
+            self.timers.remove(timer)
+            if not timer.cancelled:
+                timer.action()
+
+
+def behind_its_end(writer: Writer, time: TimeOfDay) -> Setting:
+    setting = Setting(outputs=OutputBarriers([cast(RecordWriter, writer)], time.timing()))
+    setting.checkpoints.close()
+    return setting
+
+
+def begins(checkpoint_id: int, timeout_ms: int | None, at_ms: int = 0) -> BeginCheckpoint:
+    return BeginCheckpoint(checkpoint_id, at_ms, CheckpointOptions(alignment_timeout_ms=timeout_ms))
+
+
 @pytest.mark.parametrize(
     ("holds_ends", "timeout_ms", "takes_part"),
     [(True, 0, True), (False, 0, False), (True, 100, False), (True, None, False)],
@@ -133,15 +165,43 @@ class Writer:
 def test_behind_the_end_of_its_output_a_task_takes_part_only_if_its_barrier_comes_before_the_end_everywhere(
     holds_ends: bool, timeout_ms: int | None, takes_part: bool
 ) -> None:
-    timing = TaskTiming(
-        lambda: 10, lambda action: action(), lambda delay_s, action: ManualTimer(delay_s, action)
-    )
-    setting = Setting(outputs=OutputBarriers([cast(RecordWriter, Writer(holds_ends))], timing))
-    setting.checkpoints.close()
-    setting.checkpoints.handle_message(
-        BeginCheckpoint(1, 0, CheckpointOptions(alignment_timeout_ms=timeout_ms))
-    )
+    setting = behind_its_end(Writer(holds_ends), TimeOfDay())
+    setting.checkpoints.handle_message(begins(1, timeout_ms))
     assert bool(setting.io) is takes_part
+
+
+def test_behind_the_end_of_its_output_a_task_takes_part_when_the_time_to_align_is_up() -> None:
+    time = TimeOfDay()
+    setting = behind_its_end(Writer(True), time)
+    setting.checkpoints.handle_message(begins(1, 100))
+    time.pass_on(99)
+    assert not setting.io
+    time.pass_on(100)
+    assert len(setting.io) == 1
+
+
+def test_nor_does_it_take_part_if_a_consumer_has_taken_the_end_before_that_time_is_up() -> None:
+    time, writer = TimeOfDay(), Writer(True)
+    setting = behind_its_end(writer, time)
+    setting.checkpoints.handle_message(begins(1, 100))
+    writer.holds_ends = False
+    time.pass_on(100)
+    assert not setting.io
+
+
+def test_the_newest_checkpoint_alone_waits_behind_the_end_and_none_when_the_task_is_over() -> None:
+    time = TimeOfDay()
+    setting = behind_its_end(Writer(True), time)
+    setting.checkpoints.handle_message(begins(1, 100))
+    setting.checkpoints.handle_message(begins(2, 100, at_ms=50))
+    time.pass_on(120)
+    assert not setting.io
+    time.pass_on(150)
+    assert len(setting.io) == 1
+    setting.checkpoints.handle_message(begins(3, 100, at_ms=160))
+    setting.checkpoints.end()
+    time.pass_on(1000)
+    assert len(setting.io) == 1
 
 
 def test_if_state_cannot_be_frozen_nothing_in_flight_is_gathered_any_more(setting: Setting) -> None:

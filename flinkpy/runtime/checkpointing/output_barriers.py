@@ -3,9 +3,8 @@ their time is up."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.reactor import ReactorTimer
@@ -22,22 +21,27 @@ class OutputBarriers:
         self._writers, self._timing = list(writers), timing
         self._recording: ChannelRecording | None = None
         self._timer: ReactorTimer | None = None
+        self._before_ends: ReactorTimer | None = None
         for writer in self._writers:
             writer.set_barrier_listener(self._barrier_left)
 
-    @property
-    def lock(self) -> AbstractContextManager[Any]:
-        """While it is held, no consumer takes anything."""
-        # it is one for all of the process
-        return self._writers[0].lock if self._writers else nullcontext()
-
-    def may_overtake_ends(self, barrier: CheckpointBarrier) -> bool:
-        """Whether a barrier that is written now, behind the end, comes before it for every
-        consumer. For one that has taken the end it would be lost, while others wait for what that
-        one saves."""
-        return overtakes_in_s(barrier, self._timing.now_ms()) == 0 and all(
-            writer.holds_ends for writer in self._writers
-        )
+    def before_the_ends(self, barrier: CheckpointBarrier, write: Callable[[], None]) -> None:
+        """Calls ``write``, which writes the barrier, when it may overtake the ends of the
+        partitions: now, or when its time is up. Never, if a consumer has taken an end by then: for
+        that one the barrier would be lost, while others wait for what that one saves."""
+        delay_s = overtakes_in_s(barrier, self._timing.now_ms())
+        if delay_s is None:
+            return
+        self._stop_waiting_before_ends()
+        if delay_s > 0:
+            self._before_ends = self._timing.later(
+                delay_s, lambda: self.before_the_ends(barrier, write)
+            )
+            return
+        # the lock is one for all of the process: no consumer takes an end in between
+        with self._writers[0].lock if self._writers else nullcontext():
+            if all(writer.holds_ends for writer in self._writers):
+                write()
 
     def barrier_written(self, barrier: CheckpointBarrier) -> ChannelRecording | None:
         """The barrier was just written, behind all output. Returns what it overtakes; None if it
@@ -99,9 +103,15 @@ class OutputBarriers:
             self._timer.cancel()
             self._timer = None
 
+    def _stop_waiting_before_ends(self) -> None:
+        if self._before_ends is not None:
+            self._before_ends.cancel()
+            self._before_ends = None
+
     def close(self) -> None:
         """The task has ended."""
         self._stop()
+        self._stop_waiting_before_ends()
 
     def __repr__(self) -> str:
         return f"<OutputBarriers: {self._recording}>"

@@ -129,13 +129,10 @@ class TaskCheckpoints:
             self._held_back.append(barrier)
 
     def _begin_behind_the_end(self, barrier: CheckpointBarrier) -> None:
-        """If it still comes before the end for every consumer. If not, the task ends soon, and the
-        JobMaster begins the next checkpoint without it. No consumer may take the end in between."""
-        if self._outputs is None:
-            return
-        with self._outputs.lock:
-            if self._outputs.may_overtake_ends(barrier):
-                self._begin_barrier(barrier)
+        """If it still comes before the end for every consumer. If not, the task ends when its
+        consumers have taken all, and the JobMaster begins the next checkpoint without it."""
+        if self._outputs is not None:
+            self._outputs.before_the_ends(barrier, lambda: self._begin_barrier(barrier))
 
     def _begin_barrier(self, barrier: CheckpointBarrier) -> None:
         if barrier.options.snapshot_type is SnapshotType.TERMINATE and self._task.reads_source:
