@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from flinkpy.common.changelog_mode import INSERT_ONLY, ChangelogMode
 from flinkpy.common.logical_types.logical_type import RowType
 from flinkpy.sql.catalog.catalog_port import CatalogTable, ObjectPath
 from flinkpy.sql.rex.relational_terms import Interval, JoinKind, OverGroup, WindowSpec
@@ -16,10 +17,11 @@ from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, SortKey
 @dataclass(frozen=True)
 class PhysicalNode:
     """An operator and its inputs. ``id`` is stable: it comes from the place in the plan, and from
-    a compiled plan if there is one."""
+    a compiled plan if there is one. ``changes`` are the kinds of rows that the operator gives."""
 
     schema: RowType
     id: int = field(default=0, kw_only=True)
+    changes: ChangelogMode = field(default=INSERT_ONLY, kw_only=True)
 
     @property
     def inputs(self) -> tuple[PhysicalNode, ...]:
@@ -311,18 +313,116 @@ class IntervalJoin(TwoInputNode):
     condition: Rex | None = None
 
 
+# -- changes ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GroupAggregate(OneInputNode):
+    """STREAMING: one row for each group, which changes as rows come. The columns are the keys, then
+    the aggregates. ``takes_changes``: rows of the input are also updated or deleted, so groups
+    count their rows, and one without rows goes."""
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    phase: Phase = Phase.WHOLE
+    takes_changes: bool = False
+    state_ttl_ms: int = 0
+
+
+@dataclass(frozen=True)
+class RegularJoin(TwoInputNode):
+    """STREAMING: pairs of rows with equal keys for which ``condition`` (over the columns of both)
+    is true, as rows come and go on both sides. ``null_aware``: NOT IN. The unique keys of an input
+    are sets of its columns that no two of its rows share; an update may replace a row by them."""
+
+    kind: JoinKind
+    left_keys: tuple[int, ...] = ()
+    right_keys: tuple[int, ...] = ()
+    null_safe: tuple[bool, ...] = ()
+    condition: Rex | None = None
+    null_aware: bool = False
+    left_unique_keys: tuple[tuple[int, ...], ...] = ()
+    right_unique_keys: tuple[tuple[int, ...], ...] = ()
+    left_ttl_ms: int = 0
+    right_ttl_ms: int = 0
+
+
+class RankStrategy(Enum):
+    """How a rank finds the rows that come and go. APPEND: rows are only added. UPDATE_FAST: a row
+    replaces the one with its upsert key, and never for the worse. RETRACT: any change."""
+
+    APPEND = "APPEND"
+    UPDATE_FAST = "UPDATE_FAST"
+    RETRACT = "RETRACT"
+
+
+@dataclass(frozen=True)
+class ChangingRank(OneInputNode):
+    """STREAMING: the rows of each partition whose rank is between ``first`` and ``last`` (from 1),
+    as it changes. ``upsert_key`` is that of the input, for UPDATE_FAST. Without a partition and
+    without the number it is ORDER BY with LIMIT."""
+
+    function: str
+    partition: tuple[int, ...]
+    keys: tuple[SortKey, ...]
+    first: int
+    last: int
+    gives_rank: bool = False
+    strategy: RankStrategy = RankStrategy.RETRACT
+    upsert_key: tuple[int, ...] = ()
+    state_ttl_ms: int = 0
+
+
+@dataclass(frozen=True)
+class LastRow(OneInputNode):
+    """STREAMING: the last row of each key by the column ``time``, of an input that only grows. A
+    later one, and one of the same time, replaces it."""
+
+    keys: tuple[int, ...]
+    time: int
+    is_rowtime: bool
+    gives_rank: bool = False
+    state_ttl_ms: int = 0
+
+
+@dataclass(frozen=True)
+class ChangelogNormalize(OneInputNode):
+    """STREAMING: upserts by ``keys`` become inserts, updates with the row before, and deletes of
+    the whole row."""
+
+    keys: tuple[int, ...]
+    state_ttl_ms: int = 0
+
+
+@dataclass(frozen=True)
+class DropUpdateBefore(OneInputNode):
+    """STREAMING: all rows but those that say what an update replaces."""
+
+
+@dataclass(frozen=True)
+class ChangingLimit(OneInputNode):
+    """STREAMING: some rows of an input that changes. Where one of them goes, another one comes."""
+
+    offset: int = 0
+    limit: int | None = None
+
+
 # -- where rows go ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class SinkNode(OneInputNode):
-    """The rows go into a table; ``schema`` is that of its columns."""
+    """The rows go into a table; ``schema`` is that of its columns. ``primary_key`` are the columns
+    by which a row replaces another one. ``materialises``: rows of one key may come in an order of
+    their own, so all that are there are kept, and the last of them stands."""
 
     path: ObjectPath
     table: CatalogTable
     overwrite: bool = False
     static_partition: tuple[tuple[str, object], ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
+    primary_key: tuple[int, ...] = ()
+    materialises: bool = False
 
 
 @dataclass(frozen=True)

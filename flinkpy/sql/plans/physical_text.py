@@ -34,13 +34,17 @@ from flinkpy.sql.physical.physical_nodes import (
     WindowRank,
     WindowTableFunction,
 )
+from flinkpy.sql.plans.changing_text import CHANGING_LINES
 from flinkpy.sql.plans.plan_text import (
     aggregates_text,
+    limit_parts,
     names_at,
+    names_of,
     over_text,
     select_text,
     table_text,
     tree_text,
+    where_text,
     window_text,
 )
 from flinkpy.sql.plans.rex_text import literal_text, rex_text, sort_text
@@ -52,8 +56,11 @@ def physical_text(root: PhysicalNode, *, with_kinds: bool = False) -> str:
 
 
 def _line_with_kinds(node: PhysicalNode) -> str:
-    kinds = "NONE" if isinstance(node, (SinkNode, CollectNode)) else "I"
-    return f"{physical_line(node).removesuffix(')')}, changelogMode=[{kinds}])"
+    kinds = "[NONE]" if isinstance(node, (SinkNode, CollectNode)) else str(node.changes)
+    line = physical_line(node)
+    if not line.endswith(")"):
+        return f"{line}(changelogMode={kinds})"
+    return f"{line.removesuffix(')')}, changelogMode={kinds})"
 
 
 def execution_text(root: PhysicalNode) -> str:
@@ -67,12 +74,8 @@ def physical_line(node: PhysicalNode) -> str:
     return line
 
 
-def _fields(node: PhysicalNode) -> str:
-    return ", ".join(node.schema.names)
-
-
 def _scan(node: TableScan) -> str:
-    parts = f"table=[{table_text(node.path)}], fields=[{_fields(node)}]"
+    parts = f"table=[{table_text(node.path)}], fields=[{names_of(node)}]"
     if node.filters:
         conditions = ", ".join(rex_text(each, node.schema.names) for each in node.filters)
         parts += f", filter=[{conditions}]"
@@ -95,11 +98,11 @@ def _calc(node: Calc) -> str:
 
 
 def _expand(node: Expand) -> str:
-    return f"Expand(projects=[{len(node.projections)}], fields=[{_fields(node)}])"
+    return f"Expand(projects=[{len(node.projections)}], fields=[{names_of(node)}])"
 
 
 def _union(node: UnionAll) -> str:
-    return f"Union(all=[true], union=[{_fields(node)}])"
+    return f"Union(all=[true], union=[{names_of(node)}])"
 
 
 def _correlate(node: Correlate) -> str:
@@ -108,7 +111,7 @@ def _correlate(node: Correlate) -> str:
     kind = "LEFT" if node.keeps_left else "INNER"
     return (
         f"Correlate(invocation=[{shown_name(node.function)}({arguments})], "
-        f"select=[{_fields(node)}], joinType=[{kind}])"
+        f"select=[{names_of(node)}], joinType=[{kind}])"
     )
 
 
@@ -146,38 +149,21 @@ def _aggregate(node: HashAggregate) -> str:
     return f"HashAggregate({group}select=[{select}])"
 
 
-def _where(node: HashJoin | WindowJoin | AppendJoin | IntervalJoin) -> str:
-    left, right = node.left.schema.names, node.right.schema.names
-    signs = node.null_safe or (False,) * len(node.left_keys)
-    conditions = [
-        f"({left[one]} {'IS NOT DISTINCT FROM' if safe else '='} {right[other]})"
-        for one, other, safe in zip(node.left_keys, node.right_keys, signs)
-    ]
-    if node.condition is not None:
-        conditions.append(rex_text(node.condition, (*left, *right)))
-    return " AND ".join(conditions) or "true"
-
-
 def _join(node: HashJoin) -> str:
-    where = _where(node)
+    where = where_text(node)
     aware = ", nullAware=[true]" if node.null_aware else ""
     build = "left" if node.builds_left else "right"
     name = "HashJoin" if node.left_keys else "NestedLoopJoin"
     return (
-        f"{name}(joinType=[{node.kind.value}], where=[{where}], select=[{_fields(node)}], "
+        f"{name}(joinType=[{node.kind.value}], where=[{where}], select=[{names_of(node)}], "
         f"build=[{build}]{aware})"
     )
-
-
-def _limits(offset: int, limit: int | None) -> list[str]:
-    parts = [f"offset=[{offset}]"] if offset else []
-    return parts + ([] if limit is None else [f"fetch=[{limit}]"])
 
 
 def _sort(node: Sort) -> str:
     order = f"orderBy=[{sort_text(node.keys, node.input.schema.names)}]"
     name = "Sort" if node.limit is None else "SortLimit"
-    return f"{name}({', '.join([order, *_limits(node.offset, node.limit)])})"
+    return f"{name}({', '.join([order, *limit_parts(node.offset, node.limit)])})"
 
 
 def _temporal_sort(node: TemporalSort) -> str:
@@ -191,7 +177,7 @@ def _deduplicate(node: Deduplicate) -> str:
 
 
 def _limit(node: Limit) -> str:
-    return f"Limit({', '.join(_limits(node.offset, node.limit))})"
+    return f"Limit({', '.join(limit_parts(node.offset, node.limit))})"
 
 
 def _rank(node: Rank) -> str:
@@ -199,7 +185,7 @@ def _rank(node: Rank) -> str:
     return (
         f"Rank(rankType=[{node.function}], rankRange=[rankStart={node.first}, "
         f"rankEnd={node.last}], partitionBy=[{names_at(node.partition, names)}], "
-        f"orderBy=[{sort_text(node.keys, names)}], select=[{_fields(node)}])"
+        f"orderBy=[{sort_text(node.keys, names)}], select=[{names_of(node)}])"
     )
 
 
@@ -227,12 +213,14 @@ def _window_join(node: WindowJoin) -> str:
     right = window_text(node.right_window, node.right.schema.names)
     return (
         f"WindowJoin(leftWindow=[{left}], rightWindow=[{right}], joinType=[{node.kind.value}], "
-        f"where=[{_where(node)}], select=[{_fields(node)}])"
+        f"where=[{where_text(node)}], select=[{names_of(node)}])"
     )
 
 
 def _append_join(node: AppendJoin) -> str:
-    return f"Join(joinType=[{node.kind.value}], where=[{_where(node)}], select=[{_fields(node)}])"
+    return (
+        f"Join(joinType=[{node.kind.value}], where=[{where_text(node)}], select=[{names_of(node)}])"
+    )
 
 
 def _interval_join(node: IntervalJoin) -> str:
@@ -243,7 +231,7 @@ def _interval_join(node: IntervalJoin) -> str:
     )
     return (
         f"IntervalJoin(joinType=[{node.kind.value}], windowBounds=[isRowTime=true, {bounds}], "
-        f"where=[{_where(node)}], select=[{_fields(node)}])"
+        f"where=[{where_text(node)}], select=[{names_of(node)}])"
     )
 
 
@@ -253,16 +241,16 @@ def _window_rank(node: WindowRank) -> str:
         f"WindowRank(window=[{window_text(node.window, names)}], rankType=[{node.function}], "
         f"rankRange=[rankStart={node.first}, rankEnd={node.last}], "
         f"partitionBy=[{names_at(node.partition, names)}], "
-        f"orderBy=[{sort_text(node.keys, names)}], select=[{_fields(node)}])"
+        f"orderBy=[{sort_text(node.keys, names)}], select=[{names_of(node)}])"
     )
 
 
 def _sink(node: SinkNode) -> str:
-    return f"Sink(table=[{table_text(node.path)}], fields=[{_fields(node)}])"
+    return f"Sink(table=[{table_text(node.path)}], fields=[{names_of(node)}])"
 
 
 def _collect(node: CollectNode) -> str:
-    return f"Sink(name=[collect], fields=[{_fields(node)}])"
+    return f"Sink(name=[collect], fields=[{names_of(node)}])"
 
 
 _LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
@@ -290,4 +278,5 @@ _LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
     Deduplicate: _deduplicate,
     SinkNode: _sink,
     CollectNode: _collect,
+    **CHANGING_LINES,
 }

@@ -22,6 +22,28 @@ class Node(Protocol):
     def inputs(self) -> Sequence[Any]: ...
 
 
+class JoinNode(Protocol):
+    """A join of a physical plan."""
+
+    @property
+    def left(self) -> Node: ...
+
+    @property
+    def right(self) -> Node: ...
+
+    @property
+    def left_keys(self) -> Sequence[int]: ...
+
+    @property
+    def right_keys(self) -> Sequence[int]: ...
+
+    @property
+    def null_safe(self) -> Sequence[bool]: ...
+
+    @property
+    def condition(self) -> Rex | None: ...
+
+
 def tree_text(root: Node, line: Callable[[Any], str]) -> str:
     """The plan as a tree; a node that was shown already is shown by its first line only."""
     lines: list[str] = []
@@ -73,6 +95,30 @@ def aggregates_text(
 
 def names_at(places: Sequence[int], names: Sequence[str]) -> str:
     return ", ".join(names[place] for place in places)
+
+
+def names_of(node: Node) -> str:
+    """The columns of a node."""
+    return ", ".join(node.schema.names)
+
+
+def where_text(node: JoinNode) -> str:
+    """The condition of a join."""
+    left, right = node.left.schema.names, node.right.schema.names
+    signs = node.null_safe or (False,) * len(node.left_keys)
+    conditions = [
+        f"({left[one]} {'IS NOT DISTINCT FROM' if safe else '='} {right[other]})"
+        for one, other, safe in zip(node.left_keys, node.right_keys, signs)
+    ]
+    if node.condition is not None:
+        conditions.append(rex_text(node.condition, (*left, *right)))
+    return " AND ".join(conditions) or "true"
+
+
+def limit_parts(offset: int, limit: int | None) -> list[str]:
+    """Which of the rows are wanted."""
+    parts = [f"offset=[{offset}]"] if offset else []
+    return parts + ([] if limit is None else [f"fetch=[{limit}]"])
 
 
 def window_text(window: WindowSpec, names: Sequence[str]) -> str:

@@ -1,0 +1,111 @@
+"""Lines of nodes whose rows change, in the words of Flink's ``explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flinkpy.sql.physical.physical_nodes import (
+    ChangelogNormalize,
+    ChangingLimit,
+    ChangingRank,
+    DropUpdateBefore,
+    GroupAggregate,
+    LastRow,
+    Phase,
+    PhysicalNode,
+    RankStrategy,
+    RegularJoin,
+)
+from flinkpy.sql.plans.plan_text import aggregates_text, limit_parts, names_at, names_of, where_text
+from flinkpy.sql.plans.rex_text import sort_text
+from flinkpy.sql.rex.relational_terms import JoinKind
+
+_JOIN_NAMES = {
+    JoinKind.INNER: "InnerJoin",
+    JoinKind.LEFT: "LeftOuterJoin",
+    JoinKind.RIGHT: "RightOuterJoin",
+    JoinKind.FULL: "FullOuterJoin",
+    JoinKind.SEMI: "LeftSemiJoin",
+    JoinKind.ANTI: "LeftAntiJoin",
+}
+
+
+def _aggregate(node: GroupAggregate) -> str:
+    names = node.input.schema.names
+    group = f"groupBy=[{names_at(node.keys, names)}], " if node.keys else ""
+    prefix, word = "", "GroupAggregate"
+    if node.phase is Phase.LOCAL:
+        prefix, word = "Partial_", "LocalGroupAggregate"
+    elif node.phase is Phase.GLOBAL:
+        word = "GlobalGroupAggregate"
+    select = aggregates_text(node.keys, node.calls, names, node.schema.names, prefix)
+    return f"{word}({group}select=[{select}])"
+
+
+def _join(node: RegularJoin) -> str:
+    left = _input_spec(node.left_keys, node.left_unique_keys)
+    right = _input_spec(node.right_keys, node.right_unique_keys)
+    aware = ", nullAware=[true]" if node.null_aware else ""
+    return (
+        f"Join(joinType=[{_JOIN_NAMES[node.kind]}], where=[{where_text(node)}], "
+        f"select=[{names_of(node)}], leftInputSpec=[{left}], rightInputSpec=[{right}]{aware})"
+    )
+
+
+def _input_spec(keys: Sequence[int], unique_keys: Sequence[Sequence[int]]) -> str:
+    """How a join keeps the rows of a side."""
+    if not unique_keys:
+        return "NoUniqueKey"
+    if any(set(each) <= set(keys) for each in unique_keys):
+        return "JoinKeyContainsUniqueKey"
+    return "HasUniqueKey"
+
+
+_STRATEGIES = {RankStrategy.APPEND: "AppendFastStrategy", RankStrategy.RETRACT: "RetractStrategy"}
+
+
+def _rank(node: ChangingRank) -> str:
+    names = node.input.schema.names
+    order = f"orderBy=[{sort_text(node.keys, names)}]"
+    key = ",".join(map(str, node.upsert_key))
+    strategy = _STRATEGIES.get(node.strategy, f"UpdateFastStrategy[{key}]")
+    if not node.partition and not node.gives_rank:
+        fetch = node.last - node.first + 1
+        return (
+            f"SortLimit({order}, offset=[{node.first - 1}], fetch=[{fetch}], strategy=[{strategy}])"
+        )
+    return (
+        f"Rank(strategy=[{strategy}], rankType=[{node.function}], "
+        f"rankRange=[rankStart={node.first}, rankEnd={node.last}], "
+        f"partitionBy=[{names_at(node.partition, names)}], {order}, select=[{names_of(node)}])"
+    )
+
+
+def _last_row(node: LastRow) -> str:
+    order = "ROWTIME" if node.is_rowtime else "PROCTIME"
+    keys = names_at(node.keys, node.input.schema.names)
+    return f"Deduplicate(keep=[LastRow], key=[{keys}], order=[{order}])"
+
+
+def _normalize(node: ChangelogNormalize) -> str:
+    return f"ChangelogNormalize(key=[{names_at(node.keys, node.input.schema.names)}])"
+
+
+def _drop(node: DropUpdateBefore) -> str:
+    return "DropUpdateBefore"
+
+
+def _limit(node: ChangingLimit) -> str:
+    return f"Limit({', '.join(limit_parts(node.offset, node.limit))})"
+
+
+CHANGING_LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
+    GroupAggregate: _aggregate,
+    RegularJoin: _join,
+    ChangingRank: _rank,
+    LastRow: _last_row,
+    ChangelogNormalize: _normalize,
+    DropUpdateBefore: _drop,
+    ChangingLimit: _limit,
+}
