@@ -10,6 +10,8 @@ from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 class DiscardingSink(Sink):
     """Writes nothing, for jobs that are run for what they do on the way."""
 
+    takes_kinds = True
+
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         return _Discarding()
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flinkpy.core.errors import BadRecordError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 _SHOWN_BYTES = 60
@@ -88,6 +90,47 @@ class ColumnarEncoder(ABC):
     def encode(self, batch: pa.RecordBatch) -> list[bytes]:
         """The messages, in order. Raises ProgramError, which names the field, for a value that the
         format cannot hold."""
+
+
+# -- changes ---------------------------------------------------------------------------------------
+
+
+class DecodedChanges(NamedTuple):
+    """The changes that messages tell: rows, the kind of each (the values of ``RowKind``), and the
+    place of the message that it comes from. A message may tell none, one or several."""
+
+    batch: pa.RecordBatch
+    kinds: npt.NDArray[np.int8]
+    origins: npt.NDArray[np.int64]
+
+
+class ChangelogDecoder(ABC):
+    """Makes rows with kinds of messages. ``schema`` is that of every batch."""
+
+    schema: pa.Schema
+
+    @abstractmethod
+    def decode_changes(self, messages: Sequence[bytes | None]) -> DecodedChanges:
+        """The changes, in the order of the messages. Raises MalformedMessageError for the first
+        one that cannot be decoded."""
+
+
+class ChangelogEncoder(ColumnarEncoder):
+    """Makes a message of each row, with what the row's kind means."""
+
+    @abstractmethod
+    def encode_changes(
+        self, batch: pa.RecordBatch, kinds: npt.NDArray[np.int8] | None
+    ) -> list[bytes | None]:
+        """The messages, in order; None is a message without a value. ``kinds`` is None where all
+        rows are inserts."""
+
+    def encode(self, batch: pa.RecordBatch) -> list[bytes]:
+        """The messages of inserts."""
+        return self.encode_changes(batch, None)  # type: ignore[return-value]
+
+
+# -- registries ------------------------------------------------------------------------------------
 
 
 class RegisteredSchema(NamedTuple):

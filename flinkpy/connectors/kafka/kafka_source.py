@@ -295,6 +295,11 @@ class KafkaSourceBuilder:
             raise refuse(str(error)) from None
         return self
 
+    def set_decoding(self, decoding: RecordDecoding) -> KafkaSourceBuilder:
+        """Gives what a decoding of the engine's own makes of records, as those of tables."""
+        self._decoding = decoding
+        return self
+
     # -- properties --------------------------------------------------------------------------------
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:

@@ -167,11 +167,21 @@ class ColumnNames(NamedTuple):
     key: str | None = None
 
 
-class Columns(RecordDecoding):
-    """Values as columns, and columns of what is beside them, on request. Records without a value
-    are rows of nulls if there is a column for the key, and are skipped otherwise."""
+def times_of(messages: list[Message]) -> Any:
+    """The times of messages, in milliseconds."""
+    import numpy as np
+    from confluent_kafka import Message
 
-    def __init__(self, decoder: ColumnarDecoder, names: ColumnNames) -> None:
+    return np.fromiter(
+        (stamp for _, stamp in map(Message.timestamp, messages)), np.int64, len(messages)
+    )
+
+
+class ColumnsAndMetadata(RecordDecoding):
+    """Columns, and those of what is beside a message's value, on request. Raises ProgramError if
+    two would have the same name."""
+
+    def __init__(self, columns: pa.Schema, names: ColumnNames) -> None:
         import pyarrow as pa
 
         types = ColumnNames(
@@ -181,8 +191,7 @@ class Columns(RecordDecoding):
         doubled = [
             field.name
             for field in beside
-            if field.name in decoder.schema.names
-            or [each.name for each in beside].count(field.name) > 1
+            if field.name in columns.names or [each.name for each in beside].count(field.name) > 1
         ]
         if doubled:
             raise ProgramError(
@@ -190,15 +199,37 @@ class Columns(RecordDecoding):
                 "the topic, partition, offset, timestamp "
                 "or key"
             )
-        self._decoder, self._names = decoder, names
-        self._schema = pa.schema([*decoder.schema, *beside])
+        self._names = names
+        self._schema = pa.schema([*columns, *beside])
 
     @property
     def schema(self) -> pa.Schema:
         return self._schema
 
+    def _beside(self, messages: list[Message], stamps: object) -> list[pa.Array]:
+        import pyarrow as pa
+        from confluent_kafka import Message
+
+        first, names, count = messages[0], self._names, len(messages)
+        made: list[tuple[str | None, Callable[[], pa.Array]]] = [
+            (names.topic, lambda: pa.repeat(pa.scalar(first.topic(), pa.string()), count)),
+            (names.partition, lambda: pa.repeat(pa.scalar(first.partition(), pa.int32()), count)),
+            (names.offset, lambda: pa.array(map(Message.offset, messages), pa.int64(), size=count)),
+            (names.timestamp, lambda: pa.array(stamps).cast(pa.timestamp("ms", "UTC"))),
+            (names.key, lambda: pa.array(map(Message.key, messages), pa.binary(), size=count)),
+        ]
+        return [make() for name, make in made if name is not None]
+
+
+class Columns(ColumnsAndMetadata):
+    """Values as columns. Records without a value are rows of nulls if there is a column for the
+    key, and are skipped otherwise."""
+
+    def __init__(self, decoder: ColumnarDecoder, names: ColumnNames) -> None:
+        super().__init__(decoder.schema, names)
+        self._decoder = decoder
+
     def decode(self, messages: list[Message]) -> Batch | None:
-        import numpy as np
         import pyarrow as pa
         from confluent_kafka import Message
 
@@ -214,9 +245,7 @@ class Columns(RecordDecoding):
         except Exception as error:
             index = getattr(error, "index", None) or 0
             raise CannotDecodeError(index if places is None else places[index]) from error
-        stamps = np.fromiter(
-            (stamp for _, stamp in map(Message.timestamp, messages)), np.int64, len(messages)
-        )
+        stamps = times_of(messages)
         if decoded.num_rows != len(messages):
             name = type(self._decoder).__name__
             raise ProgramError(
@@ -230,17 +259,3 @@ class Columns(RecordDecoding):
             else decoded
         )
         return ColumnBatch(data, stamps)
-
-    def _beside(self, messages: list[Message], stamps: object) -> list[pa.Array]:
-        import pyarrow as pa
-        from confluent_kafka import Message
-
-        first, names, count = messages[0], self._names, len(messages)
-        made: list[tuple[str | None, Callable[[], pa.Array]]] = [
-            (names.topic, lambda: pa.repeat(pa.scalar(first.topic(), pa.string()), count)),
-            (names.partition, lambda: pa.repeat(pa.scalar(first.partition(), pa.int32()), count)),
-            (names.offset, lambda: pa.array(map(Message.offset, messages), pa.int64(), size=count)),
-            (names.timestamp, lambda: pa.array(stamps).cast(pa.timestamp("ms", "UTC"))),
-            (names.key, lambda: pa.array(map(Message.key, messages), pa.binary(), size=count)),
-        ]
-        return [make() for name, make in made if name is not None]

@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING
 from flinkpy.common.logical_types.logical_type import RowType
 from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder
 from flinkpy.sql.sql_errors import ValidationError, proposed
-from flinkpy.table.factories.table_options import TableValues
+from flinkpy.table.factories.table_options import STRING, TableOption, TableValues, one_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ALL, EXCEPT_KEY = "all", "except_key"
+KEY_OPTIONS = (
+    TableOption("key.fields-prefix", STRING, "", "What they begin with in the table alone."),
+    TableOption(
+        "value.fields-include",
+        one_of(ALL, EXCEPT_KEY),
+        ALL,
+        "Whether the value has the key's columns too.",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -29,15 +38,23 @@ class KeyFields:
 
     @staticmethod
     def of(columns: Sequence[str], values: TableValues) -> KeyFields:
-        """Raises ValidationError for options that contradict each other."""
-        key, prefix = tuple(values["key.fields"] or ()), values["key.fields-prefix"]
-        included = values["value.fields-include"]
+        """Those that the options name. Raises ValidationError for options that contradict each
+        other."""
+        key = tuple(values["key.fields"] or ())
         if bool(key) != (values["key.format"] is not None):
             raise ValidationError("'key.format' and 'key.fields' stand together: one is missing")
         for name in key:
             if name not in columns:
                 near = proposed(name, columns)
                 raise ValidationError(f"'key.fields' names {name!r}, which is no column{near}")
+        return KeyFields.with_key(key, columns, values)
+
+    @staticmethod
+    def with_key(key: tuple[str, ...], columns: Sequence[str], values: TableValues) -> KeyFields:
+        """These columns are the key. Raises ValidationError for options that contradict each
+        other."""
+        prefix, included = values["key.fields-prefix"], values["value.fields-include"]
+        for name in key:
             if not name.startswith(prefix):
                 raise ValidationError(
                     f"'key.fields-prefix' is {prefix!r}, and {name!r} does not begin so"

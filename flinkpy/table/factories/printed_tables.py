@@ -8,6 +8,7 @@ from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.table.factories.connector_factory import ConnectorFactory
 from flinkpy.table.factories.table_options import BOOLEAN, INT, STRING, TableOption, TableValues
+from flinkpy.table.factories.written_streams import write_stream
 
 if TYPE_CHECKING:
     from flinkpy.datastream import DataStream
@@ -40,9 +41,7 @@ class PrintFactory(ConnectorFactory):
             to_stderr=values["standard-error"],
             formatter=_KindAndValues(),
         )
-        written = stream.sink_to(printed).name(f"Sink: {node.path.name}")
-        if values["sink.parallelism"] is not None:
-            written.set_parallelism(values["sink.parallelism"])
+        write_stream(stream, node, printed, values["sink.parallelism"])
 
 
 class _KindAndValues:

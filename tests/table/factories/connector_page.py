@@ -31,7 +31,11 @@ TEXTS = {
     "nexmark": "The events of the auction benchmark, with the columns `event_type`, `person`, `auction` and `bid`; with `kind`, the columns of one kind.",
     "print": "Prints each row with its kind: `+I[1, a]`.",
     "blackhole": "Takes all rows and keeps none.",
-    "kafka": "Topics of Kafka ([Kafka](../kafka.md)); needs the extra `flinkpy[kafka]`.",
+    "kafka": "Topics of Kafka ([Kafka](../kafka.md)); needs the extra `flinkpy[kafka]`. Rows are only added, and a PRIMARY KEY is refused, unless the format of the\n"
+    "messages tells changes: `debezium-json` and `canal-json` (with the options that [files](#debezium-json) of them have).",
+    "upsert-kafka": "Topics whose messages are upserts: the value replaces the row of its key, and a message without a value deletes it. The key is the table's PRIMARY KEY,\n"
+    "which it needs. Reading begins with the first message, and a message without a key fails the job. A row that is deleted is written as a message without a value;\n"
+    "with `sink.parallelism` all changes of a key go to one writer. With both options `sink.buffer-flush` only the last row of each key of those gathered is written.",
 }
 
 

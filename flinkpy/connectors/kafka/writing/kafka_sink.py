@@ -66,6 +66,11 @@ class KafkaSinkBase(Sink):
         check_settings(self._settings)
 
     @property
+    def takes_kinds(self) -> bool:  # type: ignore[override]
+        """Whether messages say what the kinds of rows mean."""
+        return self._options.schema.takes_kinds
+
+    @property
     def owned(self) -> str | None:
         options = self._options
         if not options.is_exactly_once or options.transactional_id_prefix is None:

@@ -10,7 +10,7 @@ from flinkpy.connectors.kafka.writing.record_serialization import KafkaRecordSer
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.users_values import bounded_repr
-from flinkpy.formats.port import ColumnarEncoder
+from flinkpy.formats.port import ChangelogEncoder, ColumnarEncoder
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.user_errors import user_code_error
 
@@ -73,6 +73,8 @@ class MessageMaker:
     ) -> list[bytes | None]:
         if isinstance(schema, ColumnarEncoder):
             assert isinstance(batch, ColumnBatch)
+            if isinstance(schema, ChangelogEncoder):
+                return schema.encode_changes(batch.data, batch.kinds)
             return list(schema.encode(batch.data))
         return make(rows_of(batch), self)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from flinkpy.common.serialization import SerializationSchema
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
-from flinkpy.formats.port import ColumnarEncoder
+from flinkpy.formats.port import ChangelogEncoder, ColumnarEncoder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,6 +73,11 @@ class KafkaRecordSerializationSchema:
                 "rows: give the sink a schema of rows, or "
                 "make columns of them with select(), where their type is declared"
             )
+
+    @property
+    def takes_kinds(self) -> bool:
+        """Whether messages say what the kinds of rows mean."""
+        return isinstance(self.value, ChangelogEncoder)
 
     @property
     def asks_for_records(self) -> bool:

@@ -6,12 +6,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from flinkpy.common.changelog_mode import ALL_CHANGES, INSERT_ONLY, ChangelogMode
 from flinkpy.common.logical_types.logical_type import RowType, TypeFamily
 from flinkpy.common.types import Row
 from flinkpy.sql.catalog.catalog_port import CatalogTable
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.batch_lengths import batch_rows
 from flinkpy.table.factories.connector_factory import stored_columns
+from flinkpy.table.factories.message_formats import CHANGELOG_FORMATS, ChangelogFormat
 from flinkpy.table.factories.table_options import (
     BOOLEAN,
     CHARACTER,
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from flinkpy.connectors.files.reading.column_source import ColumnFileSource
     from flinkpy.connectors.files.writing.file_formats import FileFormat
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
-    from flinkpy.sql.physical.physical_nodes import TableScan
+    from flinkpy.graph.operator_port import ColumnarOperator
+    from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
 
 
 class FileTableFormat(ABC):
@@ -36,6 +39,7 @@ class FileTableFormat(ABC):
 
     name: ClassVar[str]
     options: ClassVar[tuple[TableOption, ...]] = ()
+    changes: ClassVar[ChangelogMode] = INSERT_ONLY
 
     @abstractmethod
     def source(
@@ -56,6 +60,10 @@ class FileTableFormat(ABC):
     @abstractmethod
     def written(self, values: TableValues) -> FileFormat:
         """What the table's files are written in."""
+
+    def as_written(self, stream: DataStream, node: SinkNode, values: TableValues) -> DataStream:
+        """The rows of a sink as the files hold them."""
+        return stream
 
     def value(self, values: TableValues, option: str) -> Any:
         """An option of the format."""
@@ -238,8 +246,7 @@ class RawTables(FileTableFormat):
         from flinkpy.connectors.files.reading.text_files import TextFileSource
 
         name = _only_text(node.table)
-        if values["source.monitor-interval"] is not None:
-            raise ValidationError("a table of raw files cannot have a 'source.monitor-interval'")
+        _refuse_watching(values, "raw")
         lines = env.from_source(
             TextFileSource(values["path"]), source_name=f"Source: {node.path.name}"
         )
@@ -253,6 +260,78 @@ class RawTables(FileTableFormat):
         from flinkpy.connectors.files.writing.file_formats import TextFormat
 
         return TextFormat(_only_value)
+
+
+class ChangeTables(FileTableFormat):
+    """A line is a message that tells what becomes of rows. Files are read one after the other, so
+    that changes keep their order."""
+
+    changes = ALL_CHANGES
+
+    def __init__(self, messages: ChangelogFormat) -> None:
+        self._messages = messages
+        self.name, self.options = messages.name, messages.options  # type: ignore[misc]
+        self.__doc__ = f"{messages.__doc__} {type(self).__doc__}"  # for the page of connectors
+
+    def source(
+        self, table: CatalogTable, values: TableValues, columns: list[str], batch_rows: int
+    ) -> ColumnFileSource:
+        raise NotImplementedError
+
+    def stream(
+        self, env: StreamExecutionEnvironment, node: TableScan, values: TableValues, condition: Any
+    ) -> DataStream:
+        from flinkpy.columns import col
+        from flinkpy.common.typeinfo import Types
+        from flinkpy.connectors.files.reading.text_files import TextFileSource
+        from flinkpy.relational.messages.change_texts import ChangesOfTexts
+
+        self._check(node.table, values)
+        _refuse_watching(values, self.name)
+        columns = stored_columns(node.table)
+        row = RowType.of(*((column.name, column.type) for column in columns))
+        source = TextFileSource(values["path"])
+        texts = env.from_source(source, source_name=f"Source: {node.path.name}").set_parallelism(1)
+        lines = texts.map(Row, output_type=Types.ROW_NAMED(["line"], [Types.STRING()]))
+        decoder = ChangesOfTexts(self._messages.decoder(row, values))
+        changes = applied(lines, "Changes", decoder)
+        stream: DataStream = changes.select(*map(col, node.schema.names or row.names[:1]))
+        return stream
+
+    def as_written(self, stream: DataStream, node: SinkNode, values: TableValues) -> DataStream:
+        from flinkpy.relational.messages.change_texts import TextsOfChanges
+
+        self._check(node.table, values)
+        encoder = self._messages.encoder(node.schema, values)
+        return applied(stream, "Messages", TextsOfChanges(encoder))
+
+    def _check(self, table: CatalogTable, values: TableValues) -> None:
+        if table.partition_keys:
+            raise ValidationError(
+                f"a table of files of {self.name} has no partitions: a row would have to leave a "
+                "folder when its column changes"
+            )
+
+    def written(self, values: TableValues) -> FileFormat:
+        from flinkpy.connectors.files.writing.file_formats import TextFormat
+
+        return TextFormat(_only_value)
+
+
+def _refuse_watching(values: TableValues, name: str) -> None:
+    if values["source.monitor-interval"] is not None:
+        raise ValidationError(f"a table of {name} files cannot have a 'source.monitor-interval'")
+
+
+def applied(stream: DataStream, name: str, operator: ColumnarOperator) -> DataStream:
+    """What an operator over columns makes of a stream, where it is."""
+    from flinkpy.datastream import DataStream
+    from flinkpy.datastream.streams.recorded import copy_place
+
+    columns = stream.recorded.as_columns(name)
+    made = columns.apply_columns(name, operator)
+    copy_place(columns.transformation, made.transformation)
+    return DataStream(stream.get_execution_environment(), made)
 
 
 def _only_value(row: Row) -> str:
@@ -280,5 +359,12 @@ def _interval(values: TableValues) -> int | None:
     return None if interval is None else milliseconds(interval)
 
 
-_ALL = (ParquetTables(), CsvTables(), JsonTables(), AvroTables(), RawTables())
+_ALL: tuple[FileTableFormat, ...] = (
+    ParquetTables(),
+    CsvTables(),
+    JsonTables(),
+    AvroTables(),
+    RawTables(),
+    *map(ChangeTables, CHANGELOG_FORMATS.values()),
+)
 FORMATS: dict[str, FileTableFormat] = {each.name: each for each in _ALL}

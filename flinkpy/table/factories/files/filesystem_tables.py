@@ -50,15 +50,21 @@ class FilesystemFactory(ConnectorFactory):
         return OptionTable((CONNECTOR, *self.options, *_format_options(table)))
 
     def abilities_to_read(self, table: CatalogTable, values: TableValues) -> SourceAbilities:
+        changes = _format(table).changes
         return SourceAbilities(
             is_bounded=values["source.monitor-interval"] is None,
+            changes=changes,
             takes_projection=True,
-            takes_filters=True,
+            takes_filters=changes.is_insert_only,
             rows=_counted_rows(values),
         )
 
     def abilities_to_write(self, table: CatalogTable, values: TableValues) -> SinkAbilities:
-        return SinkAbilities(takes_overwrite=True, takes_partitions=bool(table.partition_keys))
+        return SinkAbilities(
+            changes=_format(table).changes,
+            takes_overwrite=True,
+            takes_partitions=bool(table.partition_keys),
+        )
 
     def partitions(self, table: CatalogTable) -> Sequence[str]:
         return TablePartitions(self.values(table)["path"], table.partition_keys).names()
@@ -84,8 +90,9 @@ class FilesystemFactory(ConnectorFactory):
     def sink(self, stream: DataStream, node: SinkNode) -> None:
         from flinkpy.table.factories.files.file_table_sinks import add_file_sink
 
-        values = self.values(node.table)
-        add_file_sink(stream, node, values, _format(node.table).written(values))
+        values, format = self.values(node.table), _format(node.table)
+        stream = format.as_written(stream, node, values)
+        add_file_sink(stream, node, values, format.written(values))
 
 
 def _format(table: CatalogTable) -> FileTableFormat:

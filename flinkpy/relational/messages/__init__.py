@@ -1,0 +1,1 @@
+"""Between columns and messages: lines of files that tell changes."""
