@@ -683,7 +683,7 @@ MUTANTS = (
     ),
     Mutant(
         "a table of Kafka is written as its option says",
-        "flinkpy/table/factories/kafka_tables.py",
+        "flinkpy/table/factories/kafka/kafka_clients.py",
         "DeliveryGuarantee[guarantee]",
         "DeliveryGuarantee.AT_LEAST_ONCE",
         ("tests/kafka/test_tables.py::test_rows_are_written_with_the_guarantee_of_the_option",),

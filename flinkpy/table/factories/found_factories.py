@@ -27,8 +27,8 @@ CONNECTORS: Mapping[str, tuple[str, str]] = {
     "nexmark": ("nexmark_tables", "NexmarkFactory"),
     "print": ("printed_tables", "PrintFactory"),
     "blackhole": ("printed_tables", "BlackholeFactory"),
-    "kafka": ("kafka_tables", "KafkaFactory"),
-    "upsert-kafka": ("upsert_kafka_tables", "UpsertKafkaFactory"),
+    "kafka": ("kafka.kafka_tables", "KafkaFactory"),
+    "upsert-kafka": ("kafka.upsert_kafka_tables", "UpsertKafkaFactory"),
     "held": ("held_tables", "HeldFactory"),
 }
 INTERNAL = ("held",)  # what from_arrow() and its like make; no DDL names it

@@ -15,7 +15,7 @@ from flinkpy.common.logical_types.logical_type import (
 from flinkpy.sql.catalog.catalog_port import CatalogTable
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.connector_factory import stored_columns
-from flinkpy.table.factories.kafka_keys import EncodedColumns, KeyFields
+from flinkpy.table.factories.kafka.kafka_keys import EncodedColumns, KeyFields
 from flinkpy.table.factories.table_options import (
     DURATION,
     INT,

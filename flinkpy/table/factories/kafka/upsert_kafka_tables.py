@@ -11,7 +11,7 @@ from flinkpy.common.types import RowKind
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.connector_factory import CONNECTOR, ConnectorFactory, stored_columns
-from flinkpy.table.factories.kafka_clients import (
+from flinkpy.table.factories.kafka.kafka_clients import (
     METADATA,
     SCAN_OPTIONS,
     SINK_OPTIONS,
@@ -23,7 +23,7 @@ from flinkpy.table.factories.kafka_clients import (
     key_encoder,
     source_builder,
 )
-from flinkpy.table.factories.kafka_keys import KEY_OPTIONS, EncodedColumns, KeyFields
+from flinkpy.table.factories.kafka.kafka_keys import KEY_OPTIONS, EncodedColumns, KeyFields
 from flinkpy.table.factories.message_formats import MESSAGE_FORMATS, format_options
 from flinkpy.table.factories.table_options import (
     DURATION,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.connector_factory import CONNECTOR, ConnectorFactory, stored_columns
-from flinkpy.table.factories.kafka_clients import (
+from flinkpy.table.factories.kafka.kafka_clients import (
     METADATA,
     SCAN_OPTIONS,
     SINK_OPTIONS,
@@ -22,7 +22,12 @@ from flinkpy.table.factories.kafka_clients import (
     offsets,
     source_builder,
 )
-from flinkpy.table.factories.kafka_keys import KEY_OPTIONS, DecodedKeys, EncodedColumns, KeyFields
+from flinkpy.table.factories.kafka.kafka_keys import (
+    KEY_OPTIONS,
+    DecodedKeys,
+    EncodedColumns,
+    KeyFields,
+)
 from flinkpy.table.factories.message_formats import (
     ALL_FORMATS,
     MESSAGE_FORMATS,

@@ -1,0 +1,1 @@
+"""The tables of Kafka: topics whose messages are rows, changes or upserts."""
