@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.operators.columnar.key_index import KeyIndex
-from flinkpy.relational.joins.pair_pieces import pair_pieces
 from flinkpy.relational.key_columns import key_batch, key_names
+from flinkpy.relational.pair_pieces import pair_pieces
 from flinkpy.relational.relational_operator import ROWS_AT_ONCE, one_record_batch, plain
 
 _SPREAD = 8  # whole numbers are places in an array of at most so many times the rows

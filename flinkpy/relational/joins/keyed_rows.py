@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkpy.relational.joins.pair_pieces import pair_pieces
+from flinkpy.relational.pair_pieces import pair_pieces
 from flinkpy.relational.relational_operator import one_record_batch
 
 _LIMIT = 1 << 62
