@@ -1,0 +1,234 @@
+"""Rows by number, as columns.
+
+Rows are added in batches, and each gets a number, which it keeps until it is deleted; then another
+row gets it. They lie in chunks of Arrow data that nobody changes, so a snapshot only has to
+remember which chunks there were, and which of their rows were there. Small chunks are merged into
+larger ones, so there are few, and each row is copied seldom; chunks of which half is gone are
+written anew. A chunk is a record batch wherever its memory lies, also in a mapped file.
+
+A row has an address too: that of its chunk and its place in there. Addresses ascend from chunk to
+chunk, so merging two chunks that stand side by side changes none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkpy.operators.columnar.key_index import Grown
+from flinkpy.relational.relational_operator import (
+    empty_batch,
+    one_record_batch,
+    with_schema,
+    without_columns,
+)
+
+_LARGEST = 1 << 20  # rows of a chunk: merging or writing it anew takes some milliseconds
+_NOWHERE = -1
+
+
+@dataclass(eq=False)
+class Chunk:
+    """Rows that lie together. ``numbers`` are those that the rows were given; ``alive`` says which
+    rows are still there: it alone changes."""
+
+    start: int  # the address of the first row
+    data: pa.RecordBatch
+    numbers: npt.NDArray[np.int64]
+    alive: npt.NDArray[np.bool_]
+    gone: int = 0
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def rest(self) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
+        """The rows that are there, and their numbers."""
+        if not self.gone:
+            return self.data, self.numbers
+        return filtered(self.data, self.alive), self.numbers[self.alive]
+
+
+@dataclass(frozen=True)
+class FrozenRows:
+    """The rows that were there at some moment, whatever happened since: chunks, and which of their
+    rows (None: all), each with the numbers of these rows."""
+
+    parts: Sequence[tuple[pa.RecordBatch, Any, npt.NDArray[np.int64]]]
+
+    def batches(self) -> list[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
+        """The rows and their numbers."""
+        return [
+            (data, numbers) if alive is None else (filtered(data, alive), numbers[alive])
+            for data, alive, numbers in self.parts
+        ]
+
+
+class RowStore:
+    """Rows of this schema.
+
+    >>> store = RowStore(pa.schema([("n", pa.int64())]))
+    >>> numbers = store.add(pa.record_batch({"n": [10, 11, 12]}))
+    >>> store.delete(numbers[1:2])
+    >>> store.take(numbers[[2, 0]]).column(0).to_pylist()
+    [12, 10]
+    >>> len(store), store.add(pa.record_batch({"n": [13]})).tolist()
+    (2, [1])
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._chunks: list[Chunk] = []
+        self._starts = np.empty(0, np.int64)
+        self._addresses = Grown(np.int64, _NOWHERE)  # by number
+        self._unused: list[npt.NDArray[np.int64]] = []  # numbers of rows that are gone
+        self._rows = 0
+        self.size = 0
+        """Every number is below."""
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def add(self, data: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """Adds rows, and gives their numbers."""
+        data = with_schema(data, self.schema)
+        count = data.num_rows
+        numbers = self._given(count)
+        if not count:
+            return numbers
+        start = self._chunks[-1].start + len(self._chunks[-1]) if self._chunks else 0
+        addresses = self._addresses.reach(self.size)
+        addresses[numbers] = np.arange(start, start + count)
+        self._chunks.append(Chunk(start, data, numbers, np.ones(count, np.bool_)))
+        self._rows += count
+        first, together = len(self._chunks) - 1, count
+        while first and len(self._chunks[first - 1]) <= 2 * together:
+            if together + len(self._chunks[first - 1]) > _LARGEST:
+                break
+            first -= 1
+            together += len(self._chunks[first])
+        self._merge(first, len(self._chunks))
+        return numbers
+
+    def take(self, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        """The rows with these numbers, which must be there, in this order."""
+        if not len(rows):
+            return empty_batch(self.schema)
+        addresses = self._addresses.values.take(rows)
+        if len(self._chunks) == 1:
+            return taken(self._chunks[0].data, addresses - self._chunks[0].start)
+        which = self._chunk_of(addresses)
+        order = np.argsort(which, kind="stable")  # a radix sort, as these are small
+        ends = np.cumsum(np.bincount(which))
+        ordered, begin, parts = addresses[order], 0, []
+        for chunk, end in zip(self._chunks, ends.tolist()):
+            if end > begin:
+                parts.append(taken(chunk.data, ordered[begin:end] - chunk.start))
+            begin = end
+        if len(parts) == 1:
+            return parts[0]  # the order of what is equal is kept
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return taken(one_record_batch(parts, self.schema), back)
+
+    def delete(self, rows: npt.NDArray[np.int64]) -> None:
+        """Deletes the rows with these numbers, which must be there, and be named once."""
+        if not len(rows):
+            return
+        addresses = self._addresses.values.take(rows)
+        self._addresses.values[rows] = _NOWHERE
+        self._unused.append(np.array(rows))
+        self._rows -= len(rows)
+        addresses.sort()
+        begin = 0
+        ends = np.searchsorted(addresses, [*self._starts[1:].tolist(), np.iinfo(np.int64).max])
+        half_empty = []
+        for chunk, end in zip(self._chunks, ends.tolist()):
+            if end > begin:
+                chunk.alive[addresses[begin:end] - chunk.start] = False
+                chunk.gone += end - begin
+                if 2 * chunk.gone >= len(chunk):
+                    half_empty.append(chunk)
+            begin = end
+        for chunk in half_empty:
+            if chunk in self._chunks:  # not merged with its neighbour just now
+                self._compact(self._chunks.index(chunk))
+
+    def all(self) -> npt.NDArray[np.int64]:
+        """The numbers of all rows that are there."""
+        return np.flatnonzero(self._addresses.values[: self.size] != _NOWHERE)
+
+    def freeze(self) -> FrozenRows:
+        """The rows of now."""
+        return FrozenRows(
+            [
+                (each.data, each.alive.copy() if each.gone else None, each.numbers)
+                for each in self._chunks
+            ]
+        )
+
+    # -- chunks ------------------------------------------------------------------------------------
+
+    def _chunk_of(self, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.int16]:
+        return (np.searchsorted(self._starts, addresses, side="right") - 1).astype(np.int16)
+
+    def _compact(self, at: int) -> None:
+        """Writes a chunk without the rows that are gone, together with its neighbours if they are
+        small."""
+        first, end = at, at + 1
+        together = len(self._chunks[at]) - self._chunks[at].gone
+        for side in (-1, 1):
+            beside = at + side
+            if 0 <= beside < len(self._chunks):
+                size = len(self._chunks[beside]) - self._chunks[beside].gone
+                if size <= together and size + together <= _LARGEST:
+                    first, end, together = min(first, beside), max(end, beside + 1), together + size
+        self._merge(first, end)
+
+    def _merge(self, first: int, end: int) -> None:
+        """Makes one chunk of these, without the rows that are gone."""
+        chunks = self._chunks[first:end]
+        if len(chunks) > 1 or chunks[0].gone:
+            rest = [each.rest() for each in chunks]
+            numbers = np.concatenate([each for _, each in rest])
+            start, size = chunks[0].start, len(numbers)
+            if size < chunks[-1].start + len(chunks[-1]) - start:
+                self._addresses.values[numbers] = np.arange(start, start + size)
+            data = one_record_batch([data for data, _ in rest], self.schema)
+            merged = Chunk(start, data, numbers, np.ones(size, np.bool_))
+            self._chunks[first:end] = [merged] if size else []
+        self._starts = np.array([each.start for each in self._chunks], np.int64)
+
+    def _given(self, count: int) -> npt.NDArray[np.int64]:
+        """Numbers for new rows."""
+        given: list[npt.NDArray[np.int64]] = []
+        while self._unused and count:
+            last = self._unused.pop()
+            if len(last) > count:
+                self._unused.append(last[count:])
+                last = last[:count]
+            given.append(last)
+            count -= len(last)
+        given.append(np.arange(self.size, self.size + count))
+        self.size += count
+        return np.concatenate(given)
+
+    def __repr__(self) -> str:
+        return f"<RowStore: {len(self)} rows in {len(self._chunks)} chunks>"
+
+
+def taken(data: pa.RecordBatch, at: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """The rows at these positions, also of a batch without columns."""
+    if not data.num_columns:
+        return without_columns(len(at))
+    return data.take(pa.array(at))
+
+
+def filtered(data: pa.RecordBatch, mask: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+    """The rows for which the mask is true, also of a batch without columns."""
+    if not data.num_columns:
+        return without_columns(int(mask.sum()))
+    return data.filter(pa.array(mask))

@@ -1,0 +1,122 @@
+"""Rows by number and rows by key, against a dict, through any additions and deletions."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkpy.relational.state import row_store
+from flinkpy.relational.state.multi_map import MultiMap, SingleRows
+from flinkpy.relational.state.row_store import RowStore
+
+SEEDS = st.integers(0, 1 << 32)
+SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
+
+
+def batch(values: list[int]) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(values, pa.int64()), [str(each) for each in values]], SCHEMA)
+
+
+def numbers(values: Any) -> Any:
+    return np.array(list(values), np.int64)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 9), SEEDS), max_size=30))
+def test_rows_keep_their_numbers_until_they_are_deleted(steps: list[tuple[int, int]]) -> None:
+    store, known, following = RowStore(SCHEMA), dict[int, int](), 0
+    before, expected = store.freeze(), dict[int, int]()
+    for count, seed in steps:
+        chance = random.Random(seed)
+        if chance.random() < 0.1:
+            before, expected = store.freeze(), dict(known)
+        if chance.random() < 0.6:
+            values = list(range(following, following + count))
+            following += count
+            given_numbers = store.add(batch(values)).tolist()
+            assert not known.keys() & set(given_numbers)
+            known.update(zip(given_numbers, values))
+        else:
+            over = chance.sample(sorted(known), min(2 * count, len(known)))
+            store.delete(numbers(over))
+            for each in over:
+                del known[each]
+        asked = chance.sample(sorted(known), len(known))
+        assert store.take(numbers(asked)).equals(batch([known[each] for each in asked]))
+        assert len(store) == len(known)
+        assert sorted(store.all().tolist()) == sorted(known)
+    frozen = {
+        number: row.as_py()
+        for data, rows in before.batches()
+        for number, row in zip(rows.tolist(), data.column(0))
+    }
+    assert frozen == expected
+
+
+def test_chunks_are_few_and_not_half_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_store, "_LARGEST", 1_000)
+    store = RowStore(SCHEMA)
+    rows = np.concatenate([store.add(batch(list(range(at, at + 7)))) for at in range(0, 7_000, 7)])
+    assert len(store.freeze().parts) <= 30
+    store.delete(rows[::3])
+    store.delete(rows[1::3])
+    assert sum(len(data) for data, _, _ in store.freeze().parts) <= 2 * len(store)
+    store.delete(rows[2::3])
+    assert not store.freeze().parts
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 20), SEEDS), max_size=20))
+def test_the_rows_of_a_key_are_found(steps: list[tuple[int, int]]) -> None:
+    rows, known, following = MultiMap(), dict[int, int](), 0
+    for count, seed in steps:
+        chance = random.Random(seed)
+        if chance.random() < 0.6:
+            added = {following + at: int(6 * chance.random() ** 2) for at in range(count)}
+            following += count
+            rows.add(numbers(added.values()), numbers(added))
+            known |= added
+        else:
+            over = chance.sample(sorted(known), min(count, len(known)))
+            rows.remove(numbers(known.pop(each) for each in over), numbers(over))
+        asked = [-1, *(int(9 * chance.random()) for _ in range(5))]
+        at, found = rows.pairs(numbers(asked))
+        expected = sorted(
+            (place, row)
+            for place, key in enumerate(asked)
+            for row, of in known.items()
+            if of == key
+        )
+        assert sorted(zip(at.tolist(), found.tolist())) == expected
+        assert (np.diff(at) >= 0).all()
+        assert rows.counts(numbers(asked)).tolist() == [
+            list(known.values()).count(k) for k in asked
+        ]
+        assert len(rows) == len(known)
+
+
+def test_what_keys_leave_is_used_again() -> None:
+    rows = MultiMap()
+    for turn in range(50):
+        keys = np.arange(turn, turn + 40) % 60
+        rows.add(keys, np.arange(40))
+        rows.remove(keys, np.arange(40))
+    assert rows._used <= 64
+
+
+def test_a_key_with_one_row_gives_it_up_for_the_next() -> None:
+    rows = SingleRows()
+    rows.add(numbers([3, 5]), numbers([0, 1]))
+    rows.add(numbers([5]), numbers([2]))
+    assert len(rows) == 2
+    assert [[each.tolist() for each in piece] for piece in rows.pieces(numbers([9, 5, 3, -1]))] == [
+        [[1, 2], [2, 0]]
+    ]
+    rows.remove(numbers([5]), numbers([2]))
+    assert rows.counts(numbers([3, 5])).tolist() == [1, 0]
