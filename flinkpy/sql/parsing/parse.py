@@ -1,4 +1,4 @@
-"""From text to trees. sqlglot, which cuts the text into tokens, is imported at the first text."""
+"""From text to trees."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from flinkpy.sql.parsing.query_grammar import query
 from flinkpy.sql.parsing.sql_tokens import Token, TokenKind
 from flinkpy.sql.parsing.statement_grammar import statement
 from flinkpy.sql.parsing.token_cursor import TokenCursor
+from flinkpy.sql.parsing.tokenizer import tokenize
 from flinkpy.sql.parsing.type_grammar import type_of
 from flinkpy.sql.sql_errors import Span, SqlParserError
 from flinkpy.sql.syntax.query_tree import Query, SqlExpression
@@ -64,7 +65,7 @@ def parse_type(text: str) -> LogicalType:
 
 def parse_script(text: str) -> list[ScriptStatement]:
     """The statements of a text, which are separated by semicolons."""
-    pieces = _split(_tokens(text))
+    pieces = _split(tokenize(text))
     return [_script_statement(text, piece) for piece in pieces]
 
 
@@ -82,7 +83,7 @@ def _script_statement(text: str, piece: Sequence[Token]) -> ScriptStatement:
 def ends_a_statement(text: str) -> bool:
     """Whether the text ends with the semicolon of its last statement; within a statement set it
     goes on. Raises SqlParserError for what has no tokens, such as an open text."""
-    tokens = _tokens(text)
+    tokens = tokenize(text)
     pieces = _split(tokens)
     is_open = bool(pieces) and _in_statement_set(pieces[-1])
     return len(tokens) > 1 and tokens[-2].key == ";" and not is_open
@@ -118,16 +119,10 @@ def _statement(cursor: TokenCursor) -> Statement:
 
 
 def _parsed(text: str, construct: Callable[[TokenCursor], T]) -> T:
-    cursor = TokenCursor(text, _tokens(text), _FlinkGrammar())
+    cursor = TokenCursor(text, tokenize(text), _FlinkGrammar())
     try:
         made = construct(cursor)
     except RecursionError:
         raise SqlParserError("parentheses are nested too deeply", text, cursor.next.span) from None
     cursor.expect_end()
     return made
-
-
-def _tokens(text: str) -> list[Token]:
-    from flinkpy.sql.parsing.sqlglot_tokens import tokenize
-
-    return tokenize(text)

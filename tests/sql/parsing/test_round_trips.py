@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.sql.parsing import parse_expression, parse_statement
-from flinkpy.sql.parsing.sqlglot_tokens import tokenize
+from flinkpy.sql.parsing.tokenizer import tokenize
 from flinkpy.sql.syntax.query_tree import (
     DescriptorArgument,
     Query,
