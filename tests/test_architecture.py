@@ -87,6 +87,7 @@ def test_the_floors_inside_packages_in_the_documentation_are_those_of_their_cont
 # paths, or are listed for programs.
 PUBLIC_MODULES = {
     "flinkpy",
+    "flinkpy.cep",
     "flinkpy.common",
     "flinkpy.connectors.sinks",
     "flinkpy.connectors.sources",

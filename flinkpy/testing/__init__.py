@@ -13,6 +13,7 @@ from flinkpy.testing.function_harness import (
     TwoInputHarness,
 )
 from flinkpy.testing.manual_time import ManualClock
+from flinkpy.testing.pattern_harness import PatternHarness
 from flinkpy.testing.scripted_source import ACTIVE, IDLE, At, Fail, ScriptedFailure, ScriptedSource
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "KeyedOneInputHarness",
     "TwoInputHarness",
     "KeyedTwoInputHarness",
+    "PatternHarness",
     "ManualClock",
     "ScriptedSource",
     "At",

@@ -1,0 +1,278 @@
+"""What an event has to satisfy: functions of the event, functions of the event and the events
+before it (iterative conditions), expressions of columns, and what is made of these.
+
+A condition is a value. ``bind`` gives the function that the automaton calls."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from flinkpy.columns.expression import Expression
+from flinkpy.columns.rowwise import evaluate
+from flinkpy.core.program.program_line import refuse
+
+
+class ConditionContext(Protocol):
+    """What a condition of two arguments can ask for."""
+
+    def get_events_for_pattern(self, name: str) -> list[Any]:
+        """The events that this partial match has taken under the name so far, in their order."""
+
+    def timestamp(self) -> int:
+        """The event's timestamp; in processing time, when it came."""
+
+    def current_processing_time(self) -> int:
+        """The machine's time in milliseconds."""
+
+
+class IterativeCondition(ABC):
+    """A condition as a class, for an event and the events before it."""
+
+    @abstractmethod
+    def filter(self, value: Any, ctx: ConditionContext) -> bool:
+        """Whether the event is accepted."""
+
+
+class SimpleCondition(IterativeCondition):
+    """A condition as a class, for an event alone."""
+
+    @abstractmethod
+    def filter(self, value: Any, ctx: ConditionContext | None = None) -> bool:
+        """Whether the event is accepted."""
+
+
+Holds = Callable[[Any, ConditionContext], Any]
+
+
+class Condition(ABC):
+    """A condition as the automaton has it."""
+
+    @abstractmethod
+    def bind(self) -> Holds:
+        """The condition as a function of event and context."""
+
+    @property
+    def functions(self) -> tuple[object, ...]:
+        """The program's own functions in it, which are opened and closed with the operator."""
+        return ()
+
+    @property
+    def asks_for_context(self) -> bool:
+        """Whether it looks at more than the event."""
+        return False
+
+
+@dataclass(frozen=True)
+class Always(Condition):
+    """Every event."""
+
+    def bind(self) -> Holds:
+        return lambda event, context: True
+
+    def __repr__(self) -> str:
+        return "any event"
+
+
+ALWAYS = Always()
+
+
+@dataclass(frozen=True)
+class OfEvent(Condition):
+    """A function of the event."""
+
+    function: Callable[[Any], Any]
+    given: object = None  # the object whose method it is
+
+    def bind(self) -> Holds:
+        function = self.function
+        return lambda event, context: function(event)
+
+    @property
+    def functions(self) -> tuple[object, ...]:
+        return (self.function if self.given is None else self.given,)
+
+    def __repr__(self) -> str:
+        return shown_function(self.function)
+
+
+@dataclass(frozen=True)
+class OfEventAndContext(Condition):
+    """A function of the event and the events before it."""
+
+    function: Callable[[Any, Any], Any]
+    given: object = None
+
+    def bind(self) -> Holds:
+        return self.function
+
+    @property
+    def functions(self) -> tuple[object, ...]:
+        return (self.function if self.given is None else self.given,)
+
+    @property
+    def asks_for_context(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return shown_function(self.function)
+
+
+@dataclass(frozen=True)
+class OfColumns(Condition):
+    """An expression of the event's fields; null is no."""
+
+    expression: Expression
+
+    def bind(self) -> Holds:
+        expression = self.expression
+        return lambda event, context: evaluate(expression, fields_of(event)) is True
+
+    def __repr__(self) -> str:
+        return repr(self.expression)
+
+
+@dataclass(frozen=True)
+class IsInstance(Condition):
+    """Events of a class."""
+
+    kind: type
+
+    def bind(self) -> Holds:
+        kind = self.kind
+        return lambda event, context: isinstance(event, kind)
+
+    def __repr__(self) -> str:
+        return f"is a {self.kind.__name__}"
+
+
+@dataclass(frozen=True)
+class Both(Condition):
+    """Both conditions; the second is asked only if the first holds."""
+
+    first: Condition
+    second: Condition
+
+    def bind(self) -> Holds:
+        first, second = self.first.bind(), self.second.bind()
+        return lambda event, context: first(event, context) and second(event, context)
+
+    @property
+    def functions(self) -> tuple[object, ...]:
+        return self.first.functions + self.second.functions
+
+    @property
+    def asks_for_context(self) -> bool:
+        return self.first.asks_for_context or self.second.asks_for_context
+
+    def __repr__(self) -> str:
+        return f"({self.first!r} and {self.second!r})"
+
+
+@dataclass(frozen=True)
+class Either(Condition):
+    """One of two conditions; the second is asked only if the first does not hold."""
+
+    first: Condition
+    second: Condition
+
+    def bind(self) -> Holds:
+        first, second = self.first.bind(), self.second.bind()
+        return lambda event, context: first(event, context) or second(event, context)
+
+    @property
+    def functions(self) -> tuple[object, ...]:
+        return self.first.functions + self.second.functions
+
+    @property
+    def asks_for_context(self) -> bool:
+        return self.first.asks_for_context or self.second.asks_for_context
+
+    def __repr__(self) -> str:
+        return f"({self.first!r} or {self.second!r})"
+
+
+@dataclass(frozen=True)
+class Not(Condition):
+    """The opposite."""
+
+    condition: Condition
+
+    def bind(self) -> Holds:
+        holds = self.condition.bind()
+        return lambda event, context: not holds(event, context)
+
+    @property
+    def functions(self) -> tuple[object, ...]:
+        return self.condition.functions
+
+    @property
+    def asks_for_context(self) -> bool:
+        return self.condition.asks_for_context
+
+    def __repr__(self) -> str:
+        return f"not {self.condition!r}"
+
+
+def both(first: Condition, second: Condition) -> Condition:
+    """Both conditions, without those that always hold."""
+    if isinstance(first, Always):
+        return second
+    return first if isinstance(second, Always) else Both(first, second)
+
+
+def as_condition(given: object, call: str) -> Condition:
+    """What a program gives as a condition. Refuses what is none, with the program's line."""
+    if isinstance(given, Condition):
+        return given
+    if isinstance(given, Expression):
+        return OfColumns(given)
+    method = getattr(given, "filter", None)
+    if callable(method) and not isinstance(given, type):
+        takes_one = isinstance(given, SimpleCondition) or _arguments(method, call) == 1
+        return OfEvent(method, given) if takes_one else OfEventAndContext(method, given)
+    if not callable(given):
+        raise refuse(
+            f"{call}: {given!r:.80} is no condition; give a function of the event, or of the event "
+            'and a context, or an expression such as col("price") > 5'
+        )
+    return OfEvent(given) if _arguments(given, call) == 1 else OfEventAndContext(given)
+
+
+def _arguments(function: Callable[..., Any], call: str) -> int:
+    """One or two: how many arguments the condition has to be given."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of some builtins nobody knows
+        return 1
+    positional = [
+        each
+        for each in parameters
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    needed = [each for each in positional if each.default is each.empty]
+    if len(needed) == 2:
+        return 2
+    if len(needed) == 1 or (positional and not needed):
+        return 1
+    raise refuse(
+        f"{call}: {shown_function(function)} takes {len(needed)} arguments; a condition takes the "
+        "event, or the event and a context"
+    )
+
+
+def shown_function(function: object) -> str:
+    """How messages and pictures name a function."""
+    return str(getattr(function, "__qualname__", repr(function))).rpartition("<locals>.")[2]
+
+
+def fields_of(event: Any) -> Mapping[str, Any]:
+    """The event's fields by name, for expressions: those of a Row, a mapping, or an object."""
+    if isinstance(event, Mapping):
+        return event
+    as_dict = getattr(event, "as_dict", None)
+    fields: Mapping[str, Any] = vars(event) if as_dict is None else as_dict()
+    return fields

@@ -1,0 +1,58 @@
+"""Runs a pattern over events that a test gives, without a job."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from flinkpy.cep.automaton.interpreter import Interpreter
+from flinkpy.cep.automaton.partial_matches import Found, Match, RunsOfKey
+from flinkpy.cep.automaton.pattern_compiler import compiled
+from flinkpy.cep.pattern import Pattern
+from flinkpy.cep.skip import AfterMatchSkipStrategy
+
+
+class PatternHarness:
+    """What a pattern finds in the events of one key.
+
+    >>> from flinkpy.cep import Pattern
+    >>> pattern = Pattern.begin("small").where(lambda amount: amount < 1)
+    >>> harness = PatternHarness(pattern.next("big").where(lambda amount: amount > 500))
+    >>> harness.process(0.5, 1_000), harness.process(900, 2_000)
+    ([], [{'small': [0.5], 'big': [900]}])
+
+    ``matches`` has all matches so far; ``timed_out`` the partial matches that timed out, each with
+    its time. ``skip`` replaces the pattern's own strategy. Conditions see ``processing_time_ms`` as
+    the machine's time."""
+
+    def __init__(self, pattern: Pattern, skip: AfterMatchSkipStrategy | None = None) -> None:
+        self.processing_time_ms = 0
+        self.matches: list[Match] = []
+        self.timed_out: list[tuple[Match, int]] = []
+        self._interpreter = Interpreter(
+            compiled(pattern if skip is None else pattern.with_skip(skip)),
+            lambda: self.processing_time_ms,
+        )
+        self._key = RunsOfKey()
+        self._numbers = itertools.count()
+
+    def process(self, event: Any, time: int = 0) -> list[Match]:
+        """Takes one event, and gives the matches that are complete then. Events come in order."""
+        found = list(self._interpreter.advance(self._key, time))
+        found += self._interpreter.process(self._key, event, (time, next(self._numbers)))
+        return self._keep(found)
+
+    def advance(self, time: int) -> list[Match]:
+        """No event before ``time`` comes any more; gives the matches that are complete then."""
+        return self._keep(list(self._interpreter.advance(self._key, time)))
+
+    @property
+    def partial_matches(self) -> int:
+        """How many partial matches are kept."""
+        return len(self._key.runs)
+
+    def _keep(self, found: list[Found]) -> list[Match]:
+        self.timed_out += [(each.match, each.timestamp) for each in found if each.timed_out]
+        matches = [each.match for each in found if not each.timed_out]
+        self.matches += matches
+        return matches

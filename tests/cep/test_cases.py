@@ -1,0 +1,92 @@
+"""The meaning of patterns, as a table with results by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flinkpy.cep import MalformedPatternError
+from flinkpy.cep.automaton.after_match import SkipError
+from flinkpy.cep.automaton.pattern_compiler import compiled
+from tests.cep.pattern_texts import events_of, found_by, pattern_of
+
+TABLE = Path(__file__).with_name("cases.tsv")
+CASES = [
+    line.rstrip("\n").split("\t")
+    for line in TABLE.read_text().splitlines()
+    if line and not line.startswith("#")
+]
+
+
+def test_every_pattern_of_the_table_finds_what_the_table_says() -> None:
+    assert len(CASES) >= 150
+    wrong = []
+    for pattern, skip, events, wanted in CASES:
+        found = " ".join(found_by(pattern_of(pattern, skip), events_of(events)))
+        if found != wanted:
+            wrong.append(f"{pattern} | {skip} | {events}\n  wanted {wanted}\n  found  {found}")
+    assert wrong == [], "\n".join(wrong)
+
+
+REFUSED = {
+    "begin a plus times:2": "one quantifier",
+    "begin a times:2 plus": "one quantifier",
+    "begin a more:2 range:1:2": "one quantifier",
+    "begin a plus greedy next b optional": "cannot follow one that is greedy",
+    "begin a next a": "stands twice",
+    "begin a next ( begin b next a )": "stands twice",
+    "begin a optional notnext b next c": "optional",
+    "begin a optional notfollowed b next c": "optional",
+    "begin a range:0:2 notfollowed b next c": "optional",
+    "begin a optional optional": "twice",
+    "begin a range:0:2 optional": "twice",
+    "begin a next b until:A": "until(...) belongs behind",
+    "begin a times:2 until:A": "until(...) belongs behind",
+    "begin a plus until:A until:B": "twice",
+    "begin a notnext b plus": "not_ steps",
+    "begin a notfollowed b times:2": "not_ steps",
+    "begin a notnext b optional": "not_ step",
+    "begin a notnext b greedy": "not_ steps",
+    "begin ( begin a ) greedy": "groups",
+    "begin ( begin a ) plus greedy": "groups",
+    "begin a greedy": "belongs behind",
+    "begin a plus combinations greedy": "exclude each other",
+    "begin a combinations": "belongs behind",
+    "begin a consecutive": "belongs behind",
+    "begin a plus combinations consecutive": "one of",
+    "begin a plus consecutive combinations": "one of",
+    "begin a plus combinations combinations": "one of",
+    "begin a times:0": "at least once",
+    "begin a more:0": "at least once",
+    "begin a range:3:2": "no range",
+    "begin a range:0:0": "no range",
+    "begin a notfollowed b": "needs within",
+    "begin a next b gap:9 within:5": "cannot be longer",
+    "begin ( begin a optional ) plus": "may be empty",
+    "begin ( begin a optional followed b range:0:2 ) more:2 followed c": "may be empty",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_patterns_that_mean_nothing_are_refused_at_the_line_of_the_program(text: str) -> None:
+    with pytest.raises(MalformedPatternError) as error:
+        compiled(pattern_of(text))
+    assert REFUSED[text] in str(error.value)
+    assert "/tests/cep/" in str(error.value)
+
+
+def test_a_skip_strategy_must_name_a_step_outside_of_groups() -> None:
+    for skip in ("first:x", "last:b"):
+        with pytest.raises(MalformedPatternError, match="it has 'a'"):
+            compiled(pattern_of("begin a next ( begin b )", skip))
+
+
+def test_a_skip_strategy_that_throws_fails_when_there_is_nothing_to_skip_to() -> None:
+    pattern = "begin a where:A optional next b where:B"
+    with pytest.raises(SkipError, match="the first event"):
+        found_by(pattern_of(pattern, "first:a:throw"), events_of("A1 B2"))
+    with pytest.raises(SkipError, match="no event of that name"):
+        found_by(pattern_of(pattern, "first:a:throw"), events_of("C1 B2"))
+    last = pattern_of("begin a where:A next b where:B", "last:b:throw")
+    assert found_by(last, events_of("A1 B2")) == ["+a=A1;b=B2"]
