@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
 from flinkpy.common.configuration import Configuration
 from flinkpy.common.logical_types.logical_type import LogicalType
+from flinkpy.common.types import Row, RowKind
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
 from flinkpy.sql.catalog.catalog_port import CatalogOrigin, CatalogTable, CatalogView, ObjectPath
 from flinkpy.sql.syntax.query_tree import Query, Select, SelectItem, StarItem, TableReference
 from flinkpy.table.environment_settings import EnvironmentSettings
 from flinkpy.table.explain_detail import ExplainDetail
-from flinkpy.table.session.program_tables import arrow_rows, elements_table, stream_table
+from flinkpy.table.schema import Schema
+from flinkpy.table.session.program_tables import (
+    arrow_rows,
+    changelog_definition,
+    changelog_table,
+    elements_table,
+    stream_table,
+)
 from flinkpy.table.session.statement_execution import StatementExecution
 from flinkpy.table.session.table_paths import identifier_of
 from flinkpy.table.session.table_session import TableSession
@@ -386,9 +395,57 @@ class StreamTableEnvironment(TableEnvironment):
         """The same, under an older name; the columns say their types."""
         return self.to_data_stream(table)
 
-    def to_changelog_stream(self, table: Table) -> DataStream:
-        """The rows of a table, each with its kind, as a stream of columns."""
-        return self.to_data_stream(table)
+    def from_changelog_stream(
+        self,
+        data_stream: DataStream,
+        schema: Schema | None = None,
+        changelog_mode: ChangelogMode | None = None,
+    ) -> Table:
+        """A table that the changes of a stream make: each row has a kind (``Row.of_kind``,
+        ``Row.set_row_kind``). The schema is that of ``from_data_stream``. ``changelog_mode`` says
+        which kinds come, all by default; with ``ChangelogMode.upsert()`` a row replaces the one of
+        its key, and the schema has a primary key.
+
+        >>> table_env.from_changelog_stream(
+        ...     stream,
+        ...     Schema.new_builder().primary_key("id").build(),
+        ...     ChangelogMode.upsert(),
+        ... )  # doctest: +SKIP
+        """
+        return self._table(
+            self._session.unnamed(changelog_table(data_stream, schema, changelog_mode))
+        )
+
+    def to_changelog_stream(
+        self,
+        table: Table,
+        target_schema: Schema | None = None,
+        changelog_mode: ChangelogMode | None = None,
+    ) -> DataStream:
+        """The rows of a table, each with its kind, as a stream of columns. ``target_schema`` has
+        the columns that the table is written into, the key by which rows are replaced, and the
+        metadata column ``rowtime``, which becomes the event time; without it a time attribute is.
+        ``changelog_mode`` says which kinds the stream takes, all by default;
+        ``ChangelogMode.upsert()`` needs a primary key. Raises ValidationError if the table gives
+        others.
+
+        >>> for row in table_env.to_changelog_stream(table).execute_and_collect():  # doctest: +SKIP
+        ...     print(row.get_row_kind(), row)
+        """
+        if target_schema is None and changelog_mode is None:
+            return self._session.stream_of(table.query)
+        definition = changelog_definition(target_schema, changelog_mode)
+        mode = ALL_CHANGES if changelog_mode is None else changelog_mode
+        return self._session.changes_of(table.query, definition, mode)
+
+    def to_retract_stream(self, table: Table, type_info: object = None) -> DataStream:
+        """Pairs of a truth value and a row: True adds the row, False takes it back. The older form
+        of ``to_changelog_stream``."""
+        return self.to_changelog_stream(table).map(_with_flag)
+
+
+def _with_flag(row: Row) -> tuple[bool, Row]:
+    return row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER), row
 
 
 def _without_java(call: str) -> ProgramError:

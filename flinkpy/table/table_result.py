@@ -143,7 +143,8 @@ class TableResult:
         return Tableau.of_types(self._schema, has_kinds=False).lines(map(texts, rows))
 
     def to_arrow(self) -> pa.Table:
-        """All rows as a ``pyarrow.Table``. Raises ProgramError if they change."""
+        """All rows as a ``pyarrow.Table``; of rows that change, those that are left when the query
+        has ended."""
         table: pa.Table = self._rows.arrow_table(self._schema)
         return table
 
@@ -160,21 +161,25 @@ class TableResult:
         return frame
 
     def _repr_html_(self) -> str:
-        """In a notebook, the first rows. They can be read again; a query that has more goes on, and
+        """In a notebook, the first rows; of rows that change, the first that are left, if the query
+        ends, else the first changes. They can be read again; a query that has more goes on, and
         waits for its reader."""
         if self._kind is ResultKind.SUCCESS:
             return "OK"
         if not isinstance(self._rows, (ReadyRows, LookedAtRows)):
             self._rows = LookedAtRows(self._rows, SHOWN_ROWS + 1)
         ready = self._rows
-        rows = list(ready.rows()) if isinstance(ready, ReadyRows) else ready.first
-        texts = [self._cells(row) for row in rows]
-        if isinstance(ready, ReadyRows) and ready.is_plain:
-            return f"<pre>{html.escape(texts[0][0])}</pre>"
-        has_more = isinstance(ready, LookedAtRows) and len(rows) > SHOWN_ROWS
-        note = f"the first {SHOWN_ROWS} rows" * has_more
-        shown = texts[:SHOWN_ROWS] if has_more else texts
-        return html_table(self._schema, shown, note, has_kinds=self._has_kinds)
+        if isinstance(ready, ReadyRows):
+            texts = list(map(self._cells, ready.rows()))
+            if ready.is_plain:
+                return f"<pre>{html.escape(texts[0][0])}</pre>"
+            return html_table(self._schema, texts, has_kinds=self._has_kinds)
+        texts = list(map(self._cells, ready.shown[:SHOWN_ROWS]))
+        if ready.are_settled and self._has_kinds:
+            texts = [cells[1:] for cells in texts]  # all are inserts
+        note = f"the first {SHOWN_ROWS} rows" * (len(ready.shown) > SHOWN_ROWS)
+        has_kinds = self._has_kinds and not ready.are_settled
+        return html_table(self._schema, texts, note, has_kinds=has_kinds)
 
     def __repr__(self) -> str:
         return f"<TableResult: {', '.join(map(str, self._schema))}>"

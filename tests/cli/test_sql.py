@@ -13,12 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from flinkpy.cli.main import flinkpy
-from flinkpy.cli.sql_client.shown_results import folded, show_changing_table
+from flinkpy.cli.sql_client.shown_results import show_changing_table
 from flinkpy.cli.sql_client.sql_completion import completions
 from flinkpy.cli.sql_client.sql_prompt import is_complete
 from flinkpy.common.types import Row, RowKind
 from flinkpy.core.clock import ManualClock
 from flinkpy.table import EnvironmentSettings, TableEnvironment, TableResult
+from flinkpy.table.results.folded_rows import folded
 from flinkpy.table.results.result_rows import ReadyRows
 from tests.cli.terminal import CTRL_C, CTRL_D, Terminal
 

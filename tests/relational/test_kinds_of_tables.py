@@ -27,6 +27,7 @@ from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
 from flinkpy.relational.ordering.sort_rows import SortOperator
 from flinkpy.relational.relational_operator import BlockingOperator, RelationalOperator
 from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
+from flinkpy.relational.row_by_row.checked_kinds import CheckedKinds
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
 from flinkpy.relational.row_by_row.not_null_rows import NotNullEnforcer
 from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
@@ -87,8 +88,9 @@ REFUSING: dict[str, Callable[[], ColumnOperator]] = {
 }
 
 
-# what reads and writes kinds as text: tests/table/factories/test_changing_tables.py
-OF_MESSAGES = {ChangesOfTexts, TextsOfChanges}
+# what reads and writes kinds as text (tests/table/factories/test_changing_tables.py), and what is
+# given those that it takes (tests/table/streams/test_changing_streams.py)
+ELSEWHERE = {ChangesOfTexts, TextsOfChanges, CheckedKinds}
 
 
 def changes() -> ColumnBatch:
@@ -117,5 +119,5 @@ def test_every_operator_of_tables_is_known_here() -> None:
     keeping = {type(make()) for make in KEEPING.values()}
     known = keeping | {type(make()) for make in REFUSING.values()}
     kinds = set(operators_of(RelationalOperator)) - {BlockingOperator, RelationalOperator}
-    assert kinds - OF_MESSAGES == known
+    assert kinds - ELSEWHERE == known
     assert {kind for kind in known if kind.takes_changes == ALL_CHANGES} == keeping

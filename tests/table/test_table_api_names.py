@@ -15,7 +15,7 @@ NAMES = (Path(__file__).parent / "pyflink_names.txt").read_text().split()
 _PLANS = "plans are not compiled yet; a savepoint restores the same query"
 _MODULES = "there is one module, core"
 _MODELS = "models are not supported; call them in a function of your own"
-_CHANGES = "updating tables become streams with the next milestone; in BATCH results are final"
+_CHANGES = "from_changelog_stream() and to_changelog_stream() of an environment convert"
 _JSON = 'write call_sql("JSON_VALUE(...)"), with SQL\'s words for NULL, empty and errors'
 _WRAPPER = "udf, udtf and udaf make a UserDefinedFunctionWrapper"
 _WINDOW = "a step of a window in the making; every step is a GroupWindow or an OverWindow"
@@ -29,8 +29,7 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(("use_modules", "list_full_modules"), _MODULES),
     **dict.fromkeys(("create_model", "create_temporary_model", "drop_model"), _MODELS),
     **dict.fromkeys(("drop_temporary_model", "list_models", "list_temporary_models"), _MODELS),
-    **dict.fromkeys(("from_changelog", "to_changelog", "from_changelog_stream"), _CHANGES),
-    "to_retract_stream": _CHANGES,
+    **dict.fromkeys(("from_changelog", "to_changelog"), _CHANGES),
     **dict.fromkeys(("is_json", "json_exists", "json_query", "json_value"), _JSON),
     **dict.fromkeys(("json_array", "json_array_agg", "json_object", "json_object_agg"), _JSON),
     **dict.fromkeys(("DataView", "ListView", "MapView"), _VIEW),

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from flinkpy.common.types import Row, RowKind
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.table import ResultKind, TableResult
+from flinkpy.table.results.folded_rows import FoldedRows, folded
 
-_ADDS = (RowKind.INSERT, RowKind.UPDATE_AFTER)
 _DRAWN_EVERY_S = 0.3
 _LEAST_LINES = 5
 
@@ -61,39 +60,3 @@ def _draw(screen: TextIO, lines: Iterable[str], before: int) -> int:
     screen.write(back + "".join(f"{line}\n" for line in made))
     screen.flush()
     return len(made)
-
-
-def folded(changes: Iterable[Row]) -> list[Row]:
-    """The rows that are left of a changelog, in the order in which they came.
-
-    >>> folded([Row(1), Row(2)])
-    [<Row(1)>, <Row(2)>]
-    """
-    table = FoldedRows()
-    for row in changes:
-        table.add(row)
-    return table.rows()
-
-
-class FoldedRows:
-    """The table that changes make."""
-
-    def __init__(self) -> None:
-        self._left: dict[tuple[object, ...], list[Row]] = {}
-
-    def add(self, row: Row) -> None:
-        """One change."""
-        same = self._left.setdefault(_key(row), [])
-        if row.get_row_kind() in _ADDS:
-            row.set_row_kind(RowKind.INSERT)
-            same.append(row)
-        elif same:
-            same.pop()
-
-    def rows(self) -> list[Row]:
-        """Those that are left now."""
-        return [row for rows in self._left.values() for row in rows]
-
-
-def _key(row: Row) -> tuple[object, ...]:
-    return tuple(value if value.__hash__ is not None else repr(value) for value in row)

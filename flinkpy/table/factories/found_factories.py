@@ -30,8 +30,10 @@ CONNECTORS: Mapping[str, tuple[str, str]] = {
     "kafka": ("kafka.kafka_tables", "KafkaFactory"),
     "upsert-kafka": ("kafka.upsert_kafka_tables", "UpsertKafkaFactory"),
     "held": ("held_tables", "HeldFactory"),
+    "stream": ("taken_streams", "StreamFactory"),
 }
-INTERNAL = ("held",)  # what from_arrow() and its like make; no DDL names it
+# what from_arrow(), to_changelog_stream() and their like make; no DDL names them
+INTERNAL = ("held", "stream")
 
 
 class FoundFactories:

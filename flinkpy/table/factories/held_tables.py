@@ -7,11 +7,19 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.common.changelog_mode import INSERT_ONLY, ChangelogMode
 from flinkpy.common.logical_types.logical_type import LocalZonedTimestampType
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SourceAbilities
 from flinkpy.sql.syntax.statements import ColumnDefinition
 from flinkpy.table.factories.connector_factory import ConnectorFactory
-from flinkpy.table.factories.table_options import BOOLEAN, INT, STRING, TableOption, TableValues
+from flinkpy.table.factories.table_options import (
+    BOOLEAN,
+    CHANGES,
+    INT,
+    STRING,
+    TableOption,
+    TableValues,
+)
 
 if TYPE_CHECKING:
     from flinkpy.common.logical_types.logical_type import RowType
@@ -31,9 +39,11 @@ def hold(
     is_bounded: bool,
     rows: int | None = None,
     has_event_time: bool = False,
+    changes: ChangelogMode = INSERT_ONLY,
 ) -> CatalogTable:
-    """A table over what ``stream_of`` gives: columns with the names and types of ``schema``.
-    ``has_event_time``: its rows may have event times, and watermarks come between them."""
+    """A table over what ``stream_of`` gives: columns with the names and types of ``schema``, whose
+    rows have these kinds. ``has_event_time``: its rows may have event times, and watermarks come
+    between them."""
     number = f"held-{next(_numbers)}"
     _held[number] = stream_of
     options = {"connector": "held", "data-id": number, "bounded": str(is_bounded).lower()}
@@ -41,6 +51,8 @@ def hold(
         options["rows"] = str(rows)
     if has_event_time:
         options["event-time"] = "true"
+    if not changes.is_insert_only:
+        options["changelog-mode"] = str(changes)
     return CatalogTable(
         tuple(ColumnDefinition(field.name, field.type) for field in schema), options
     )
@@ -55,12 +67,14 @@ class HeldFactory(ConnectorFactory):
         TableOption("data-id", STRING, None, "Which one.", required=True),
         TableOption("bounded", BOOLEAN, True, "Whether it ends."),
         TableOption("rows", INT, None, "How many rows it has."),
+        TableOption("changelog-mode", CHANGES, INSERT_ONLY, "Which kinds its rows have."),
         TableOption("event-time", BOOLEAN, False, "Whether its rows have event times beside them."),
     )
 
     def abilities_to_read(self, table: CatalogTable, values: TableValues) -> SourceAbilities:
         return SourceAbilities(
             is_bounded=values["bounded"],
+            changes=values["changelog-mode"],
             takes_projection=True,
             metadata={"rowtime": ROWTIME} if values["event-time"] else {},
             gives_watermarks=values["event-time"],

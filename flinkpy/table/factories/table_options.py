@@ -10,6 +10,8 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from flinkpy.common.changelog_mode import ChangelogMode
+from flinkpy.common.types import RowKind
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.options.schema import parse_duration, parse_memory
 from flinkpy.sql.sql_errors import ValidationError, did_you_mean, proposed
@@ -77,6 +79,21 @@ def own_zone() -> str:
         return "UTC"
 
 
+_KINDS = {
+    "I": RowKind.INSERT,
+    "UB": RowKind.UPDATE_BEFORE,
+    "UA": RowKind.UPDATE_AFTER,
+    "D": RowKind.DELETE,
+}
+
+
+def _changes(text: str) -> ChangelogMode:
+    words = [word.strip().upper() for word in text.strip("[]").split(",")]
+    if not set(words) <= _KINDS.keys():
+        raise ValueError("it is some of I, UB, UA, D with commas between them")
+    return ChangelogMode.of(*(_KINDS[word] for word in words))
+
+
 STRING = OptionKind("String", str)
 INT = OptionKind("Integer", _whole_number)
 LONG = OptionKind("Long", _whole_number)
@@ -85,6 +102,7 @@ BOOLEAN = OptionKind("Boolean", _bool)
 CHARACTER = OptionKind("Character", _char)
 DURATION = OptionKind("Duration", parse_duration)
 MEMORY = OptionKind("MemorySize", parse_memory)
+CHANGES = OptionKind("ChangelogMode", _changes)
 ZONE = OptionKind("String", _zone)
 LIST = OptionKind("List", lambda text: [part.strip() for part in text.split(";") if part.strip()])
 

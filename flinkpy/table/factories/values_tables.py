@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, INSERT_ONLY, ChangelogMode
 from flinkpy.common.logical_types.logical_type import LogicalType, RowType
-from flinkpy.common.types import RowKind
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.connector_factory import ConnectorFactory, stored_columns
 from flinkpy.table.factories.registered_rows import begin_results, registered_rows
 from flinkpy.table.factories.table_options import (
     BOOLEAN,
+    CHANGES,
     INT,
     STRING,
     OptionKind,
@@ -24,20 +24,6 @@ from flinkpy.table.factories.table_options import (
 if TYPE_CHECKING:
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
     from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
-
-_KINDS = {
-    "I": RowKind.INSERT,
-    "UB": RowKind.UPDATE_BEFORE,
-    "UA": RowKind.UPDATE_AFTER,
-    "D": RowKind.DELETE,
-}
-
-
-def _changes(text: str) -> ChangelogMode:
-    words = [word.strip().upper() for word in text.split(",")]
-    if not set(words) <= _KINDS.keys():
-        raise ValueError("it is some of I, UB, UA, D with commas between them")
-    return ChangelogMode.of(*(_KINDS[word] for word in words))
 
 
 def _metadata(text: str) -> dict[str, LogicalType]:
@@ -52,7 +38,6 @@ def _metadata(text: str) -> dict[str, LogicalType]:
     return found
 
 
-CHANGES = OptionKind("ChangelogMode", _changes)
 METADATA = OptionKind("Map", _metadata)
 
 

@@ -8,17 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.logical_types.logical_type import RowType
-from flinkpy.common.types import Row, RowKind
+from flinkpy.common.types import Row
 from flinkpy.core.errors import ProgramError
+from flinkpy.table.results.folded_rows import folded, folded_columns
 
 if TYPE_CHECKING:
     from flinkpy.datastream.results.collecting import CloseableIterator
-
-
-_CHANGES = (
-    "the rows of this query change (-U, +U, -D), and a table has no place for that: take them with "
-    "collect(), or run the query in BATCH"
-)
 
 
 _READ = "the rows of this result were read before; run the statement again for more"
@@ -33,7 +28,7 @@ class ResultRows(ABC):
 
     @abstractmethod
     def arrow_table(self, schema: RowType) -> Any:
-        """All of them as a table."""
+        """All of them as a table; of rows that change, those that are left."""
 
     @abstractmethod
     def close(self) -> None:
@@ -66,24 +61,25 @@ class ReadyRows(ResultRows):
 
 
 class LookedAtRows(ResultRows):
-    """Rows of which the first were shown, and which can be read from the first on all the same."""
+    """Rows of which the first are shown, and which can be read from the first on all the same.
+    Those that settle are shown as they are at last."""
 
     def __init__(self, rows: ResultRows, limit: int) -> None:
         self._inner = rows
         self._rest = rows.rows()
-        self.first = list(itertools.islice(self._rest, limit))
+        self.are_settled = isinstance(rows, CollectedRows) and rows.settles
+        self._first = list(itertools.islice(self._rest, None if self.are_settled else limit))
+        self.shown = folded(self._first) if self.are_settled else self._first
 
     def rows(self) -> Iterator[Row]:
-        return itertools.chain(self.first, self._rest)
+        return itertools.chain(self._first, self._rest)
 
     def arrow_table(self, schema: RowType) -> Any:
         import pyarrow as pa
 
         from flinkpy.columns.sql.arrays_of_values import array_of_values
 
-        rows = list(self.rows())
-        if any(row.get_row_kind() is not RowKind.INSERT for row in rows):
-            raise ProgramError(_CHANGES)
+        rows = folded(self.rows())
         columns = [[row[at] for row in rows] for at in range(len(schema.fields))]
         arrays = [array_of_values(values, field.type) for values, field in zip(columns, schema)]
         return pa.Table.from_arrays(arrays, names=list(schema.names))
@@ -93,10 +89,11 @@ class LookedAtRows(ResultRows):
 
 
 class CollectedRows(ResultRows):
-    """Rows of a job, fetched while it runs. Closing cancels it."""
+    """Rows of a job, fetched while it runs. Closing cancels it. ``settles``: they change, and at
+    last they do not, as the job ends."""
 
-    def __init__(self, collected: CloseableIterator) -> None:
-        self._collected = collected
+    def __init__(self, collected: CloseableIterator, *, settles: bool = False) -> None:
+        self._collected, self.settles = collected, settles
         self._is_read = False
 
     def rows(self) -> Iterator[Row]:
@@ -120,9 +117,9 @@ class CollectedRows(ResultRows):
         self._is_read = True
         with self._collected:
             batches = self._collected.gathered()
-        if any(batch.kinds is not None for batch in batches):
-            raise ProgramError(_CHANGES)
         wanted = arrow_schema_of(schema)
+        if any(batch.kinds is not None for batch in batches):
+            return folded_columns(batches, wanted)
         tables = [
             pa.Table.from_batches([batch.data]).rename_columns(wanted.names) for batch in batches
         ]

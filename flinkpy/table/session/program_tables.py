@@ -7,15 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.columns import Expression
+from flinkpy.common.changelog_mode import ALL_CHANGES, INSERT_ONLY, ChangelogMode
 from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed
 from flinkpy.common.logical_types.logical_type import LogicalType, RowType
+from flinkpy.common.types import RowKind
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
 from flinkpy.sql.catalog.catalog_port import CatalogTable
 from flinkpy.sql.catalog.declared_tables import checked_table
 from flinkpy.sql.functions.built_in_functions import built_in_functions
 from flinkpy.sql.sql_errors import did_you_mean
-from flinkpy.sql.syntax.statements import ColumnDefinition, TableDefinition
+from flinkpy.sql.syntax.statements import ColumnDefinition, ComputedColumn, TableDefinition
 from flinkpy.table.factories.batch_lengths import batch_rows
 from flinkpy.table.factories.held_tables import hold
 from flinkpy.table.schema import Schema
@@ -83,9 +85,12 @@ def arrow_rows(data: object, schema: RowSchema = None) -> CatalogTable:
     )
 
 
-def stream_table(stream: DataStream, fields: Sequence[object] = ()) -> CatalogTable:
-    """A stream as a table. ``fields`` is a Schema, or expressions that choose and name columns.
-    Raises ProgramError for a stream whose columns are not known, and for what does not fit."""
+def stream_table(
+    stream: DataStream, fields: Sequence[object] = (), changes: ChangelogMode = INSERT_ONLY
+) -> CatalogTable:
+    """A stream as a table whose rows have these kinds. ``fields`` is a Schema, or expressions that
+    choose and name columns. Raises ProgramError for a stream whose columns are not known, and for
+    what does not fit."""
     from flinkpy.columns.sql.arrow_of_logical import row_type_of_schema
     from flinkpy.datastream import DataStream
     from flinkpy.datastream.streams.recorded_program import endless_source
@@ -113,6 +118,7 @@ def stream_table(stream: DataStream, fields: Sequence[object] = ()) -> CatalogTa
         lambda env: known,
         is_bounded=endless_source(columns.transformation) is None,
         has_event_time=True,
+        changes=changes,
     )
     own = made.columns if not physical else ()
     return checked_table(
@@ -123,6 +129,60 @@ def stream_table(stream: DataStream, fields: Sequence[object] = ()) -> CatalogTa
             primary_key=declared.primary_key,
         )
     )
+
+
+def changelog_table(
+    stream: DataStream, schema: Schema | None, changes: ChangelogMode | None
+) -> CatalogTable:
+    """A stream of changes as a table. Raises ProgramError for a mode whose rows replace others
+    without a key that says which."""
+    _check_mode("from_changelog_stream()", schema, changes)
+    mode = ALL_CHANGES if changes is None else changes
+    if mode != ALL_CHANGES:
+        stream = _of_kinds(stream, mode)
+    return stream_table(stream, () if schema is None else (schema,), mode)
+
+
+def changelog_definition(schema: Schema | None, mode: ChangelogMode | None) -> TableDefinition:
+    """What the rows of a table are written into, to become a stream."""
+    _check_mode("to_changelog_stream()", schema, mode)
+    definition = TableDefinition() if schema is None else schema.definition
+    if definition.watermarks or any(isinstance(e, ComputedColumn) for e in definition.columns):
+        raise refuse(
+            "to_changelog_stream(): the target schema has columns, the metadata column 'rowtime' "
+            "and a primary key; compute columns and declare watermarks in the table"
+        )
+    return definition
+
+
+def _check_mode(call: str, schema: Schema | None, mode: ChangelogMode | None) -> None:
+    for given, kind in ((schema, Schema), (mode, ChangelogMode)):
+        if given is not None and not isinstance(given, kind):
+            raise refuse(f"{call} takes a Schema and a ChangelogMode, this is {given!r:.80}")
+    if mode is None or not replaces_by_key(mode):
+        return
+    if schema is None or schema.definition.primary_key is None:
+        raise refuse(
+            f"{call}: in the mode {mode} a row replaces the one of its key, so the schema needs a "
+            "primary_key(...)"
+        )
+
+
+def replaces_by_key(mode: ChangelogMode) -> bool:
+    """Whether rows come that replace others, which are not sent again."""
+    return mode.contains(RowKind.UPDATE_AFTER) and not mode.contains(RowKind.UPDATE_BEFORE)
+
+
+def _of_kinds(stream: DataStream, mode: ChangelogMode) -> DataStream:
+    """The stream; the job fails if a row of another kind comes."""
+    from flinkpy.datastream import DataStream
+    from flinkpy.datastream.streams.recorded import copy_place
+    from flinkpy.relational.row_by_row.checked_kinds import CheckedKinds
+
+    columns = stream.recorded.as_columns("from_changelog_stream()")
+    made = columns.apply_columns("Changelog", CheckedKinds(mode, columns.schema))
+    copy_place(columns.transformation, made.transformation)
+    return DataStream(stream.get_execution_environment(), made)
 
 
 def _chosen(fields: Sequence[object]) -> list[Expression]:

@@ -81,6 +81,7 @@ class StatementExecution:
     def collect(self, query: Query) -> TableResult:
         """Runs a query; its rows are collected while it runs."""
         from flinkpy.datastream.results.collecting import execute_and_collect
+        from flinkpy.datastream.streams.recorded_program import endless_source
         from flinkpy.table.session.submitted_plans import apart
 
         session = self._session
@@ -89,12 +90,14 @@ class StatementExecution:
             stream = session.translated(plan)
             assert stream is not None, "the rows of a query are collected"
             job.separate()
+            ends = endless_source(stream.recorded.transformation) is None
             collected = execute_and_collect(stream.recorded, self._job_name("collect"))
+        settles = ends and not plan.physical.changes.is_insert_only
         client = JobClient(collected.job)
         session.jobs.add(client)
         return TableResult(
             plan.logical.schema,
-            CollectedRows(collected),
+            CollectedRows(collected, settles=settles),
             job=client,
             has_kinds=not session.is_batch,
             zone=session.config.options.zone,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from flinkpy.common.logical_types.logical_type import RowType, TimeAttribute
 from flinkpy.core.errors import ProgramError
+from flinkpy.table.factories.taken_streams import with_times_of_column
 
 if TYPE_CHECKING:
     from flinkpy.datastream import DataStream
@@ -27,11 +28,4 @@ def with_event_times(stream: DataStream, row_type: RowType) -> DataStream:
             f"{names} are time attributes, and a stream has one event time: CAST the others to "
             "TIMESTAMP(3), or leave them out"
         )
-    from flinkpy.datastream import DataStream
-    from flinkpy.datastream.streams.recorded import copy_place
-    from flinkpy.relational.windows.event_times import EventTimesOperator
-
-    columns = stream.recorded.as_columns("to_data_stream()")
-    made = columns.apply_columns("Event Times", EventTimesOperator(times[0], columns.schema))
-    copy_place(columns.transformation, made.transformation)
-    return DataStream(stream.get_execution_environment(), made)
+    return with_times_of_column(stream, times[0])

@@ -6,15 +6,17 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.common.changelog_mode import ChangelogMode
+from flinkpy.common.logical_types.logical_type import LogicalType, RowType
 from flinkpy.sql.catalog.catalog_manager import CatalogManager
 from flinkpy.sql.catalog.catalog_port import CatalogTable, CatalogView, ObjectPath
 from flinkpy.sql.functions.built_in_functions import built_in_functions
 from flinkpy.sql.sql_errors import SqlError
 from flinkpy.sql.syntax.query_tree import Identifier, Query, Select, SelectItem, StarItem
 from flinkpy.sql.syntax.query_tree import TableReference as Reference
-from flinkpy.sql.syntax.statements import ColumnDefinition, Insert, QueryStatement
+from flinkpy.sql.syntax.statements import ColumnDefinition, Insert, QueryStatement, TableDefinition
 from flinkpy.table.factories.found_factories import FoundFactories
+from flinkpy.table.factories.taken_streams import options_to_take, taken_stream
 from flinkpy.table.session.session_functions import SessionFunctions, python_function
 from flinkpy.table.session.session_jobs import SessionJobs
 from flinkpy.table.session.streams_of_tables import with_event_times
@@ -79,6 +81,18 @@ class TableSession:
         assert stream is not None, "a query has rows"
         return with_event_times(stream, plan.logical.schema)
 
+    def changes_of(
+        self, query: Query, table: TableDefinition, changes: ChangelogMode
+    ) -> DataStream:
+        """The rows of a query, of these kinds, as those that are written into a table are; one
+        without columns has those of the query."""
+        options = options_to_take(changes)
+        target = CatalogTable(table.columns, options, primary_key=table.primary_key)
+        name = self.unnamed_sink(target, self.type_of_query(query))
+        plan = self.plan_of_insert(Insert(name, query))
+        self.translated(plan)
+        return taken_stream(target)
+
     def _planner(self) -> Planner:
         from flinkpy.sql.binding.binding_context import BindingContext
         from flinkpy.sql.plans.planner import Planner
@@ -138,7 +152,7 @@ class TableSession:
     def unnamed_sink(self, table: CatalogTable, rows: RowType) -> Identifier:
         """A name for a table to write into; one without columns has those of the rows."""
         if not table.columns:
-            columns = tuple(ColumnDefinition(field.name, field.type) for field in rows)
+            columns = tuple(ColumnDefinition(field.name, _stored(field.type)) for field in rows)
             table = replace(table, columns=columns)
         path = self._registered(table)
         return Identifier((path.catalog, path.database, path.name))
@@ -152,3 +166,10 @@ class TableSession:
 def _all_of(path: ObjectPath) -> Query:
     name = Identifier((path.catalog, path.database, path.name))
     return Select((SelectItem(StarItem()),), Reference(name))
+
+
+def _stored(type: LogicalType) -> LogicalType:
+    """The type in a table, where a time attribute is a time as any other."""
+    if getattr(type, "time_attribute", None) is None:
+        return type
+    return replace(type, time_attribute=None)  # type: ignore[call-arg]

@@ -5,7 +5,10 @@ from __future__ import annotations
 _VARIANT = "there is no type VARIANT; keep JSON as text and read it with JSON_VALUE or JSON_QUERY"
 _STRUCTURED = "structured types are Java classes; use ROW(...) and its fields"
 _COLUMN = "it is a column of windowed tables (TUMBLE, HOP, CUMULATE, SESSION), no function"
-_CHANGES = "tables have no conversion between changes and rows; to_changelog_stream() of Python has"
+_CHANGES = (
+    "tables have no conversion between changes and rows; from_changelog_stream() and "
+    "to_changelog_stream() of Python have one"
+)
 _NOWHERE = "Flink 2.3 does not have it either; write BITMAP_CARDINALITY(BITMAP_AND(a, b))"
 
 ABSENT: dict[str, str] = {
