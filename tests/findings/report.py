@@ -20,6 +20,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped:
+        return
     if report.when == "call" or report.failed:
         # they come with the report from worker processes, too
         for kind, name in report.user_properties:
