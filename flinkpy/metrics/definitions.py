@@ -59,6 +59,11 @@ _PYTHON = (  # of each process, where Flink has Status.JVM
 
 
 ENTRIES = "numKeyValueStateEntries"
+_KINDS = {
+    "UpdateBefore": "those before an update (-U)",
+    "UpdateAfter": "those after an update (+U)",
+    "Delete": "those that are deleted (-D)",
+}
 ROCKSDB = {  # names of RocksDB's properties
     "rocksdb.estimate-num-keys": (
         "RocksDB's estimate of its entries; a map or a list may have many for one key."
@@ -302,6 +307,11 @@ DEFINITIONS: tuple[Definition, ...] = (
         ("numRecordsInPerSecond", _M, "Its rate.", "numRecordsIn"),
         ("numRecordsOut", _C, "Records that it has emitted, to side outputs too."),
         ("numRecordsOutPerSecond", _M, "Its rate.", "numRecordsOut"),
+        *(
+            (f"num{kind}Records{way}", _C, f"Of rows that change: {rows}, {where}.")
+            for way, where in (("In", "into the operator"), ("Out", "out of it"))
+            for kind, rows in _KINDS.items()
+        ),
         (
             "currentInputWatermark",
             _G,

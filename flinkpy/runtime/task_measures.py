@@ -169,12 +169,14 @@ class TaskMeasures:
         found: list[OperatorReading] = []
         now_ms = self._clock.time_ms()
         counted, watermarks = chain.metrics.of_operators(), chain.metrics.watermarks()
-        for operator, (operator_id, records_in, records_out), (came, went) in zip(
-            chain.operators, counted, watermarks
+        kinds = chain.metrics.kinds_of_operators()
+        for operator, (operator_id, records_in, records_out), by_kind, (came, went) in zip(
+            chain.operators, counted, kinds, watermarks
         ):
             values: dict[str, float] = {
                 "numRecordsIn": records_in,
                 "numRecordsOut": records_out,
+                **by_kind,
                 **self._told.get(operator_id, {}),
             }
             if operator.is_sink:

@@ -61,6 +61,7 @@ from flinkpy.windowing.slices.local_operator import LocalSliceOperator
 from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slicing import Slicing
 from tests.changes import SCHEMA, changes, shown
+from tests.operators.harness import ChainHarness, linear
 from tests.operators.test_every_operator import operators_of
 from tests.table.harness import Gathered, context_of, run
 from tests.windowing.slice_harness import Alone
@@ -337,3 +338,24 @@ def test_a_running_sum_and_a_table_refuse_changes() -> None:
         list(changing().key_by("s").aggregate(col("n").sum).execute_and_collect())
     with pytest.raises(ProgramError, match=r"to_arrow\(\) gives a table, whose rows have no kind"):
         changing().to_arrow()
+
+
+def test_how_many_rows_of_each_kind_went_in_and_out_is_counted() -> None:
+    harness = ChainHarness(linear(FilterColumnsOperator(col("n") > 1)))
+    push = harness.chain.batch_inputs()[0]
+    data = pa.record_batch({"n": [1, 2, 3, 4]})
+    assert harness.chain.metrics.kinds_of_operators() == [{}]
+    for _ in range(2):
+        push(ColumnBatch(data, None, np.array([1, 2, 3, 0], np.int8)))
+        push(ColumnBatch(data))
+    assert harness.chain.metrics.kinds_of_operators() == [
+        {
+            "numUpdateBeforeRecordsIn": 2,
+            "numUpdateAfterRecordsIn": 2,
+            "numDeleteRecordsIn": 2,
+            "numUpdateBeforeRecordsOut": 0,
+            "numUpdateAfterRecordsOut": 2,
+            "numDeleteRecordsOut": 2,
+        }
+    ]
+    assert harness.chain.metrics.of_operators()[0][1:] == (16, 12)

@@ -4,11 +4,23 @@ from any thread."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from flinkpy.common.types import RowKind
 from flinkpy.core.ids import OperatorId
 from flinkpy.network.port import Traffic
 from flinkpy.operators.chain.fusion import FusedRun
 from flinkpy.operators.chain.outputs import OperatorCounters, RecordWriterOutput
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+KINDS = {
+    RowKind.UPDATE_BEFORE: "numUpdateBeforeRecords",
+    RowKind.UPDATE_AFTER: "numUpdateAfterRecords",
+    RowKind.DELETE: "numDeleteRecords",
+}
 
 
 class ChainMetrics:
@@ -47,6 +59,13 @@ class ChainMetrics:
             counted[head : head + len(run.operators)] = run.counters()
         return tuple((operator_id, *pair) for operator_id, pair in zip(self._operators, counted))
 
+    def kinds_of_operators(self) -> list[dict[str, int]]:
+        """Per operator: how many rows that are no inserts went in and out, if there were any."""
+        return [
+            _by_kind("In", counter.kinds_in) | _by_kind("Out", counter.kinds_out)
+            for counter in self._counters
+        ]
+
     def traffic_out(self) -> Traffic:
         """What was written to the network."""
         return sum((output.writer.traffic() for output in self._writers), Traffic())
@@ -62,3 +81,9 @@ class ChainMetrics:
         counted = self.of_operators()
         entered = counted[0][1] or counted[0][2]
         return max(1.0, max(out for _, _, out in counted) / entered) if entered else 1.0
+
+
+def _by_kind(way: str, counts: npt.NDArray[np.int64] | None) -> dict[str, int]:
+    if counts is None:
+        return {}
+    return {f"{name}{way}": int(counts[kind.value]) for kind, name in KINDS.items()}

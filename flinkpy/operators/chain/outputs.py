@@ -10,12 +10,14 @@ something."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from flinkpy.common.types import RowKind
 from flinkpy.core.elements import (
     MIN_TIMESTAMP,
     Batch,
     CheckpointBarrier,
+    ColumnBatch,
     ControlElement,
     EndOfData,
     EndOfPartition,
@@ -31,19 +33,54 @@ from flinkpy.operators.base import StreamOperator, Work, run_to_end
 from flinkpy.operators.context import Output
 from flinkpy.operators.user_errors import user_code_error
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 
 class OperatorCounters:
-    """Records into and out of one operator, and the last watermarks."""
+    """Records into and out of one operator, how many of each kind came in batches whose rows are
+    not all inserts, and the last watermarks."""
 
-    __slots__ = ("records_in", "records_out", "watermark_in", "watermark_out")
+    __slots__ = (
+        "kinds_in",
+        "kinds_out",
+        "records_in",
+        "records_out",
+        "watermark_in",
+        "watermark_out",
+    )
 
     def __init__(self) -> None:
         self.records_in = 0
         self.records_out = 0
+        self.kinds_in: npt.NDArray[np.int64] | None = None  # by RowKind
+        self.kinds_out: npt.NDArray[np.int64] | None = None
         self.watermark_in = self.watermark_out = MIN_TIMESTAMP
+
+    def columns_came(self, batch: ColumnBatch) -> None:
+        """Counts a batch into the operator."""
+        self.records_in += len(batch)
+        if batch.kinds is not None:
+            self.kinds_in = _counted(batch.kinds, self.kinds_in)
+
+    def columns_went(self, batch: ColumnBatch) -> None:
+        """Counts a batch out of the operator."""
+        self.records_out += len(batch)
+        if batch.kinds is not None:
+            self.kinds_out = _counted(batch.kinds, self.kinds_out)
 
     def __repr__(self) -> str:
         return f"<OperatorCounters {self.records_in} in, {self.records_out} out>"
+
+
+def _counted(
+    kinds: npt.NDArray[np.int8], before: npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.int64]:
+    import numpy as np
+
+    counts = np.bincount(kinds, minlength=len(RowKind))
+    return counts if before is None else before + counts
 
 
 class OperatorInput:
@@ -64,8 +101,10 @@ class OperatorInput:
 
     def push(self, batch: Batch) -> None:
         """Hands the operator a batch that is not empty."""
-        # saves a call for small batches of rows
-        self.counters.records_in += len(batch.values) if type(batch) is RowBatch else len(batch)
+        if type(batch) is RowBatch:
+            self.counters.records_in += len(batch.values)  # saves a call for small batches
+        else:
+            self.counters.columns_came(batch)  # type: ignore[arg-type]
         try:
             work = self.process(batch)
             if work is not None:
@@ -231,9 +270,13 @@ class CountingOutput(Output):
         self._emit = target.emit
 
     def emit(self, batch: Batch) -> None:
-        count = len(batch.values) if type(batch) is RowBatch else len(batch)
-        if count:
-            self._counters.records_out += count
+        if type(batch) is RowBatch:
+            count = len(batch.values)
+            if count:
+                self._counters.records_out += count
+                self._emit(batch)
+        elif len(batch):
+            self._counters.columns_went(batch)  # type: ignore[arg-type]
             self._emit(batch)
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:

@@ -57,7 +57,10 @@ class ParkingInput(OperatorInput):
         return partial(self._push, process)
 
     def _push(self, process: Callable[[Batch], Work | None], batch: Batch) -> None:
-        self.counters.records_in += len(batch.values) if type(batch) is RowBatch else len(batch)
+        if type(batch) is RowBatch:
+            self.counters.records_in += len(batch.values)
+        else:
+            self.counters.columns_came(batch)  # type: ignore[arg-type]
         self.call(process, batch)
 
     def call(self, function: Callable[..., Work | None], *arguments: Any) -> None:
