@@ -115,10 +115,13 @@ class Scope:
         return replace(found, span=identifier.span)
 
     def find(self, identifier: Identifier) -> Rex | None:
-        """The same; None if nothing here or around is called so."""
+        """The same; None if nothing here or around is called so. ``x.a`` is the column of a
+        relation before it is the part of a column."""
         parts = identifier.parts
-        for count in range(len(parts)):
+        for count in reversed(range(len(parts))):
             found = self._columns(parts[:count], parts[count])
+            if parts[count + 1 :]:
+                found = [each for each in found if isinstance(each.type, RowType)]
             if len(found) > 1:
                 raise ValidationError(
                     f"Column '{identifier.text}' is ambiguous: {self._owners(parts[count])} have "

@@ -121,7 +121,8 @@ def _rows(one: _Part, other: _Part, between: Sequence[Rex], values: dict[int, fl
     rest = 1.0
     for each in between:
         if is_call(each, "=") and all(isinstance(side, RexInput) for side in each.operands):
-            shares.append(1.0 / min(values[index] for index in inputs_of(each)))
+            values_of_one = min(values[index] for index in inputs_of(each))
+            shares.append(1.0 / max(1.0, values_of_one))  # a table without rows has none
         else:
             rest *= share(each)
     return max(1.0, one.rows * other.rows * min(shares) * rest)

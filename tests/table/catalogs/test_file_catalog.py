@@ -41,7 +41,7 @@ ORDERS = """
       twice AS `the price` * 2, part INT METADATA FROM 'partition' VIRTUAL,
       WATERMARK FOR ts AS ts - INTERVAL '5' SECOND, PRIMARY KEY (id) NOT ENFORCED
     ) COMMENT 'what was sold' PARTITIONED BY (id)
-    WITH ('connector' = 'kafka', 'topic' = 'it''s', 'format' = 'json',
+    WITH ('connector' = 'upsert-kafka', 'topic' = 'it''s', 'key.format' = 'json', 'value.format' = 'json',
       'properties.bootstrap.servers' = 'b:9092', 'properties.sasl.password' = 'wolf')"""
 
 

@@ -44,6 +44,9 @@ KEPT = {
         "SELECT o.d, COUNT(*), AVG(o.d), COUNT(i.s) FILTER (WHERE i.f) FROM t AS o FULL JOIN t AS i "
         "ON o.d = i.d GROUP BY o.d"
     ),
+    "tables without rows have a place in the order of joins": (
+        "SELECT o.a, x.a, y.a FROM t AS o JOIN u AS x ON o.a = x.a JOIN u AS y ON x.a = y.a"
+    ),
     "event times of two tables in one are event times": (
         "SELECT s, window_start, COUNT(*) FROM "
         + either(

@@ -286,6 +286,23 @@ def test_importing_the_tables_imports_neither_arrow_nor_the_streams() -> None:
     assert done.stdout.strip() == "[]"
 
 
+_NESTED = "(VALUES (1, CAST(ROW(7, 8) AS ROW<a INT, b INT>))) AS x(a, x)"
+
+
+@pytest.mark.parametrize(
+    ("query", "row"),  # as a live Flink gives them
+    [
+        (f"SELECT x.a FROM {_NESTED}", (1,)),
+        (f"SELECT x.b FROM {_NESTED}", (8,)),
+        (f"SELECT x.b, y.a FROM {_NESTED} JOIN (VALUES (1, 3)) AS y(a, x) ON x.a = y.a", (8, 1)),
+    ],
+)
+def test_a_name_is_the_column_of_a_relation_before_it_is_a_part_of_a_column(
+    tables: TableEnvironment, query: str, row: tuple[int, ...]
+) -> None:
+    assert [tuple(each) for each in tables.execute_sql(query).collect()] == [row]
+
+
 def test_a_null_for_a_column_that_is_not_null_fails_or_is_dropped(tables: TableEnvironment) -> None:
     values_table(tables, "t", "a INT, s STRING", [(1, "x"), (2, None), (3, "y")])
     tables.execute_sql("CREATE TABLE kept (a INT, s STRING NOT NULL) WITH ('connector' = 'values')")
