@@ -41,7 +41,10 @@ _CLAUSES = {  # what a statement says where a plan has an operator
         r"\b(?:LEFT|RIGHT|FULL)(?:\s+OUTER)?\s+JOIN\b|\bEXCEPT\b|\bNOT\s+(?:IN|EXISTS)\b"
     ),
     "node SortLimit(": _clause(r"\bORDER\s+BY\b.*\bLIMIT\b"),
-    "node Rank(": _clause(r"\b(?:ROW_NUMBER|RANK|DENSE_RANK)\b"),
+    "node Rank(": _clause(r"\bROW_NUMBER\b"),
+    "node Deduplicate(": _clause(r"\bROW_NUMBER\b"),
+    "RANK() on ": _clause(r"\b(?:DENSE_)?RANK\b"),
+    "FETCH is ": _clause(r"\bORDER\s+BY\b"),
     "Sort on ": _clause(r"\bORDER\s+BY\b"),
     "OVER windows' ": _clause(r"\bOVER\b"),
 }

@@ -9,7 +9,7 @@ from flinkpy.common.logical_types.logical_type import RowField
 from flinkpy.sql.binding.proposals import proposal
 from flinkpy.sql.binding.query_binder import QueryBinder
 from flinkpy.sql.catalog.catalog_port import CatalogTable, ObjectPath
-from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalSink, input_of, project, row_of
+from flinkpy.sql.logical.logical_nodes import LogicalSink, input_of, project, row_of
 from flinkpy.sql.rex.coercion import cast, stored
 from flinkpy.sql.rex.rex_nodes import Rex, RexLiteral
 from flinkpy.sql.sql_errors import ValidationError
@@ -51,7 +51,17 @@ def bind_insert(queries: QueryBinder, insert: Insert) -> LogicalSink:
     for name, literal in insert.partition:
         given[name] = RexLiteral(literal.type, value=literal.value, span=literal.span)
     values = [_value(each, given, insert, path) for each in columns]
-    return _sink(plan, values, columns, insert, path, table)
+    fields, metadata = _stored_columns(columns)
+    return LogicalSink(
+        row_of(fields),
+        project(plan, values, [each.name for each in fields]),
+        path,
+        table,
+        abilities.changes,
+        insert.overwrite,
+        tuple((name, literal.value) for name, literal in insert.partition),
+        metadata,
+    )
 
 
 def _table(queries: QueryBinder, insert: Insert) -> tuple[ObjectPath, CatalogTable]:
@@ -117,14 +127,10 @@ def _value(column: object, given: dict[str, Rex], insert: Insert, path: ObjectPa
     return cast(RexLiteral(column.type, value=None), column.type)
 
 
-def _sink(
-    plan: LogicalNode,
-    values: Sequence[Rex],
+def _stored_columns(
     columns: Sequence[object],
-    insert: Insert,
-    path: ObjectPath,
-    table: CatalogTable,
-) -> LogicalSink:
+) -> tuple[list[RowField], tuple[tuple[str, str], ...]]:
+    """The fields of a table, and which of them are metadata under which key."""
     fields = []
     metadata = []
     for column in columns:
@@ -132,12 +138,4 @@ def _sink(
         fields.append(RowField(column.name, column.type))
         if isinstance(column, MetadataColumn):
             metadata.append((column.name, column.key or column.name))
-    return LogicalSink(
-        row_of(fields),
-        project(plan, values, [each.name for each in fields]),
-        path,
-        table,
-        insert.overwrite,
-        tuple((name, literal.value) for name, literal in insert.partition),
-        tuple(metadata),
-    )
+    return fields, tuple(metadata)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from flinkpy.common.changelog_mode import INSERT_ONLY, ChangelogMode
 from flinkpy.common.logical_types.logical_type import (
     BigIntType,
     LocalZonedTimestampType,
@@ -284,10 +285,11 @@ class LogicalSetOperation(LogicalNode):
 
 @dataclass(frozen=True)
 class LogicalSink(OneInput):
-    """The rows go into a table."""
+    """The rows go into a table, which takes rows of the kinds ``changes``."""
 
     path: ObjectPath
     table: CatalogTable
+    changes: ChangelogMode = INSERT_ONLY
     overwrite: bool = False
     static_partition: tuple[tuple[str, object], ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()

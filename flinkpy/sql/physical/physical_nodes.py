@@ -4,7 +4,7 @@ rows that it gives, and how its input must be distributed."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 
 from flinkpy.common.changelog_mode import INSERT_ONLY, ChangelogMode
@@ -412,15 +412,18 @@ class ChangingLimit(OneInputNode):
 
 @dataclass(frozen=True)
 class SinkNode(OneInputNode):
-    """The rows go into a table; ``schema`` is that of its columns. ``primary_key`` are the columns
-    by which a row replaces another one. ``materialises``: rows of one key may come in an order of
-    their own, so all that are there are kept, and the last of them stands."""
+    """The rows go into a table; ``schema`` is that of its columns. ``takes`` are the kinds of rows
+    that the table takes: one without UPDATE_BEFORE takes each such row as a delete of its key.
+    ``primary_key`` are the columns by which a row replaces another one. ``materialises``: rows of
+    one key may come in an order of their own, so all that are there are kept, and the last of them
+    stands."""
 
     path: ObjectPath
     table: CatalogTable
     overwrite: bool = False
     static_partition: tuple[tuple[str, object], ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
+    takes: ChangelogMode = INSERT_ONLY
     primary_key: tuple[int, ...] = ()
     materialises: bool = False
 
@@ -428,3 +431,15 @@ class SinkNode(OneInputNode):
 @dataclass(frozen=True)
 class CollectNode(OneInputNode):
     """The rows go to whoever asked."""
+
+
+def with_inputs(node: PhysicalNode, inputs: tuple[PhysicalNode, ...]) -> PhysicalNode:
+    """The same operator over other inputs."""
+    if not inputs:
+        return node
+    names = {each.name for each in fields(node)}
+    if "branches" in names:
+        return replace(node, branches=inputs)  # type: ignore[call-arg]
+    if "left" in names:
+        return replace(node, left=inputs[0], right=inputs[1])  # type: ignore[call-arg]
+    return replace(node, input=inputs[0])  # type: ignore[call-arg]

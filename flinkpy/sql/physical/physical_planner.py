@@ -81,7 +81,14 @@ def exchanged(
 def table_scan(node: LogicalScan) -> PhysicalNode:
     """The scan of a table."""
     return TableScan(
-        node.schema, node.path, node.table, node.metadata, node.filters, None, node.limit
+        node.schema,
+        node.path,
+        node.table,
+        node.metadata,
+        node.filters,
+        None,
+        node.limit,
+        changes=node.abilities.changes,
     )
 
 
@@ -266,6 +273,8 @@ def _sink(node: LogicalSink) -> PhysicalNode:
 
 def sink(node: LogicalSink, input: PhysicalNode) -> PhysicalNode:
     """The rows go into a table."""
+    names = node.schema.names
+    key = () if node.table.primary_key is None else node.table.primary_key.columns
     return SinkNode(
         node.schema,
         input,
@@ -274,6 +283,8 @@ def sink(node: LogicalSink, input: PhysicalNode) -> PhysicalNode:
         node.overwrite,
         node.static_partition,
         node.metadata,
+        node.changes,
+        tuple(names.index(each) for each in key),
     )
 
 

@@ -1,14 +1,14 @@
-"""The operators of STREAMING, as long as rows are only added. What would have to change rows that
-went out already is refused: the message names who would, who could not take it, and the way out."""
+"""The operators of STREAMING. Where a node has a simpler form for rows that are only added, or may
+not take changes at all, ``flinkpy.sql.changes`` decides: here nobody knows yet what changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
-from flinkpy.common.changelog_mode import INSERT_ONLY
-from flinkpy.common.logical_types.logical_type import LogicalType, RowField, TimeAttribute
+from flinkpy.common.logical_types.logical_type import TimeAttribute
+from flinkpy.common.types import RowKind
 from flinkpy.sql.logical.logical_nodes import (
     LogicalAggregate,
     LogicalCorrelate,
@@ -26,22 +26,24 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalWatermark,
     LogicalWindow,
     row_of,
-    walk_plan,
 )
 from flinkpy.sql.physical.calcs import calc
 from flinkpy.sql.physical.grouping_sets import expanded
 from flinkpy.sql.physical.interval_bounds import IntervalCondition, interval_condition, time_mark
 from flinkpy.sql.physical.join_keys import JoinKeys, keys_of
 from flinkpy.sql.physical.physical_nodes import (
-    AppendJoin,
+    ChangelogNormalize,
+    ChangingRank,
     Deduplicate,
+    GroupAggregate,
     IntervalJoin,
+    LastRow,
     OverAggregate,
     PhysicalNode,
+    RegularJoin,
     TemporalSort,
     UnionAll,
     WatermarkAssigner,
-    WindowAggregate,
     WindowJoin,
     WindowRank,
 )
@@ -54,27 +56,42 @@ from flinkpy.sql.physical.physical_planner import (
     values,
     window_rows,
 )
-from flinkpy.sql.physical.window_columns import WindowColumns, below_window, window_columns_of
-from flinkpy.sql.rex.relational_terms import JoinKind, OverGroup, WindowKind, WindowSpec
-from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput, SortKey
-from flinkpy.sql.rules.column_pruning import moved_call
+from flinkpy.sql.physical.streaming_windows import (
+    BATCH,
+    are_alike,
+    attached_window,
+    check_rowtime_kept,
+    check_time,
+    is_rowtime,
+    is_rowtime_kept,
+    refuse_processing_time,
+    told_by_end,
+    window_aggregate,
+    window_grouping_sets,
+)
+from flinkpy.sql.physical.window_columns import window_columns_of
+from flinkpy.sql.rex.relational_terms import OverGroup
+from flinkpy.sql.rex.rex_nodes import SortKey
 from flinkpy.sql.rules.rank_rules import MOST
 from flinkpy.sql.sql_errors import ValidationError
 
-_BATCH = "set 'execution.runtime-mode' to BATCH if all inputs end"
-_GROUP_WINDOW = (
-    "group by window_start and window_end of TUMBLE, HOP, CUMULATE or SESSION, so that each row "
-    f"goes out once, or {_BATCH}"
-)
 _NEED_LATER_ROWS = frozenset(["LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST"])
 
 
-class StreamingPlanner:
-    """Plans relations whose inputs may never end. ``consumer`` is who takes the rows at last, as
-    messages call it."""
+@dataclass(frozen=True)
+class StreamingOptions:
+    """What a session says about plans of STREAMING. ``state_ttl_ms``: when state that rests is
+    dropped; 0: never. ``has_duplicates``: sources of changes may give one twice."""
 
-    def __init__(self, consumer: str) -> None:
-        self._consumer = consumer
+    state_ttl_ms: int = 0
+    has_duplicates: bool = False
+
+
+class StreamingPlanner:
+    """Plans relations whose inputs may never end."""
+
+    def __init__(self, options: StreamingOptions) -> None:
+        self._options = options
 
     def plan(self, node: LogicalNode) -> PhysicalNode:
         """The operators for a relation."""
@@ -84,20 +101,25 @@ class StreamingPlanner:
         result: PhysicalNode = planned(self, node)
         return result
 
-    def _updates(self, producer: str, way_out: str) -> ValidationError:
-        return ValidationError(
-            f"{self._consumer} doesn't support consuming update changes which is produced by node "
-            f"{producer}; {way_out}"
-        )
-
     # -- row by row --------------------------------------------------------------------------------
 
     def _scan(self, node: LogicalScan) -> PhysicalNode:
-        if node.abilities.changes != INSERT_ONLY:
-            raise self._updates(
-                f"TableSourceScan(table=[{node.path}])", "tables that change are not supported yet"
+        scan = table_scan(node)
+        changes = node.abilities.changes
+        is_upsert = not changes.is_insert_only and not changes.contains(RowKind.UPDATE_BEFORE)
+        key = node.table.primary_key
+        if is_upsert and key is None:
+            raise ValidationError(
+                f"Table '{node.path}' produces a changelog stream contains UPDATE_AFTER, no "
+                "UPDATE_BEFORE. This requires to define primary key constraint on the table; "
+                "declare PRIMARY KEY (...) NOT ENFORCED"
             )
-        return table_scan(node)
+        has_twice = self._options.has_duplicates and not changes.is_insert_only
+        if key is None or not (is_upsert or has_twice):
+            return scan
+        places = tuple(node.schema.names.index(each) for each in key.columns)
+        ttl = self._options.state_ttl_ms
+        return ChangelogNormalize(node.schema, exchanged(scan, places), places, ttl)
 
     def _values(self, node: LogicalValues) -> PhysicalNode:
         return values(node)
@@ -120,40 +142,48 @@ class StreamingPlanner:
     # -- windows -----------------------------------------------------------------------------------
 
     def _window(self, node: LogicalWindow) -> PhysicalNode:
-        _check_time(node)
-        _refuse_processing_time(node.window, "TableFunction")
+        check_time(node)
+        refuse_processing_time(node.window, "TableFunction")
         return window_rows(node, self.plan(node.input))
 
     def _aggregate(self, node: LogicalAggregate) -> PhysicalNode:
         columns = window_columns_of(node.input)
         bounds = None if columns is None else columns.bounds
         if columns is None or bounds is None or not {*bounds} <= {*node.keys}:
-            keys = ", ".join(node.input.schema.names[key] for key in node.keys)
-            calls = ", ".join(each.function for each in node.calls)
-            producer = f"GroupAggregate(groupBy=[{keys}], select=[{calls}])"
-            raise self._updates(producer, _GROUP_WINDOW)
+            return self._group_aggregate(node)
         if node.grouping_sets is not None:
-            return _window_grouping_sets(self, node, columns, bounds)
-        return _window_aggregate(self, node, columns, bounds)
+            return window_grouping_sets(self.plan, node, columns, bounds)
+        return window_aggregate(self.plan, node, columns, bounds)
+
+    def _group_aggregate(self, node: LogicalAggregate) -> PhysicalNode:
+        if node.grouping_sets is not None:
+            return expanded(node, self._grouped, self.plan)
+        return self._grouped(node, self.plan(node.input))
+
+    def _grouped(self, node: LogicalAggregate, input: PhysicalNode) -> PhysicalNode:
+        return GroupAggregate(
+            node.schema,
+            exchanged(input, node.keys),
+            node.keys,
+            node.calls,
+            state_ttl_ms=self._options.state_ttl_ms,
+        )
 
     def _rank(self, node: LogicalRank) -> PhysicalNode:
-        first_row = self._first_rows(node)
-        if first_row is not None:
-            return first_row
         columns = window_columns_of(node.input)
         bounds = None if columns is None else columns.bounds
         is_windowed = bounds is not None and {*bounds} <= {*node.partition}
-        if columns is None or bounds is None or not is_windowed or node.last == MOST:
-            raise self._updates(
-                f"Rank(rankType=[{node.function}], rankRange=[{node.first}, {node.last}])",
-                "partition by window_start and window_end of a window function, or " + _BATCH,
-            )
-        told = _told_by_end(columns.window, bounds)
+        one_row = self._one_row(node)
+        if isinstance(one_row, Deduplicate):
+            return one_row
+        if columns is None or bounds is None or not is_windowed:
+            return one_row or self._changing_rank(node)
+        told = told_by_end(columns.window, bounds)
         partition = tuple(each for each in node.partition if each not in told)
         return WindowRank(
             node.schema,
             exchanged(self.plan(node.input), partition or bounds),
-            _attached(columns.window, bounds, "TopN"),
+            attached_window(columns.window, bounds, "TopN"),
             node.function,
             partition,
             node.keys,
@@ -162,19 +192,42 @@ class StreamingPlanner:
             node.gives_rank,
         )
 
-    def _first_rows(self, node: LogicalRank) -> PhysicalNode | None:
-        """ROW_NUMBER() = 1 by a time: the first row of each key, which no later one replaces."""
+    def _changing_rank(self, node: LogicalRank) -> PhysicalNode:
+        if node.function != "ROW_NUMBER":
+            raise ValidationError(
+                f"{node.function}() on streaming table is not supported currently; take "
+                f"ROW_NUMBER(), rank the rows of windows, or {BATCH}"
+            )
+        return ChangingRank(
+            node.schema,
+            exchanged(self.plan(node.input), node.partition),
+            node.function,
+            node.partition,
+            node.keys,
+            node.first,
+            node.last,
+            node.gives_rank,
+            state_ttl_ms=self._options.state_ttl_ms,
+        )
+
+    def _one_row(self, node: LogicalRank) -> PhysicalNode | None:
+        """ROW_NUMBER() = 1 by a time: the first row of each key, which no later one replaces, or
+        the last one."""
         if node.function != "ROW_NUMBER" or (node.first, node.last) != (1, 1):
             return None
-        mark = self._time_of(node.input, node.keys)
-        if mark is None:
+        if len(node.keys) != 1:
             return None
+        [key] = node.keys
+        mark = time_mark(node.input.schema.fields[key.index].type)
         is_rowtime = mark is TimeAttribute.ROWTIME
-        if is_rowtime:
-            check_rowtime_kept(node.input, "the first row by event time")
+        if mark is None or (is_rowtime and not is_rowtime_kept(node.input)):
+            return None
         input = exchanged(self.plan(node.input), node.partition)
-        time = node.keys[0].index
-        return Deduplicate(node.schema, input, node.partition, time, is_rowtime, node.gives_rank)
+        partition, ranked = node.partition, node.gives_rank
+        if not key.descending:
+            return Deduplicate(node.schema, input, partition, key.index, is_rowtime, ranked)
+        ttl = self._options.state_ttl_ms
+        return LastRow(node.schema, input, partition, key.index, is_rowtime, ranked, ttl)
 
     @staticmethod
     def _time_of(node: LogicalNode, keys: Sequence[SortKey]) -> TimeAttribute | None:
@@ -189,22 +242,36 @@ class StreamingPlanner:
         if not node.keys:
             return limited(node, self.plan(node.input))
         names = ", ".join(node.input.schema.names[key.index] for key in node.keys)
-        if node.limit is not None or node.offset:
-            raise self._updates(
-                f"SortLimit(orderBy=[{names}])",
-                f"number the rows of each window by ROW_NUMBER() instead, or {_BATCH}",
+        if node.limit is not None:
+            return self._first_sorted(node, node.limit)
+        if node.offset:
+            raise ValidationError(
+                f"FETCH is missed, which on streaming table is not supported currently (ORDER BY "
+                f"{names} OFFSET {node.offset}); add LIMIT, or {BATCH}"
             )
         first = node.keys[0]
         if first.descending or not is_rowtime(node.input.schema.fields[first.index].type):
             raise ValidationError(
                 f"Sort on a non-time-attribute field is not supported (ORDER BY {names}); sort by "
-                f"the rowtime column first, ascending, or {_BATCH}"
+                f"the rowtime column first, ascending, or {BATCH}"
             )
         check_rowtime_kept(node.input, f"ORDER BY {names}")
         return TemporalSort(node.schema, exchanged(self.plan(node.input)), node.keys)
 
+    def _first_sorted(self, node: LogicalSort, limit: int) -> PhysicalNode:
+        if not limit:
+            return limited(node, self.plan(node.input))
+        first, last = node.offset + 1, node.offset + limit
+        input = exchanged(self.plan(node.input))
+        ttl = self._options.state_ttl_ms
+        return ChangingRank(
+            node.schema, input, "ROW_NUMBER", (), node.keys, first, last, state_ttl_ms=ttl
+        )
+
     def _over(self, node: LogicalOver) -> PhysicalNode:
         """A node for each window, each in the order of the same time or of another."""
+        if _numbers_equal_rows(node):
+            return self._numbered(node)
         plan = self.plan(node.input)
         width = node.input.width
         partition: tuple[int, ...] | None = None
@@ -218,29 +285,43 @@ class StreamingPlanner:
             plan = OverAggregate(schema, plan, (group,), is_rowtime)
         return plan
 
+    def _numbered(self, node: LogicalOver) -> PhysicalNode:
+        [group] = node.groups
+        return ChangingRank(
+            node.schema,
+            exchanged(self.plan(node.input), group.partition),
+            "ROW_NUMBER",
+            group.partition,
+            group.keys,
+            1,
+            MOST,
+            gives_rank=True,
+            state_ttl_ms=self._options.state_ttl_ms,
+        )
+
     def _checked_over(self, node: LogicalOver, group: OverGroup) -> TimeAttribute:
         shown = ", ".join(node.input.schema.names[key.index] for key in group.keys)
         if len(group.keys) > 1:
             raise ValidationError(
                 "The window can only be ordered by a single time column in STREAMING (ORDER BY "
-                f"{shown}); leave the others out, or {_BATCH}"
+                f"{shown}); leave the others out, or {BATCH}"
             )
         mark = self._time_of(node.input, group.keys)
         if mark is None:
             raise ValidationError(
                 "OVER windows' ordering in stream mode must be defined on a time attribute, "
-                f"ascending (ORDER BY {shown}); declare a WATERMARK for the column, or {_BATCH}"
+                f"ascending (ORDER BY {shown}); declare a WATERMARK for the column, or {BATCH}"
             )
         if group.frame.upper != 0:
             raise ValidationError(
                 f"OVER {group.frame.unit} FOLLOWING windows are not supported in STREAMING: rows "
-                f"that follow are not there yet; end the frame at CURRENT ROW, or {_BATCH}"
+                f"that follow are not there yet; end the frame at CURRENT ROW, or {BATCH}"
             )
         for call in group.calls:
             if call.function in _NEED_LATER_ROWS:
                 raise ValidationError(
                     f"{call.function} is not supported in STREAMING: it needs rows that are not "
-                    f"there yet; {_BATCH}"
+                    f"there yet; {BATCH}"
                 )
         if mark is TimeAttribute.ROWTIME:
             check_rowtime_kept(node.input, "OVER")
@@ -256,25 +337,19 @@ class StreamingPlanner:
         near = interval_condition(node)
         if near is not None:
             return self._interval_join(node, keys, near)
-        if node.kind not in (JoinKind.INNER, JoinKind.SEMI):
-            names = (*node.left.schema.names, *node.right.schema.names)
-            pairs = zip(keys.left, keys.right)
-            where = ", ".join(
-                f"{names[one]} = {names[node.left.width + other]}" for one, other in pairs
-            )
-            raise self._updates(
-                f"Join(joinType=[{node.kind.value}], where=[{where}])",
-                f"join rows of equal window_start and window_end, or {_BATCH}",
-            )
-        return AppendJoin(
+        ttl = self._options.state_ttl_ms
+        return RegularJoin(
             node.schema,
-            exchanged(self.plan(node.left), keys.left),
-            exchanged(self.plan(node.right), keys.right),
+            exchanged(self.plan(node.left), () if node.null_aware else keys.left),
+            exchanged(self.plan(node.right), () if node.null_aware else keys.right),
             node.kind,
             keys.left,
             keys.right,
             keys.null_safe,
             keys.rest,
+            node.null_aware,
+            left_ttl_ms=ttl,
+            right_ttl_ms=ttl,
         )
 
     def _interval_join(
@@ -296,7 +371,7 @@ class StreamingPlanner:
 
     def _window_join(self, node: LogicalJoin, keys: JoinKeys) -> PhysicalNode | None:
         left, right = window_columns_of(node.left), window_columns_of(node.right)
-        if left is None or right is None or not _are_alike(left.window, right.window):
+        if left is None or right is None or not are_alike(left.window, right.window):
             return None
         if left.bounds is None or right.bounds is None or node.null_aware:
             return None
@@ -304,7 +379,7 @@ class StreamingPlanner:
         windows = set(zip(left.bounds, right.bounds))
         if not windows <= {(one, other) for one, other, _ in pairs}:
             return None
-        told = _told_by_end(left.window, left.bounds)
+        told = told_by_end(left.window, left.bounds)
         rest = [each for each in pairs if each[0] not in told or each[:2] not in windows]
         left_keys = tuple(one for one, _, _ in rest)
         right_keys = tuple(other for _, other, _ in rest)
@@ -313,8 +388,8 @@ class StreamingPlanner:
             exchanged(self.plan(node.left), left_keys or left.bounds),
             exchanged(self.plan(node.right), right_keys or right.bounds),
             node.kind,
-            _attached(left.window, left.bounds, "Join"),
-            _attached(right.window, right.bounds, "Join"),
+            attached_window(left.window, left.bounds, "Join"),
+            attached_window(right.window, right.bounds, "Join"),
             left_keys,
             right_keys,
             tuple(safe for _, _, safe in rest),
@@ -325,164 +400,12 @@ class StreamingPlanner:
         return sink(node, self.plan(node.input))
 
 
-def _refuse_processing_time(window: WindowSpec, what: str) -> None:
-    if window.is_processing:
-        raise ValidationError(
-            f"Processing time Window {what} is not supported yet; aggregate windows of TUMBLE or "
-            "HOP at once, or window over a column with a WATERMARK"
-        )
-
-
-def _attached(window: WindowSpec, bounds: tuple[int, int], what: str) -> WindowSpec:
-    _refuse_processing_time(window, what)
-    return replace(window, bounds=bounds, partition=())
-
-
-def _told_by_end(window: WindowSpec, bounds: tuple[int, int]) -> tuple[int, ...]:
-    """Which columns are equal in all rows of windows with one end: sessions may begin whenever."""
-    return bounds[1:] if window.kind is WindowKind.SESSION else bounds
-
-
-def _are_alike(one: WindowSpec, other: WindowSpec) -> bool:
-    parts = (one.kind, one.size, one.step, one.offset)
-    return parts == (other.kind, other.size, other.step, other.offset)
-
-
-def is_rowtime(type: LogicalType) -> bool:
-    """Whether the column is the event time."""
-    return time_mark(type) is TimeAttribute.ROWTIME
-
-
-def _check_time(node: LogicalWindow) -> None:
-    field = node.input.schema.fields[node.window.time]
-    if time_mark(field.type) is None:
-        raise ValidationError(
-            f"The window function requires the timecol is a time attribute type, but "
-            f"'{field.name}' is {field.type}; declare WATERMARK FOR {field.name} in the table, and "
-            "window before you join or aggregate"
-        )
-    check_rowtime_kept(node.input, f"a window over '{field.name}'")
-
-
-def check_rowtime_kept(node: LogicalNode, what: str) -> None:
-    """Refuses to go by time behind a join that keeps rows: an old row may go out when watermarks
-    are long past it, and would be dropped as late."""
-    for each in walk_plan(node):
-        if not isinstance(each, LogicalJoin) or interval_condition(each) is not None:
-            continue
-        if window_columns_of(each) is None:
-            raise ValidationError(
-                f"Rowtime attributes must not be in the input rows of a regular join: {what} "
-                "stands behind one; window both sides first and join equal window_start and "
-                f"window_end, or {_BATCH}"
-            )
-
-
-# -- aggregates of windows -------------------------------------------------------------------------
-
-
-def _window_aggregate(
-    planner: StreamingPlanner,
-    node: LogicalAggregate,
-    columns: WindowColumns,
-    bounds: tuple[int, int],
-) -> PhysicalNode:
-    """The window function goes into the aggregate, if nothing between them reads the window; else
-    the rows come with their windows."""
-    is_session = columns.window.kind is WindowKind.SESSION
-    below = None if is_session else below_window(node.input)
-    words = _words(columns, bounds)
-    if below is None or not {index for call in node.calls for index in _read(call)} <= {
-        *below.places
-    }:
-        window = _attached(columns.window, bounds, "Aggregate of windows")
-        return _aggregated(node, planner.plan(node.input), window, words)
-    _check_window(node.input)
-    window = replace(below.window, time=below.time)
-    if window.kind is WindowKind.CUMULATE:
-        _refuse_processing_time(window, "Aggregate of CUMULATE")
-    return _aggregated(node, planner.plan(below.plan), window, words, below.places)
-
-
-def _window_grouping_sets(
-    planner: StreamingPlanner,
-    node: LogicalAggregate,
-    columns: WindowColumns,
-    bounds: tuple[int, int],
-) -> PhysicalNode:
-    """The rows come with their windows, once for each set. Every set has the window."""
-    sets = node.grouping_sets or ()
-    if any(node.keys.index(each) not in places for each in bounds for places in sets):
-        raise ValidationError(
-            "In STREAMING each of GROUPING SETS, CUBE and ROLLUP has the window: write GROUP BY "
-            f"window_start, window_end, GROUPING SETS (...), or {_BATCH}"
-        )
-
-    def aggregated(plain: LogicalAggregate, input: PhysicalNode) -> PhysicalNode:
-        places = dict(zip(node.keys, plain.keys))
-        start, end = (places[each] for each in bounds)
-        moved = columns.moved(places)
-        window = _attached(columns.window, (start, end), "Aggregate with GROUPING SETS")
-        return _aggregated(plain, input, window, _words(moved, (start, end)))
-
-    return expanded(node, aggregated, planner.plan)
-
-
-def _words(columns: WindowColumns, bounds: tuple[int, int]) -> dict[int, str]:
-    """The columns of which a window's end says the value, and what they are."""
-    words = {bounds[0]: "window_start", bounds[1]: "window_end"}
-    words = {each: words[each] for each in _told_by_end(columns.window, bounds)}
-    return words if columns.time is None else {**words, columns.time: "window_time"}
-
-
-def _aggregated(
-    node: LogicalAggregate,
-    input: PhysicalNode,
-    window: WindowSpec,
-    words: dict[int, str],
-    places: dict[int, int] | None = None,
-) -> PhysicalNode:
-    """The aggregate over rows with this window. ``places``: where the columns of the logical input
-    are now, if they have moved."""
-    window_keys = [key for key in node.keys if key in words]
-    plain = [key for key in node.keys if key not in words]
-    if places is None:
-        places = {index: index for index in range(node.input.width)}
-    properties = tuple(dict.fromkeys(words[key] for key in window_keys))
-    keys = tuple(places[key] for key in plain)
-    count = len(node.keys)
-    by_key = dict(zip(node.keys, node.schema.fields))
-    fields = [by_key[key] for key in plain]
-    fields += node.schema.fields[count : count + len(node.calls)]
-    types = {words[key]: by_key[key].type for key in window_keys}
-    fields += [RowField(each, types[each]) for each in properties]
-    made = WindowAggregate(
-        row_of(fields),
-        exchanged(input, keys),
-        window,
-        keys,
-        tuple(moved_call(each, places) for each in node.calls),
-        properties,
-    )
-    first = len(plain) + len(node.calls)
-    order = [
-        plain.index(key) if key in plain else first + properties.index(words[key])
-        for key in node.keys
-    ]
-    order += range(len(plain), first)
-    outputs: list[Rex] = [RexInput(made.schema.fields[place].type, index=place) for place in order]
-    return calc(made, outputs, None, node.schema)
-
-
-def _check_window(node: LogicalNode) -> None:
-    while not isinstance(node, LogicalWindow):
-        node = node.inputs[0]
-    _check_time(node)
-
-
-def _read(call: AggregateCall) -> list[int]:
-    chosen = [] if call.filter is None else [call.filter]
-    return [*call.arguments, *chosen, *(each.index for each in call.order_by)]
+def _numbers_equal_rows(node: LogicalOver) -> bool:
+    """Whether rows that are equal in all columns get numbers, as INTERSECT ALL asks: which of them
+    has which does not matter."""
+    if len(node.groups) != 1 or set(node.groups[0].partition) != set(range(node.input.width)):
+        return False
+    return [each.function for each in node.groups[0].calls] == ["ROW_NUMBER"]
 
 
 _Planner = Callable[[StreamingPlanner, Any], PhysicalNode]

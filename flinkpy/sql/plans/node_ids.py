@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
-from flinkpy.sql.physical.physical_nodes import PhysicalNode
+from flinkpy.sql.physical.physical_nodes import PhysicalNode, with_inputs
 
 
 def numbered(root: PhysicalNode) -> PhysicalNode:
@@ -24,15 +24,3 @@ def numbered(root: PhysicalNode) -> PhysicalNode:
         return made
 
     return number(root)
-
-
-def with_inputs(node: PhysicalNode, inputs: tuple[PhysicalNode, ...]) -> PhysicalNode:
-    """The same operator over other inputs."""
-    if not inputs:
-        return node
-    names = {each.name for each in fields(node)}
-    if "branches" in names:
-        return replace(node, branches=inputs)  # type: ignore[call-arg]
-    if "left" in names:
-        return replace(node, left=inputs[0], right=inputs[1])  # type: ignore[call-arg]
-    return replace(node, input=inputs[0])  # type: ignore[call-arg]

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import timedelta
 
+from flinkpy.core.options.schema import parse_duration
 from flinkpy.sql.binding.binder import Binder
 from flinkpy.sql.binding.binding_context import BindingContext
+from flinkpy.sql.changes.changes_of_plans import ChangeOptions, with_changes
 from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalSink
 from flinkpy.sql.physical.physical_nodes import PhysicalNode
 from flinkpy.sql.physical.physical_planner import batch_plan, collected
-from flinkpy.sql.physical.streaming_planner import StreamingPlanner
+from flinkpy.sql.physical.streaming_planner import StreamingOptions, StreamingPlanner
 from flinkpy.sql.plans.logical_text import logical_text
 from flinkpy.sql.plans.node_ids import numbered
-from flinkpy.sql.plans.physical_text import execution_text, physical_text
+from flinkpy.sql.plans.physical_text import execution_text, physical_line, physical_text
 from flinkpy.sql.plans.plan_advice import advice_text
 from flinkpy.sql.plans.shared_parts import with_shared_parts
 from flinkpy.sql.rules.optimizer import optimized
@@ -54,6 +57,15 @@ class Planner:
         self._rules = RuleContext(
             context.registry, is_batch, context.options.get("table.local-time-zone", "UTC")
         )
+        options = context.options
+        self._streaming = StreamingOptions(
+            parse_duration(options.get("table.exec.state.ttl", "0 ms"))
+            // timedelta(milliseconds=1),
+            options.get("table.exec.source.cdc-events-duplicate", "false").lower() == "true",
+        )
+        self._changes = ChangeOptions(
+            options.get("table.exec.sink.upsert-materialize", "auto").lower()
+        )
 
     def query(self, query: Query) -> Plan:
         """The plan of a query whose rows go to whoever asks: its root is a CollectNode."""
@@ -77,13 +89,13 @@ class Planner:
         if self._rules.is_batch:
             physical = with_shared_parts(batch_plan(optimal), self._rules)
         else:
-            physical = StreamingPlanner(_consumer(logical)).plan(optimal)
+            physical = StreamingPlanner(self._streaming).plan(optimal)
         if not isinstance(logical, LogicalSink):
             physical = collected(physical)
+        if not self._rules.is_batch:
+            physical = with_changes(physical, self._changes, physical_line)
         return Plan(logical, numbered(physical))
 
 
-def _consumer(root: LogicalNode) -> str:
-    if isinstance(root, LogicalSink):
-        return f"Table sink {root.path}"
-    return "The result of a query"
+def _milliseconds(duration: str) -> int:
+    return parse_duration(duration) // timedelta(milliseconds=1)

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from flinkpy.sql.physical.physical_nodes import PhysicalNode
-from flinkpy.sql.plans.node_ids import with_inputs
+from flinkpy.sql.physical.physical_nodes import PhysicalNode, with_inputs
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, walk
 from flinkpy.sql.rules.rule_phases import RuleContext
 

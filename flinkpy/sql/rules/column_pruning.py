@@ -80,7 +80,8 @@ def _only(node: LogicalNode, wanted: _Columns) -> _Pruned:
 def _scan(node: LogicalScan, wanted: _Columns) -> _Pruned:
     if not node.abilities.takes_projection:
         return _Pruned(node, {i: i for i in range(node.width)})
-    read = wanted.union(*map(inputs_of, node.filters)) or frozenset([_cheapest(node.schema)])
+    read = wanted.union(_key_of(node), *map(inputs_of, node.filters))
+    read = read or frozenset([_cheapest(node.schema)])
     columns = sorted(read)
     places = {column: place for place, column in enumerate(columns)}
     fields = tuple(node.schema.fields[column] for column in columns)
@@ -92,6 +93,14 @@ def _scan(node: LogicalScan, wanted: _Columns) -> _Pruned:
         metadata=tuple(each for each in node.metadata if each[0] in names),
     )
     return _Pruned(plan, places)
+
+
+def _key_of(node: LogicalScan) -> _Columns:
+    """The primary key of a table whose rows replace one another by it."""
+    key = node.table.primary_key
+    if node.abilities.changes.is_insert_only or key is None:
+        return frozenset()
+    return frozenset(map(node.schema.names.index, key.columns))
 
 
 def _cheapest(row: RowType) -> int:

@@ -184,11 +184,13 @@ def filter_through_window(node: LogicalNode, context: RuleContext) -> LogicalNod
 
 
 def filter_into_scan(node: LogicalNode, context: RuleContext) -> LogicalNode | None:
-    """The source is asked to leave out what it can; the filter stays."""
+    """The source is asked to leave out what it can; the filter stays. Of rows that replace others
+    each counts, also one that no longer passes."""
     if not isinstance(node, LogicalFilter) or not isinstance(node.input, LogicalScan):
         return None
     scan = node.input
-    if scan.filters or not scan.abilities.takes_filters:
+    abilities = scan.abilities
+    if scan.filters or not abilities.takes_filters or not abilities.changes.is_insert_only:
         return None
     wanted = tuple(each for each in conjuncts(node.condition) if _can_move(each, context))
     return replace(node, input=replace(scan, filters=wanted)) if wanted else None
@@ -209,6 +211,8 @@ def _limited(node: LogicalNode, wanted: int) -> LogicalNode | None:
         return None if below is None else replace(node, input=below)
     if not isinstance(node, LogicalScan) or not node.abilities.takes_limit:
         return None
+    if not node.abilities.changes.is_insert_only:
+        return None  # rows may go, and others are wanted then
     return replace(node, limit=wanted) if node.limit is None else None
 
 

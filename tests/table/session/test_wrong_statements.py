@@ -36,6 +36,7 @@ def test_an_error_marks_the_users_words_and_says_what_to_change(kind: str) -> No
     for line in lines:
         marked, problem = _error(tables, line["statement"])
         problem = problem.replace("`default_catalog`.`default_database`.", "")
+        problem = problem.replace("default_catalog.default_database.", "")
         if marked != line["marked"] or line["problem"] not in problem:
             differences.append(f"{line['statement']}\n  {marked}\n  {problem}")
     assert not differences, "\n".join(differences)

@@ -1,0 +1,1 @@
+"""Which kinds of rows the nodes of a plan give."""
