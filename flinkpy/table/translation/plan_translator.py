@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from flinkpy.columns.sql.arrays_of_values import array_of_values
-from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.common.logical_types.logical_type import MultisetType, RowType
 from flinkpy.core.clock import SYSTEM_CLOCK, StoppedClock
@@ -82,14 +81,15 @@ from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput, walk
 from flinkpy.sql.rex.rex_programs import program_of
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.factory_port import TableFactories
+from flinkpy.table.translation.changes.ranks import OPERATORS_OF_RANKS
+from flinkpy.table.translation.changes.upsert_sinks import operator_of_upserts
+from flinkpy.table.translation.node_schemas import schema_of
 from flinkpy.table.translation.operator_names import operator_name
 from flinkpy.table.translation.watermarks_in_sources import put_into_source
 from flinkpy.windowing.slices.operator import SliceOperator
 
 if TYPE_CHECKING:
     from datetime import timedelta
-
-    import pyarrow as pa
 
     from flinkpy.datastream import StreamExecutionEnvironment
 
@@ -112,19 +112,6 @@ def translate(
     return translator.translated(plan)
 
 
-def schema_of(row: RowType) -> pa.Schema:
-    """The schema of a node's columns. Equal names, which a join can give, get numbers."""
-    import pyarrow as pa
-
-    fields: dict[str, Any] = {}
-    for field in row:
-        name, number = field.name, 0
-        while name in fields:
-            name, number = f"{field.name}{number}", number + 1
-        fields[name] = arrow_of(field.type)
-    return pa.schema(list(fields.items()))
-
-
 class PlanTranslator:
     """Translates the plans of one program. A node that several read becomes one stream.
 
@@ -145,6 +132,7 @@ class PlanTranslator:
         self._zone = zone
         self._gives_uids = gives_uids
         self.drops_nulls = False  # instead of failing, where a table's column is NOT NULL
+        self.sink_ttl_ms = 0  # of the rows that sinks keep
         self.idle_timeout: timedelta | None = None  # of splits that give no rows
         # all rows of a query in BATCH have the same CURRENT_DATE
         self._is_batch = read(env.program.values, RUNTIME_MODE) is RuntimeMode.BATCH
@@ -169,10 +157,20 @@ class PlanTranslator:
         columns of a table in STREAMING, it is read once: so another INSERT beside it leaves the
         state of a job where it is. (In BATCH two joins that each read first what the other reads
         last would wait for each other.)"""
-        self._factories.sink(DataStream(self._env, self._enforced(node)), node)
+        self._factories.sink(DataStream(self._env, self._upserted(node)), node)
         if not self._is_batch:
             known = self._streams.values()
             self._scans = [(scan, of) for scan, of in known if isinstance(scan, TableScan)]
+
+    def _upserted(self, node: SinkNode) -> ColumnStream:
+        """The rows of a sink's input, one for each primary key if the sink takes changes by it."""
+        stream = self._enforced(node)
+        found = operator_of_upserts(node, self.sink_ttl_ms)
+        if found is None:
+            return stream
+        name, operator = found
+        key = _key_by(node.input.schema, node.primary_key) if node.materialises else None
+        return self._placed(node, stream.apply_columns(name, operator, key=key))
 
     def _enforced(self, node: SinkNode) -> ColumnStream:
         """The rows of a sink's input, without nulls where its table has none."""
@@ -387,6 +385,10 @@ class PlanTranslator:
         )
         return self._applied(node, operator, _key_by(node.input.schema, node.keys))
 
+    def _of_changes(self, node: OneInputNode) -> ColumnStream:
+        changing = OPERATORS_OF_RANKS[type(node)](node)
+        return self._applied(node, changing.operator, _key_by(node.input.schema, changing.keys))
+
     def _rank(self, node: Rank) -> ColumnStream:
         inputs = schema_of(node.input.schema)
         return self._applied(node, RankOperator(_rank_spec(node), inputs, schema_of(node.schema)))
@@ -580,4 +582,5 @@ _TRANSLATIONS: dict[type[PhysicalNode], Callable[[PlanTranslator, Any], ColumnSt
     WindowAggregate: PlanTranslator._window_aggregate,
     WindowJoin: PlanTranslator._window_join,
     WindowRank: PlanTranslator._window_rank,
+    **dict.fromkeys(OPERATORS_OF_RANKS, PlanTranslator._of_changes),
 }

@@ -1,0 +1,355 @@
+"""Rank of STREAMING: the best rows of each partition by ROW_NUMBER, as they change.
+
+The best rows of a partition are kept in a list, and sorted anew, with those that came, when one of
+a batch may be among them. Where rows are only added, or replace one of their key and never for the
+worse (APPEND, UPDATE_FAST), no others are needed. Where rows go (RETRACT), others take their place:
+these are kept in a second list, in which nothing is looked up. It is a log: a row that takes one of
+it back is added as such. When the best rows have become too few, those of the log that stand are
+found, and the best of them move up; more than are needed, so that this is seldom done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.common.changelog_mode import ALL_CHANGES, INSERT_ONLY, ChangelogMode
+from flinkpy.common.types import RowKind
+from flinkpy.core.clock import Turns
+from flinkpy.core.elements import ColumnBatch
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.base import BatchForm
+from flinkpy.operators.columnar.column_operators import columns, explained
+from flinkpy.operators.columnar.key_index import Grown
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.relational.changed_rows import BEFORE, are_added, changed_pieces
+from flinkpy.relational.ordering.rank_rows import RankSpec
+from flinkpy.relational.ranks.contenders import NEW, Contenders, replaced, standing
+from flinkpy.relational.ranks.first_key_limits import FirstKeyLimits
+from flinkpy.relational.ranks.ranked_changes import Outgoing, RankedChange, Ranks
+from flinkpy.relational.relational_operator import RelationalOperator, with_schema
+from flinkpy.relational.state.ordered_rows import OrderedRows
+from flinkpy.relational.state.taken_back import contents, taken_back
+from flinkpy.sql.physical.physical_nodes import RankStrategy
+
+REGIONS = {
+    RankStrategy.APPEND: "top",
+    RankStrategy.UPDATE_FAST: "top",
+    RankStrategy.RETRACT: "ranked",
+}
+_TAKES = {
+    RankStrategy.APPEND: INSERT_ONLY,
+    RankStrategy.UPDATE_FAST: ChangelogMode.of(RowKind.INSERT, RowKind.UPDATE_AFTER),
+    RankStrategy.RETRACT: ALL_CHANGES,
+}
+_MOST = 1 << 60  # of rows that are kept
+_FEW = 64  # rows of a log that take others back, before it is cleaned
+
+
+@dataclass(frozen=True)
+class ChangingRankSpec:
+    """Which ranks are wanted, and what is known of the changes of the input: ``upsert_key`` are
+    columns for UPDATE_FAST, those of the partition among them. ``gives`` are the kinds of rows that
+    go out."""
+
+    rank: RankSpec
+    strategy: RankStrategy
+    gives: ChangelogMode
+    upsert_key: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.rank.function != "ROW_NUMBER":
+            raise ProgramError(
+                f"{self.rank.function}() over rows that come without end is not supported, as in "
+                "Flink; use ROW_NUMBER()"
+            )
+
+    @property
+    def gives_before(self) -> bool:
+        """Whether an update goes out with the row before it."""
+        return self.gives.contains(RowKind.UPDATE_BEFORE)
+
+    @property
+    def goes_by_rank(self) -> bool:
+        """Whether each rank whose row is another one is an update; else rows come and go."""
+        rank = self.rank
+        if rank.last == 1:  # the number says nothing
+            return self.strategy is not RankStrategy.RETRACT
+        # who does not want rows before updates would not hear of a row that goes without its rank
+        return rank.gives_rank or (rank.first > 1 and self.gives_before)
+
+
+class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
+    """``inputs`` is the schema of its input. With ``ttl_ms`` (0: none) a partition that was not
+    written to for so long is forgotten."""
+
+    batch_form = BatchForm.AT_END_OF_TIME
+    takes_changes = ALL_CHANGES
+
+    def __init__(
+        self, spec: ChangingRankSpec, inputs: pa.Schema, schema: pa.Schema, ttl_ms: int = 0
+    ) -> None:
+        super().__init__(schema)
+        self.spec = spec
+        self.inputs = inputs
+        self.ttl_ms = ttl_ms
+        self.takes_changes = _TAKES[spec.strategy]
+        self.emits_changes = spec.gives
+
+    def open(self) -> None:
+        rank = self.spec.rank
+        self._logs = self.spec.strategy is RankStrategy.RETRACT
+        self._kept = OrderedRows(self.inputs, rank.partition, self.ttl_ms, self.context)
+        self._limits = FirstKeyLimits(rank.keys, self.inputs)
+        self._takes_back = Grown(np.bool_, False)  # by row of a log
+        self._takers = Grown(np.int64, 0)  # by partition: how many rows of its log do
+        saved = self.backend.register_region(REGIONS[self.spec.strategy], self._freeze)
+        keyed, rows = self._kept.restore(saved.values())
+        if len(rows):
+            self._restore(keyed.ids, keyed.codes, rows)
+
+    def entries_held(self) -> int:
+        return len(self._kept)
+
+    def process_batch(self, batch: Any) -> None:
+        batch = columns(batch, self.context, self.takes_changes)
+        with explained(batch.data, self.context):
+            data = with_schema(batch.data, self.inputs)
+            for each in self._changes_of(batch.with_columns(data)):
+                self.output.emit(each)
+
+    def process_columns(self, batch: ColumnBatch) -> Any:
+        raise NotImplementedError("process_batch emits what comes of a batch")
+
+    # -- a batch -----------------------------------------------------------------------------------
+
+    def _changes_of(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
+        data = batch.data
+        keyed, places = self._kept.of(data)
+        codes, added, ids = keyed.codes, are_added(batch), keyed.ids
+        if self._logs:
+            self._kept.touch(ids)
+        if self.spec.strategy is not RankStrategy.UPDATE_FAST:
+            behind = self._limits.are_behind(data, ids[codes], self._is_full(ids)[codes], added)
+            if behind is not None:
+                if self._logs:
+                    at = np.flatnonzero(behind)
+                    self._log(data.take(pa.array(at)), ids[codes[at]], places[at], added[at])
+                front = np.flatnonzero(~behind)
+                data, places, added = data.take(pa.array(front)), places[front], added[front]
+                codes, ids = _renumbered(codes[front], ids)
+        if data.num_rows:
+            yield from self._ranked(
+                self._contenders(data, codes, ids, places, added), ids, len(batch)
+            )
+        if self._logs:
+            self._clean(keyed.ids)
+            self._forget_empty(keyed.ids)
+
+    def _contenders(
+        self, data: pa.RecordBatch, codes: Any, ids: Any, places: Any, added: Any
+    ) -> Contenders:
+        kept = self._kept
+        at, rows = kept.first.pairs(ids)
+        known, new = len(rows), data.num_rows
+        came = Contenders(
+            data,
+            self.spec.rank.keys,
+            codes,
+            places,
+            np.full(new, NEW),
+            np.zeros(new, np.bool_),
+            added,
+        )
+        return self._of_kept(at, rows, np.ones(known, np.bool_)).with_others(came)
+
+    def _of_kept(self, partitions: Any, rows: Any, was_best: Any) -> Contenders:
+        data, added = self._kept.store.take(rows), np.ones(len(rows), np.bool_)
+        keys, places = self.spec.rank.keys, self._kept.places(rows)
+        return Contenders(data, keys, partitions, places, rows, was_best, added)
+
+    def _ranked(self, of: Contenders, ids: Any, came: int) -> Iterator[ColumnBatch]:
+        """What goes out when these have been ranked; keeps the best ones."""
+        rank, successors = self.spec.rank, None
+        if self.spec.strategy is RankStrategy.UPDATE_FAST:
+            old = of.ranks(of.was_best)
+            of, last = replaced(of, self.spec.upsert_key)
+            is_last = last == np.arange(len(last))
+            successors = np.where(is_last, -1, last)
+            stand = is_last
+        elif self._logs:
+            stand = self._standing(of, ids)
+            of, stand = self._with_more(of, stand, ids)
+            old = of.ranks(of.was_best)
+        else:
+            stand = of.added
+            old = of.ranks(of.was_best)
+        new = of.ranks(stand)
+        self._keep(of, stand, new, ids)
+        change = RankedChange(
+            of.data,
+            old.between(rank.first, rank.last),
+            new.between(rank.first, rank.last),
+            successors,
+            is_net=came > 1,
+        )
+        yield from self._given(
+            of.data, change.by_rank() if self.spec.goes_by_rank else change.by_row()
+        )
+
+    def _given(self, data: pa.RecordBatch, out: Outgoing) -> Iterator[ColumnBatch]:
+        if not self.spec.gives_before:
+            out = out.without(BEFORE)
+        arrays = data.take(pa.array(out.positions)).columns
+        if self.spec.rank.gives_rank:
+            arrays.append(pa.array(out.ranks))
+        yield from changed_pieces(pa.RecordBatch.from_arrays(arrays, schema=self.schema), out.kinds)
+
+    # -- the rows that are kept --------------------------------------------------------------------
+
+    def _most(self, ids: Any) -> Any:
+        """How many rows of these partitions are kept among the best ones."""
+        last = min(self.spec.rank.last, _MOST)
+        if not self._logs:
+            return np.full(len(ids), last)
+        spare = np.sqrt(self._kept.others.counts(ids)).astype(np.int64)
+        return last + np.maximum(spare, last)
+
+    def _keep(self, of: Contenders, stand: Any, new: Ranks, ids: Any) -> None:
+        kept, most = self._kept, self._most(ids)
+        is_best = np.zeros(len(stand), np.bool_)
+        is_best[new.positions[new.ranks <= most[new.partitions]]] = True
+        of_ids, was_new = ids[of.partitions], of.rows == NEW
+        leaves = of.was_best & ~is_best
+        kept.first.remove(of_ids[leaves], of.rows[leaves])
+        pushed = leaves & stand
+        if self._logs:
+            kept.others.add(of_ids[pushed], of.rows[pushed])
+            self._log_new(of, of_ids, was_new & stand & ~is_best)
+            leaves &= ~stand
+        kept.store.delete(of.rows[leaves])
+        moves = is_best & ~of.was_best & ~was_new
+        kept.others.remove(of_ids[moves], of.rows[moves])
+        kept.first.add(of_ids[moves], of.rows[moves])
+        comes = np.flatnonzero(is_best & was_new)
+        rows = kept.add(of.data.take(pa.array(comes)), of.places[comes])
+        self._takes_back.reach(kept.store.size)[rows] = False
+        kept.first.add(of_ids[comes], rows)
+        if not self._logs:
+            kept.touch(np.unique(of_ids[comes]))
+        self._limit(of, is_best, new, ids)
+
+    def _limit(self, of: Contenders, is_best: Any, new: Ranks, ids: Any) -> None:
+        last = np.full(len(ids), -1)
+        best = new.positions[is_best[new.positions]]
+        last[of.partitions[best]] = best  # the last assignment wins
+        is_full = self._is_full(ids)
+        self._limits.put(ids[is_full], of.data, last[is_full])
+
+    def _is_full(self, ids: Any) -> Any:
+        """Which partitions have as many of the best rows as are wanted, or more rows behind."""
+        if self._logs:
+            return self._kept.others.counts(ids) > 0
+        return self._kept.first.counts(ids) >= self.spec.rank.last
+
+    # -- the log of rows that are not among the best -----------------------------------------------
+
+    def _log(self, data: pa.RecordBatch, ids: Any, places: Any, added: Any) -> None:
+        rows = self._kept.add(data, places)
+        self._takes_back.reach(self._kept.store.size)[rows] = ~added
+        self._kept.others.add(ids, rows)
+        self._takers.reach(self._kept.size)
+        np.add.at(self._takers.values, ids[~added], 1)
+
+    def _log_new(self, of: Contenders, of_ids: Any, mask: Any) -> None:
+        at = np.flatnonzero(mask)
+        if len(at):
+            self._log(of.data.take(pa.array(at)), of_ids[at], of.places[at], of.added[at])
+
+    def _standing(self, of: Contenders, ids: Any) -> Any:
+        """Which rows stand among those that are not behind the best ones of a partition with a log;
+        those that are go into it."""
+        is_full = self._is_full(ids)
+        if not is_full.any():
+            return standing(of, np.ones(len(of.rows), np.bool_))[0]
+        last = of.last_best(len(ids))[of.partitions]
+        place_of = np.empty(len(of.order), np.int64)
+        place_of[of.order] = np.arange(len(of.order))
+        is_new = (of.rows == NEW) & is_full[of.partitions]
+        behind = is_new & (place_of > place_of[last])
+        ties = behind & (of.peers == of.peers[last])
+        # of equal sort keys rows are taken back where they came first: among the best ones
+        front = ~behind | (ties & ~of.added)
+        stand, none = standing(of, front)
+        logged = behind & (~front | none)
+        self._log_new(of, ids[of.partitions], logged)
+        return stand & ~logged
+
+    def _with_more(self, of: Contenders, stand: Any, ids: Any) -> tuple[Contenders, Any]:
+        """The contenders, with rows of the log where there are too few."""
+        counts = np.bincount(of.partitions[stand], minlength=len(ids))
+        short = np.flatnonzero((counts < self.spec.rank.last) & (self._kept.others.counts(ids) > 0))
+        if not len(short):
+            return of, stand
+        at, rows = self._clean_log(ids[short])
+        more = self._of_kept(short[at], rows, np.zeros(len(rows), np.bool_))
+        return of.with_others(more), np.append(stand, np.ones(len(rows), np.bool_))
+
+    def _clean_log(self, ids: Any) -> tuple[Any, Any]:
+        """Leaves in the logs of these partitions only rows that stand; gives the partitions'
+        positions, and these rows."""
+        kept = self._kept
+        at, rows = kept.others.pairs(ids)
+        takes_back = self._takes_back.reach(kept.store.size)[rows]
+        self._takers.reach(kept.size)[ids] = 0
+        if not takes_back.any():
+            return at, rows
+        data = kept.store.take(rows)
+        stay, _ = taken_back(contents(data), kept.places(rows), ~takes_back)
+        gone = rows[~stay]
+        kept.others.remove(ids[at[~stay]], gone)
+        kept.store.delete(gone)
+        return at[stay], rows[stay]
+
+    def _clean(self, ids: Any) -> None:
+        """Cleans logs in which rows that take others back are more than a third."""
+        takers = self._takers.reach(self._kept.size)[ids]
+        many = 3 * takers > self._kept.others.counts(ids) + _FEW
+        if many.any():
+            self._clean_log(ids[many])
+
+    def _forget_empty(self, ids: Any) -> None:
+        kept = self._kept
+        kept.forget(ids[(kept.first.counts(ids) == 0) & (kept.others.counts(ids) == 0)])
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    def _freeze(self) -> Callable[[Turns], dict[int, bytes]]:
+        if not self._logs:
+            return self._kept.freeze()
+        takes_back = self._takes_back.reach(self._kept.store.size).copy()
+
+        def rest(data: pa.RecordBatch, rows: Any) -> Any:
+            is_added = ~takes_back[rows]
+            if is_added.all():
+                return is_added
+            return taken_back(contents(data), np.arange(len(rows)), is_added)[0]
+
+        return self._kept.freeze(rest)
+
+    def _restore(self, ids: Any, codes: Any, rows: Any) -> None:
+        kept = self._kept
+        (kept.others if self._logs else kept.first).add(ids[codes], rows)
+        of = self._of_kept(codes, rows, np.full(len(rows), not self._logs))
+        self._takes_back.reach(kept.store.size)
+        self._keep(of, of.added, of.ranks(of.added), ids)
+
+
+def _renumbered(codes: Any, ids: Any) -> tuple[Any, Any]:
+    """The numbers that are left, from 0, and what they stand for."""
+    is_there = np.zeros(len(ids), np.bool_)
+    is_there[codes] = True
+    return (np.cumsum(is_there) - 1)[codes], ids[is_there]

@@ -1,0 +1,24 @@
+"""Schemas of the columns that nodes of a plan give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.columns.sql.arrow_of_logical import arrow_of
+from flinkpy.common.logical_types.logical_type import RowType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def schema_of(row: RowType) -> pa.Schema:
+    """The schema of a node's columns. Equal names, which a join can give, get numbers."""
+    import pyarrow as pa
+
+    fields: dict[str, Any] = {}
+    for field in row:
+        name, number = field.name, 0
+        while name in fields:
+            name, number = f"{field.name}{number}", number + 1
+        fields[name] = arrow_of(field.type)
+    return pa.schema(list(fields.items()))
