@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from flinkpy.common.changelog_mode import ChangelogMode
@@ -66,11 +67,15 @@ class TableSession:
     def translator(self) -> PlanTranslator:
         """Translates the plans of one job."""
         from flinkpy.table.translation.plan_translator import PlanTranslator
+        from flinkpy.table.translation.rows_for_sinks import SinkRules
 
         self.env.configure(self.config.job_options)
         options = self.config.options
         made = PlanTranslator(self.env, self.connectors, self.registry, options.zone)
-        made.drops_nulls = options.text("table.exec.sink.not-null-enforcer").lower() == "drop"
+        made.sinks = SinkRules(
+            options.text("table.exec.sink.not-null-enforcer").lower() == "drop",
+            options.value("table.exec.state.ttl") // timedelta(milliseconds=1),
+        )
         made.idle_timeout = options.value("table.exec.source.idle-timeout") or None
         return made
 

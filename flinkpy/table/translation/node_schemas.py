@@ -1,11 +1,13 @@
-"""Schemas of the columns that nodes of a plan give."""
+"""Schemas of the columns that nodes of a plan give, and keys of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.graph.partitioning import KeySpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,3 +24,9 @@ def schema_of(row: RowType) -> pa.Schema:
             name, number = f"{field.name}{number}", number + 1
         fields[name] = arrow_of(field.type)
     return pa.schema(list(fields.items()))
+
+
+def key_by(row: RowType, keys: Sequence[int]) -> KeySpec | None:
+    """These columns as the key of an operator's state."""
+    names = schema_of(row).names
+    return KeySpec(columns=tuple(names[at] for at in keys)) if keys else None

@@ -34,7 +34,6 @@ from flinkpy.relational.ordering.sort_rows import SortOperator
 from flinkpy.relational.relational_operator import BlockingOperator
 from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
-from flinkpy.relational.row_by_row.not_null_rows import NotNullEnforcer
 from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
 from flinkpy.relational.windows.held_aggregates import HeldAggregatesOperator
 from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
@@ -82,9 +81,9 @@ from flinkpy.sql.rex.rex_programs import program_of
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.factory_port import TableFactories
 from flinkpy.table.translation.changes.ranks import OPERATORS_OF_RANKS
-from flinkpy.table.translation.changes.upsert_sinks import operator_of_upserts
-from flinkpy.table.translation.node_schemas import schema_of
+from flinkpy.table.translation.node_schemas import key_by, schema_of
 from flinkpy.table.translation.operator_names import operator_name
+from flinkpy.table.translation.rows_for_sinks import SinkRules, rows_for_sink
 from flinkpy.table.translation.watermarks_in_sources import put_into_source
 from flinkpy.windowing.slices.operator import SliceOperator
 
@@ -108,7 +107,7 @@ def translate(
 ) -> DataStream | None:
     """The stream of the plan's rows; None if they go into a table."""
     translator = PlanTranslator(env, factories, registry, zone)
-    translator.drops_nulls = drops_nulls
+    translator.sinks = SinkRules(drops_nulls=drops_nulls)
     return translator.translated(plan)
 
 
@@ -131,8 +130,7 @@ class PlanTranslator:
         self._registry = registry
         self._zone = zone
         self._gives_uids = gives_uids
-        self.drops_nulls = False  # instead of failing, where a table's column is NOT NULL
-        self.sink_ttl_ms = 0  # of the rows that sinks keep
+        self.sinks = SinkRules()
         self.idle_timeout: timedelta | None = None  # of splits that give no rows
         # all rows of a query in BATCH have the same CURRENT_DATE
         self._is_batch = read(env.program.values, RUNTIME_MODE) is RuntimeMode.BATCH
@@ -157,32 +155,11 @@ class PlanTranslator:
         columns of a table in STREAMING, it is read once: so another INSERT beside it leaves the
         state of a job where it is. (In BATCH two joins that each read first what the other reads
         last would wait for each other.)"""
-        self._factories.sink(DataStream(self._env, self._upserted(node)), node)
+        rows = rows_for_sink(self._of(node.input), node, self.sinks, gives_uids=self._gives_uids)
+        self._factories.sink(DataStream(self._env, rows), node)
         if not self._is_batch:
             known = self._streams.values()
             self._scans = [(scan, of) for scan, of in known if isinstance(scan, TableScan)]
-
-    def _upserted(self, node: SinkNode) -> ColumnStream:
-        """The rows of a sink's input, one for each primary key if the sink takes changes by it."""
-        stream = self._enforced(node)
-        found = operator_of_upserts(node, self.sink_ttl_ms)
-        if found is None:
-            return stream
-        name, operator = found
-        key = _key_by(node.input.schema, node.primary_key) if node.materialises else None
-        return self._placed(node, stream.apply_columns(name, operator, key=key))
-
-    def _enforced(self, node: SinkNode) -> ColumnStream:
-        """The rows of a sink's input, without nulls where its table has none."""
-        wanted = [at for at, field in enumerate(node.schema) if not field.type.is_nullable]
-        if not wanted:
-            return self._of(node.input)
-        schema = schema_of(node.input.schema)
-        enforcer = NotNullEnforcer(wanted, schema, drops=self.drops_nulls)
-        fields = ", ".join(node.schema.names[at] for at in wanted)
-        stream = self._of(node.input).apply_columns(f"NotNullEnforcer(fields=[{fields}])", enforcer)
-        copy_place(stream.transformation.inputs[0], stream.transformation)
-        return stream
 
     def _of(self, node: PhysicalNode) -> ColumnStream:
         found = self._streams.get(id(node))
@@ -383,11 +360,11 @@ class PlanTranslator:
             schema_of(node.schema),
             gives_rank=node.gives_rank,
         )
-        return self._applied(node, operator, _key_by(node.input.schema, node.keys))
+        return self._applied(node, operator, key_by(node.input.schema, node.keys))
 
     def _of_changes(self, node: OneInputNode) -> ColumnStream:
         changing = OPERATORS_OF_RANKS[type(node)](node)
-        return self._applied(node, changing.operator, _key_by(node.input.schema, changing.keys))
+        return self._applied(node, changing.operator, key_by(node.input.schema, changing.keys))
 
     def _rank(self, node: Rank) -> ColumnStream:
         inputs = schema_of(node.input.schema)
@@ -403,7 +380,7 @@ class PlanTranslator:
             return self._applied(node, OverAggregateOperator(groups, inputs, schema))
         [group] = groups
         operator = OverInTimeOperator(group, inputs, schema, is_rowtime=node.is_rowtime)
-        return self._applied(node, operator, _key_by(node.input.schema, group.partition))
+        return self._applied(node, operator, key_by(node.input.schema, group.partition))
 
     # -- windows -----------------------------------------------------------------------------------
 
@@ -526,12 +503,6 @@ def _keys_of(input: PhysicalNode) -> tuple[str, ...]:
 def _key_of(input: PhysicalNode) -> KeySpec | None:
     keys = _keys_of(input)
     return KeySpec(columns=keys) if keys else None
-
-
-def _key_by(row: RowType, keys: Sequence[int]) -> KeySpec | None:
-    """These columns as the key of an operator's state."""
-    names = schema_of(row).names
-    return KeySpec(columns=tuple(names[at] for at in keys)) if keys else None
 
 
 def _windowed(input: PhysicalNode, window: WindowSpec) -> WindowedInput:
