@@ -26,8 +26,8 @@ from flinkpy.relational.ordering.over_aggregate import OverAggregateOperator
 from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
 from flinkpy.relational.ordering.sort_rows import SortOperator
 from flinkpy.relational.ranks.changing_rank import ChangingRankOperator
+from flinkpy.relational.ranks.deduplicated_rows import LastRowsOperator
 from flinkpy.relational.ranks.keeps_last_rows import KeepsLastRows
-from flinkpy.relational.ranks.last_rows import LastRowsOperator
 from flinkpy.relational.ranks.normalized_rows import NormalizedRowsOperator
 from flinkpy.relational.relational_operator import BlockingOperator, RelationalOperator
 from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator

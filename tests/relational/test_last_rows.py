@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
+from flinkpy.relational.ranks.deduplicated_rows import LastRowsOperator
 from flinkpy.relational.ranks.keeps_last_rows import KeepsLastRows
-from flinkpy.relational.ranks.last_rows import LastRowsOperator
 from flinkpy.relational.ranks.normalized_rows import NormalizedRowsOperator
 from tests.relational.changing_subtasks import (
     RESTART,

@@ -9,7 +9,7 @@ from typing import Any
 from flinkpy.graph.operator_port import ColumnarOperator
 from flinkpy.relational.ordering.rank_rows import RankSpec
 from flinkpy.relational.ranks.changing_rank import ChangingRankOperator, ChangingRankSpec
-from flinkpy.relational.ranks.last_rows import LastRowsOperator
+from flinkpy.relational.ranks.deduplicated_rows import LastRowsOperator
 from flinkpy.relational.ranks.normalized_rows import NormalizedRowsOperator
 from flinkpy.relational.row_by_row.drop_update_before import DropUpdateBeforeOperator
 from flinkpy.sql.physical.physical_nodes import (
