@@ -37,11 +37,7 @@ TABLE_OPTIONS = OptionTable(
             without_effect="hints of OPTIONS are always read",
         ),
         TableOption(
-            "table.exec.state.ttl",
-            DURATION,
-            "0 ms",
-            "When state that rests is dropped.",
-            without_effect="state of tables does not expire yet",
+            "table.exec.state.ttl", DURATION, "0 ms", "When state that rests is dropped; 0: never."
         ),
         TableOption(
             "table.exec.mini-batch.enabled",
@@ -94,8 +90,20 @@ TABLE_OPTIONS = OptionTable(
             "table.exec.sink.upsert-materialize",
             one_of("none", "auto", "force"),
             "auto",
-            "Whether a sink puts updates in order.",
-            without_effect="tables are written by inserts so far",
+            "Whether a sink puts the rows of a primary key in order first.",
+        ),
+        TableOption(
+            "table.exec.source.cdc-events-duplicate",
+            BOOLEAN,
+            "false",
+            "Whether sources of changes may give one twice.",
+        ),
+        TableOption(
+            "table.optimizer.non-deterministic-update.strategy",
+            one_of("ignore", "try_resolve"),
+            "ignore",
+            "Whether rows that change may have values that differ each time: with a warning, or "
+            "not.",
         ),
         TableOption(
             "table.optimizer.agg-phase-strategy",

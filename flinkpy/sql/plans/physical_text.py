@@ -246,7 +246,8 @@ def _window_rank(node: WindowRank) -> str:
 
 
 def _sink(node: SinkNode) -> str:
-    return f"Sink(table=[{table_text(node.path)}], fields=[{names_of(node)}])"
+    order = ", upsertMaterialize=[true]" if node.materialises else ""
+    return f"Sink(table=[{table_text(node.path)}], fields=[{names_of(node)}]{order})"
 
 
 def _collect(node: CollectNode) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from flinkpy.sql.physical.physical_nodes import AppendJoin, HashJoin, PhysicalNode
+from flinkpy.sql.physical.physical_nodes import AppendJoin, HashJoin, PhysicalNode, RegularJoin
 
 
-def advice_text(root: PhysicalNode) -> str:
+def advice_text(root: PhysicalNode, warnings: Sequence[str] = ()) -> str:
     """A line for each piece of advice, in Flink's form."""
-    found = [
-        f"advice[{number}]: [ADVICE] operator {node.id}: {advice}"
-        for number, (node, advice) in enumerate(_advice(root, set()), 1)
-    ]
-    return "\n".join(found) or "No available advice..."
+    found = [f"[WARNING] {each}" for each in warnings]
+    found += [f"[ADVICE] operator {node.id}: {each}" for node, each in _advice(root, set())]
+    lines = [f"advice[{number}]: {each}" for number, each in enumerate(found, 1)]
+    return "\n".join(lines) or "No available advice..."
 
 
 def _advice(node: PhysicalNode, seen: set[int]) -> Iterator[tuple[PhysicalNode, str]]:
@@ -22,15 +21,20 @@ def _advice(node: PhysicalNode, seen: set[int]) -> Iterator[tuple[PhysicalNode, 
     seen.add(node.id)
     for each in node.inputs:
         yield from _advice(each, seen)
-    if isinstance(node, (HashJoin, AppendJoin)) and not node.left_keys:
+    if isinstance(node, (HashJoin, AppendJoin, RegularJoin)) and not node.left_keys:
         yield (
             node,
             "each row of one side meets each row of the other; a condition such as "
             "a.id = b.id lets rows meet by their key",
         )
-    if isinstance(node, AppendJoin):
+    if isinstance(node, (AppendJoin, RegularJoin)) and not _forgets(node):
         yield (
             node,
             "the rows of both sides are kept for ever; a join of windows, or between times "
-            "(a.ts BETWEEN b.ts - INTERVAL '1' HOUR AND b.ts), drops those that are too old",
+            "(a.ts BETWEEN b.ts - INTERVAL '1' HOUR AND b.ts), drops those that are too old, and "
+            "table.exec.state.ttl those that rest",
         )
+
+
+def _forgets(node: AppendJoin | RegularJoin) -> bool:
+    return isinstance(node, RegularJoin) and bool(node.left_ttl_ms and node.right_ttl_ms)

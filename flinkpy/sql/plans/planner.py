@@ -11,6 +11,7 @@ from flinkpy.core.options.schema import parse_duration
 from flinkpy.sql.binding.binder import Binder
 from flinkpy.sql.binding.binding_context import BindingContext
 from flinkpy.sql.changes.changes_of_plans import ChangeOptions, with_changes
+from flinkpy.sql.changes.lasting_values import values_that_do_not_last
 from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalSink
 from flinkpy.sql.physical.physical_nodes import PhysicalNode
 from flinkpy.sql.physical.physical_planner import batch_plan, collected
@@ -22,16 +23,19 @@ from flinkpy.sql.plans.plan_advice import advice_text
 from flinkpy.sql.plans.shared_parts import with_shared_parts
 from flinkpy.sql.rules.optimizer import optimized
 from flinkpy.sql.rules.rule_phases import RuleContext
+from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import Query
 from flinkpy.sql.syntax.statements import Insert
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A statement, as it was bound and as it will run."""
+    """A statement, as it was bound and as it will run. ``warnings`` say what may make its results
+    wrong."""
 
     logical: LogicalNode
     physical: PhysicalNode
+    warnings: tuple[str, ...] = ()
 
     def explain(self, details: Collection[str] = ()) -> str:
         """Flink's three sections. Of the details, ESTIMATED_COST adds how many rows each relation
@@ -41,7 +45,7 @@ class Plan:
         tree = logical_text(self.logical, with_rows="ESTIMATED_COST" in details)
         physical = physical_text(self.physical, with_kinds="CHANGELOG_MODE" in details)
         title = "Optimized Physical Plan With Advice" if advice else "Optimized Physical Plan"
-        advised = f"\n\n{advice_text(self.physical)}" if advice else ""
+        advised = f"\n\n{advice_text(self.physical, self.warnings)}" if advice else ""
         return (
             f"== Abstract Syntax Tree ==\n{tree}\n\n"
             f"== {title} ==\n{physical}{advised}\n\n"
@@ -66,6 +70,9 @@ class Planner:
         self._changes = ChangeOptions(
             options.get("table.exec.sink.upsert-materialize", "auto").lower()
         )
+
+        strategy = options.get("table.optimizer.non-deterministic-update.strategy", "ignore")
+        self._refuses_varying = strategy.lower() == "try_resolve"
 
     def query(self, query: Query) -> Plan:
         """The plan of a query whose rows go to whoever asks: its root is a CollectNode."""
@@ -92,9 +99,13 @@ class Planner:
             physical = StreamingPlanner(self._streaming).plan(optimal)
         if not isinstance(logical, LogicalSink):
             physical = collected(physical)
-        if not self._rules.is_batch:
-            physical = with_changes(physical, self._changes, physical_line)
-        return Plan(logical, numbered(physical))
+        if self._rules.is_batch:
+            return Plan(logical, numbered(physical))
+        physical = with_changes(physical, self._changes, physical_line)
+        problems = values_that_do_not_last(physical, self._rules.is_deterministic)
+        if problems and self._refuses_varying:
+            raise ValidationError(problems[0])
+        return Plan(logical, numbered(physical), tuple(problems))
 
 
 def _milliseconds(duration: str) -> int:

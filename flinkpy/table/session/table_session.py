@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from flinkpy.table.session.session_jobs import SessionJobs
 from flinkpy.table.session.streams_of_tables import with_event_times
 from flinkpy.table.table_config import TableConfig
 
+_LOG = logging.getLogger(__name__)
 UNNAMED = ("$program", "unnamed")  # the catalog and database of tables without a name
 
 if TYPE_CHECKING:
@@ -54,11 +56,11 @@ class TableSession:
 
     def plan_of_query(self, query: Query) -> Plan:
         """The plan of a query whose rows are collected."""
-        return self._planner().query(query)
+        return _told(self._planner().query(query))
 
     def plan_of_insert(self, insert: Insert) -> Plan:
         """The plan of an INSERT."""
-        return self._planner().insert(insert)
+        return _told(self._planner().insert(insert))
 
     def translated(self, plan: Plan) -> DataStream | None:
         """The stream of a plan's rows; None if they go into a table."""
@@ -166,6 +168,13 @@ class TableSession:
         path = ObjectPath(*UNNAMED, f"table_{next(self._numbers)}")
         self.catalogs.temporary_tables[path] = table
         return path
+
+
+def _told(plan: Plan) -> Plan:
+    """The plan, of which the log says what may make its results wrong."""
+    for each in plan.warnings:
+        _LOG.warning("%s", each)
+    return plan
 
 
 def _all_of(path: ObjectPath) -> Query:

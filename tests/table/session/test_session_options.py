@@ -13,7 +13,12 @@ from flinkpy.table import TableConfig
 from flinkpy.table.session_options import TABLE_OPTIONS
 
 TABLE = Path(flinkpy.table.__file__).parent
-READ_BY = [TABLE / "session", TABLE / "table_config.py", TABLE.parent / "cli" / "sql_client"]
+READ_BY = [
+    TABLE / "session",
+    TABLE / "table_config.py",
+    TABLE.parent / "cli" / "sql_client",
+    TABLE.parent / "sql" / "plans" / "planner.py",
+]
 
 
 def test_what_nothing_reads_is_an_option_without_effect() -> None:
