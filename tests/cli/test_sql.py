@@ -21,6 +21,7 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.table import EnvironmentSettings, TableEnvironment, TableResult
 from flinkpy.table.results.folded_rows import folded
 from flinkpy.table.results.result_rows import ReadyRows
+from flinkpy.testing.tables import register_rows
 from tests.cli.terminal import CTRL_C, CTRL_D, Terminal
 
 FLINKPY = [sys.executable, "-m", "flinkpy"]
@@ -185,3 +186,24 @@ def test_ctrl_c_ends_the_query_and_not_the_prompt(tmp_path: Path) -> None:
         terminal.press(CTRL_D)
         assert terminal.end() == 0
     assert "SHOW TABLES;" in (tmp_path / ".flinkpy_sql_history").read_text()
+
+
+@pytest.mark.parametrize("mode", ["tableau", "changelog", "table"])
+def test_a_result_that_changes_is_shown_as_changes_or_as_what_is_left(mode: str) -> None:
+    changes = [
+        Row.of_kind(RowKind.INSERT, 1),
+        Row.of_kind(RowKind.UPDATE_BEFORE, 1),
+        Row.of_kind(RowKind.UPDATE_AFTER, 2),
+    ]
+    output, _ = run(
+        "-e",
+        "SET 'execution.runtime-mode' = 'STREAMING'; CREATE TABLE t (a INT) WITH ("
+        f"'connector' = 'values', 'data-id' = '{register_rows(changes)}', 'bounded' = 'true', "
+        f"'changelog-mode' = 'I,UB,UA'); SET 'sql-client.execution.result-mode' = '{mode}'; "
+        "SELECT a FROM t",
+    )
+    lines = [line for line in output.splitlines() if line.startswith("|")][1:]
+    if mode == "table":
+        assert lines == ["|           2 |"]
+    else:
+        assert lines == ["| +I |           1 |", "| -U |           1 |", "| +U |           2 |"]
