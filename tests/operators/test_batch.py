@@ -222,9 +222,9 @@ def test_every_operator_says_how_it_runs_in_a_batch_job() -> None:
 
 
 def test_no_operator_with_keyed_state_takes_over_the_batch_form_of_one_without() -> None:
-    """``distinct`` over columns, and the join of inputs that only grow, pass records on as they
+    """``distinct`` over columns, and the regular join of streams, pass records on as they
     come, also in a batch job."""
-    passing = ("DistinctRowsOperator", "ExpiringDistinctRowsOperator", "AppendJoinOperator")
+    passing = ("DistinctRowsOperator", "ExpiringDistinctRowsOperator", "RegularJoinOperator")
     keyed = [
         each
         for each in operators_of_flinkpy()

@@ -61,7 +61,6 @@ KEPT: dict[str, dict[str, str]] = {
         "_frozen_before": NOTHING,
         "_copies": FROM_INPUT,
     },
-    "AppendJoinOperator": {"_sides": REGION},
     "AsyncWaitOperator": {
         "_saved": OPERATOR_STATE,
         "_waiting": OPERATOR_STATE,

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkpy.relational.joins.append_join import AppendJoinOperator
 from flinkpy.relational.joins.interval_rows_join import IntervalRowsJoinOperator
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.keyed_rows import Chunk, KeyedRows
@@ -22,45 +21,6 @@ from tests.relational.subtasks_of_tables import ROWS, SubtasksOfTables
 
 BOTH = pa.schema([*ROWS, *(field.with_name(f"{field.name}0") for field in ROWS)])
 NOTHING = (None, None, None)
-
-
-def pushes(steps: list[Any]) -> list[tuple[int, tuple[Any, ...]]]:
-    return [
-        (step[0], (*value, time))
-        for step in steps
-        if not isinstance(step, int) and step[0] != "restart"
-        for value, time in step[1]
-    ]
-
-
-@settings(max_examples=20)
-@given(disordered(), st.booleans())
-def test_inputs_that_only_grow_are_joined_as_pairs_come(steps: list[Any], by_key: bool) -> None:
-    keys = (0,) if by_key else ()
-    of = SubtasksOfTables(
-        lambda: AppendJoinOperator(JoinSpec(JoinKind.INNER, keys, keys), ROWS, ROWS, BOTH),
-        by_key=by_key,
-    )
-    rows = pushes(steps)
-    expected = Counter(
-        (*one, *other)
-        for side, one in rows
-        for another, other in rows
-        if side == 0 and another == 1 and (one[0] == other[0] or not by_key)
-    )
-    assert Counter(of.run_rows(steps)) == expected
-
-
-@settings(max_examples=20)
-@given(disordered())
-def test_a_row_of_a_semi_join_goes_out_once(steps: list[Any]) -> None:
-    of = SubtasksOfTables(
-        lambda: AppendJoinOperator(JoinSpec(JoinKind.SEMI, (0,), (0,)), ROWS, ROWS, ROWS)
-    )
-    rows = pushes(steps)
-    known = {row[0] for side, row in rows if side == 1}
-    expected = Counter(row for side, row in rows if side == 0 and row[0] in known)
-    assert Counter(of.run_rows(steps)) == expected
 
 
 def joined_in_time(

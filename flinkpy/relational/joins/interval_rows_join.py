@@ -8,14 +8,14 @@ watermark goes on later by that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.clock import Turns
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import explained
 from flinkpy.operators.columnar.key_index import KeyIndex
@@ -24,6 +24,7 @@ from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.keyed_rows import Chunk, KeyedRows
 from flinkpy.relational.joins.unending_join import UnendingJoin
 from flinkpy.relational.key_columns import key_names
+from flinkpy.relational.relational_operator import ROWS_AT_ONCE, one_record_batch, pieces
 from flinkpy.relational.row_times import milliseconds
 from flinkpy.relational.state.group_times import GroupTimes, Saved
 from flinkpy.relational.state.rows_by_group import rows_by_group
@@ -53,6 +54,7 @@ class IntervalRowsJoinOperator(UnendingJoin):
 
     def open(self) -> None:
         super().open()
+        self._sides = KeyedRows(self.left), KeyedRows(self.right)
         spec, interval, task = self.spec, self.interval, self.context.task
         self._time_columns = interval.left_time, interval.right_time
         # a row of each side at t meets rows of the other from t + lower to t + upper
@@ -97,7 +99,13 @@ class IntervalRowsJoinOperator(UnendingJoin):
         at = self._time_columns[side]
         return milliseconds(data.column(at), data.schema.names[at])
 
-    def take(self, data: pa.RecordBatch, side: int) -> Iterator[pa.RecordBatch]:
+    def entries_held(self) -> int:
+        return sum(map(len, self._sides))
+
+    def take(self, batch: ColumnBatch, side: int) -> None:
+        self.emit_together(self._joined_rows(batch.data, side))
+
+    def _joined_rows(self, data: pa.RecordBatch, side: int) -> Iterator[pa.RecordBatch]:
         ids, mask = self.numbers(data, side)
         if mask is not None:  # a key that is null meets nothing
             if self._keeps[side]:
@@ -122,8 +130,47 @@ class IntervalRowsJoinOperator(UnendingJoin):
         if self._keeps[side]:
             yield self._padded(data.filter(pa.array(~waits & ~met)), side)
 
+    def met_pairs(
+        self, data: pa.RecordBatch, side: int, found: Iterable[tuple[Any, Any, Any]]
+    ) -> Iterator[tuple[Any, Any, Any, pa.RecordBatch, pa.RecordBatch]]:
+        """Of these pairs of rows of a batch and rows of chunks those for which the condition is
+        true: positions, chunk, rows of the chunk, and both as left and right rows."""
+        for at, chunk, rows in found:
+            mine, theirs = data.take(pa.array(at)), chunk.data.take(pa.array(rows))
+            left, right = (theirs, mine) if side else (mine, theirs)
+            passed = self._joined.passing(left, right)
+            if passed is not None and not passed.all():
+                if not passed.any():
+                    continue
+                mask = pa.array(passed)
+                at, rows, left, right = (
+                    at[passed],
+                    rows[passed],
+                    left.filter(mask),
+                    right.filter(mask),
+                )
+            yield at, chunk, rows, left, right
+
     def _padded(self, data: pa.RecordBatch, side: int) -> pa.RecordBatch:
         return self._joined.joined(*((None, data) if side else (data, None)))
+
+    def emit_together(self, parts: Iterable[pa.RecordBatch]) -> None:
+        """Emits results in few batches."""
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for part in parts:
+            if rows + part.num_rows > ROWS_AT_ONCE and waiting:
+                self._emit(waiting)
+                waiting, rows = [], 0
+            waiting.append(part)
+            rows += part.num_rows
+        if waiting:
+            self._emit(waiting)
+
+    def _emit(self, parts: list[pa.RecordBatch]) -> None:
+        for each in pieces(one_record_batch(parts, self.schema)):
+            if len(each):
+                self.output.emit(each)
 
     # -- time --------------------------------------------------------------------------------------
 

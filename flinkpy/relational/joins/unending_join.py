@@ -1,17 +1,16 @@
 """What the joins of STREAMING share that keep the rows of both inputs: rows of one key have one
-number on both sides, and what comes of a batch goes out together."""
+number on both sides."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from flinkpy.common.changelog_mode import INSERT_ONLY
-from flinkpy.core.elements import Batch
+from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.columnar.key_index import KeyIndex
@@ -19,15 +18,8 @@ from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.relational.joins.built_side import JoinKeys
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.joined_rows import JoinedRows
-from flinkpy.relational.joins.keyed_rows import KeyedRows
 from flinkpy.relational.key_columns import key_names
-from flinkpy.relational.relational_operator import (
-    ROWS_AT_ONCE,
-    CompilesCalcs,
-    one_record_batch,
-    pieces,
-    with_schema,
-)
+from flinkpy.relational.relational_operator import CompilesCalcs, with_schema
 
 
 class UnendingJoin(CompilesCalcs, KeyedStateOperator, TwoInputOperator):
@@ -59,16 +51,12 @@ class UnendingJoin(CompilesCalcs, KeyedStateOperator, TwoInputOperator):
         condition = self.compiled_if_any(spec.condition)
         self._joined = JoinedRows(self.left, self.right, self.schema, condition)
         self._index = KeyIndex(key_names(len(spec.left_keys)))
-        self._sides = KeyedRows(self.left), KeyedRows(self.right)
-
-    def entries_held(self) -> int:
-        return sum(map(len, self._sides))
 
     # -- batches -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def take(self, data: pa.RecordBatch, side: int) -> Iterator[pa.RecordBatch]:
-        """Takes the rows of a batch, and gives what comes of it."""
+    def take(self, batch: ColumnBatch, side: int) -> None:
+        """Takes the rows of a batch, whose columns have the types of the plan."""
 
     def process_batch1(self, batch: Batch) -> None:
         self._process(batch, 0)
@@ -77,27 +65,9 @@ class UnendingJoin(CompilesCalcs, KeyedStateOperator, TwoInputOperator):
         self._process(batch, 1)
 
     def _process(self, batch: Batch, side: int) -> None:
-        data = columns(batch, self.context, self.takes_changes).data
-        with explained(data, self.context):
-            self.emit_together(self.take(with_schema(data, self._schemas[side]), side))
-
-    def emit_together(self, parts: Iterable[pa.RecordBatch]) -> None:
-        """Emits results in few batches."""
-        waiting: list[pa.RecordBatch] = []
-        rows = 0
-        for part in parts:
-            if rows + part.num_rows > ROWS_AT_ONCE and waiting:
-                self._emit(waiting)
-                waiting, rows = [], 0
-            waiting.append(part)
-            rows += part.num_rows
-        if waiting:
-            self._emit(waiting)
-
-    def _emit(self, parts: list[pa.RecordBatch]) -> None:
-        for each in pieces(one_record_batch(parts, self.schema)):
-            if len(each):
-                self.output.emit(each)
+        batch = columns(batch, self.context, self.takes_changes)
+        with explained(batch.data, self.context):
+            self.take(batch.with_columns(with_schema(batch.data, self._schemas[side])), side)
 
     # -- keys --------------------------------------------------------------------------------------
 
@@ -111,27 +81,6 @@ class UnendingJoin(CompilesCalcs, KeyedStateOperator, TwoInputOperator):
             keys = keys.filter(mask)
         ids = self._index.numbers(keys).ids if keys.num_rows else np.empty(0, np.int64)
         return ids, mask
-
-    def met_pairs(
-        self, data: pa.RecordBatch, side: int, found: Iterable[tuple[Any, Any, Any]]
-    ) -> Iterator[tuple[Any, Any, Any, pa.RecordBatch, pa.RecordBatch]]:
-        """Of these pairs of rows of a batch and rows of chunks those for which the condition is
-        true: positions, chunk, rows of the chunk, and both as left and right rows."""
-        for at, chunk, rows in found:
-            mine, theirs = data.take(pa.array(at)), chunk.data.take(pa.array(rows))
-            left, right = (theirs, mine) if side else (mine, theirs)
-            passed = self._joined.passing(left, right)
-            if passed is not None and not passed.all():
-                if not passed.any():
-                    continue
-                mask = pa.array(passed)
-                at, rows, left, right = (
-                    at[passed],
-                    rows[passed],
-                    left.filter(mask),
-                    right.filter(mask),
-                )
-            yield at, chunk, rows, left, right
 
     def __getstate__(self) -> dict[str, Any]:
         """Only the operator's arguments travel to the workers."""

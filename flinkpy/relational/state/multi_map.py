@@ -110,7 +110,7 @@ class MultiMap:
         size = int(keys.max()) + 1
         for array in (self._begins, self._counts, self._rooms):
             array.reach(size)
-        order, distinct, firsts, added = _by_key(keys)
+        order, distinct, firsts, added = by_key(keys)
         before = self._counts.values.take(distinct)
         after = before + added
         rooms = self._rooms.values.take(distinct).astype(np.int64)
@@ -128,7 +128,7 @@ class MultiMap:
         they were."""
         if not len(keys):
             return
-        order, distinct, firsts, removed = _by_key(keys)
+        order, distinct, firsts, removed = by_key(keys)
         holes = self._places.values.take(rows[order])
         self._arena[holes] = _GONE
         self._places.values[rows] = _GONE
@@ -238,7 +238,7 @@ class SingleRows:
         self._rows -= len(keys)
 
 
-def _by_key(keys: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+def by_key(keys: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     """The positions of keys in the order of keys; the distinct keys, where each begins in that
     order, and how often it is there."""
     count = len(keys)

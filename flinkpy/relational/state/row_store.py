@@ -94,16 +94,24 @@ class RowStore:
 
     def add(self, data: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Adds rows, and gives their numbers."""
-        data = with_schema(data, self.schema)
-        count = data.num_rows
-        numbers = self._given(count)
+        numbers = self._given(data.num_rows)
+        self._rows += data.num_rows
+        self._lay(numbers, data)
+        return numbers
+
+    def replace(self, rows: npt.NDArray[np.int64], data: pa.RecordBatch) -> None:
+        """Other rows get the numbers of these, which must be there, and be named once."""
+        self._leave(rows)
+        self._lay(np.array(rows), data)
+
+    def _lay(self, numbers: npt.NDArray[np.int64], data: pa.RecordBatch) -> None:
+        data, count = with_schema(data, self.schema), len(numbers)
         if not count:
-            return numbers
+            return
         start = self._chunks[-1].start + len(self._chunks[-1]) if self._chunks else 0
         addresses = self._addresses.reach(self.size)
         addresses[numbers] = np.arange(start, start + count)
         self._chunks.append(Chunk(start, data, numbers, np.ones(count, np.bool_)))
-        self._rows += count
         first, together = len(self._chunks) - 1, count
         while first and len(self._chunks[first - 1]) <= 2 * together:
             if together + len(self._chunks[first - 1]) > _LARGEST:
@@ -111,7 +119,6 @@ class RowStore:
             first -= 1
             together += len(self._chunks[first])
         self._merge(first, len(self._chunks))
-        return numbers
 
     def take(self, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """The rows with these numbers, which must be there, in this order."""
@@ -138,10 +145,14 @@ class RowStore:
         """Deletes the rows with these numbers, which must be there, and be named once."""
         if not len(rows):
             return
-        addresses = self._addresses.values.take(rows)
+        self._leave(rows)
         self._addresses.values[rows] = _NOWHERE
         self._unused.append(np.array(rows))
         self._rows -= len(rows)
+
+    def _leave(self, rows: npt.NDArray[np.int64]) -> None:
+        """What lies at the addresses of these rows is gone."""
+        addresses = self._addresses.values.take(rows)
         addresses.sort()
         begin = 0
         ends = np.searchsorted(addresses, [*self._starts[1:].tolist(), np.iinfo(np.int64).max])

@@ -24,7 +24,6 @@ from flinkpy.relational.functions.table_function_rows import TableCode, TableFun
 from flinkpy.relational.in_time.first_rows import FirstRowsOperator
 from flinkpy.relational.in_time.over_in_time import OverInTimeOperator
 from flinkpy.relational.in_time.temporal_sort import TemporalSortOperator
-from flinkpy.relational.joins.append_join import AppendJoinOperator
 from flinkpy.relational.joins.hash_join import HashJoinOperator
 from flinkpy.relational.joins.interval_rows_join import IntervalRowsJoinOperator
 from flinkpy.relational.joins.join_of_tables import JoinSpec
@@ -63,6 +62,7 @@ from flinkpy.sql.physical.physical_nodes import (
     Phase,
     PhysicalNode,
     Rank,
+    RegularJoin,
     SinkNode,
     Sort,
     TableScan,
@@ -80,6 +80,7 @@ from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput, walk
 from flinkpy.sql.rex.rex_programs import program_of
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.factory_port import TableFactories
+from flinkpy.table.translation.changes.joins import regular_join
 from flinkpy.table.translation.changes.ranks import OPERATORS_OF_RANKS
 from flinkpy.table.translation.node_schemas import key_by, schema_of
 from flinkpy.table.translation.operator_names import operator_name
@@ -92,7 +93,7 @@ if TYPE_CHECKING:
 
     from flinkpy.datastream import StreamExecutionEnvironment
 
-_Join: TypeAlias = "HashJoin | WindowJoin | AppendJoin | IntervalJoin"
+_Join: TypeAlias = "HashJoin | WindowJoin | AppendJoin | RegularJoin | IntervalJoin"
 _WINDOW_TIMES = ("window_start", "window_end", "window_time")
 
 
@@ -320,10 +321,11 @@ class PlanTranslator:
         operator = HashJoinOperator(spec, left, right, schema_of(node.schema))
         return self._applied_to_two(node, operator)
 
-    def _append_join(self, node: AppendJoin) -> ColumnStream:
-        left, right = schema_of(node.left.schema), schema_of(node.right.schema)
-        operator = AppendJoinOperator(self._join_spec(node), left, right, schema_of(node.schema))
-        return self._applied_to_two(node, operator)
+    def _regular_join(self, node: RegularJoin | AppendJoin) -> ColumnStream:
+        spec = self._join_spec(node)
+        if isinstance(node, RegularJoin):
+            spec = replace(spec, null_aware=node.null_aware)
+        return self._applied_to_two(node, regular_join(node, spec))
 
     def _interval_join(self, node: IntervalJoin) -> ColumnStream:
         left, right = schema_of(node.left.schema), schema_of(node.right.schema)
@@ -546,7 +548,8 @@ _TRANSLATIONS: dict[type[PhysicalNode], Callable[[PlanTranslator, Any], ColumnSt
     OverAggregate: PlanTranslator._over,
     TemporalSort: PlanTranslator._temporal_sort,
     Deduplicate: PlanTranslator._first_rows,
-    AppendJoin: PlanTranslator._append_join,
+    AppendJoin: PlanTranslator._regular_join,
+    RegularJoin: PlanTranslator._regular_join,
     IntervalJoin: PlanTranslator._interval_join,
     WatermarkAssigner: PlanTranslator._watermarks,
     WindowTableFunction: PlanTranslator._window_rows,

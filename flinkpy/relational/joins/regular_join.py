@@ -1,0 +1,355 @@
+"""A join of STREAMING over all rows that there are, as they come and go on both sides.
+
+With one row in a batch it gives what Flink's StreamingJoinOperator gives. Of a larger batch the
+rows that come as well as go cancel first; then all rows find their partners at once, since a batch
+of one side does not change the other. It changes which rows of the other side have partners at
+all: first the rows go that had none so far, then come the pairs in the order of the batch, then the
+rows that have none any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
+from flinkpy.common.types import RowKind
+from flinkpy.core.clock import Turns
+from flinkpy.core.elements import ColumnBatch
+from flinkpy.operators.base import BatchForm
+from flinkpy.operators.columnar.state_tables import from_bytes
+from flinkpy.relational.joins.join_of_tables import JoinSpec
+from flinkpy.relational.joins.kept_rows import JoinInput, KeptRows, kept_rows
+from flinkpy.relational.joins.row_changes import DELETE, INSERT, UPDATE_BEFORE, RowChanges
+from flinkpy.relational.joins.unending_join import UnendingJoin
+from flinkpy.relational.relational_operator import ROWS_AT_ONCE, empty_batch, with_schema
+from flinkpy.relational.state.multi_map import Numbers, by_key
+from flinkpy.relational.state.row_store import RowStore, taken
+from flinkpy.sql.rex.relational_terms import JoinKind
+
+REGIONS = ("left", "right")
+_PAIRS_AT_ONCE = 1 << 20  # a batch that may make more is taken in parts
+_NONE = -1  # instead of a row: nulls
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Pairs of changes and rows of the other side: positions, ascending, and rows."""
+
+    at: Numbers
+    rows: Numbers
+
+
+@dataclass(frozen=True)
+class Turned:
+    """Rows of the other side that had no partner and have one now, and those that have none any
+    more; with the position of a change that did it."""
+
+    met: Numbers
+    met_by: Numbers
+    alone: Numbers
+    alone_by: Numbers
+
+
+class RegularJoinOperator(UnendingJoin):
+    """Joins two inputs. ``gives`` are the kinds of rows that the plan wants."""
+
+    batch_form = BatchForm.AS_IN_STREAM
+    takes_changes = ALL_CHANGES
+
+    def __init__(
+        self,
+        spec: JoinSpec,
+        left: JoinInput,
+        right: JoinInput,
+        schema: pa.Schema,
+        gives: ChangelogMode = ALL_CHANGES,
+    ) -> None:
+        super().__init__(spec, left.schema, right.schema, schema)
+        self.inputs = left, right
+        self.emits_changes = gives
+
+    def open(self) -> None:
+        super().open()
+        kind = self.spec.kind
+        self._is_of_one_side = kind in (JoinKind.SEMI, JoinKind.ANTI)
+        self._is_outer = self.spec.keeps_left, self.spec.keeps_right
+        # what has met a row that stays for ever needs not be kept
+        self._forgets_met = self._is_of_one_side and self.inputs[1].changes.is_insert_only
+        self._gives_before = self.emits_changes.contains(RowKind.UPDATE_BEFORE)
+        counts = self._is_of_one_side or self._is_outer[0], self._is_outer[1]
+        self._kept: tuple[KeptRows, KeptRows] = (
+            kept_rows(self.inputs[0], self._columns[0], counts_partners=counts[0]),
+            kept_rows(self.inputs[1], self._columns[1], counts_partners=counts[1]),
+        )
+        for side, name in enumerate(REGIONS):
+            for each in self.backend.register_region(name, self._frozen(side)).values():
+                self._restore(from_bytes(each), side)
+
+    def entries_held(self) -> int:
+        return sum(map(len, self._kept))
+
+    def _now(self) -> int:
+        if any(each.ttl_ms for each in self.inputs):
+            return self.context.clock.time_ms()
+        return 0
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    def _frozen(self, side: int) -> Callable[[], Callable[[Turns], dict[int, bytes]]]:
+        keys = self._columns[side]
+        return lambda: self._kept[side].freeze(keys, self.context.task.max_parallelism)
+
+    def _restore(self, saved: pa.RecordBatch, side: int) -> None:
+        data = with_schema(saved.select(self._schemas[side].names), self._schemas[side])
+        self._kept[side].restore(saved, self._keys_of(data, side), self._now())
+
+    # -- batches -----------------------------------------------------------------------------------
+
+    def take(self, batch: ColumnBatch, side: int) -> None:
+        changes = RowChanges(batch.data, self._keys_of(batch.data, side), batch.kinds)
+        for each in self._taken(changes, side):
+            self.output.emit(each)
+
+    def _keys_of(self, data: pa.RecordBatch, side: int) -> Numbers:
+        """The number of each row's key, -1 if it can meet nothing."""
+        found, mask = self.numbers(data, side)
+        if mask is None:
+            keys: Numbers = found
+            return keys
+        keys = np.full(data.num_rows, -1, np.int64)
+        keys[mask.to_numpy(zero_copy_only=False)] = found
+        return keys
+
+    def _taken(self, changes: RowChanges, side: int) -> Iterator[ColumnBatch]:
+        mine, now = self._kept[side], self._now()
+        changes = mine.identified(changes)
+        for part in self._parts(mine.net(changes, now), side):
+            yield from self._joined_changes(part, side, now)
+        self._sweep(now, 4 * len(changes))
+        mine.settle(changes)
+        self._forget_keys_of(changes)
+
+    def _parts(self, changes: RowChanges, side: int) -> Iterator[RowChanges]:
+        """The changes in parts that do not make too many pairs at once."""
+        ends = np.cumsum(self._kept[1 - side].counts(changes.keys))
+        if not len(ends) or ends[-1] <= _PAIRS_AT_ONCE:
+            yield changes
+            return
+        part = (ends - 1) // _PAIRS_AT_ONCE
+        for at in np.split(np.arange(len(ends)), np.flatnonzero(np.diff(part)) + 1):
+            yield changes.taken(at)
+
+    def _joined_changes(self, changes: RowChanges, side: int, now: int) -> Iterator[ColumnBatch]:
+        mine, other = self._kept[side], self._kept[1 - side]
+        meeting = self._meeting(changes, side, now)
+        turned = self._turned(changes, meeting, side, now) if other.partners is not None else None
+        copies = other.copies_of(meeting.rows)
+        if copies is not None:
+            meeting = Meeting(np.repeat(meeting.at, copies), np.repeat(meeting.rows, copies))
+        partners = None
+        if mine.partners is not None:
+            partners = np.bincount(meeting.at, minlength=len(changes))
+        if self._is_of_one_side:
+            yield from self._of_one_side(changes, partners, turned)
+        else:
+            yield from self._pairs(changes, side, meeting, partners, turned)
+        if self._forgets_met and partners is not None:
+            waits = np.flatnonzero(partners == 0)
+            mine.apply(changes.taken(waits), partners[waits], now)
+        else:
+            mine.apply(changes, partners, now)
+        if self._forgets_met and turned is not None:
+            keys = changes.keys[turned.met_by]
+            self._remove(0, turned.met, keys)
+
+    # -- pairs -------------------------------------------------------------------------------------
+
+    def _meeting(self, changes: RowChanges, side: int, now: int) -> Meeting:
+        """The pairs for which the condition is true."""
+        other = self._kept[1 - side]
+        found = [
+            self._passing(changes, at, rows, side) for at, rows in other.pieces(changes.keys, now)
+        ]
+        if len(found) == 1:
+            return found[0]
+        nothing = np.empty(0, np.int64)
+        return Meeting(
+            np.concatenate([nothing, *(each.at for each in found)]),
+            np.concatenate([nothing, *(each.rows for each in found)]),
+        )
+
+    def _passing(self, changes: RowChanges, at: Numbers, rows: Numbers, side: int) -> Meeting:
+        if self.spec.condition is None or not len(at):
+            return Meeting(at, rows)
+        pair = taken(changes.data, at), self._kept[1 - side].store.take(rows)
+        left, right = reversed(pair) if side else pair
+        passed = self._joined.passing(left, right)
+        return Meeting(at, rows) if passed is None else Meeting(at[passed], rows[passed])
+
+    def _turned(self, changes: RowChanges, meeting: Meeting, side: int, now: int) -> Turned:
+        """Counts the partners of the other side's rows."""
+        other = self._kept[1 - side]
+        nothing = np.empty(0, np.int64)
+        if not len(meeting.rows):
+            return Turned(nothing, nothing, nothing, nothing)
+        signs = np.where(changes.are_added, 1, -1)
+        replaced = self._kept[side].replaced(changes, now)
+        if replaced is not None:
+            signs[replaced >= 0] = 0
+        order, rows, firsts, counts = by_key(meeting.rows)
+        more = np.add.reduceat(signs[meeting.at[order]], firsts)
+        assert other.partners is not None
+        before = other.partners.values[rows]
+        after = np.maximum(before + more, 0)
+        last = meeting.at[order[firsts + counts - 1]]
+        changed = more != 0
+        other.count_partners(rows[changed], after[changed], now)
+        met, alone = (before == 0) & (after > 0), (before > 0) & (after == 0)
+        return Turned(rows[met], last[met], rows[alone], last[alone])
+
+    def _pairs(
+        self, changes: RowChanges, side: int, meeting: Meeting, partners: Any, turned: Turned | None
+    ) -> Iterator[ColumnBatch]:
+        at, rows = meeting.at, meeting.rows
+        if self._is_outer[side]:
+            alone = np.flatnonzero(partners == 0)
+            if len(alone):
+                at = np.concatenate((at, alone))
+                rows = np.concatenate((rows, np.full(len(alone), _NONE)))
+                order = np.argsort(at, kind="stable")
+                at, rows = at[order], rows[order]
+        kinds = self._kinds_of_pairs(changes, side, at)
+        if turned is not None and (len(turned.met) or len(turned.alone)):
+            met, left = self._with_copies(turned.met, side), self._with_copies(turned.alone, side)
+            ends = np.full(len(met), _NONE), np.full(len(left), _NONE)
+            at = np.concatenate((ends[0], at, ends[1]))
+            rows = np.concatenate((met, rows, left))
+            if kinds is None:
+                kinds = np.zeros(len(rows) - len(met) - len(left), np.int8)
+            kinds = np.concatenate(
+                (np.full(len(met), DELETE, np.int8), kinds, np.full(len(left), INSERT, np.int8))
+            )
+        if kinds is not None and not self._gives_before:
+            wanted = kinds != UPDATE_BEFORE
+            at, rows, kinds = at[wanted], rows[wanted], kinds[wanted]
+        store = self._kept[1 - side].store
+        for begin in range(0, len(at), ROWS_AT_ONCE):
+            part = slice(begin, begin + ROWS_AT_ONCE)
+            pair = _rows_or_nulls(changes.data, at[part]), _stored_or_nulls(store, rows[part])
+            left_rows, right_rows = reversed(pair) if side else pair
+            yield ColumnBatch(
+                self._joined.joined(left_rows, right_rows),
+                None,
+                None if kinds is None else kinds[part],
+            )
+
+    def _kinds_of_pairs(
+        self, changes: RowChanges, side: int, at: Numbers
+    ) -> npt.NDArray[np.int8] | None:
+        """Where a side is outer, a pair may stand for a row with nulls that has gone: rows are
+        inserted and deleted."""
+        if changes.kinds is None:
+            return None
+        added = changes.are_added
+        kinds = changes.kinds
+        if self._is_outer[side]:
+            kinds = np.where(added, INSERT, DELETE).astype(np.int8)
+        elif self._is_outer[1 - side]:
+            kinds = np.where(added, INSERT, kinds).astype(np.int8)
+        return kinds[at]
+
+    def _with_copies(self, rows: Numbers, side: int) -> Numbers:
+        copies = self._kept[1 - side].copies_of(rows)
+        return rows if copies is None else np.repeat(rows, copies)
+
+    # -- SEMI and ANTI -----------------------------------------------------------------------------
+
+    def _of_one_side(
+        self, changes: RowChanges, partners: Any, turned: Turned | None
+    ) -> Iterator[ColumnBatch]:
+        is_semi = self.spec.kind is JoinKind.SEMI
+        if turned is None:  # rows of the left
+            wanted = np.flatnonzero((partners > 0) == is_semi)
+            data, kinds = taken(changes.data, wanted), changes.kinds
+            kinds = None if kinds is None else kinds[wanted]
+        else:
+            rows = np.concatenate((turned.met, turned.alone))
+            if is_semi:
+                kinds = self._kinds_of_turned(changes, turned)
+            else:
+                kinds = np.repeat(
+                    np.array([DELETE, INSERT], np.int8), (len(turned.met), len(turned.alone))
+                )
+            copies = self._kept[0].copies_of(rows)
+            if copies is not None:
+                rows, kinds = (
+                    np.repeat(rows, copies),
+                    None if kinds is None else np.repeat(kinds, copies),
+                )
+            data = self._kept[0].store.take(rows)
+        if kinds is not None and not self._gives_before:
+            wanted = np.flatnonzero(kinds != UPDATE_BEFORE)
+            data, kinds = taken(data, wanted), kinds[wanted]
+        whole = ColumnBatch(self._joined.alone(data.columns), None, kinds)
+        for begin in range(0, len(whole), ROWS_AT_ONCE):
+            yield whole.slice(begin, ROWS_AT_ONCE)
+
+    def _kinds_of_turned(self, changes: RowChanges, turned: Turned) -> npt.NDArray[np.int8] | None:
+        """A row of a semi-join comes or goes with the kind of the row that it met or lost."""
+        if changes.kinds is None:
+            return None
+        came, went = changes.kinds[turned.met_by], changes.kinds[turned.alone_by]
+        came = np.where(changes.are_added[turned.met_by], came, INSERT)
+        went = np.where(changes.are_added[turned.alone_by], DELETE, went)
+        return np.concatenate((came, went)).astype(np.int8)
+
+    # -- what is forgotten -------------------------------------------------------------------------
+
+    def _remove(self, side: int, rows: Numbers, keys: Numbers) -> None:
+        kept = self._kept[side]
+        changes = kept.identified(RowChanges(kept.store.take(rows), keys))
+        kept.remove(changes, rows)
+        kept.settle(changes)
+
+    def _sweep(self, now: int, looks_at: int) -> None:
+        for side, kept in enumerate(self._kept):
+            rows = kept.expired(now, looks_at)
+            if len(rows):
+                keys = self._keys_of(kept.store.take(rows), side)
+                self._remove(side, rows, keys)
+                self._forget_unused(keys)
+
+    def _forget_keys_of(self, changes: RowChanges) -> None:
+        """After rows have gone, or were not kept."""
+        if not changes.only_adds or self._forgets_met:
+            self._forget_unused(changes.keys)
+
+    def _forget_unused(self, keys: Numbers) -> None:
+        if not self._columns[0]:
+            return
+        left, right = self._kept
+        unused = (keys >= 0) & (left.counts(keys) == 0) & (right.counts(keys) == 0)
+        if unused.any():
+            self._index.forget(np.unique(keys[unused]))
+
+
+def _rows_or_nulls(data: pa.RecordBatch, at: Numbers) -> pa.RecordBatch:
+    """The rows at these positions; nulls for -1."""
+    is_none = at < 0
+    return data.take(pa.array(at, mask=is_none)) if is_none.any() else taken(data, at)
+
+
+def _stored_or_nulls(store: RowStore, rows: Numbers) -> pa.RecordBatch:
+    """The rows with these numbers; nulls for -1."""
+    is_none = rows < 0
+    if not is_none.any():
+        return store.take(rows)
+    found = store.take(rows[~is_none])
+    if not found.num_rows:
+        return empty_batch(store.schema).take(pa.nulls(len(rows), pa.int64()))
+    return found.take(pa.array(np.cumsum(~is_none) - 1, mask=is_none))

@@ -1,0 +1,273 @@
+"""Regular joins over changes, against a join row by row in plain Python."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
+from flinkpy.common.changelog_mode import ALL_CHANGES, INSERT_ONLY, ChangelogMode
+from flinkpy.common.logical_types.logical_type import BigIntType, BooleanType
+from flinkpy.common.types import RowKind
+from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.core.keys import channel_of_key_group
+from flinkpy.relational.joins import regular_join
+from flinkpy.relational.joins.join_of_tables import JoinSpec
+from flinkpy.relational.joins.kept_rows import JoinInput
+from flinkpy.relational.joins.regular_join import RegularJoinOperator
+from flinkpy.relational.state.rows_by_group import groups_of_rows
+from flinkpy.sql.rex.relational_terms import JoinKind
+from tests.operators.harness import do_all
+from tests.operators.joining import MAX_PARALLELISM, Gathered, Subtasks
+from tests.relational.joins_row_by_row import Change, JoinRowByRow, Row, comparable_row
+
+ROWS = pa.schema([("k", pa.float64()), ("id", pa.int64()), ("v", pa.int64())])
+OTHERS = pa.schema([field.with_name(f"{field.name}0") for field in ROWS])
+BOTH = pa.schema([*ROWS, *OTHERS])
+KEYS = (None, float("nan"), 1.0, 2.0, 3.5)
+ONE_SIDE = (JoinKind.SEMI, JoinKind.ANTI)
+
+
+class GatheredChanges(Gathered):
+    """The changes that came out since they were last taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: list[Change] = []
+
+    def emit(self, batch: Batch) -> None:
+        assert isinstance(batch, ColumnBatch)
+        assert len(batch)
+        kinds = np.zeros(len(batch), np.int8) if batch.kinds is None else batch.kinds
+        rows = zip(*(column.to_pylist() for column in batch.data.columns))
+        self.changes += [(RowKind(k), comparable_row(r)) for k, r in zip(kinds.tolist(), rows)]
+
+
+class SubtasksOfChanges(Subtasks):
+    output: GatheredChanges
+
+    def new_output(self) -> GatheredChanges:
+        return GatheredChanges()
+
+    def push_changes(self, side: int, changes: Sequence[Change]) -> list[Change]:
+        columns = zip(*(row for _, row in changes))
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, ROWS)]
+        data = pa.RecordBatch.from_arrays(arrays, schema=(ROWS, OTHERS)[side])
+        kinds = np.array([kind.value for kind, _ in changes], np.int8)
+        parallelism = len(self.operators)
+        channels = np.array(
+            [
+                channel_of_key_group(group, MAX_PARALLELISM, parallelism)
+                for group in groups_of_rows(data, (0,), MAX_PARALLELISM).tolist()
+            ]
+        )
+        batch = ColumnBatch(data, None, kinds)
+        for channel, operator in enumerate(self.operators):
+            part = batch.take(np.flatnonzero(channels == channel))
+            if len(part):
+                do_all((operator.process_batch1, operator.process_batch2)[side](part))
+        found, self.output.changes = self.output.changes, []
+        return found
+
+
+def changelog(
+    chance: random.Random, count: int, unique: Sequence[int] | None, kinds: ChangelogMode
+) -> list[Change]:
+    """A legal changelog: what goes is there, and no two rows share a unique key. Without -U in the
+    kinds a row of the same key is sent as it is now."""
+    live: list[Row] = []
+    found: list[Change] = []
+
+    def identity(row: Row) -> Any:
+        return None if unique is None else comparable_row(tuple(row[at] for at in unique))
+
+    def fresh() -> Row:
+        return chance.choice(KEYS), chance.randrange(4), chance.randrange(3)
+
+    before = kinds.contains(RowKind.UPDATE_BEFORE)
+    while len(found) < count:
+        row = fresh()
+        others = [each for each in live if unique is not None and identity(each) == identity(row)]
+        what = chance.random()
+        if others or (live and unique is None and what < 0.3):
+            old = others[0] if others else chance.choice(live)
+            if kinds.is_insert_only:
+                continue
+            live.remove(old)
+            if not before:
+                row = (old[0], *row[1:])
+            if what < 0.7 or (unique is None and what < 0.15):
+                live.append(row)
+                found += [(RowKind.UPDATE_BEFORE, old)] if before else []
+                found.append((RowKind.UPDATE_AFTER, row))
+            else:
+                found.append((RowKind.DELETE, old))
+        elif live and what < 0.3 and not kinds.is_insert_only:
+            found.append((RowKind.DELETE, live.pop(chance.randrange(len(live)))))
+        else:
+            live.append(row)
+            found.append((RowKind.INSERT, row))
+    return found
+
+
+def in_turns(chance: random.Random, changes: Sequence[list[Change]], size: int) -> Iterator[Any]:
+    """Batches of both sides in any order."""
+    places = [0, 0]
+    while any(at < len(each) for at, each in zip(places, changes)):
+        side = chance.randrange(2)
+        batch = changes[side][places[side] : places[side] + size]
+        places[side] += size
+        if batch:
+            yield side, batch
+
+
+def folded(changes: Sequence[Change]) -> Counter[Row]:
+    """The rows that are there in the end."""
+    rows: Counter[Row] = Counter()
+    for kind, row in changes:
+        rows[row] += 1 if kind in (RowKind.INSERT, RowKind.UPDATE_AFTER) else -1
+    assert all(count >= 0 for count in rows.values())
+    return +rows
+
+
+def v_at_most_v() -> CalcProgram:
+    builder = ProgramBuilder()
+    left, right = (builder.input(at, BigIntType()) for at in (2, 5))
+    return builder.program([], builder.call("<=", [left, right], BooleanType()))
+
+
+UPSERTS = ChangelogMode.upsert()
+LAYOUTS: dict[str, tuple[Sequence[int] | None, ChangelogMode]] = {
+    "any rows": (None, ALL_CHANGES),
+    "a unique key": ((1,), ALL_CHANGES),
+    "a unique join key": ((0,), ALL_CHANGES),
+    "rows that only come": (None, INSERT_ONLY),
+}
+
+
+def operator_for(
+    kind: JoinKind,
+    layouts: Sequence[tuple[Sequence[int] | None, ChangelogMode]],
+    condition: CalcProgram | None = None,
+    null_safe: bool = False,
+    ttl: Sequence[int] = (0, 0),
+    gives: ChangelogMode = ALL_CHANGES,
+) -> Callable[[], RegularJoinOperator]:
+    spec = JoinSpec(kind, (0,), (0,), (null_safe,), condition)
+    inputs = [
+        JoinInput(schema, () if unique is None else (tuple(unique),), kinds, ttl_ms)
+        for (unique, kinds), schema, ttl_ms in zip(layouts, (ROWS, OTHERS), ttl)
+    ]
+    schema = ROWS if kind in ONE_SIDE else BOTH
+    return lambda: RegularJoinOperator(spec, inputs[0], inputs[1], schema, gives)
+
+
+CASES = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from(JoinKind),
+        "layouts": st.tuples(st.sampled_from(sorted(LAYOUTS)), st.sampled_from(sorted(LAYOUTS))),
+        "has_condition": st.booleans(),
+        "null_safe": st.booleans(),
+        "seed": st.integers(0, 1 << 32),
+        "parallelism": st.sampled_from([1, 3]),
+    }
+)
+
+
+@settings(max_examples=10)
+@given(CASES)
+def test_rows_that_come_alone_give_what_they_give_in_flink(case: dict[str, Any]) -> None:
+    check_row_by_row(case, 10)
+
+
+@pytest.mark.wide
+@settings(max_examples=100)
+@given(CASES)
+def test_rows_that_come_alone_give_what_they_give_in_flink_in_many_cases(
+    case: dict[str, Any],
+) -> None:
+    check_row_by_row(case, 25)
+
+
+def check_row_by_row(case: dict[str, Any], count: int) -> None:
+    chance = random.Random(case["seed"])
+    layouts = [LAYOUTS[name] for name in case["layouts"]]
+    condition = v_at_most_v() if case["has_condition"] else None
+    of = SubtasksOfChanges(
+        operator_for(case["kind"], layouts, condition, case["null_safe"]), case["parallelism"]
+    )
+    model = JoinRowByRow(
+        case["kind"],
+        0,
+        (layouts[0][0], layouts[1][0]),
+        (lambda left, right: left[2] <= right[2]) if case["has_condition"] else None,
+        case["null_safe"],
+    )
+    changes = [changelog(chance, count, *layout) for layout in layouts]
+    steps = list(in_turns(chance, changes, 1))
+    restart_at = chance.randrange(len(steps))
+    for at, (side, [change]) in enumerate(steps):
+        if at == restart_at:
+            of.restart(chance.choice([1, 2, 3]))
+        found = of.push_changes(side, [change])
+        expected = model.take(side, change)
+        # Flink has no order among the rows of a key, but among what a row gives it has
+        assert [kind for kind, _ in found] == [kind for kind, _ in expected]
+        assert Counter(found) == Counter(expected)
+
+
+@settings(max_examples=20)
+@given(CASES, st.sampled_from([7, 1000]), st.booleans())
+def test_a_batch_gives_the_net_change_of_its_rows(
+    case: dict[str, Any], size: int, in_small_parts: bool
+) -> None:
+    check_net_changes(case, size, in_small_parts)
+
+
+@pytest.mark.wide
+@settings(max_examples=200)
+@given(CASES, st.sampled_from([7, 1000]), st.booleans())
+def test_a_batch_gives_the_net_change_of_its_rows_in_many_cases(
+    case: dict[str, Any], size: int, in_small_parts: bool
+) -> None:
+    check_net_changes(case, size, in_small_parts)
+
+
+def check_net_changes(case: dict[str, Any], size: int, in_small_parts: bool) -> None:
+    chance = random.Random(case["seed"])
+    layouts = [LAYOUTS[name] for name in case["layouts"]]
+    condition = v_at_most_v() if case["has_condition"] else None
+    of = SubtasksOfChanges(
+        operator_for(case["kind"], layouts, condition, case["null_safe"]), case["parallelism"]
+    )
+    changes = [changelog(chance, 40, *layout) for layout in layouts]
+    found: list[Change] = []
+    steps = list(in_turns(chance, changes, size))
+    with pytest.MonkeyPatch.context() as patched:
+        if in_small_parts:
+            patched.setattr(regular_join, "_PAIRS_AT_ONCE", 5)
+            patched.setattr(regular_join, "ROWS_AT_ONCE", 3)
+        for at, (side, batch) in enumerate(steps):
+            if at == len(steps) // 2:
+                of.restart(chance.choice([1, 2, 3]))
+            found += of.push_changes(side, batch)
+    model = JoinRowByRow(
+        case["kind"],
+        0,
+        condition=(lambda left, right: left[2] <= right[2]) if case["has_condition"] else None,
+        null_safe=case["null_safe"],
+    )
+    expected: list[Change] = []
+    for side, each in enumerate(changes):
+        for row, count in folded([(kind, comparable_row(row)) for kind, row in each]).items():
+            for _ in range(count):
+                expected += model.take(side, (RowKind.INSERT, row))
+    assert folded(found) == folded(expected)
