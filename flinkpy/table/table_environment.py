@@ -388,8 +388,9 @@ class StreamTableEnvironment(TableEnvironment):
 
     def to_data_stream(self, table: Table) -> DataStream:
         """The rows of a table as a stream of columns. Its time attribute, if it has one, is their
-        event time, and watermarks come with them."""
-        return self._session.stream_of(table.query)
+        event time, and watermarks come with them. Raises ValidationError if its rows change:
+        ``to_changelog_stream`` is for these."""
+        return self._session.stream_of(table.query, only_added=True)
 
     def to_append_stream(self, table: Table, type_info: object = None) -> DataStream:
         """The same, under an older name; the columns say their types."""

@@ -62,7 +62,7 @@ class Refusals:
         self, consumer: PhysicalNode, input: PhysicalNode, kinds: ChangelogMode
     ) -> ValidationError:
         """A node that does not take rows of these kinds from its input."""
-        producer = _producer(input, kinds)
+        producer = maker_of_changes(input, kinds)
         return ValidationError(
             f"{_name(consumer)} doesn't support consuming {kinds_text(kinds)} changes which is "
             f"produced by node {self._line(producer)}; {_way_out(consumer, producer)}"
@@ -74,7 +74,7 @@ def kinds_text(kinds: ChangelogMode) -> str:
     return " and ".join(dict.fromkeys(word for kind, word in _WORDS.items() if kind in kinds.kinds))
 
 
-def _producer(node: PhysicalNode, kinds: ChangelogMode) -> PhysicalNode:
+def maker_of_changes(node: PhysicalNode, kinds: ChangelogMode) -> PhysicalNode:
     """Who makes the changes that arrive here."""
     while isinstance(node, _PASS):
         node = next(each for each in node.inputs if each.changes.kinds & kinds.kinds)

@@ -92,6 +92,17 @@ def table_scan(node: LogicalScan) -> PhysicalNode:
     )
 
 
+def _final_scan(node: LogicalScan) -> PhysicalNode:
+    """The scan of a table in BATCH, where a row that was read stays."""
+    if not node.abilities.changes.is_insert_only:
+        raise ValidationError(
+            "Querying a table in batch mode is currently only possible for INSERT-only table "
+            f"sources. But the source for table '{node.path}' produces other changelog messages "
+            "than just INSERT; set 'execution.runtime-mode' to STREAMING"
+        )
+    return table_scan(node)
+
+
 def values(node: LogicalValues) -> PhysicalNode:
     """Rows that stand in the statement."""
     return ValuesNode(node.schema, node.rows)
@@ -295,7 +306,7 @@ def collected(input: PhysicalNode) -> PhysicalNode:
 
 _Planner = Callable[[Any], PhysicalNode]
 _PLANNERS: dict[type[LogicalNode], _Planner] = {
-    LogicalScan: table_scan,
+    LogicalScan: _final_scan,
     LogicalValues: values,
     LogicalProject: _project,
     LogicalFilter: _filter,

@@ -106,7 +106,8 @@ class StreamingPlanner:
     def _scan(self, node: LogicalScan) -> PhysicalNode:
         scan = table_scan(node)
         changes = node.abilities.changes
-        is_upsert = not changes.is_insert_only and not changes.contains(RowKind.UPDATE_BEFORE)
+        has_before, has_after = map(changes.contains, (RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER))
+        is_upsert = has_after and not has_before
         key = node.table.primary_key
         if is_upsert and key is None:
             raise ValidationError(

@@ -21,7 +21,7 @@ from flinkpy.table.factories.found_factories import FoundFactories
 from flinkpy.table.factories.taken_streams import options_to_take, taken_stream
 from flinkpy.table.session.session_functions import SessionFunctions, python_function
 from flinkpy.table.session.session_jobs import SessionJobs
-from flinkpy.table.session.streams_of_tables import with_event_times
+from flinkpy.table.session.streams_of_tables import check_only_added, with_event_times
 from flinkpy.table.table_config import TableConfig
 
 _LOG = logging.getLogger(__name__)
@@ -81,9 +81,12 @@ class TableSession:
         made.idle_timeout = options.value("table.exec.source.idle-timeout") or None
         return made
 
-    def stream_of(self, query: Query) -> DataStream:
-        """The rows of a query; a time attribute is their event time."""
+    def stream_of(self, query: Query, *, only_added: bool = False) -> DataStream:
+        """The rows of a query; a time attribute is their event time. Raises ValidationError for
+        rows that change, if they may only be added."""
         plan = self.plan_of_query(query)
+        if only_added:
+            check_only_added(plan.physical)
         stream = self.translated(plan)
         assert stream is not None, "a query has rows"
         return with_event_times(stream, plan.logical.schema)

@@ -128,6 +128,10 @@ def test_a_table_is_a_stream_of_changes_in_the_columns_that_are_wanted(
     ]
     with pytest.raises(ValidationError, match="doesn't support consuming update"):
         tables.to_changelog_stream(people, None, ChangelogMode.insert_only())
+    with pytest.raises(
+        ValidationError, match=r"update and delete .* node TableSourceScan.*to_changelog_stream"
+    ):
+        tables.to_data_stream(people)
     with pytest.raises(ProgramError, match=r"the mode \[I,UA,D\] .* needs a primary_key"):
         tables.to_changelog_stream(people, wanted, ChangelogMode.upsert())
 
@@ -148,3 +152,21 @@ def test_a_row_of_a_kind_that_the_mode_does_not_have_fails_the_job(
     table = tables.from_changelog_stream(stream(env, CHANGES), None, ChangelogMode.insert_only())
     with pytest.raises(JobExecutionError, match=r"the kinds \[I\], and got one of kind -U"):
         list(table.execute().collect())
+
+
+def test_a_table_that_changes_is_not_read_in_batch(tables: StreamTableEnvironment) -> None:
+    tables.get_config().set("execution.runtime-mode", "BATCH")
+    try:
+        with pytest.raises(ValidationError, match="only possible for INSERT-only table sources"):
+            tables.execute_sql("SELECT * FROM people")
+    finally:
+        tables.get_config().set("execution.runtime-mode", "STREAMING")
+
+
+def test_rows_that_are_deleted_and_not_updated_need_no_key(tables: StreamTableEnvironment) -> None:
+    data_id = register_rows([Row.of_kind(INSERT, 1), Row.of_kind(DELETE, 1)])
+    tables.execute_sql(
+        "CREATE TABLE deleted (id INT) WITH ('connector' = 'values', 'bounded' = 'true', "
+        f"'data-id' = '{data_id}', 'changelog-mode' = 'I,D')"
+    )
+    assert shown(tables.execute_sql("SELECT * FROM deleted").collect()) == ["+I[1]", "-D[1]"]
