@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
 
+    from flinkpy.cep.pattern import Pattern
     from flinkpy.common.configuration import Configuration
     from flinkpy.common.execution_config import ExecutionConfig
     from flinkpy.common.time import Duration
+    from flinkpy.datastream.patterns.pattern_streams import PatternStream
     from flinkpy.state.descriptors import MapStateDescriptor
     from flinkpy.windowing.assigners import WindowAssigner
 
@@ -99,6 +101,22 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         """
         assigner, trigger = count_windows(size, slide, "count_window_all()")
         return AllWindowedStream(self, assigner).trigger(trigger)
+
+    # -- patterns ----------------------------------------------------------------------------------
+
+    def match(self, pattern: Pattern, comparator: Any = None) -> PatternStream[DataStream]:
+        """Looks for a pattern in the records: of each key of a keyed stream, else in all records,
+        in one subtask. ``comparator``, a function of two records that gives a number below, at or
+        above 0, orders records of equal time; without it they stay in the order they came.
+
+        >>> payments.key_by(card).match(
+        ...     Pattern.begin("small").where(lambda payment: payment.amount < 1)
+        ...     .next("big").where(lambda payment: payment.amount > 500)
+        ... ).select(lambda match: match["big"][0])  # doctest: +SKIP
+        """
+        from flinkpy.datastream.patterns.pattern_streams import pattern_stream
+
+        return pattern_stream(self, pattern, comparator, self._stream)
 
     # -- several streams ---------------------------------------------------------------------------
 

@@ -336,7 +336,21 @@ DEFINITIONS: tuple[Definition, ...] = (
         (
             "numLateRecordsDropped",
             _C,
-            "Of windows and joins of windows: records that came too late and were dropped.",
+            (
+                "Of windows, joins of windows and patterns: records that came too late and were "
+                "dropped."
+            ),
+        ),
+        ("patternMatchedTimes", _C, "Of patterns: matches that were given."),
+        (
+            "numPartialMatches",
+            _G,
+            "Of patterns: partial matches of all keys, and matches that wait.",
+        ),
+        (
+            "maxPartialMatchesOfKey",
+            _G,
+            "Of patterns: the most partial matches that a key has had in this attempt.",
         ),
         ("lateRecordsDroppedRate", _M, "Its rate.", "numLateRecordsDropped"),
         ("numRecordsSend", _C, "Of sinks: records given to the sink's writer."),

@@ -6,8 +6,9 @@ import itertools
 from typing import Any
 
 from flinkpy.cep.automaton.interpreter import Interpreter
-from flinkpy.cep.automaton.partial_matches import Found, Match, RunsOfKey
+from flinkpy.cep.automaton.partial_matches import NO_RUNS, Found, Match, Runs
 from flinkpy.cep.automaton.pattern_compiler import compiled
+from flinkpy.cep.automaton.pattern_states import END
 from flinkpy.cep.pattern import Pattern
 from flinkpy.cep.skip import AfterMatchSkipStrategy
 
@@ -33,23 +34,26 @@ class PatternHarness:
             compiled(pattern if skip is None else pattern.with_skip(skip)),
             lambda: self.processing_time_ms,
         )
-        self._key = RunsOfKey()
+        self._runs: Runs = NO_RUNS
         self._numbers = itertools.count()
+        self._last_time: int | None = None
 
     def process(self, event: Any, time: int = 0) -> list[Match]:
         """Takes one event, and gives the matches that are complete then. Events come in order."""
-        found = list(self._interpreter.advance(self._key, time))
-        found += self._interpreter.process(self._key, event, (time, next(self._numbers)))
-        return self._keep(found)
+        before = self.advance(time) if time != self._last_time else []
+        self._last_time = time
+        self._runs, found = self._interpreter.process(self._runs, event, time, next(self._numbers))
+        return before + self._keep(found)
 
     def advance(self, time: int) -> list[Match]:
         """No event before ``time`` comes any more; gives the matches that are complete then."""
-        return self._keep(list(self._interpreter.advance(self._key, time)))
+        self._runs, found = self._interpreter.advance(self._runs, time)
+        return self._keep(found)
 
     @property
     def partial_matches(self) -> int:
         """How many partial matches are kept."""
-        return len(self._key.runs)
+        return sum(run.state != END for run in self._runs)
 
     def _keep(self, found: list[Found]) -> list[Match]:
         self.timed_out += [(each.match, each.timestamp) for each in found if each.timed_out]

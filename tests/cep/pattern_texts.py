@@ -31,13 +31,21 @@ def skip_of(text: str) -> AfterMatchSkipStrategy:
     return SKIPS[kind](*names)
 
 
-def condition_of(letters: str) -> Any:
+Text = Callable[[Any], str]  # the letter and the number of an event
+
+
+def same(event: Any) -> str:
+    return str(event)
+
+
+def condition_of(letters: str, text: Text = same) -> Any:
     if letters.startswith("^"):
         name = letters[1:]
         return lambda event, ctx: all(
-            int(before[1:]) < int(event[1:]) for before in ctx.get_events_for_pattern(name)
+            int(text(before)[1:]) < int(text(event)[1:])
+            for before in ctx.get_events_for_pattern(name)
         )
-    return lambda event: event[0] in letters
+    return lambda event: text(event)[0] in letters
 
 
 def span(text: str) -> Duration:
@@ -49,9 +57,6 @@ def spans(texts: list[str]) -> list[Duration]:
 
 
 MODIFIERS: dict[str, Callable[[Pattern, list[str]], Pattern]] = {
-    "where": lambda pattern, words: pattern.where(condition_of(words[0])),
-    "or": lambda pattern, words: pattern.or_(condition_of(words[0])),
-    "until": lambda pattern, words: pattern.until(condition_of(words[0])),
     "plus": lambda pattern, words: pattern.one_or_more(*spans(words)),
     "times": lambda pattern, words: pattern.times(int(words[0]), None, *spans(words[1:])),
     "range": lambda pattern, words: pattern.times(int(words[0]), int(words[1]), *spans(words[2:])),
@@ -65,11 +70,18 @@ MODIFIERS: dict[str, Callable[[Pattern, list[str]], Pattern]] = {
 }
 
 
-def pattern_of(text: str, skip: str = "none") -> Pattern:
-    return _pattern(text.split()[::-1], skip_of(skip))
+CONDITIONS: dict[str, Callable[[Pattern, Any], Pattern]] = {
+    "where": lambda pattern, condition: pattern.where(condition),
+    "or": lambda pattern, condition: pattern.or_(condition),
+    "until": lambda pattern, condition: pattern.until(condition),
+}
 
 
-def _pattern(words: list[str], skip: AfterMatchSkipStrategy | None = None) -> Pattern:
+def pattern_of(text: str, skip: str = "none", of_event: Text = same) -> Pattern:
+    return _pattern(text.split()[::-1], skip_of(skip), of_event)
+
+
+def _pattern(words: list[str], skip: AfterMatchSkipStrategy | None, of_event: Text) -> Pattern:
     pattern: Pattern = Pattern.__new__(Pattern)
     while words and words[-1] != ")":
         word = words.pop()
@@ -79,7 +91,7 @@ def _pattern(words: list[str], skip: AfterMatchSkipStrategy | None = None) -> Pa
         elif word in ("begin", "next", "followed", "any"):
             step: str | Pattern = words.pop()
             if step == "(":
-                step = _pattern(words)
+                step = _pattern(words, None, of_event)
                 words.pop()
             if word == "begin":
                 pattern = Pattern.begin(step, skip)
@@ -93,7 +105,10 @@ def _pattern(words: list[str], skip: AfterMatchSkipStrategy | None = None) -> Pa
                 )
         else:
             kind, *arguments = word.split(":")
-            pattern = MODIFIERS[kind](pattern, arguments)
+            if kind in CONDITIONS:
+                pattern = CONDITIONS[kind](pattern, condition_of(arguments[0], of_event))
+            else:
+                pattern = MODIFIERS[kind](pattern, arguments)
     return pattern
 
 
@@ -105,20 +120,23 @@ def events_of(text: str) -> list[tuple[str, int]]:
     ]
 
 
-def shown(match: dict[str, list[str]]) -> str:
-    return ";".join(f"{name}={','.join(events)}" for name, events in match.items())
+def shown(match: dict[str, list[Any]], text: Text = same) -> str:
+    return ";".join(f"{name}={','.join(map(text, events))}" for name, events in match.items())
 
 
-def found_by(pattern: Pattern, events: Iterable[tuple[str, int]]) -> list[str]:
+def found_by(pattern: Pattern, events: Iterable[tuple[Any, int]], text: Text = same) -> list[str]:
     """Matches with a plus, what timed out with a minus and its time, in order."""
     harness = PatternHarness(pattern)
     found: list[str] = []
+    last = None
     for event, time in events:
-        for due in (time, None) if event else (time,):
+        steps = [None] * (time != last) + [event] * bool(event)
+        last = time
+        for step in steps:
             before = len(harness.timed_out)
-            matches = harness.advance(time) if due is not None else harness.process(event, time)
-            found += [f"+{shown(match)}" for match in matches]
-            found += [f"-{shown(match)}@{at}" for match, at in harness.timed_out[before:]]
+            matches = harness.advance(time) if step is None else harness.process(step, time)
+            found += [f"+{shown(match, text)}" for match in matches]
+            found += [f"-{shown(match, text)}@{at}" for match, at in harness.timed_out[before:]]
     return found
 
 

@@ -12,7 +12,13 @@ from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOpe
 from flinkpy.operators.batch import batch_forms
 from flinkpy.operators.keyed_state import KeyedStateOperator
 
-ROOMS = ("flinkpy.operators", "flinkpy.windowing", "flinkpy.connectors", "flinkpy.relational")
+ROOMS = (
+    "flinkpy.operators",
+    "flinkpy.windowing",
+    "flinkpy.connectors",
+    "flinkpy.relational",
+    "flinkpy.cep",
+)
 
 # Their operators take input as it comes in BATCH, too: they hold the state of all keys, and the
 # order of records does not matter to them.

@@ -84,6 +84,14 @@ KEPT: dict[str, dict[str, str]] = {
     },
     "IntervalRowsJoinOperator": {"_index": REGION, "_sides": REGION},
     "OverInTimeOperator": {"_index": REGION},
+    "PatternOperator": {
+        "_copies": FROM_INPUT,
+        "_matched_times": COUNT,
+        "_matcher": REGION,
+        "_pending": REGION,
+        "_watermark": TIME,
+        "error_policy": BUILT,
+    },
     "RowsInTime": {"_waiting": REGION},
     "JoinTableOperator": {"_index": TABLE, "_joined": FROM_INPUT, "_timer": TABLE},
     "LastResultsOperator": {

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from flinkpy.cep.automaton.partial_matches import Cell, EventId, Run, RunsOfKey, cells_of
+from flinkpy.cep.automaton.partial_matches import Cell, Run, cells_of
 from flinkpy.cep.skip import AfterMatchSkipStrategy, SkipKind
 from flinkpy.core.errors import FlinkpyError
 
@@ -23,38 +21,43 @@ class Completion:
     def __init__(self, skip: AfterMatchSkipStrategy) -> None:
         self.skip = skip
 
-    def after(self, key: RunsOfKey, found: list[Run]) -> Iterator[Cell | None]:
-        """The last cells of the matches that are given now. Changes what is kept for the key."""
-        if found:
-            key.complete = sorted([*key.complete, *found], key=lambda run: run.start)
-        while key.complete:
-            first = key.complete[0]
-            if self.skip.skips and key.runs and first.start > key.runs[0].start:
-                return
-            del key.complete[0]
-            dropped = self._first_kept(first)
-            if dropped is not None:
-                key.runs = [run for run in key.runs if run.start >= dropped]
-                key.complete = [run for run in key.complete if run.start >= dropped]
-            yield first.cell
+    def after(
+        self, runs: list[Run], complete: list[Run]
+    ) -> tuple[list[Run], list[Run], list[Cell]]:
+        """The partial and the complete matches that are left, and the last cells of the matches
+        that are given now."""
+        complete = sorted(complete, key=_order)
+        if not self.skip.skips:
+            return runs, [], [run.cell for run in complete]
+        given: list[Cell] = []
+        while complete:
+            first = complete[0]
+            if runs and first.first.number > runs[0].first.number:
+                break
+            del complete[0]
+            least = self._least(first)
+            if least is not None:
+                runs = [run for run in runs if run.first.number >= least]
+                complete = [run for run in complete if run.first.number >= least]
+            given.append(first.cell)
+        return runs, complete, given
 
-    def _first_kept(self, match: Run) -> EventId | None:
-        """The first event that another match may still begin with; None if any may."""
+    def _least(self, match: Run) -> int | None:
+        """The number of the first event that another match may begin with; None if any may."""
         kind = self.skip.kind
-        if kind is SkipKind.NO_SKIP:
-            return None
         if kind is SkipKind.TO_NEXT:
-            return _behind(match.start)
+            return match.first.number + 1
         if kind is SkipKind.PAST_LAST_EVENT:
-            return None if match.cell is None else _behind(match.cell.id)
-        name = self.skip.pattern_name
-        ids = [cell.id for cell in cells_of(match.cell) if cell.name == name]
-        if not ids:
+            return match.cell.number + 1
+        numbers = [
+            cell.number for cell in cells_of(match.cell) if cell.name == self.skip.pattern_name
+        ]
+        if not numbers:
             if self.skip.throws_on_miss:
                 raise SkipError(f"{self.skip!r}: the match has no event of that name")
             return None
-        found = ids[0] if kind is SkipKind.TO_LAST else ids[-1]
-        if self.skip.throws_on_miss and found == match.start:
+        found = numbers[0] if kind is SkipKind.TO_LAST else numbers[-1]
+        if self.skip.throws_on_miss and found == match.first.number:
             raise SkipError(
                 f"{self.skip!r}: that is the first event of the match, so the same match would be "
                 "found for ever"
@@ -62,5 +65,5 @@ class Completion:
         return found
 
 
-def _behind(event_id: EventId) -> EventId:
-    return event_id[0], event_id[1] + 1
+def _order(run: Run) -> int:
+    return run.first.number

@@ -11,16 +11,23 @@ from collections.abc import Callable, Iterator
 
 from flinkpy.cep.automaton.after_match import Completion
 from flinkpy.cep.automaton.partial_matches import (
+    NO_RUNS,
     Cell,
-    EventId,
     Found,
     Match,
     Run,
-    RunsOfKey,
+    Runs,
     cells_of,
     match_of,
 )
-from flinkpy.cep.automaton.pattern_states import Action, Automaton, State, StateKind, Transition
+from flinkpy.cep.automaton.pattern_states import (
+    END,
+    Action,
+    Automaton,
+    State,
+    StateKind,
+    Transition,
+)
 from flinkpy.cep.event_conditions import Condition, Holds
 
 
@@ -46,82 +53,98 @@ class Context:
 
 
 class Interpreter:
-    """Matches the events of one key after the other with one automaton."""
+    """Matches events with one automaton. It keeps nothing: a key's runs go in and come out."""
 
     def __init__(self, automaton: Automaton, processing_time: Callable[[], int]) -> None:
         self.automaton = automaton
         self.context = Context(processing_time)
+        self._states = automaton.by_name()
         self._completion = Completion(automaton.skip)
         self._holds: dict[Condition, Holds] = {each: each.bind() for each in automaton.conditions()}
 
-    def advance(self, key: RunsOfKey, time: int) -> Iterator[Found]:
+    def advance(self, runs: Runs, time: int) -> tuple[Runs, list[Found]]:
         """Time has come to ``time``: gives what timed out, and the matches that are complete
         because of it."""
+        found: list[Found] = []
         while True:
-            due = self.next_timeout(key)
+            due = self.next_timeout(runs)
             if due is None or due > time:
-                return
-            yield from self._time_out(key, due)
+                return runs, found
+            runs, now_found = self._time_out(runs, due)
+            found += now_found
 
-    def next_timeout(self, key: RunsOfKey) -> int | None:
+    def next_timeout(self, runs: Runs) -> int | None:
         """When the first of the partial matches times out."""
         if not self.automaton.is_bounded:
             return None
-        return min((time for run in key.runs for time in self.timeouts(run)), default=None)
+        return min((time for run in runs for time in self.timeouts(run)), default=None)
 
     def timeouts(self, run: Run) -> Iterator[int]:
         """The times at which this partial match is too long."""
+        if run.state == END:
+            return
         if self.automaton.within_ms > 0:
-            yield run.start[0] + self.automaton.within_ms
-        previous = self.automaton.within_previous_ms.get(run.state.name, 0)
+            yield run.first.time + self.automaton.within_ms
+        previous = self.automaton.within_previous_ms.get(run.state, 0)
         if previous > 0:
             yield run.previous_ms + previous
 
-    def process(self, key: RunsOfKey, event: object, event_id: EventId) -> Iterator[Found]:
+    def process(
+        self, runs: Runs, event: object, time: int, number: int
+    ) -> tuple[Runs, list[Found]]:
         """Gives an event to all partial matches, and begins a new one with it if it may."""
-        runs: list[Run] = []
+        context = self.context
+        context.time = time
+        kept: list[Run] = []
         complete: list[Run] = []
-        for run in key.runs:
-            self.context.cell = run.cell
-            _sort_out(self._steps(run.state, run, event, event_id), runs, complete)
-        self.context.cell = None
-        _sort_out(self._steps(self.automaton.start, None, event, event_id), runs, complete)
-        key.runs = runs
-        for cell in self._completion.after(key, complete):
-            yield Found(match_of(cell), event_id[0])
+        for run in runs:
+            if run.state == END:
+                complete.append(run)
+                continue
+            context.cell = run.cell
+            here = self._states[run.state]
+            self._sort_out(self._steps(here, run, event, time, number), kept, complete)
+        context.cell = None
+        steps = self._steps(self.automaton.start, None, event, time, number)
+        self._sort_out(steps, kept, complete)
+        return self.given(kept, complete, time)
 
-    def _time_out(self, key: RunsOfKey, due: int) -> Iterator[Found]:
-        runs: list[Run] = []
+    def given(self, runs: list[Run], complete: list[Run], time: int) -> tuple[Runs, list[Found]]:
+        """What is left once the skip strategy has been applied, and the matches that are given."""
+        if not complete:
+            return (Runs(runs) if runs else NO_RUNS), []
+        runs, waiting, cells = self._completion.after(runs, complete)
+        return Runs([*runs, *waiting]), [Found(match_of(cell), time) for cell in cells]
+
+    def _time_out(self, runs: Runs, due: int) -> tuple[Runs, list[Found]]:
+        kept: list[Run] = []
         complete: list[Run] = []
         timed_out: list[Match] = []
-        for run in key.runs:
-            if min(self.timeouts(run), default=due + 1) > due:
-                runs.append(run)
-            elif run.state.kind is StateKind.PENDING:
+        for run in runs:
+            if run.state == END:
+                complete.append(run)
+            elif min(self.timeouts(run), default=due + 1) > due:
+                kept.append(run)
+            elif self._states[run.state].kind is StateKind.PENDING:
                 complete.append(run)
             else:
                 timed_out.append(match_of(run.cell))
-        key.runs = runs
-        for cell in self._completion.after(key, complete):
-            yield Found(match_of(cell), due)
-        for match in timed_out:
-            yield Found(match, due, timed_out=True)
+        left, found = self.given(kept, complete, due)
+        return left, [*found, *(Found(match, due, timed_out=True) for match in timed_out)]
 
     def _steps(
-        self, state: State, run: Run | None, event: object, event_id: EventId
+        self, state: State, run: Run | None, event: object, time: int, number: int
     ) -> Iterator[Run]:
         """Where an event leads from a state; ``run`` is None at the start of the automaton."""
-        self.context.time = event_id[0]
         for here, edge in self._edges(state, event):
             if edge.action is Action.TAKE:
-                cell = Cell(here.step, event, event_id, None if run is None else run.cell)
-                start = event_id if run is None else run.start
-                yield Run(edge.target, cell, start, event_id[0])
-                final = self._final_behind(edge.target, event)
-                if final is not None:
-                    yield Run(final, cell, start, event_id[0])
+                cell = Cell(here.step, event, time, number, None if run is None else run.cell)
+                first = cell if run is None else run.first
+                yield Run(edge.target.name, cell, first, time)
+                if self._leads_to_end(edge.target, event):
+                    yield Run(END, cell, first, time)
             elif run is not None:
-                yield Run(edge.target, run.cell, run.start, run.previous_ms)
+                yield Run(edge.target.name, run.cell, run.first, run.previous_ms)
 
     def _edges(self, state: State, event: object) -> list[tuple[State, Transition]]:
         """The transitions that take or ignore the event, through all PROCEEDs."""
@@ -137,8 +160,8 @@ class Interpreter:
                         edges.append((here, edge))
         return edges
 
-    def _final_behind(self, state: State, event: object) -> State | None:
-        """The final state, if PROCEEDs lead to it: then the match is complete."""
+    def _leads_to_end(self, state: State, event: object) -> bool:
+        """Whether PROCEEDs lead to the final state: then the match is complete."""
         states = [state]
         while states:
             for edge in states.pop().transitions:
@@ -146,22 +169,21 @@ class Interpreter:
                     event, self.context
                 ):
                     if edge.target.kind is StateKind.FINAL:
-                        return edge.target
+                        return True
                     states.append(edge.target)
-        return None
+        return False
 
-
-def _sort_out(steps: Iterator[Run], runs: list[Run], complete: list[Run]) -> None:
-    """Keeps what became of one partial match, unless it came to a stop state. What is complete
-    stays complete."""
-    kept = []
-    stopped = False
-    for step in steps:
-        if step.state.kind is StateKind.FINAL:
-            complete.append(step)
-        elif step.state.kind is StateKind.STOP:
-            stopped = True
-        else:
-            kept.append(step)
-    if not stopped:
-        runs.extend(kept)
+    def _sort_out(self, steps: Iterator[Run], runs: list[Run], complete: list[Run]) -> None:
+        """Keeps what became of one partial match, unless it came to a stop state. What is complete
+        stays complete."""
+        kept = []
+        stopped = False
+        for step in steps:
+            if step.state == END:
+                complete.append(step)
+            elif self._states[step.state].kind is StateKind.STOP:
+                stopped = True
+            else:
+                kept.append(step)
+        if not stopped:
+            runs.extend(kept)

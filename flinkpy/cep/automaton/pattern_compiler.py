@@ -12,7 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flinkpy.cep.automaton.pattern_states import Action, Automaton, State, StateKind, Transition
+from flinkpy.cep.automaton.pattern_states import (
+    END,
+    Action,
+    Automaton,
+    State,
+    StateKind,
+    Transition,
+)
 from flinkpy.cep.event_conditions import ALWAYS, Both, Condition, Not, both
 from flinkpy.cep.pattern import (
     Contiguity,
@@ -22,8 +29,6 @@ from flinkpy.cep.pattern import (
     Step,
     malformed,
 )
-
-END = "$endState$"
 
 
 def compiled(pattern: Pattern) -> Automaton:
@@ -96,6 +101,7 @@ class _Compiler:
             self.pattern.skip,
             self.within_ms or 0,
             self.within_previous_ms,
+            tuple(self.pattern.names()),
         )
 
     def _middle(self, sink: State, place: _Place) -> tuple[State, _Place]:

@@ -13,6 +13,8 @@ from enum import Enum
 from flinkpy.cep.event_conditions import Condition
 from flinkpy.cep.skip import AfterMatchSkipStrategy
 
+END = "$endState$"  # the name of the final state
+
 
 class Action(Enum):
     """What a transition does with the event."""
@@ -63,11 +65,17 @@ class Automaton:
     skip: AfterMatchSkipStrategy
     within_ms: int  # from the first event to the last; 0: no bound
     within_previous_ms: dict[str, int]  # by the name of a state: from the event before
+    names: tuple[str, ...]  # of the pattern's steps
 
     @property
     def is_bounded(self) -> bool:
         """Whether partial matches can time out."""
         return self.within_ms > 0 or bool(self.within_previous_ms)
+
+    @property
+    def gives_at_timeouts(self) -> bool:
+        """Whether a timeout can complete a match."""
+        return self.skip.skips or any(state.kind is StateKind.PENDING for state in self.states)
 
     def conditions(self) -> Iterator[Condition]:
         """The conditions of all transitions."""

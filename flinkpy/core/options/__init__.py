@@ -10,6 +10,7 @@ from flinkpy.core.options import (
     history,
     logs,
     metrics,
+    patterns,
     rest,
     state,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "history",
     "logs",
     "metrics",
+    "patterns",
     "rest",
     "state",
 ]

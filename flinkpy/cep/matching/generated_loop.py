@@ -1,0 +1,268 @@
+"""The loop over events, generated for one pattern.
+
+It means what the interpreter means, and does less: PROCEEDs are expanded away, conditions are
+inlined and asked at most once per event, and an event that begins nothing, of a key without partial
+matches, costs one look-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from flinkpy.cep.automaton.interpreter import Interpreter
+from flinkpy.cep.automaton.partial_matches import NO_RUNS, Cell, Found, Run, Runs
+from flinkpy.cep.automaton.pattern_states import END, Action, Automaton, State, StateKind
+from flinkpy.cep.event_conditions import Always, Both, Condition, Either, IsInstance, Not, OfEvent
+from flinkpy.core.codegen.generated import compile_function
+from flinkpy.core.codegen.inlining import call_or_inline, inlined
+
+RESET = "(reset)"  # stands where conditions that were asked are forgotten
+
+LONGEST = 3000  # lines; a pattern that needs more is interpreted
+
+Take = Callable[[Any, Iterable[Any], Iterable[int], Iterable[Any]], Iterator[Found]]
+
+
+class GeneratedLoop:
+    """``take(matcher, keys, times, events)`` of an automaton; ``take`` is None if its source would
+    be too long."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._automaton: Automaton = interpreter.automaton
+        self._leaves: dict[Condition, str] = {}  # the variables that hold what conditions said
+        self._names: dict[str, Any] = {
+            "new": tuple.__new__,
+            "Cell": Cell,
+            "Run": Run,
+            "Runs": Runs,
+            "NO_RUNS": NO_RUNS,
+            "advance": interpreter.advance,
+            "given": interpreter.given,
+            "context": interpreter.context,
+        }
+        self.inlined: list[Callable[..., Any]] = []  # functions that are not called
+        lines = self._lines()
+        self.take: Take | None = None
+        if len(lines) <= LONGEST:
+            self.take = compile_function("take", "\n".join(lines), self._names)
+
+    # -- the loop ----------------------------------------------------------------------------------
+
+    def _lines(self) -> list[str]:
+        automaton = self._automaton
+        steps = self._steps_of_runs()
+        start = self._expanded(automaton.start, begins=True)
+        begins = self._begins(automaton.start)
+        forget = [" = ".join([*sorted(set(self._leaves.values())), "None"])] * bool(self._leaves)
+        body = [
+            "before = runs = get(key)",
+            *forget,
+            "if before is None:",
+            f"    if not ({begins}):",
+            "        continue",
+            "    runs = NO_RUNS",
+            *self._advancing(),
+            "kept, complete = [], []",
+            "context.time = time",
+            "for run in runs:",
+            "    state, cell, first, previous = run",
+            f"    if state == {END!r}:",
+            "        complete.append(run)",
+            *_indented(steps, 1),
+            *(["context.cell = cell = None", RESET] if self._asks() else ["cell = None"]),
+            *start,
+            "matcher.number = number = number + 1",
+            "found = ()",
+            "if complete:",
+            "    kept, found = given(kept, complete, time)",
+            "matcher.put(key, before, kept, time)",
+            "if found:",
+            "    yield from found",
+        ]
+        reset = self._reset_iterative()
+        return [
+            "def take(matcher, keys, times, events):",
+            "    get, number, last = matcher.runs.get, matcher.number, {}",
+            "    for key, time, event in zip(keys, times, events):",
+            *(line.replace(RESET, reset) for line in _indented(body, 2)),
+        ]
+
+    def _advancing(self) -> list[str]:
+        automaton = self._automaton
+        if not automaton.is_bounded:
+            return []
+        if automaton.within_previous_ms:
+            due = "last.get(key) != time"
+        else:
+            due = f"runs[0][2][2] + {automaton.within_ms} <= time"
+        lines = [
+            f"elif {due}:",
+            "    runs, found = advance(runs, time)",
+            "    if runs is not before:",
+            "        matcher.put(key, before, runs, time)",
+            "        before = runs or None",
+            "        yield from found",
+        ]
+        return [*lines, "last[key] = time"] if automaton.within_previous_ms else lines
+
+    def _steps_of_runs(self) -> list[str]:
+        lines: list[str] = []
+        for state in self._automaton.states:
+            if state.kind in (StateKind.NORMAL, StateKind.PENDING):
+                lines.append(f"elif state == {state.name!r}:")
+                asks = any(each.asks_for_context for each in _reached(state))
+                if asks:
+                    lines += ["    context.cell = cell", f"    {RESET}"]
+                lines += _indented(self._expanded(state, begins=False) or ["pass"], 1)
+        return lines
+
+    def _asks(self) -> bool:
+        return any(each.asks_for_context for each in self._automaton.conditions())
+
+    def _reset_iterative(self) -> str:
+        """Conditions that look at the partial match are asked again for each."""
+        names = [name for each, name in self._leaves.items() if each.asks_for_context]
+        return " = ".join([*sorted(names), "None"]) if names else "pass"
+
+    # -- one state ---------------------------------------------------------------------------------
+
+    def _expanded(self, state: State, begins: bool) -> list[str]:
+        """What becomes of an event in a state."""
+        stops = any(each.kind is StateKind.STOP for each in _proceeds(state))
+        out = "now" if stops else "kept"
+        lines = self._edges(state, state, begins, out)
+        if not stops:
+            return lines
+        return ["now, stopped = [], False", *lines, "if not stopped:", "    kept += now"]
+
+    def _edges(self, origin: State, state: State, begins: bool, out: str) -> list[str]:
+        lines: list[str] = []
+        for edge in state.transitions:
+            if edge.action is Action.PROCEED:
+                continue
+            if edge.action is Action.TAKE:
+                made = self._taken(state, edge.target, begins, out)
+            elif begins:
+                continue
+            elif edge.target.kind is StateKind.FINAL:
+                made = [f"complete.append(new(Run, ({END!r}, cell, first, previous)))"]
+            elif edge.target is origin:
+                made = [f"{out}.append(run)"]
+            else:
+                name = edge.target.name
+                made = [f"{out}.append(new(Run, ({name!r}, cell, first, previous)))"]
+            lines += self._if(edge.condition, made)
+        for edge in reversed(state.transitions):  # the interpreter has them on a stack
+            if edge.action is Action.PROCEED:
+                behind = self._edges(origin, edge.target, begins, out)
+                if behind:
+                    lines += self._if(edge.condition, behind)
+        return lines
+
+    def _taken(self, state: State, target: State, begins: bool, out: str) -> list[str]:
+        if target.kind is StateKind.STOP:
+            return ["stopped = True"]
+        first = "taken" if begins else "first"
+        lines = [f"taken = new(Cell, ({state.step!r}, event, time, number, cell))"]
+        done = f"complete.append(new(Run, ({END!r}, taken, {first}, time)))"
+        if target.kind is StateKind.FINAL:
+            return [*lines, done]
+        lines.append(f"{out}.append(new(Run, ({target.name!r}, taken, {first}, time)))")
+        ends = self._leads_to_end(target)
+        if ends is not None:
+            lines += [done] if ends == "True" else [f"if {ends}:", f"    {done}"]
+        return lines
+
+    def _leads_to_end(self, state: State) -> str | None:
+        ways = []
+        for edge in state.transitions:
+            if edge.action is Action.PROCEED:
+                behind = (
+                    "True"
+                    if edge.target.kind is StateKind.FINAL
+                    else self._leads_to_end(edge.target)
+                )
+                if behind is not None:
+                    ways.append(_and(self._text(edge.condition), behind))
+        return _or(ways)
+
+    def _begins(self, state: State) -> str:
+        """Whether anything is taken at the start."""
+        ways = []
+        for edge in state.transitions:
+            if edge.action is Action.TAKE:
+                ways.append(self._text(edge.condition))
+            elif edge.action is Action.PROCEED:
+                ways.append(_and(self._text(edge.condition), self._begins(edge.target)))
+        if any(each.asks_for_context for each in _reached(state)):
+            return "True"  # they may look at the context, which is set later
+        return _or(ways) or "False"
+
+    def _if(self, condition: Condition, lines: list[str]) -> list[str]:
+        text = self._text(condition)
+        return lines if text == "True" else [f"if {text}:", *_indented(lines, 1)]
+
+    # -- conditions --------------------------------------------------------------------------------
+
+    def _text(self, condition: Condition) -> str:
+        if isinstance(condition, Always):
+            return "True"
+        if isinstance(condition, Not):
+            inner = self._text(condition.condition)
+            return "False" if inner == "True" else f"(not {inner})"
+        if isinstance(condition, Both):
+            return _and(self._text(condition.first), self._text(condition.second))
+        if isinstance(condition, Either):
+            return _or([self._text(condition.first), self._text(condition.second)]) or "False"
+        name = self._leaves.get(condition)
+        if name is None:
+            name = self._leaves[condition] = f"c{len(self._leaves)}"
+        return f"({name} if {name} is not None else ({name} := {self._asked(condition, name)}))"
+
+    def _asked(self, condition: Condition, name: str) -> str:
+        called = f"{name}_holds"
+        if isinstance(condition, OfEvent):
+            self._names[called] = condition.function
+            inline = inlined(condition.function, "event") is not None
+            if inline and condition.function not in self.inlined:
+                self.inlined.append(condition.function)
+            return f"bool({call_or_inline(condition.function, called, 'event')})"
+        if isinstance(condition, IsInstance):
+            self._names[called] = condition.kind
+            return f"isinstance(event, {called})"
+        self._names[called] = condition.bind()
+        return f"bool({called}(event, context))"
+
+
+def _indented(lines: list[str], levels: int) -> list[str]:
+    return ["    " * levels + line for line in lines]
+
+
+def _and(one: str, other: str) -> str:
+    if one == "True":
+        return other
+    return one if other == "True" else f"({one} and {other})"
+
+
+def _or(ways: list[str]) -> str | None:
+    if not ways:
+        return None
+    return "True" if "True" in ways else f"({' or '.join(ways)})"
+
+
+def _proceeds(state: State) -> Iterator[State]:
+    """The states that PROCEEDs lead to."""
+    for edge in state.transitions:
+        if edge.action is Action.PROCEED:
+            yield edge.target
+            yield from _proceeds(edge.target)
+
+
+def _reached(state: State) -> Iterator[Condition]:
+    """The conditions that may be asked in a state."""
+    for each in (state, *_proceeds(state)):
+        for edge in each.transitions:
+            yield edge.condition
+            for behind in _proceeds(edge.target):
+                yield from (further.condition for further in behind.transitions)
+            yield from (further.condition for further in edge.target.transitions)

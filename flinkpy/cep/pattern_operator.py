@@ -1,0 +1,313 @@
+"""The operator that looks for a pattern in a stream, keyed or not.
+
+In event time events wait for the watermark in one buffer. Then the matcher takes them in the order
+of their time, and after them the keys whose partial matches time out. In processing time each batch
+is taken as it comes, and a timer looks after what times out.
+
+State: the runs of each key, and the events that wait. A key that has neither leaves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from itertools import repeat
+from operator import length_hint
+from typing import Any
+
+from flinkpy.cep.automaton.interpreter import Interpreter
+from flinkpy.cep.automaton.partial_matches import Found, Runs
+from flinkpy.cep.automaton.pattern_compiler import compiled
+from flinkpy.cep.automaton.pattern_states import Automaton
+from flinkpy.cep.guarded_match import MatchCall, guarded_match
+from flinkpy.cep.match_functions import (
+    MatchContext,
+    PatternProcessFunction,
+    TimedOutPartialMatchHandler,
+)
+from flinkpy.cep.matching.calendar import PARTS, Calendar
+from flinkpy.cep.matching.pending_events import Compare, PendingEvents
+from flinkpy.cep.matching.row_matcher import RowMatcher
+from flinkpy.cep.pattern import Pattern
+from flinkpy.common.changelog_mode import INSERT_ONLY
+from flinkpy.common.error_policy import ErrorPolicy
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch, Watermark
+from flinkpy.core.errors import FlinkpyError, ProgramError
+from flinkpy.core.keys import canonical_keys
+from flinkpy.core.mutability import could_be_mutated
+from flinkpy.core.options.patterns import MAX_PARTIAL_MATCHES
+from flinkpy.core.options.schema import read
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import Guarding, OneInputOperator, Work
+from flinkpy.operators.event_time.late_records import DropsLateRecords
+from flinkpy.operators.functions import close_function, open_function
+from flinkpy.operators.keyed_state import EndsKeys
+from flinkpy.operators.output.output_isolation import private
+from flinkpy.operators.row_batches import rows
+from flinkpy.operators.rows.keyed import key_function
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.wake_up import WakeUp
+from flinkpy.operators.yielding import emit_results
+from flinkpy.state.snapshots.frozen_tables import FrozenRegion
+
+# the names of the state
+RUNS = "_partial matches"
+PENDING = "_pending events"
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What to look for, and how: the pattern, the order of events of equal time, the side output of
+    late events, and whether the time is that of the events."""
+
+    pattern: Pattern
+    compare: Compare | None = None
+    late_tag: str | None = None
+    event_time: bool = True
+
+
+def single_key(event: object) -> int:
+    """The key of all events of a stream without keys."""
+    return 0
+
+
+class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
+    """Calls a PatternProcessFunction with the matches. Without a key its parallelism must be 1."""
+
+    parks = True
+    emits_changes = INSERT_ONLY
+    guarding = Guarding.BY_ITSELF
+    error_policy = ErrorPolicy()
+    _is_open = False
+
+    def __init__(
+        self, matched: Matched, function: PatternProcessFunction, key: KeySpec | None = None
+    ) -> None:
+        self.key = KeySpec(single_key) if key is None else key
+        key_function(self.key)
+        self.matched, self.function = matched, function
+        compiled(matched.pattern)  # refuses it while the program is built
+
+    def set_error_policy(self, policy: ErrorPolicy) -> None:
+        """Sets what happens to matches whose function raises."""
+        self.error_policy = policy
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        automaton = compiled(self.matched.pattern)
+        self._functions = {
+            id(function): function
+            for condition in automaton.conditions()
+            for function in condition.functions
+        }
+        for function in (self.key.selector, self.function, *self._functions.values()):
+            open_function(function, self.context)
+        self._is_open = True
+        self._select = key_function(self.key)
+        self._watermark = MIN_TIMESTAMP
+        self._at = MatchContext(self.context.timers.now_ms)
+        self._timed_out = None
+        if isinstance(self.function, TimedOutPartialMatchHandler):
+            self._timed_out = self.function.process_timed_out_match
+        self._process: MatchCall = self.function.process_match
+        if not self.error_policy.fails_at_once:
+            self._process = guarded_match(self._process, self.error_policy, self.context)
+        self._matched_times = 0
+        self._copies = False
+        self._wake_up = WakeUp(self.context.timers, self._on_processing_time)
+        self._open_state(automaton)
+
+    def _open_state(self, automaton: Automaton) -> None:
+        exact = self._timed_out is not None or automaton.gives_at_timeouts
+        shortest = min(
+            (ms for ms in (automaton.within_ms, *automaton.within_previous_ms.values()) if ms),
+            default=1,
+        )
+        self._matcher = RowMatcher(
+            Interpreter(automaton, self.context.timers.now_ms),
+            Calendar(1 if exact else max(1, shortest // PARTS)),
+            read(self.context.configuration, MAX_PARTIAL_MATCHES),
+        )
+        runs = self.backend.engine_values(RUNS)
+        self._check_names(automaton, runs)
+        self._matcher.restore(runs)
+        self.backend.layer_engine_values(RUNS, self._rebind, _same)
+        self._pending = PendingEvents(self.matched.compare)
+        self._pending.restore(self.backend.register_region(PENDING, self._freeze_pending))
+        self._arm()
+
+    def _rebind(self, runs: MutableMapping[Any, Runs]) -> None:
+        self._matcher.runs = runs
+
+    def _freeze_pending(self) -> FrozenRegion:
+        return self._pending.by_key(self._keys_of)
+
+    def _check_names(self, automaton: Automaton, runs: Mapping[Any, Runs]) -> None:
+        known = automaton.by_name()
+        strange = {run.state for kept in runs.values() for run in kept if run.state not in known}
+        if strange:
+            raise ProgramError(
+                f"operator {self.context.name!r}: its state has partial matches in the states "
+                f"{', '.join(sorted(strange))}, which the pattern of this program does not have; "
+                f"it has {', '.join(known)}. Give the operator another uid to begin anew"
+            )
+
+    def close(self) -> None:
+        try:
+            if self._is_open:
+                self._wake_up.cancel()
+                self._matcher.close()
+                for function in (self.function, *self._functions.values()):
+                    close_function(function)
+        finally:
+            super().close()
+            close_function(self.key.selector)
+
+    def measures(self, now_ms: int) -> dict[str, float]:
+        if not self._is_open:
+            return super().measures(now_ms)
+        return {
+            **super().measures(now_ms),
+            "numPartialMatches": self._matcher.partial_matches,
+            "maxPartialMatchesOfKey": self._matcher.most_of_a_key,
+            "patternMatchedTimes": self._matched_times,
+        }
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def process_batch(self, batch: Batch) -> Work:
+        batch = rows(batch)
+        if not self._copies and not self.context.object_reuse:
+            self._copies = could_be_mutated(batch.values)
+        if self.matched.event_time:
+            self._wait(batch)
+            self.backend.after_records(len(batch))
+            return
+        now = self.context.timers.now_ms()
+        arrived = PendingEvents(self.matched.compare)
+        arrived.add([now] * len(batch), batch.values)
+        yield from self._emit(self._found(arrived, now))
+        self._end_batch(len(batch))
+
+    def _wait(self, batch: RowBatch) -> None:
+        """Takes the events that are in time into the buffer."""
+        stamps = batch.timestamps
+        if stamps is None:
+            raise ProgramError(
+                f"operator {self.context.name!r}: a pattern in event time needs records with "
+                "timestamps, and these have none: call assign_timestamps_and_watermarks(...) "
+                "before, or in_processing_time()"
+            )
+        watermark = self._watermark
+        if min(stamps) > watermark:
+            self._pending.add(stamps, batch.values)
+            return
+        late = RowBatch([], [])
+        for value, stamp in zip(batch.values, stamps):
+            if stamp > watermark:
+                self._pending.add((stamp,), (value,))
+            else:
+                late.values.append(value)
+                late.timestamps.append(stamp)  # type: ignore[union-attr]  # it has a list
+        if self.matched.late_tag is None:
+            self.drop_late(len(late))
+        else:
+            self.output.emit_side(self.matched.late_tag, late)
+
+    def process_watermark(self, watermark: Watermark) -> Work:
+        if self.matched.event_time:
+            self._watermark = watermark.timestamp
+            yield from self._emit(self._found(self._pending, watermark.timestamp))
+            self.backend.after_records(0)
+        super().process_watermark(watermark)
+
+    def end_key(self) -> Work:
+        yield from self._emit(self._found(self._pending, MAX_TIMESTAMP))
+        self._matcher.forget_all()
+
+    def _on_processing_time(self, now: int) -> None:
+        self.do(self._time_out(now))
+
+    def _time_out(self, now: int) -> Work:
+        yield from self._emit(self._guarded(self._matcher.advance(now)))
+        self._end_batch(0)
+
+    def _end_batch(self, records: int) -> None:
+        self.backend.after_records(records)
+        self._arm()
+
+    def _arm(self) -> None:
+        if not self.matched.event_time:
+            self._wake_up.at(self._matcher.calendar.next_time())
+
+    # -- matches -----------------------------------------------------------------------------------
+
+    def _keys_of(self, events: list[Any]) -> list[Any]:
+        upcoming = iter(events)
+        try:
+            return canonical_keys([self._select(event) for event in upcoming])
+        except BaseException as error:  # the iterator knows how far it got
+            at = len(events) - length_hint(upcoming) - 1
+            raise user_code_error(error, self.context, events[at]) from error
+
+    def _found(self, events: PendingEvents, now: int) -> Iterator[Found]:
+        times, values = events.until(now)
+        if values:
+            keys = self._keys_of(values)
+            yield from self._guarded(self._matcher.take(keys, times, values))
+        yield from self._guarded(self._matcher.advance(now))
+
+    def _guarded(self, found: Iterator[Found]) -> Iterator[Found]:
+        """Names the event at which a condition raised."""
+        try:
+            yield from found
+        except FlinkpyError:
+            raise
+        except BaseException as error:
+            error, event = self._matcher.at_fault(error)
+            raise user_code_error(error, self.context, *([] if event is None else [event])) from (
+                error
+            )
+
+    def _emit(self, found: Iterator[Found]) -> Work:
+        stamps = repeat(None) if self.matched.event_time else None
+        return emit_results(self._given, found, stamps, self._at, self, endless=True)
+
+    def _given(self, found: Found, at: MatchContext) -> Iterable[Any] | None:
+        """What the program's function gives."""
+        at._timestamp = found.timestamp
+        match = found.match
+        if self._copies:
+            match = {name: [private(event) for event in each] for name, each in match.items()}
+        if not found.timed_out:
+            self._matched_times += 1
+            given = self._process(match, at)
+        elif self._timed_out is not None:
+            given = self._timed_out(match, at)
+        else:
+            return None
+        return _with_outputs(given, at)
+
+
+def _with_outputs(given: Iterable[Any] | None, at: MatchContext) -> Iterable[Any] | None:
+    """The results, and what the function has sent to side outputs."""
+    if given is not None and type(given) not in (list, tuple):
+        return _outputs_between(given, at)
+    if not at._outputs:
+        return given
+    outputs, at._outputs = at._outputs, []
+    return [*outputs, *(given or ())]
+
+
+def _outputs_between(given: Iterable[Any], at: MatchContext) -> Iterator[Any]:
+    for each in given:
+        outputs, at._outputs = at._outputs, []
+        yield from outputs
+        yield each
+    outputs, at._outputs = at._outputs, []
+    yield from outputs
+
+
+def _same(runs: Runs) -> Runs:
+    """Runs are replaced and never changed, so they need no copy."""
+    return runs

@@ -1,0 +1,1 @@
+"""Patterns over streams: what ``match`` returns."""
