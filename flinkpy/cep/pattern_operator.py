@@ -8,7 +8,7 @@ State: the runs of each key, and the events that wait. A key that has neither le
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from itertools import repeat
 from operator import length_hint
@@ -18,12 +18,8 @@ from flinkpy.cep.automaton.interpreter import Interpreter
 from flinkpy.cep.automaton.partial_matches import Found, Runs
 from flinkpy.cep.automaton.pattern_compiler import compiled
 from flinkpy.cep.automaton.pattern_states import Automaton
-from flinkpy.cep.guarded_match import MatchCall, guarded_match
-from flinkpy.cep.match_functions import (
-    MatchContext,
-    PatternProcessFunction,
-    TimedOutPartialMatchHandler,
-)
+from flinkpy.cep.match_calls import MatchCalls
+from flinkpy.cep.match_functions import PatternProcessFunction
 from flinkpy.cep.matching.calendar import PARTS, Calendar
 from flinkpy.cep.matching.pending_events import Compare, PendingEvents
 from flinkpy.cep.matching.row_matcher import RowMatcher
@@ -33,7 +29,6 @@ from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.errors import FlinkpyError, ProgramError
 from flinkpy.core.keys import canonical_keys
-from flinkpy.core.mutability import could_be_mutated
 from flinkpy.core.options.patterns import MAX_PARTIAL_MATCHES
 from flinkpy.core.options.schema import read
 from flinkpy.graph.partitioning import KeySpec
@@ -41,7 +36,6 @@ from flinkpy.operators.base import Guarding, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.keyed_state import EndsKeys
-from flinkpy.operators.output.output_isolation import private
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.user_errors import user_code_error
@@ -105,20 +99,12 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self._is_open = True
         self._select = key_function(self.key)
         self._watermark = MIN_TIMESTAMP
-        self._at = MatchContext(self.context.timers.now_ms)
-        self._timed_out = None
-        if isinstance(self.function, TimedOutPartialMatchHandler):
-            self._timed_out = self.function.process_timed_out_match
-        self._process: MatchCall = self.function.process_match
-        if not self.error_policy.fails_at_once:
-            self._process = guarded_match(self._process, self.error_policy, self.context)
-        self._matched_times = 0
-        self._copies = False
+        self._calls = MatchCalls(self.function, self.error_policy, self.context)
         self._wake_up = WakeUp(self.context.timers, self._on_processing_time)
         self._open_state(automaton)
 
     def _open_state(self, automaton: Automaton) -> None:
-        exact = self._timed_out is not None or automaton.gives_at_timeouts
+        exact = self._calls.handles_timeouts or automaton.gives_at_timeouts
         shortest = min(
             (ms for ms in (automaton.within_ms, *automaton.within_previous_ms.values()) if ms),
             default=1,
@@ -170,15 +156,14 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             **super().measures(now_ms),
             "numPartialMatches": self._matcher.partial_matches,
             "maxPartialMatchesOfKey": self._matcher.most_of_a_key,
-            "patternMatchedTimes": self._matched_times,
+            "patternMatchedTimes": self._calls.matches,
         }
 
     # -- events ------------------------------------------------------------------------------------
 
     def process_batch(self, batch: Batch) -> Work:
         batch = rows(batch)
-        if not self._copies and not self.context.object_reuse:
-            self._copies = could_be_mutated(batch.values)
+        self._calls.look_at(batch.values)
         if self.matched.event_time:
             self._wait(batch)
             self.backend.after_records(len(batch))
@@ -271,41 +256,8 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
 
     def _emit(self, found: Iterator[Found]) -> Work:
         stamps = repeat(None) if self.matched.event_time else None
-        return emit_results(self._given, found, stamps, self._at, self, endless=True)
-
-    def _given(self, found: Found, at: MatchContext) -> Iterable[Any] | None:
-        """What the program's function gives."""
-        at._timestamp = found.timestamp
-        match = found.match
-        if self._copies:
-            match = {name: [private(event) for event in each] for name, each in match.items()}
-        if not found.timed_out:
-            self._matched_times += 1
-            given = self._process(match, at)
-        elif self._timed_out is not None:
-            given = self._timed_out(match, at)
-        else:
-            return None
-        return _with_outputs(given, at)
-
-
-def _with_outputs(given: Iterable[Any] | None, at: MatchContext) -> Iterable[Any] | None:
-    """The results, and what the function has sent to side outputs."""
-    if given is not None and type(given) not in (list, tuple):
-        return _outputs_between(given, at)
-    if not at._outputs:
-        return given
-    outputs, at._outputs = at._outputs, []
-    return [*outputs, *(given or ())]
-
-
-def _outputs_between(given: Iterable[Any], at: MatchContext) -> Iterator[Any]:
-    for each in given:
-        outputs, at._outputs = at._outputs, []
-        yield from outputs
-        yield each
-    outputs, at._outputs = at._outputs, []
-    yield from outputs
+        calls = self._calls
+        return emit_results(calls.call, found, stamps, calls.context, self, endless=True)
 
 
 def _same(runs: Runs) -> Runs:

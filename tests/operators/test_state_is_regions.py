@@ -85,8 +85,6 @@ KEPT: dict[str, dict[str, str]] = {
     "IntervalRowsJoinOperator": {"_index": REGION, "_sides": REGION},
     "OverInTimeOperator": {"_index": REGION},
     "PatternOperator": {
-        "_copies": FROM_INPUT,
-        "_matched_times": COUNT,
         "_matcher": REGION,
         "_pending": REGION,
         "_watermark": TIME,

@@ -26,7 +26,8 @@ class Completion:
     ) -> tuple[list[Run], list[Run], list[Cell]]:
         """The partial and the complete matches that are left, and the last cells of the matches
         that are given now."""
-        complete = sorted(complete, key=_order)
+        if len(complete) > 1:
+            complete = sorted(complete, key=_order)
         if not self.skip.skips:
             return runs, [], [run.cell for run in complete]
         given: list[Cell] = []

@@ -10,16 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from flinkpy.cep.automaton.after_match import Completion
-from flinkpy.cep.automaton.partial_matches import (
-    NO_RUNS,
-    Cell,
-    Found,
-    Match,
-    Run,
-    Runs,
-    cells_of,
-    match_of,
-)
+from flinkpy.cep.automaton.partial_matches import NO_RUNS, Cell, Found, Match, Run, Runs, match_of
 from flinkpy.cep.automaton.pattern_states import (
     END,
     Action,
@@ -41,7 +32,14 @@ class Context:
 
     def get_events_for_pattern(self, name: str) -> list[object]:
         """The events taken under the name so far, in their order."""
-        return [each.event for each in cells_of(self.cell) if each.name == name][::-1]
+        found = []
+        cell = self.cell
+        while cell is not None:
+            if cell[0] == name:
+                found.append(cell[1])
+            cell = cell[4]
+        found.reverse()
+        return found
 
     def timestamp(self) -> int:
         """The event's timestamp."""

@@ -97,7 +97,15 @@ def cells_of(cell: Cell | None) -> Iterator[Cell]:
 
 def match_of(cell: Cell | None) -> Match:
     """The events by name, in the order they were taken."""
+    chain = []
+    while cell is not None:
+        chain.append(cell)
+        cell = cell[4]
     match: Match = {}
-    for each in reversed(list(cells_of(cell))):
-        match.setdefault(each.name, []).append(each.event)
+    for name, event, _, _, _ in reversed(chain):
+        taken = match.get(name)
+        if taken is None:
+            match[name] = [event]
+        else:
+            taken.append(event)
     return match
