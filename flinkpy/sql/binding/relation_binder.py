@@ -20,6 +20,7 @@ from flinkpy.sql.binding.expression_binder import ExpressionBinder, Subqueries, 
 from flinkpy.sql.binding.over_windows import refuse_over
 from flinkpy.sql.binding.proposals import nearest, proposal
 from flinkpy.sql.binding.scope import Merged, Scope, Surroundings, whole_number
+from flinkpy.sql.binding.state_hints import with_state_ttl
 from flinkpy.sql.binding.table_binder import bind_table
 from flinkpy.sql.binding.window_binder import bind_window, is_window_function
 from flinkpy.sql.catalog.catalog_port import CatalogTable
@@ -107,8 +108,10 @@ class RelationBinder:
             raise ValidationError("MATCH_RECOGNIZE is not supported yet", span=item.match.span)
         parts = item.name.parts
         if len(parts) == 1 and parts[0] in self.common_tables:
-            return self._named(self.common_tables[parts[0]], item, parts)
-        return self._named(self.table_called(item.name, item), item, parts)
+            plan = self.common_tables[parts[0]]
+        else:
+            plan = self.table_called(item.name, item)
+        return self._named(with_state_ttl(plan, item.hints), item, parts)
 
     def _meant_table(self, name: Identifier) -> str:
         """A table whose name is like this one, also one of another database."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flinkpy.common.types import RowKind
-from flinkpy.sql.changes.update_kinds import with_update_kinds
+from flinkpy.sql.changes.update_kinds import with_update_kinds, without_rows_before
 from flinkpy.sql.changes.upsert_keys import is_unique, upsert_keys
 from flinkpy.sql.physical.physical_nodes import Exchange, PhysicalNode, SinkNode
 
@@ -18,6 +18,8 @@ def with_sink_kinds(node: SinkNode, materialize: str) -> PhysicalNode | None:
         input = with_update_kinds(node.input, wants_before)
         if input is None:
             continue
+        if wants_before and not _has_use_for_before(node):
+            input = without_rows_before(input)
         if not _materialises(node, materialize):
             return replace(node, input=input)
         sent = Exchange(input.schema, input, node.primary_key, changes=input.changes)
@@ -32,6 +34,11 @@ def _wanted(node: SinkNode) -> tuple[bool, ...]:
     if node.primary_key and frozenset(node.primary_key) not in upsert_keys(node.input):
         return (True,)  # an update may move to another key: the row of the one before goes
     return (False, True)
+
+
+def _has_use_for_before(node: SinkNode) -> bool:
+    """A table without UPDATE_BEFORE takes such a row as a delete of its key, if it has one."""
+    return node.takes.contains(RowKind.UPDATE_BEFORE) or bool(node.primary_key)
 
 
 def _materialises(node: SinkNode, materialize: str) -> bool:

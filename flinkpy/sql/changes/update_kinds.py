@@ -73,8 +73,13 @@ def _scan(node: TableScan, *, wants_before: bool) -> PhysicalNode | None:
     has_before = node.changes.contains(RowKind.UPDATE_BEFORE)
     if not _has_updates(node) or has_before == wants_before:
         return node
-    if wants_before:
-        return None
+    return None if wants_before else without_rows_before(node)
+
+
+def without_rows_before(node: PhysicalNode) -> PhysicalNode:
+    """The node, of which nobody sees the rows that updates replace."""
+    if not node.changes.contains(RowKind.UPDATE_BEFORE):
+        return node
     mode = ChangelogMode(node.changes.kinds - {RowKind.UPDATE_BEFORE})
     return DropUpdateBefore(node.schema, node, changes=mode)
 

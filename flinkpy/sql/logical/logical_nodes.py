@@ -69,7 +69,8 @@ class OneInput(LogicalNode):
 @dataclass(frozen=True)
 class LogicalScan(LogicalNode):
     """A table's physical and metadata columns. ``filters`` and ``limit`` are what the source was
-    asked to apply as far as it can."""
+    asked to apply as far as it can. ``state_ttl_ms``: when joins and groups over these rows drop
+    them, if the query has a hint."""
 
     path: ObjectPath
     table: CatalogTable
@@ -77,6 +78,7 @@ class LogicalScan(LogicalNode):
     metadata: tuple[tuple[str, str], ...] = ()  # column and key
     filters: tuple[Rex, ...] = ()
     limit: int | None = None
+    state_ttl_ms: int | None = None
 
 
 @dataclass(frozen=True)

@@ -157,18 +157,23 @@ class StreamingPlanner:
         return window_aggregate(self.plan, node, columns, bounds)
 
     def _group_aggregate(self, node: LogicalAggregate) -> PhysicalNode:
-        if node.grouping_sets is not None:
-            return expanded(node, self._grouped, self.plan)
-        return self._grouped(node, self.plan(node.input))
+        ttl = self._ttl_of(node.input)
 
-    def _grouped(self, node: LogicalAggregate, input: PhysicalNode) -> PhysicalNode:
-        return GroupAggregate(
-            node.schema,
-            exchanged(input, node.keys),
-            node.keys,
-            node.calls,
-            state_ttl_ms=self._options.state_ttl_ms,
-        )
+        def grouped(plain: LogicalAggregate, input: PhysicalNode) -> PhysicalNode:
+            exchange = exchanged(input, plain.keys)
+            return GroupAggregate(plain.schema, exchange, plain.keys, plain.calls, state_ttl_ms=ttl)
+
+        if node.grouping_sets is not None:
+            return expanded(node, grouped, self.plan)
+        return grouped(node, self.plan(node.input))
+
+    def _ttl_of(self, node: LogicalNode) -> int:
+        """When joins and groups drop these rows: as the hint of their table says, or the
+        session."""
+        while isinstance(node, (LogicalProject, LogicalFilter, LogicalWatermark, LogicalCorrelate)):
+            node = node.input
+        hinted = node.state_ttl_ms if isinstance(node, LogicalScan) else None
+        return self._options.state_ttl_ms if hinted is None else hinted
 
     def _rank(self, node: LogicalRank) -> PhysicalNode:
         columns = window_columns_of(node.input)
@@ -338,7 +343,6 @@ class StreamingPlanner:
         near = interval_condition(node)
         if near is not None:
             return self._interval_join(node, keys, near)
-        ttl = self._options.state_ttl_ms
         return RegularJoin(
             node.schema,
             exchanged(self.plan(node.left), () if node.null_aware else keys.left),
@@ -349,8 +353,8 @@ class StreamingPlanner:
             keys.null_safe,
             keys.rest,
             node.null_aware,
-            left_ttl_ms=ttl,
-            right_ttl_ms=ttl,
+            left_ttl_ms=self._ttl_of(node.left),
+            right_ttl_ms=self._ttl_of(node.right),
         )
 
     def _interval_join(

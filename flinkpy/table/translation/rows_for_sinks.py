@@ -65,5 +65,7 @@ def _upserted(rows: ColumnStream, node: SinkNode, rules: SinkRules) -> ColumnStr
 
 
 def _are_upserts(node: SinkNode) -> bool:
-    changes = node.input.changes
-    return not changes.is_insert_only and not changes.contains(RowKind.UPDATE_BEFORE)
+    """Also where the row before an update comes, because the table has another one under its
+    key: that one goes."""
+    takes_before = node.takes.contains(RowKind.UPDATE_BEFORE)
+    return not node.input.changes.is_insert_only and not takes_before

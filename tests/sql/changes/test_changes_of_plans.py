@@ -144,6 +144,23 @@ def test_state_rests_as_long_as_the_option_says() -> None:
     assert aggregate.state_ttl_ms == 60_000
 
 
+def test_a_hint_says_how_long_the_rows_of_a_table_are_kept() -> None:
+    hint = "/*+ STATE_TTL('o' = '1d', 'items' = '2h') */"
+    join = the_only(
+        planned(f"SELECT {hint} o.id FROM orders o JOIN items ON o.id = items.id"), RegularJoin
+    )
+    assert isinstance(join, RegularJoin)
+    assert (join.left_ttl_ms, join.right_ttl_ms) == (86_400_000, 7_200_000)
+    options = {"table.exec.state.ttl": "1 min"}
+    query = "SELECT /*+ STATE_TTL('orders' = '0s') */ product, SUM(amount) FROM orders GROUP BY 1"
+    aggregate = the_only(planned(query.replace("BY 1", "BY product"), **options), GroupAggregate)
+    assert isinstance(aggregate, GroupAggregate)
+    assert aggregate.state_ttl_ms == 0
+    for wrong in ("'nobody' = '1d'", "'orders' = 'long'"):
+        with pytest.raises(ValidationError, match="STATE_TTL"):
+            planned(f"SELECT /*+ STATE_TTL({wrong}) */ id FROM orders")
+
+
 def test_a_rank_over_counts_that_may_be_forgotten_keeps_all_rows() -> None:
     top = f"SELECT * FROM ({COUNTED}) ORDER BY n DESC LIMIT 3"
     for ttl, strategy in (("0 ms", RankStrategy.UPDATE_FAST), ("1 h", RankStrategy.RETRACT)):
