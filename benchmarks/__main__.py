@@ -41,6 +41,7 @@ ALL = (
     "sql_kernels",
     "tpch",
     "nexmark_sql",
+    "changing_ranks",
 )
 
 

@@ -45,7 +45,7 @@ STRATEGIES = {
     "chg": RankStrategy.RETRACT,
     "count": RankStrategy.UPDATE_FAST,
 }
-FALLING = (SortKey(2, descending=True, nulls_first=False),)
+FALLING: tuple[SortKey, ...] = (SortKey(2, descending=True, nulls_first=False),)
 
 
 def changes_of(text: str) -> list[Change]:
