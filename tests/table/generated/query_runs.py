@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
+from random import Random
 from typing import Any
 from unittest import mock
 
 import duckdb
 import pyarrow as pa
 
+from flinkpy.common.types import Row, RowKind
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.sql.logical.logical_nodes import LogicalNode
 from flinkpy.sql.physical import physical_planner
@@ -39,6 +41,7 @@ class Way:
     rows_per_batch: int = 8192
     two_phases: bool = True
     all_rules: bool = True
+    changes: bool = False  # rows come, change and go before the tables have those of the case
 
 
 PLAIN = Way("BATCH")
@@ -47,6 +50,8 @@ WAYS = (
     Way("BATCH of 3 subtasks without rules", True, 3, 3, all_rules=False),
     Way("STREAMING", False),
     Way("STREAMING of 3 subtasks, row by row, in one phase", False, 3, 1, two_phases=False),
+    Way("STREAMING of tables that change", False, changes=True),
+    Way("STREAMING of tables that change, 3 subtasks, in batches of 3", False, 3, 3, changes=True),
 )
 
 
@@ -92,9 +97,58 @@ def run(case: Case, way: Way) -> Rows | None:
                     raise
                 return None
             with result.collect() as rows:
-                return [tuple(row) for row in rows]
+                return last_state(rows)
     finally:
         clear_results()
+
+
+def last_state(changes: Iterable[Row]) -> Rows:
+    """The rows that stand when each change has been carried out, the oldest first."""
+    standing: dict[Any, Rows] = {}
+    for change in changes:
+        row = tuple(change)
+        equal = standing.setdefault(_shown(row), [])
+        if change.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER):
+            equal.append(row)
+        else:
+            assert equal, f"{change} goes and was not there"
+            equal.pop()
+    return [row for equal in standing.values() for row in equal]
+
+
+def with_changes(rows: Sequence[tuple[Any, ...]], random: Random) -> list[Row]:
+    """Changes after which these rows stand: each comes at once, or for another one that came
+    before, or comes, goes and comes again."""
+    changes: list[Row] = []
+    waiting: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = []
+    for row in rows:
+        how = random.randrange(4)
+        if how == 0:
+            changes += _of_kind(row, RowKind.INSERT, RowKind.DELETE, RowKind.INSERT)
+        elif how == 1:
+            other = random.choice(rows)
+            changes += _of_kind(other, RowKind.INSERT)
+            waiting.append((other, row))
+        else:
+            changes += _of_kind(row, RowKind.INSERT)
+        if waiting and random.random() < 0.3:
+            changes += _updated(*waiting.pop(random.randrange(len(waiting))))
+    for before, after in waiting:
+        changes += _updated(before, after)
+    return changes
+
+
+def _updated(before: tuple[Any, ...], after: tuple[Any, ...]) -> list[Row]:
+    return [*_of_kind(before, RowKind.UPDATE_BEFORE), *_of_kind(after, RowKind.UPDATE_AFTER)]
+
+
+def _of_kind(values: tuple[Any, ...], *kinds: RowKind) -> list[Row]:
+    made = []
+    for kind in kinds:
+        row = Row(*values)
+        row.set_row_kind(kind)
+        made.append(row)
+    return made
 
 
 def _is_refusal(error: FlinkpyError) -> bool:
@@ -103,20 +157,20 @@ def _is_refusal(error: FlinkpyError) -> bool:
 
 
 def _declare(
-    environment: TableEnvironment,
-    name: str,
-    columns: dict[str, str],
-    rows: Sequence[tuple[Any, ...]],
-    way: Way,
+    environment: TableEnvironment, name: str, columns: dict[str, str], rows: Sequence[Any], way: Way
 ) -> None:
     declared = ", ".join(f"{each} {_type(type)}" for each, type in columns.items())
     if name == "e":
         declared += ", WATERMARK FOR ts AS ts - INTERVAL '0.001' SECOND"  # equal times are not late
+    mode = ""
+    if way.changes:
+        rows = with_changes(rows, Random(len(rows)))
+        mode = ", 'changelog-mode' = 'I,UB,UA,D'"
     environment.execute_sql(f"DROP TEMPORARY TABLE IF EXISTS {name}")
     environment.execute_sql(
         f"CREATE TEMPORARY TABLE {name} ({declared}) WITH ('connector' = 'values', "
         f"'bounded' = 'true', 'data-id' = '{register_rows(rows)}', "
-        f"'rows-per-batch' = '{way.rows_per_batch}')"
+        f"'rows-per-batch' = '{way.rows_per_batch}'{mode})"
     )
 
 

@@ -63,7 +63,7 @@ KEPT = {
 def test_a_query_that_must_stay_right_gives_the_same_rows_in_every_way(query: str) -> None:
     carried = check(Case(query, {"t": ROWS, "u": [], "e": EVENTS}))
     if "window_start" in query:
-        assert carried == {PLAIN, *WAYS}, "STREAMING refuses it"
+        assert {each for each in WAYS if not each.changes} < carried, "STREAMING refuses it"
 
 
 def check(case: Case) -> set[Way]:
@@ -76,7 +76,9 @@ def check(case: Case) -> set[Way]:
         found = run(case, way)
         if found is not None:
             carried.add(way)
-            assert comparable(found, case.ordered) == wanted, f"{way.name}: {case.flink}"
+            ordered = case.ordered and way.is_batch  # the changes of a result have no order
+            expected = wanted if ordered else comparable(rows, ordered=False)
+            assert comparable(found, ordered) == expected, f"{way.name}: {case.flink}"
     if case.judged:
         told = judged(case)
         if told is not None:
