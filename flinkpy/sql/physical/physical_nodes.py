@@ -332,15 +332,14 @@ class GroupAggregate(OneInputNode):
 @dataclass(frozen=True)
 class RegularJoin(TwoInputNode):
     """STREAMING: pairs of rows with equal keys for which ``condition`` (over the columns of both)
-    is true, as rows come and go on both sides. ``null_aware``: NOT IN. The unique keys of an input
-    are sets of its columns that no two of its rows share; an update may replace a row by them."""
+    is true, as rows come and go on both sides. The unique keys of an input are sets of its columns
+    that no two of its rows share; an update may replace a row by them."""
 
     kind: JoinKind
     left_keys: tuple[int, ...] = ()
     right_keys: tuple[int, ...] = ()
     null_safe: tuple[bool, ...] = ()
     condition: Rex | None = None
-    null_aware: bool = False
     left_unique_keys: tuple[tuple[int, ...], ...] = ()
     right_unique_keys: tuple[tuple[int, ...], ...] = ()
     left_ttl_ms: int = 0

@@ -4,7 +4,7 @@ not take changes at all, ``flinkpy.sql.changes`` decides: here nobody knows yet 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flinkpy.common.logical_types.logical_type import TimeAttribute
@@ -72,6 +72,7 @@ from flinkpy.sql.physical.streaming_windows import (
 from flinkpy.sql.physical.window_columns import window_columns_of
 from flinkpy.sql.rex.relational_terms import OverGroup
 from flinkpy.sql.rex.rex_nodes import SortKey
+from flinkpy.sql.rules.conditions import conjunction, conjuncts, disjunction, test_of
 from flinkpy.sql.rules.rank_rules import MOST
 from flinkpy.sql.sql_errors import ValidationError
 
@@ -336,6 +337,8 @@ class StreamingPlanner:
     # -- joins -------------------------------------------------------------------------------------
 
     def _join(self, node: LogicalJoin) -> PhysicalNode:
+        if node.null_aware:
+            node = _as_unknown(node)
         keys = keys_of(node)
         joined = self._window_join(node, keys)
         if joined is not None:
@@ -345,14 +348,13 @@ class StreamingPlanner:
             return self._interval_join(node, keys, near)
         return RegularJoin(
             node.schema,
-            exchanged(self.plan(node.left), () if node.null_aware else keys.left),
-            exchanged(self.plan(node.right), () if node.null_aware else keys.right),
+            exchanged(self.plan(node.left), keys.left),
+            exchanged(self.plan(node.right), keys.right),
             node.kind,
             keys.left,
             keys.right,
             keys.null_safe,
             keys.rest,
-            node.null_aware,
             left_ttl_ms=self._ttl_of(node.left),
             right_ttl_ms=self._ttl_of(node.right),
         )
@@ -403,6 +405,16 @@ class StreamingPlanner:
 
     def _sink(self, node: LogicalSink) -> PhysicalNode:
         return sink(node, self.plan(node.input))
+
+
+def _as_unknown(node: LogicalJoin) -> LogicalJoin:
+    """NOT IN, where a null may be equal to anything, as a join without keys: one null of the other
+    side changes the answer for all rows, and goes again."""
+    conditions = []
+    for each in conjuncts(node.condition):
+        nulls = [test_of("IS NULL", side) for side in each.operands if side.type.is_nullable]
+        conditions.append(disjunction([each, *nulls]) or each)
+    return replace(node, condition=conjunction(conditions), null_aware=False)
 
 
 def _numbers_equal_rows(node: LogicalOver) -> bool:

@@ -46,10 +46,9 @@ def _aggregate(node: GroupAggregate) -> str:
 def _join(node: RegularJoin) -> str:
     left = _input_spec(node.left_keys, node.left_unique_keys)
     right = _input_spec(node.right_keys, node.right_unique_keys)
-    aware = ", nullAware=[true]" if node.null_aware else ""
     return (
         f"Join(joinType=[{_JOIN_NAMES[node.kind]}], where=[{where_text(node)}], "
-        f"select=[{names_of(node)}], leftInputSpec=[{left}], rightInputSpec=[{right}]{aware})"
+        f"select=[{names_of(node)}], leftInputSpec=[{left}], rightInputSpec=[{right}])"
     )
 
 

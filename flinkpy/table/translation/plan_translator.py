@@ -322,10 +322,7 @@ class PlanTranslator:
         return self._applied_to_two(node, operator)
 
     def _regular_join(self, node: RegularJoin | AppendJoin) -> ColumnStream:
-        spec = self._join_spec(node)
-        if isinstance(node, RegularJoin):
-            spec = replace(spec, null_aware=node.null_aware)
-        return self._applied_to_two(node, regular_join(node, spec))
+        return self._applied_to_two(node, regular_join(node, self._join_spec(node)))
 
     def _interval_join(self, node: IntervalJoin) -> ColumnStream:
         left, right = schema_of(node.left.schema), schema_of(node.right.schema)

@@ -1,0 +1,121 @@
+"""Queries over tables that change, in STREAMING, from SELECT to rows with their kinds: what is left
+of the changes is what BATCH makes of the rows that are left of the tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from flinkpy.common.types import Row, RowKind
+from flinkpy.table import EnvironmentSettings, TableEnvironment
+from flinkpy.testing.tables import register_rows
+
+INSERT, BEFORE, AFTER, DELETE = RowKind
+ADDS = (INSERT, AFTER)
+_ = Row.of_kind
+GROWING = [
+    (1, "a", 5),
+    (2, "b", 3),
+    (3, "a", 7),
+    (4, "a", 1),
+    (5, "b", 9),
+    (6, None, 9),
+    (7, "a", 5),
+]
+CHANGING = [
+    _(INSERT, 1, "a", 5),
+    _(INSERT, 2, "b", 3),
+    _(BEFORE, 1, "a", 5),
+    _(AFTER, 1, "c", 8),
+    _(INSERT, 3, "a", 7),
+    _(DELETE, 2, "b", 3),
+    _(INSERT, 4, "c", 1),
+    _(INSERT, 5, None, None),
+    _(BEFORE, 4, "c", 1),
+    _(AFTER, 4, "a", 2),
+]
+UPSERTS = [
+    _(INSERT, 1, "a", 5),
+    _(AFTER, 1, "b", 6),
+    _(INSERT, 2, "c", 3),
+    _(INSERT, 9, "x", 1),
+    _(DELETE, 9, None, None),
+    _(AFTER, 2, "a", 4),
+]
+UPSERTED = [(1, "b", 6), (2, "a", 4)]
+
+QUERIES = """\
+SELECT * FROM changing
+SELECT * FROM upserts
+SELECT k FROM upserts WHERE n > 4
+SELECT c.id, g.n FROM changing c LEFT JOIN growing g ON c.id = g.id
+SELECT c.id, u.n FROM changing c JOIN upserts u ON c.k = u.k
+SELECT c.id, u.n FROM changing c FULL JOIN upserts u ON c.id = u.id
+SELECT c.id, u.n FROM changing c RIGHT JOIN upserts u ON c.k = u.k AND c.n > u.n
+SELECT id FROM growing WHERE k IN (SELECT k FROM changing)
+SELECT id FROM growing WHERE k NOT IN (SELECT k FROM upserts)
+SELECT id FROM changing WHERE n NOT IN (SELECT n FROM upserts)
+SELECT id FROM changing c WHERE NOT EXISTS (SELECT 1 FROM upserts u WHERE u.k = c.k AND u.n > c.n)
+SELECT g.id, c.id FROM growing g, changing c WHERE g.n > c.n
+SELECT k, n FROM growing INTERSECT ALL SELECT k, n FROM changing
+SELECT k FROM growing EXCEPT ALL SELECT k FROM changing
+SELECT k FROM changing EXCEPT ALL SELECT k FROM growing
+SELECT id, k FROM changing ORDER BY n DESC, id LIMIT 2
+SELECT id, r FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY n DESC, id) AS r FROM changing) WHERE r <= 2
+SELECT id, k FROM upserts UNION ALL SELECT id, k FROM changing
+""".splitlines()
+A_FEW = QUERIES[1::4]
+
+
+def net(rows: Iterable[Any]) -> Counter[tuple[Any, ...]]:
+    """What is left of changes."""
+    left: Counter[tuple[Any, ...]] = Counter()
+    for row in rows:
+        left[tuple(row)] += 1 if row.get_row_kind() in ADDS else -1
+        assert left[tuple(row)] >= 0, "what is taken back was there"
+    return +left
+
+
+def tables(settings: EnvironmentSettings, changing: Sequence[Any], upserts: Sequence[Any]) -> Any:
+    """The three tables; without kinds in BATCH."""
+    env = TableEnvironment.create(settings)
+    is_batch = not settings.is_streaming_mode()
+    for name, rows, mode in (
+        ("growing", GROWING, "I"),
+        ("changing", changing, "I" if is_batch else "I,UB,UA,D"),
+        ("upserts", upserts, "I" if is_batch else "I,UA,D"),
+    ):
+        key = "" if name == "growing" else ", PRIMARY KEY (id) NOT ENFORCED"
+        env.execute_sql(
+            f"CREATE TABLE {name} (id INT, k STRING, n INT{key}) WITH ('connector' = 'values', "
+            f"'data-id' = '{register_rows(rows)}', 'bounded' = 'true', 'rows-per-batch' = '2', "
+            f"'changelog-mode' = '{mode}')"
+        )
+    return env
+
+
+def results(env: TableEnvironment, statement: str) -> Counter[tuple[Any, ...]]:
+    with env.execute_sql(statement).collect() as rows:
+        return net(rows)
+
+
+def check(statements: Sequence[str], parallelism: int) -> None:
+    left = list(net(CHANGING).elements())
+    batch = tables(EnvironmentSettings.in_batch_mode(), left, UPSERTED)
+    live = tables(EnvironmentSettings.in_streaming_mode(), CHANGING, UPSERTS)
+    live.get_config().set("parallelism.default", str(parallelism))
+    different = [each for each in statements if results(live, each) != results(batch, each)]
+    assert not different
+
+
+def test_what_is_left_of_changes_is_the_result_of_batch() -> None:
+    check(A_FEW, 2)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_that_holds_for_all_queries(parallelism: int) -> None:
+    check(QUERIES, parallelism)
