@@ -98,6 +98,7 @@ KEPT: dict[str, dict[str, str]] = {
     "DistinctRowsOperator": {"_firsts": REGION},
     "DropsLateRecords": {"late_records_dropped": COUNT},
     "FilterColumnsOperator": {"_evaluate": FROM_INPUT},
+    "GroupAggregateOperator": {"_calls": REGION},
     "HashAggregateOperator": dict.fromkeys(("_calls", "_groups", "_rows", "_waiting"), BATCH),
     "HashJoinOperator": dict.fromkeys(("_joined", "_waiting"), BATCH),
     "HoldsWindows": {"_held": REGION},

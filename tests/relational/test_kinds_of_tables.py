@@ -18,6 +18,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.column_operators import ColumnOperator
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator
 from flinkpy.relational.functions.table_function_rows import TableCode, TableFunctionOperator
+from flinkpy.relational.groups.changing_groups import GroupAggregateOperator
 from flinkpy.relational.in_time.first_rows import FirstRowsOperator
 from flinkpy.relational.in_time.over_in_time import OverInTimeOperator
 from flinkpy.relational.in_time.temporal_sort import TemporalSortOperator
@@ -98,11 +99,13 @@ REFUSING: dict[str, Callable[[], ColumnOperator]] = {
 # what reads and writes kinds as text (tests/table/factories/test_changing_tables.py), and what is
 # given those that it takes (tests/table/streams/test_changing_streams.py)
 ELSEWHERE = {ChangesOfTexts, TextsOfChanges, CheckedKinds}
-# What they give has kinds of its own, which tests/relational/test_changing_rank.py,
-# test_last_rows.py and test_upsert_sinks.py know; but DropUpdateBefore, tested there too.
+# What they give has kinds of its own, which tests/relational/test_changing_groups.py,
+# test_changing_rank.py, test_last_rows.py and test_upsert_sinks.py know; but DropUpdateBefore,
+# tested there too.
 OF_CHANGES = {
     ChangingRankOperator,
     DropUpdateBeforeOperator,
+    GroupAggregateOperator,
     KeepsLastRows,
     LastRowsOperator,
     MaterialiserOperator,

@@ -438,14 +438,14 @@ class Grown:
     """A numpy array that doubles in size as the number of keys grows."""
 
     def __init__(self, dtype: npt.DTypeLike, fill: Any) -> None:
-        self._fill = fill
+        self.fill = fill
         self.values = np.full(64, fill, dtype=dtype)
         self._freezing = Freezing()
 
     def reach(self, size: int) -> Any:
         """The array, with room for at least ``size`` keys."""
         if size > len(self.values):
-            grown = np.full(max(size, 2 * len(self.values)), self._fill, dtype=self.values.dtype)
+            grown = np.full(max(size, 2 * len(self.values)), self.fill, dtype=self.values.dtype)
             grown[: len(self.values)] = self.values
             self._replace(grown)
         return self.values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,12 +15,13 @@ from flinkpy.columns.sql.row_errors import row_error
 from flinkpy.columns.sql.user_code import FailingValue
 from flinkpy.common.logical_types.logical_type import LogicalType
 from flinkpy.core.errors import BadRecordError
-from flinkpy.relational.aggregates.accumulator_port import Accumulator
+from flinkpy.relational.aggregates.accumulator_port import Accumulator, ChangingAccumulator, Groups
 from flinkpy.relational.aggregates.group_functions import CODE
 from flinkpy.relational.functions.python_values import arguments_of, results_of
 from flinkpy.relational.functions.scalar_code import closed, opened
 from flinkpy.relational.relational_operator import plain
 from flinkpy.sql.rex.rex_nodes import AggregateCall
+from flinkpy.state.snapshots.operator_snapshots import dump_pieces, load_piece
 
 
 class AggregateCode:
@@ -106,35 +108,76 @@ class OpenedCalls:
             self._open.pop().close()
 
 
-class _ByRow(Accumulator):
+class _ByRow(ChangingAccumulator):
     """An accumulator of the function's for each group."""
+
+    retracts = True
+    entries_schema = pa.schema([("accumulator", pa.binary())])
 
     def __init__(self, function: Any, code: AggregateCode) -> None:
         self._function = function
         self._code = code
-        self._accumulators: list[Any] = []
+        self._accumulators: list[Any] = []  # None of a group without rows
 
-    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
-        self._reach(size)
-        accumulate, accumulators = self._function.accumulate, self._accumulators
+    def reach(self, size: int) -> None:
+        self._accumulators += [None] * (size - len(self._accumulators))
+
+    def change(
+        self,
+        columns: Sequence[pa.Array],
+        groups: npt.NDArray[Any],
+        signs: npt.NDArray[Any] | None,
+        size: int,
+    ) -> None:
+        self.reach(size)
+        function, accumulators = self._function, self._accumulators
         values = [
             arguments_of(column, kind, len(groups))
             for column, kind in zip(columns, self._code.arguments)
         ]
         rows: Iterable[tuple[Any, ...]] = zip(*values) if values else [()] * len(groups)
-        for group, row in zip(groups.tolist(), rows):
+        comes = itertools.repeat(True) if signs is None else (signs > 0).tolist()
+        for group, row, is_new in zip(groups.tolist(), rows, comes):
+            accumulator = accumulators[group]
+            if accumulator is None:
+                accumulator = accumulators[group] = function.create_accumulator()
             try:
-                accumulate(accumulators[group], *row)
+                (function.accumulate if is_new else function.retract)(accumulator, *row)
             except Exception as error:
                 raise self._code.failure(error, row) from error
 
-    def results(self, size: int) -> pa.Array:
-        self._reach(size)
-        return self._code.column(list(map(self._function.get_value, self._accumulators)))
+    def results_of(self, groups: Groups) -> pa.Array:
+        chosen = (
+            self._accumulators[groups]
+            if isinstance(groups, slice)
+            else [self._accumulators[group] for group in groups.tolist()]
+        )
+        create, value_of = self._function.create_accumulator, self._function.get_value
+        return self._code.column([value_of(create() if each is None else each) for each in chosen])
 
-    def _reach(self, size: int) -> None:
-        create = self._function.create_accumulator
-        self._accumulators += [create() for _ in range(size - len(self._accumulators))]
+    def partial_of(self, groups: Groups) -> list[pa.Array]:
+        return []
+
+    def clear(self, groups: npt.NDArray[np.int64]) -> None:
+        for group in groups.tolist():
+            self._accumulators[group] = None
+
+    def freeze_entries(self) -> Callable[[], tuple[npt.NDArray[np.int64], pa.RecordBatch]]:
+        """What gives the accumulators of now, each pickled: the next row may change them."""
+        groups = [at for at, each in enumerate(self._accumulators) if each is not None]
+        pickled = dump_pieces(self._code.name, [self._accumulators[at] for at in groups])
+        column = pa.array(pickled, pa.binary())
+        rows = pa.RecordBatch.from_arrays([column], schema=self.entries_schema)
+        return lambda: (np.array(groups, np.int64), rows)
+
+    def restore_entries(
+        self, entries: tuple[npt.NDArray[np.int64], pa.RecordBatch], size: int
+    ) -> None:
+        """Takes back what ``freeze_entries`` has given."""
+        self.reach(size)
+        groups, rows = entries
+        for group, pickled in zip(groups.tolist(), rows.column(0).to_pylist()):
+            self._accumulators[group] = load_piece(pickled)
 
 
 class _ByGroup(Accumulator):

@@ -10,36 +10,50 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.operators.columnar.key_index import Grown
-from flinkpy.relational.aggregates.accumulator_port import Accumulator, AggregateSite
+from flinkpy.relational.aggregates.accumulator_port import (
+    AggregateSite,
+    ArrayAccumulator,
+    Groups,
+    count_rows,
+)
 from flinkpy.relational.aggregates.present_values import all_present, numbers_of, wrapped
 
 
-class Count(Accumulator):
+class Count(ArrayAccumulator):
     """COUNT: rows in which no argument is null."""
 
     partial_types = (pa.int64(),)
+    retracts = True
 
     def __init__(self, site: AggregateSite) -> None:
         self._counts = Grown(np.int64, 0)
+        self.arrays = (self._counts,)
 
-    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
+    def change(
+        self,
+        columns: Sequence[pa.Array],
+        groups: npt.NDArray[Any],
+        signs: npt.NDArray[Any] | None,
+        size: int,
+    ) -> None:
         present = all_present(columns)
-        counted = np.bincount(groups if present is None else groups[present], minlength=size)
-        self._counts.reach(size)[: len(counted)] += counted
+        if present is not None:
+            groups, signs = groups[present], None if signs is None else signs[present]
+        count_rows(self._counts, groups, signs, size)
 
-    def results(self, size: int) -> pa.Array:
-        return pa.array(self._counts.reach(size)[:size])
-
-    def partial(self, size: int) -> list[pa.Array]:
-        return [self.results(size)]
+    def results_of(self, groups: Groups) -> pa.Array:
+        return pa.array(self._counts.values[groups])
 
     def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         np.add.at(self._counts.reach(size), groups, columns[0].to_numpy())
 
 
-class Sum(Accumulator):
+class Sum(ArrayAccumulator):
     """SUM of integers and floats: null for a group without a value. Integers wrap round in the
-    width of the result; floats are added in the order of their rows."""
+    width of the result; floats are added in the order of their rows. What is taken back is
+    subtracted, so sums of floats keep what rounding left."""
+
+    retracts = True
 
     def __init__(self, site: AggregateSite) -> None:
         self._result = site.result
@@ -48,51 +62,50 @@ class Sum(Accumulator):
         self.partial_types = (self.kind, pa.int64())
         self.sums = Grown(self.kind.to_pandas_dtype(), 0)
         self.counts = Grown(np.int64, 0)
+        self.arrays = (self.sums, self.counts)
 
-    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
+    def shares(self, other: Sum) -> None:
+        """Gives results from the numbers of another one, which takes the same rows."""
+        self.sums, self.counts, self.arrays = other.sums, other.counts, other.arrays
+
+    def change(
+        self,
+        columns: Sequence[pa.Array],
+        groups: npt.NDArray[Any],
+        signs: npt.NDArray[Any] | None,
+        size: int,
+    ) -> None:
         values, present = numbers_of(columns[0])
         if present is not None:
             values, groups = values[present], groups[present]
-        self._add(values, groups, np.bincount(groups, minlength=size), size)
-
-    def _add(
-        self,
-        values: npt.NDArray[Any],
-        groups: npt.NDArray[Any],
-        counted: npt.NDArray[Any],
-        size: int,
-    ) -> None:
+            signs = None if signs is None else signs[present]
         sums = self.sums.reach(size)
+        values = values.astype(sums.dtype, copy=False)
         with np.errstate(invalid="ignore", over="ignore"):
-            np.add.at(sums, groups, values.astype(sums.dtype, copy=False))
-        self.counts.reach(size)[: len(counted)] += counted
+            np.add.at(sums, groups, values if signs is None else values * signs)
+        count_rows(self.counts, groups, signs, size)
 
-    def results(self, size: int) -> pa.Array:
-        sums, counts = self.sums.reach(size)[:size], self.counts.reach(size)[:size]
-        return wrapped(sums, self._result, counts == 0)
-
-    def partial(self, size: int) -> list[pa.Array]:
-        return [pa.array(self.sums.reach(size)[:size]), pa.array(self.counts.reach(size)[:size])]
+    def results_of(self, groups: Groups) -> pa.Array:
+        return wrapped(self.sums.values[groups], self._result, self.counts.values[groups] == 0)
 
     def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
-        counted = np.zeros(size, np.int64)
-        np.add.at(counted, groups, columns[1].to_numpy())
-        self._add(columns[0].to_numpy(), groups, counted, size)
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.add.at(self.sums.reach(size), groups, columns[0].to_numpy())
+        np.add.at(self.counts.reach(size), groups, columns[1].to_numpy())
 
 
 class Sum0(Sum):
     """$SUM0: as SUM, but 0 for a group without a value."""
 
-    def results(self, size: int) -> pa.Array:
-        return wrapped(self.sums.reach(size)[:size], self._result, None)
+    def results_of(self, groups: Groups) -> pa.Array:
+        return wrapped(self.sums.values[groups], self._result, None)
 
 
 class Average(Sum):
     """AVG of integers and floats: integers are cut towards zero."""
 
-    def results(self, size: int) -> pa.Array:
-        sums, counts = self.sums.reach(size)[:size], self.counts.reach(size)[:size]
-        return averages(sums, counts, self._result)
+    def results_of(self, groups: Groups) -> pa.Array:
+        return averages(self.sums.values[groups], self.counts.values[groups], self._result)
 
 
 def averages(sums: npt.NDArray[Any], counts: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:

@@ -13,7 +13,12 @@ import pyarrow as pa
 from flinkpy.aggregates import wide_integers
 from flinkpy.aggregates.wide_integers import WIDE, widened
 from flinkpy.operators.columnar.key_index import Grown
-from flinkpy.relational.aggregates.accumulator_port import Accumulator, AggregateSite
+from flinkpy.relational.aggregates.accumulator_port import (
+    AggregateSite,
+    ChangingAccumulator,
+    Groups,
+    count_rows,
+)
 from flinkpy.relational.aggregates.present_values import all_present
 from flinkpy.relational.relational_operator import plain
 
@@ -30,37 +35,53 @@ class DigitSums:
 
     def add(self, digits: npt.NDArray[Any], groups: npt.NDArray[Any], size: int) -> None:
         """Adds the numbers of these rows: int64 or WIDE."""
+        self.reach(size)
         if not len(digits):
             return
         added = 0 if digits.dtype == WIDE else _reach(digits) * len(digits)
         if digits.dtype == WIDE or added >= _LIMIT:
-            self._widen(wide_integers.grouped(digits, groups, size), size)
+            touched, codes = np.unique(groups, return_inverse=True)
+            self._add_wide(wide_integers.grouped(digits, codes, len(touched)), touched)
             return
         if self._reach + added >= _LIMIT:
-            narrow = self._narrow.reach(size)
-            self._widen(widened(narrow[:size].copy()), size)
+            narrow = self._narrow.values
+            self._add_wide(widened(narrow.copy()), np.arange(len(narrow)))
             narrow[:] = 0
             self._reach = 0
         self._reach += added
-        np.add.at(self._narrow.reach(size), groups, digits)
+        np.add.at(self._narrow.values, groups, digits)
 
-    def _widen(self, sums: npt.NDArray[Any], size: int) -> None:
-        before = self._wide
-        if before is not None and len(before) < size:
-            before = np.concatenate((before, np.zeros(size - len(before), WIDE)))
-        self._wide = sums if before is None else wide_integers.plus(before, sums)
+    def _add_wide(self, sums: npt.NDArray[Any], groups: npt.NDArray[Any]) -> None:
+        """Adds to these groups, each of which is there once."""
+        if self._wide is None:
+            self._wide = widened(np.zeros(len(self._narrow.values), np.int64))
+        self._wide[groups] = wide_integers.plus(self._wide[groups], sums)
 
-    def all(self, size: int) -> Any:
-        """The sums: int64, or WIDE."""
-        narrow = self._narrow.reach(size)[:size]
+    def reach(self, size: int) -> None:
+        """There are so many groups."""
+        narrow = self._narrow.reach(size)
+        if self._wide is not None and len(self._wide) < len(narrow):
+            more = widened(np.zeros(len(narrow) - len(self._wide), np.int64))
+            self._wide = np.concatenate((self._wide, more))
+
+    def of(self, groups: Groups) -> Any:
+        """The sums of these groups: int64, or WIDE."""
+        narrow = self._narrow.values[groups]
         if self._wide is None:
             return narrow
-        self._widen(widened(np.zeros(size, np.int64)), size)
-        return wide_integers.plus(self._wide, widened(narrow))
+        return wide_integers.plus(self._wide[groups], widened(narrow))
+
+    def clear(self, groups: npt.NDArray[np.int64]) -> None:
+        """The sums of these groups are 0."""
+        self._narrow.values[groups] = 0
+        if self._wide is not None:
+            self._wide[groups] = widened(np.zeros(len(groups), np.int64))
 
 
-class DecimalSum(Accumulator):
+class DecimalSum(ChangingAccumulator):
     """SUM of decimals: null for a group without a value, and beyond 38 digits."""
+
+    retracts = True
 
     def __init__(self, site: AggregateSite) -> None:
         self._result = site.result
@@ -68,24 +89,37 @@ class DecimalSum(Accumulator):
         self.partial_types = (pa.decimal128(38, self._scale), pa.int64())
         self.sums, self.counts = DigitSums(), Grown(np.int64, 0)
 
-    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
+    def reach(self, size: int) -> None:
+        self.sums.reach(size)
+        self.counts.reach(size)
+
+    def change(
+        self,
+        columns: Sequence[pa.Array],
+        groups: npt.NDArray[Any],
+        signs: npt.NDArray[Any] | None,
+        size: int,
+    ) -> None:
         column = plain(columns[0])
         present = all_present([column])
-        digits = wide_integers.of_decimals(column, present)
-        self.sums.add(digits, groups, size)
-        counted = np.bincount(groups if present is None else groups[present], minlength=size)
-        self.counts.reach(size)[: len(counted)] += counted
+        self.sums.add(_signed(wide_integers.of_decimals(column, present), signs), groups, size)
+        if present is not None:
+            groups, signs = groups[present], None if signs is None else signs[present]
+        count_rows(self.counts, groups, signs, size)
 
-    def results(self, size: int) -> pa.Array:
-        return self._as_decimals(self._result, size)
+    def results_of(self, groups: Groups) -> pa.Array:
+        return self._as_decimals(self._result, groups)
 
-    def _as_decimals(self, kind: pa.DataType, size: int) -> pa.Array:
-        counts = self.counts.reach(size)[:size]
-        return decimals_or_null(self.sums.all(size), kind, counts == 0)
+    def _as_decimals(self, kind: pa.DataType, groups: Groups) -> pa.Array:
+        return decimals_or_null(self.sums.of(groups), kind, self.counts.values[groups] == 0)
 
-    def partial(self, size: int) -> list[pa.Array]:
-        counts = self.counts.reach(size)[:size]
-        return [self._as_decimals(self.partial_types[0], size), pa.array(counts)]
+    def partial_of(self, groups: Groups) -> list[pa.Array]:
+        counts = pa.array(self.counts.values[groups])
+        return [self._as_decimals(self.partial_types[0], groups), counts]
+
+    def clear(self, groups: npt.NDArray[np.int64]) -> None:
+        self.sums.clear(groups)
+        self.counts.values[groups] = 0
 
     def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         present = all_present([columns[0]])
@@ -93,19 +127,28 @@ class DecimalSum(Accumulator):
         np.add.at(self.counts.reach(size), groups, columns[1].to_numpy())
 
 
+def _signed(digits: npt.NDArray[Any], signs: npt.NDArray[Any] | None) -> Any:
+    """The numbers, with the other sign where they are taken back."""
+    if signs is None:
+        return digits
+    if digits.dtype != WIDE:
+        return digits * signs
+    return np.where(signs < 0, wide_integers.minus(digits), digits)
+
+
 class DecimalSum0(DecimalSum):
     """$SUM0 of decimals: 0 for a group without a value."""
 
-    def _as_decimals(self, kind: pa.DataType, size: int) -> pa.Array:
-        return decimals_or_null(self.sums.all(size), kind, None)
+    def _as_decimals(self, kind: pa.DataType, groups: Groups) -> pa.Array:
+        return decimals_or_null(self.sums.of(groups), kind, None)
 
 
 class DecimalAverage(DecimalSum):
     """AVG of decimals: the exact quotient, rounded half up to the scale of the result."""
 
-    def results(self, size: int) -> pa.Array:
-        counts = self.counts.reach(size)[:size]
-        return decimal_averages(self.sums.all(size), counts, self._scale, self._result)
+    def results_of(self, groups: Groups) -> pa.Array:
+        counts = self.counts.values[groups]
+        return decimal_averages(self.sums.of(groups), counts, self._scale, self._result)
 
 
 def decimal_averages(

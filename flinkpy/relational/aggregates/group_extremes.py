@@ -11,7 +11,12 @@ import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.key_index import Grown
-from flinkpy.relational.aggregates.accumulator_port import Accumulator, AggregateSite
+from flinkpy.relational.aggregates.accumulator_port import (
+    Accumulator,
+    AggregateSite,
+    ArrayAccumulator,
+    Groups,
+)
 from flinkpy.relational.aggregates.present_values import numbers_of, wrapped
 from flinkpy.relational.relational_operator import plain
 
@@ -31,7 +36,7 @@ def extreme(site: AggregateSite) -> Accumulator:
     return ExtremeValue(site)
 
 
-class ExtremeNumber(Accumulator):
+class ExtremeNumber(ArrayAccumulator):
     """Of what numpy compares: numbers, times, truth values."""
 
     def __init__(self, site: AggregateSite) -> None:
@@ -41,6 +46,7 @@ class ExtremeNumber(Accumulator):
         self._dtype, first = self._numbers()
         self._values = Grown(self._dtype, first)
         self._has = Grown(np.bool_, False)
+        self.arrays = (self._values, self._has)
 
     def _numbers(self) -> tuple[Any, Any]:
         kind = self._result
@@ -49,7 +55,13 @@ class ExtremeNumber(Accumulator):
         limits = np.iinfo(np.int64)
         return np.dtype(np.int64), limits.max if self._is_least else limits.min
 
-    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
+    def change(
+        self,
+        columns: Sequence[pa.Array],
+        groups: npt.NDArray[Any],
+        signs: npt.NDArray[Any] | None,
+        size: int,
+    ) -> None:
         values, present = numbers_of(columns[0])
         if present is not None:
             values, groups = values[present], groups[present]
@@ -61,11 +73,11 @@ class ExtremeNumber(Accumulator):
             extreme_of.at(self._values.reach(size), groups, values.astype(self._dtype, copy=False))
         self._has.reach(size)[groups] = True
 
-    def results(self, size: int) -> pa.Array:
-        return wrapped(self._values.reach(size)[:size], self._result, ~self._has.reach(size)[:size])
+    def results_of(self, groups: Groups) -> pa.Array:
+        return wrapped(self._values.values[groups], self._result, ~self._has.values[groups])
 
-    def partial(self, size: int) -> list[pa.Array]:
-        return [self.results(size)]
+    def partial_of(self, groups: Groups) -> list[pa.Array]:
+        return [self.results_of(groups)]
 
     def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         self.add(columns, groups, size)

@@ -11,25 +11,36 @@ import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.key_index import Grown
-from flinkpy.relational.aggregates.accumulator_port import Accumulator, AggregateSite
+from flinkpy.relational.aggregates.accumulator_port import (
+    AggregateSite,
+    ChangingAccumulator,
+    Groups,
+)
 from flinkpy.relational.aggregates.present_values import all_present
 from flinkpy.relational.relational_operator import plain
+from flinkpy.relational.state.numbered_rows import NumberedRows
 
-_DEAD = 1 << 15  # rows that no group keeps, before they are dropped
 
-
-class KeptRow(Accumulator):
+class KeptRow(ChangingAccumulator):
     """The first or the last value of each group that is not null."""
 
     def __init__(self, site: AggregateSite) -> None:
         self._result = site.result
         self._is_first = site.function.upper() == "FIRST_VALUE"
         self.partial_types = (site.result,)
-        self._chunks: list[pa.Array] = []
-        self._rows = 0
-        self._row_of = Grown(np.int64, -1)
+        self._rows = NumberedRows(pa.schema([("value", site.arguments[0])]))
+        self._has, self._place = Grown(np.bool_, False), Grown(np.int64, 0)
 
-    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
+    def reach(self, size: int) -> None:
+        self._has.reach(size)
+
+    def change(
+        self,
+        columns: Sequence[pa.Array],
+        groups: npt.NDArray[Any],
+        signs: npt.NDArray[Any] | None,
+        size: int,
+    ) -> None:
         column = plain(columns[0])
         present = all_present([column])
         at = np.arange(len(groups)) if present is None else np.flatnonzero(present)
@@ -39,33 +50,32 @@ class KeptRow(Accumulator):
         self, column: pa.Array, groups: npt.NDArray[Any], at: npt.NDArray[Any], size: int
     ) -> None:
         """Keeps the first or the last of the values at these positions."""
-        rows = self._row_of.reach(size)
+        has, place = self._has.reach(size), self._place.reach(size)
         if self._is_first:
-            at = at[rows[groups[at]] < 0][::-1]
-        chosen = np.full(size, -1, np.int64)
-        chosen[groups[at]] = at  # the last assignment wins
-        kept = np.flatnonzero(chosen >= 0)
-        if not len(kept):
-            return
-        self._chunks.append(column.take(pa.array(chosen[kept])))
-        rows[kept] = self._rows + np.arange(len(kept))
-        self._rows += len(kept)
-        if self._rows > 2 * size + _DEAD:
-            values, is_kept = self._values(size), rows[:size] >= 0
-            self._chunks, self._rows = [values], size
-            rows[:size] = np.where(is_kept, np.arange(size), -1)
+            at = at[~has[groups[at]]][::-1]
+        owners = groups[at]
+        place[owners] = at  # the last assignment wins
+        kept = at[place[owners] == at]
+        if len(kept):
+            values = pa.RecordBatch.from_arrays([column.take(pa.array(kept))], names=["value"])
+            self._rows.put(groups[kept], values)
+            has[groups[kept]] = True
 
-    def _values(self, size: int) -> pa.Array:
-        rows = self._row_of.reach(size)[:size]
-        if not self._chunks:
-            return pa.nulls(size, self._result)
-        return pa.concat_arrays(self._chunks).take(pa.array(rows, mask=rows < 0))
+    def results_of(self, groups: Groups) -> pa.Array:
+        if isinstance(groups, slice):
+            groups = np.arange(groups.stop)
+        has = self._has.values[groups]
+        values = self._rows.take(groups[has]).column(0)
+        if not has.all():
+            values = values.take(pa.array(np.cumsum(has) - 1, mask=~has))
+        return values.cast(self._result)
 
-    def results(self, size: int) -> pa.Array:
-        return self._values(size).cast(self._result)
+    def partial_of(self, groups: Groups) -> list[pa.Array]:
+        return [self.results_of(groups)]
 
-    def partial(self, size: int) -> list[pa.Array]:
-        return [self.results(size)]
+    def clear(self, groups: npt.NDArray[np.int64]) -> None:
+        self._rows.remove(groups[self._has.values[groups]])
+        self._has.values[groups] = False
 
     def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         self.add(columns, groups, size)
@@ -80,7 +90,13 @@ class OnlyRow(KeptRow):
         self.partial_types = ()
         self._counts = Grown(np.int64, 0)
 
-    def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
+    def change(
+        self,
+        columns: Sequence[pa.Array],
+        groups: npt.NDArray[Any],
+        signs: npt.NDArray[Any] | None,
+        size: int,
+    ) -> None:
         counts = self._counts.reach(size)
         np.add.at(counts, groups, 1)
         if counts.max(initial=0) > 1:

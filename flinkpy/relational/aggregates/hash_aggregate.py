@@ -40,7 +40,7 @@ def sites_of(
     return tuple(
         AggregateSite(
             call.function,
-            tuple(_plain_type(inputs.field(at).type) for at in _columns_of(call)),
+            tuple(plain_type(inputs.field(at).type) for at in columns_of(call)),
             result,
             tuple(
                 replace(key, index=len(call.arguments) + number)
@@ -52,11 +52,13 @@ def sites_of(
     )
 
 
-def _columns_of(call: AggregateCall) -> tuple[int, ...]:
+def columns_of(call: AggregateCall) -> tuple[int, ...]:
+    """The columns that a call takes: its arguments, and those it is ordered by."""
     return (*call.arguments, *(key.index for key in call.order_by))
 
 
-def _plain_type(kind: pa.DataType) -> Any:
+def plain_type(kind: pa.DataType) -> Any:
+    """The type of the values, whether they are encoded as a dictionary or not."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
@@ -69,7 +71,7 @@ def partial_schema(
     for number, call in enumerate(calls):
         if call.distinct or call.order_by:
             return None
-        arguments = [_plain_type(inputs.field(at).type) for at in call.arguments]
+        arguments = [plain_type(inputs.field(at).type) for at in call.arguments]
         site = AggregateSite(call.function, tuple(arguments), _own_type(arguments))
         types = accumulator_of(site).partial_types
         if not types:
@@ -86,7 +88,7 @@ class CallOfGroups:
     """One call: chooses its rows (FILTER, DISTINCT), and accumulates their arguments."""
 
     def __init__(self, call: AggregateCall, accumulator: Accumulator) -> None:
-        self._columns = _columns_of(call)
+        self._columns = columns_of(call)
         self._arguments = call.arguments
         self._filter = call.filter
         self._is_distinct = call.distinct or call.function.upper() == COUNTS_DISTINCT
@@ -145,8 +147,7 @@ class HashAggregateOperator(BlockingOperator):
         is_global, is_local = self.phase is Phase.GLOBAL, self.phase is Phase.LOCAL
         self._groups = GroupNumbers(range(len(self.keys)) if is_global else self.keys)
         arguments = [
-            [_plain_type(self.inputs.field(at).type) for at in call.arguments]
-            for call in self.calls
+            [plain_type(self.inputs.field(at).type) for at in call.arguments] for call in self.calls
         ]
         results = (
             [_own_type(each) for each in arguments]
@@ -180,7 +181,7 @@ class HashAggregateOperator(BlockingOperator):
             return
         data = waiting[0][0]
         if len(waiting) > 1:
-            schema = pa.schema([field.with_type(_plain_type(field.type)) for field in data.schema])
+            schema = pa.schema([field.with_type(plain_type(field.type)) for field in data.schema])
             data = one_record_batch((each for each, _ in waiting), schema)
         groups = np.concatenate([each for _, each in waiting])
         size = len(self._groups)

@@ -53,6 +53,7 @@ from flinkpy.sql.physical.physical_nodes import (
     Deduplicate,
     Exchange,
     Expand,
+    GroupAggregate,
     HashAggregate,
     HashJoin,
     IntervalJoin,
@@ -80,6 +81,7 @@ from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput, walk
 from flinkpy.sql.rex.rex_programs import program_of
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.factory_port import TableFactories
+from flinkpy.table.translation.changes.aggregates import group_aggregate
 from flinkpy.table.translation.changes.joins import regular_join
 from flinkpy.table.translation.changes.ranks import OPERATORS_OF_RANKS
 from flinkpy.table.translation.node_schemas import key_by, schema_of
@@ -342,6 +344,12 @@ class PlanTranslator:
             None if condition is None else self._program((), condition, names),
         )
 
+    def _group_aggregate(self, node: GroupAggregate) -> ColumnStream:
+        calls = self._calls(node.calls, node.input.schema)
+        inputs, schema = schema_of(node.input.schema), schema_of(node.schema)
+        operator = group_aggregate(node, calls, inputs, schema)
+        return self._applied(node, operator, key_by(node.input.schema, node.keys))
+
     # -- order -------------------------------------------------------------------------------------
 
     def _sort(self, node: Sort) -> ColumnStream:
@@ -538,6 +546,7 @@ _TRANSLATIONS: dict[type[PhysicalNode], Callable[[PlanTranslator, Any], ColumnSt
     Limit: PlanTranslator._limit,
     CollectNode: PlanTranslator._same,
     Exchange: PlanTranslator._exchange,
+    GroupAggregate: PlanTranslator._group_aggregate,
     HashAggregate: PlanTranslator._aggregate,
     HashJoin: PlanTranslator._join,
     Sort: PlanTranslator._sort,

@@ -1,0 +1,345 @@
+"""GROUP BY whose results change: against plain Python, over changelogs in batches of any size, with
+savepoints and another parallelism in the middle, and with groups that expire."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkpy.common.changelog_mode import ChangelogMode
+from flinkpy.common.logical_types.logical_type import BigIntType
+from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.core.keys import channel_of_key_group
+from flinkpy.operators.columnar.state_tables import group_numbers
+from flinkpy.relational.groups.changing_groups import GroupAggregateOperator, GroupSpec
+from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
+from tests.operators.harness import do_all
+from tests.operators.joining import MAX_PARALLELISM, Gathered, Subtasks
+from tests.relational.changing_groups_in_python import (
+    AFTER,
+    BEFORE,
+    COMES,
+    DELETE,
+    INSERT,
+    GroupsInPython,
+    Row,
+    canonical,
+    order_of,
+    present,
+)
+
+ROWS = pa.schema(
+    [
+        ("a", pa.int64()),
+        ("b", pa.string()),
+        ("n", pa.int32()),
+        ("f", pa.float64()),
+        ("c", pa.decimal128(10, 2)),
+        ("s", pa.string()),
+        ("p", pa.bool_()),
+    ]
+)
+ROW = st.tuples(
+    st.none() | st.sampled_from([0, 1, 2**40]),
+    st.none() | st.sampled_from(["x", "y"]),
+    st.none() | st.integers(-4, 4),
+    st.none() | st.sampled_from([0.0, -0.0, 1.5, -2.25, math.nan, math.inf]),
+    st.none() | st.sampled_from([Decimal("1.10"), Decimal("-7.25"), Decimal("99999999.99")]),
+    st.none() | st.sampled_from(["", "u", "vv"]),
+    st.none() | st.booleans(),
+)
+
+
+def call(function: str, *arguments: int, **more: Any) -> AggregateCall:
+    return AggregateCall(function, arguments, BigIntType(), **more)
+
+
+def distinct(values: Sequence[Any]) -> list[Any]:
+    return list({canonical(value): value for value in reversed(values)}.values())[::-1]
+
+
+def _average(values: Sequence[Any]) -> Any:
+    return math.trunc(sum(values) / len(values)) if values else None
+
+
+def _kept(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row[6]]
+
+
+def _variance(values: Sequence[int]) -> Any:
+    if not values:
+        return None
+    mean = sum(values) / len(values)
+    return round(sum((each - mean) ** 2 for each in values) / len(values), 9)
+
+
+CALLS: dict[str, tuple[AggregateCall, pa.DataType, Callable[[Sequence[Row]], Any]]] = {
+    "COUNT(*)": (call("COUNT"), pa.int64(), len),
+    "COUNT": (call("COUNT", 2), pa.int64(), lambda rows: len(present(rows, 2))),
+    "COUNT(n, s)": (
+        call("COUNT", 2, 5),
+        pa.int64(),
+        lambda rows: sum(row[2] is not None and row[5] is not None for row in rows),
+    ),
+    "SUM": (
+        call("SUM", 2),
+        pa.int32(),
+        lambda rows: sum(present(rows, 2)) if present(rows, 2) else None,
+    ),
+    "$SUM0": (call("$SUM0", 2), pa.int32(), lambda rows: sum(present(rows, 2))),
+    "AVG": (call("AVG", 2), pa.int32(), lambda rows: _average(present(rows, 2))),
+    "SUM of decimals": (
+        call("SUM", 4),
+        pa.decimal128(38, 2),
+        lambda rows: sum(present(rows, 4)) if present(rows, 4) else None,
+    ),
+    "VAR_POP": (call("VAR_POP", 2), pa.float64(), lambda rows: _variance(present(rows, 2))),
+    "MIN": (call("MIN", 2), pa.int32(), lambda rows: min(present(rows, 2), default=None)),
+    "MAX of floats": (
+        call("MAX", 3),
+        pa.float64(),
+        lambda rows: max(present(rows, 3), key=order_of, default=None),
+    ),
+    "MIN of floats": (
+        call("MIN", 3),
+        pa.float64(),
+        lambda rows: min(present(rows, 3), key=order_of, default=None),
+    ),
+    "MAX of text": (call("MAX", 5), pa.string(), lambda rows: max(present(rows, 5), default=None)),
+    "MIN of decimals": (
+        call("MIN", 4),
+        pa.decimal128(10, 2),
+        lambda rows: min(present(rows, 4), default=None),
+    ),
+    "FIRST_VALUE": (
+        call("FIRST_VALUE", 2),
+        pa.int32(),
+        lambda rows: next(iter(present(rows, 2)), None),
+    ),
+    "LAST_VALUE": (
+        call("LAST_VALUE", 5),
+        pa.string(),
+        lambda rows: next(reversed(present(rows, 5)), None),
+    ),
+    "LISTAGG": (
+        call("LISTAGG", 5),
+        pa.string(),
+        lambda rows: ",".join(present(rows, 5)) if present(rows, 5) else None,
+    ),
+    "ARRAY_AGG": (
+        call("ARRAY_AGG", 2),
+        pa.list_(pa.int32()),
+        lambda rows: [row[2] for row in rows],
+    ),
+    "ARRAY_AGG in order": (
+        call("ARRAY_AGG", 5, order_by=(SortKey(2),)),
+        pa.list_(pa.string()),
+        lambda rows: [
+            row[5] for row in sorted(rows, key=lambda row: (row[2] is not None, row[2] or 0))
+        ],
+    ),
+    "COLLECT": (
+        call("COLLECT", 5),
+        pa.map_(pa.string(), pa.int32()),
+        lambda rows: [(v, present(rows, 5).count(v)) for v in distinct(present(rows, 5))],
+    ),
+    "COUNT FILTER": (call("COUNT", filter=6), pa.int64(), lambda rows: len(_kept(rows))),
+    "COUNT DISTINCT": (
+        call("COUNT", 2, distinct=True),
+        pa.int64(),
+        lambda rows: len(set(present(rows, 2))),
+    ),
+    "SUM DISTINCT FILTER": (
+        call("SUM", 2, distinct=True, filter=6),
+        pa.int32(),
+        lambda rows: sum(set(present(_kept(rows), 2))) if present(_kept(rows), 2) else None,
+    ),
+    "COUNT DISTINCT of floats": (
+        call("COUNT", 3, distinct=True),
+        pa.int64(),
+        lambda rows: len(distinct(present(rows, 3))),
+    ),
+    "APPROX_COUNT_DISTINCT": (
+        call("APPROX_COUNT_DISTINCT", 5),
+        pa.int64(),
+        lambda rows: len(set(present(rows, 5))),
+    ),
+}
+KEYS = {"none": (), "one": (0,), "text": (1,), "two": (0, 1)}
+
+
+class GatheredChanges(Gathered):
+    """The rows that came out, with their kinds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: list[tuple[int, Row]] = []
+
+    def emit(self, batch: Batch) -> None:
+        assert isinstance(batch, ColumnBatch)
+        kinds = [INSERT] * len(batch) if batch.kinds is None else batch.kinds.tolist()
+        rows = zip(*(column.to_pylist() for column in batch.data.columns))
+        self.changes += zip(kinds, map(_rounded, rows))
+
+    def taken(self) -> list[tuple[int, Row]]:
+        found, self.changes = self.changes, []
+        return found
+
+
+def _rounded(row: Row) -> Row:
+    found: Row = canonical(
+        tuple(round(each, 9) if isinstance(each, float) and each == each else each for each in row)
+    )
+    return found
+
+
+class SubtasksOfGroups(Subtasks):
+    """Rows with their kinds go to the subtask of their key."""
+
+    output: GatheredChanges
+
+    def __init__(self, make: Callable[[], Any], keys: Sequence[int], schema: pa.Schema) -> None:
+        self._keys = [schema.names[at] for at in keys]
+        self._schema = schema
+        super().__init__(make)
+
+    def new_output(self) -> GatheredChanges:
+        return GatheredChanges()
+
+    def push_changes(self, changes: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
+        columns = list(zip(*(row for _, row in changes)))
+        data = pa.RecordBatch.from_arrays(
+            [
+                pa.array(column, field.type, from_pandas=False)
+                for column, field in zip(columns, self._schema)
+            ],
+            schema=self._schema,
+        )
+        kinds = np.array([kind for kind, _ in changes], np.int8)
+        channels = np.zeros(len(changes), np.int64)
+        if self._keys:
+            groups = group_numbers(data, self._keys, MAX_PARALLELISM)
+            channels = np.array(
+                [channel_of_key_group(g, MAX_PARALLELISM, len(self.operators)) for g in groups]
+            )
+        for channel in np.unique(channels).tolist():
+            mine = channels == channel
+            batch = ColumnBatch(
+                data.filter(pa.array(mine)), kinds=kinds[mine] if kinds.any() else None
+            )
+            do_all(self.operators[channel].process_batch(batch))
+        return self.output.taken()
+
+
+def schema_of_results(keys: Sequence[int], names: Sequence[str]) -> pa.Schema:
+    results = [pa.field(name, CALLS[name][1]) for name in names]
+    return pa.schema([*(ROWS.field(at) for at in keys), *results])
+
+
+def subtasks_of(keys: Sequence[int], names: Sequence[str], **more: Any) -> SubtasksOfGroups:
+    spec = GroupSpec(tuple(keys), tuple(CALLS[name][0] for name in names), **more)
+    schema = schema_of_results(keys, names)
+    return SubtasksOfGroups(lambda: GroupAggregateOperator(spec, ROWS, schema), keys, ROWS)
+
+
+def twin_of(keys: Sequence[int], names: Sequence[str], ttl_ms: int = 0) -> GroupsInPython:
+    calls = [CALLS[name][2] for name in names]
+    return GroupsInPython(lambda row: tuple(row[at] for at in keys), calls, ttl_ms)
+
+
+@st.composite
+def changelogs(draw: st.DrawFn, takes_back: bool) -> list[tuple[int, Row]]:
+    """Rows that come, and rows that are taken back after they came."""
+    found: list[tuple[int, Row]] = []
+    there: list[Row] = []
+    for row in draw(st.lists(ROW, min_size=1, max_size=16)):
+        if takes_back and there and draw(st.integers(0, 2)) == 0:
+            gone = there.pop(draw(st.integers(0, len(there) - 1)))
+            found.append((draw(st.sampled_from([BEFORE, DELETE])), gone))
+        there.append(row)
+        found.append((draw(st.sampled_from(COMES)) if takes_back else INSERT, row))
+    while takes_back and there and draw(st.booleans()):
+        found.append((DELETE, there.pop(draw(st.integers(0, len(there) - 1)))))
+    return found
+
+
+def pushed_in_batches(changes: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    return [changes[at : at + size] for at in range(0, len(changes), size)]
+
+
+@pytest.mark.wide
+@settings(max_examples=20)
+@given(st.data())
+def test_each_batch_gives_the_net_changes_of_its_keys(data: st.DataObject) -> None:
+    takes_back = data.draw(st.booleans())
+    keys = KEYS[data.draw(st.sampled_from(sorted(KEYS)))]
+    names = data.draw(
+        st.lists(st.sampled_from(sorted(CALLS)), min_size=not keys, max_size=5, unique=True)
+    )
+    changes = data.draw(changelogs(takes_back))
+    subtasks = subtasks_of(keys, names, takes_back=takes_back)
+    twin = twin_of(keys, names)
+    for batch in pushed_in_batches(changes, data.draw(st.sampled_from([1, 7, 100]))):
+        given_by_key = sorted(subtasks.push_changes(batch), key=repr)
+        assert given_by_key == sorted(twin.push(batch), key=repr)
+        if keys and data.draw(st.integers(0, 3)) == 0:
+            subtasks.restart(data.draw(st.sampled_from([1, 3])))
+        elif data.draw(st.integers(0, 3)) == 0:
+            subtasks.restart(1)
+    subtasks.close()
+
+
+@pytest.mark.wide
+@settings(max_examples=10)
+@given(st.data())
+def test_groups_that_are_not_written_to_begin_anew(data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(sorted(CALLS)), min_size=1, max_size=4, unique=True))
+    takes_back = data.draw(st.booleans())
+    subtasks = subtasks_of((0,), names, takes_back=takes_back, ttl_ms=1000)
+    twin = twin_of((0,), names, ttl_ms=1000)
+    clock = subtasks.timers.clock
+    for batch in pushed_in_batches(data.draw(changelogs(takes_back)), 2):
+        clock.advance(data.draw(st.sampled_from([0, 0.5, 0.999, 1, 1.7])))
+        known = twin.known(batch, clock.time_ms())
+        if known:
+            given_by_key = sorted(subtasks.push_changes(known), key=repr)
+            assert given_by_key == sorted(twin.push(known, clock.time_ms()), key=repr)
+        if data.draw(st.integers(0, 4)) == 0:
+            subtasks.restart(data.draw(st.sampled_from([1, 3])))
+    subtasks.close()
+
+
+def test_state_of_expired_groups_is_swept() -> None:
+    names = ["COUNT(*)", "MIN", "LISTAGG", "COUNT DISTINCT"]
+    subtasks = subtasks_of((0,), names, ttl_ms=1000)
+    rows = [(INSERT, (key, None, key % 3, None, None, "u", True)) for key in range(3000)]
+    for batch in pushed_in_batches(rows, 100):
+        subtasks.push_changes(batch)
+        subtasks.timers.clock.advance(0.1)
+    assert subtasks.operators[0].entries_held() < 1300
+    subtasks.close()
+
+
+def test_updates_come_alone_where_the_plan_wants_no_row_before() -> None:
+    subtasks = subtasks_of((0,), ["COUNT(*)"], changes=ChangelogMode.upsert())
+    row = (1, None, None, None, None, None, None)
+    assert subtasks.push_changes([(INSERT, row)]) == [(INSERT, (1, 1))]
+    assert subtasks.push_changes([(INSERT, row)]) == [(AFTER, (1, 2))]
+    assert subtasks.push_changes([(DELETE, row), (DELETE, row)]) == [(DELETE, (1, 2))]
+    subtasks.close()
+
+
+def test_a_row_is_not_taken_back_from_a_group_that_is_not_there() -> None:
+    subtasks = subtasks_of((0,), ["COUNT(*)", "SUM", "MAX of text"])
+    row = (1, None, 5, None, None, "u", None)
+    assert subtasks.push_changes([(DELETE, row)]) == []
+    assert subtasks.push_changes([(BEFORE, row), (AFTER, row)]) == [(INSERT, (1, 1, 5, "u"))]
+    subtasks.close()
