@@ -110,3 +110,11 @@ def test_what_was_not_written_to_expires_once(steps: list[tuple[int, set[int], i
             assert written.pop(number) <= now - 1000
     left = [*expiry.expired(now, 100).tolist(), *expiry.expired(now, 100).tolist()]
     assert sorted(left) == sorted(n for n, at in written.items() if at <= now - 1000)
+
+
+def test_numbers_expire_also_while_more_come_with_each_batch() -> None:
+    expiry, gone = Expiry(1000), 0
+    for batch in range(100):
+        expiry.touch(np.arange(10 * batch, 10 * batch + 10), 100 * batch)
+        gone += len(expiry.expired(100 * batch, 40))
+    assert 1000 - gone < 150  # those of one second are alive, and some wait for their turn

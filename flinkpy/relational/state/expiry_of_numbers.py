@@ -64,11 +64,19 @@ class Expiry:
     def expired(self, now_ms: int, at_most: int) -> Any:
         """Looks at so many numbers, going on where it was, and gives those that have expired since
         it came by; it forgets them. Called with each batch for a share of a few times the batch, so
-        the work is bounded and each number's turn comes."""
-        if self._next >= self._size:
-            self._next = 0
-        start, self._next = self._next, min(self._next + at_most, self._size)
-        written = self._written.values[start : self._next]
-        found = start + np.flatnonzero((written <= now_ms - self.ttl_ms) & (written != _NEVER))
+        the work is bounded and each number's turn comes: behind the last number it goes on with the
+        first one in the same call, as it would else follow numbers that grow with each batch."""
+        last = min(self._next + at_most, self._size)
+        found = self._expired_in(self._next, last, now_ms)
+        left = min(at_most - (last - self._next), self._next)
+        if last == self._size and left > 0:
+            found = np.concatenate([found, self._expired_in(0, left, now_ms)])
+            last = left
+        self._next = 0 if last >= self._size else last
+        return found
+
+    def _expired_in(self, first: int, last: int, now_ms: int) -> Any:
+        written = self._written.values[first:last]
+        found = first + np.flatnonzero((written <= now_ms - self.ttl_ms) & (written != _NEVER))
         self._written.values[found] = _NEVER
         return found
