@@ -103,16 +103,6 @@ def _final_scan(node: LogicalScan) -> PhysicalNode:
     return table_scan(node)
 
 
-def _scan(node: LogicalScan) -> PhysicalNode:
-    if not node.abilities.changes.is_insert_only:
-        raise ValidationError(
-            "Querying a table in batch mode is currently only possible for INSERT-only table "
-            f"sources. But the source for table '{node.path}' produces other changelog messages "
-            "than just INSERT; set 'execution.runtime-mode' to STREAMING"
-        )
-    return table_scan(node)
-
-
 def values(node: LogicalValues) -> PhysicalNode:
     """Rows that stand in the statement."""
     return ValuesNode(node.schema, node.rows)
