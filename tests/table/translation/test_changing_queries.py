@@ -3,6 +3,7 @@ of the changes is what BATCH makes of the rows that are left of the tables."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 
 from flinkpy.common.types import Row, RowKind
-from flinkpy.table import EnvironmentSettings, TableEnvironment
+from flinkpy.table import EnvironmentSettings, ExplainDetail, TableEnvironment
 from flinkpy.testing.tables import register_rows
 
 INSERT, BEFORE, AFTER, DELETE = RowKind
 ADDS = (INSERT, AFTER)
+_NAMES = {INSERT: "I", BEFORE: "UB", AFTER: "UA", DELETE: "D"}
+_MODE = re.compile(r"changelogMode=\[(.*?)\]")
 _ = Row.of_kind
 GROWING = [
     (1, "a", 5),
@@ -99,7 +102,16 @@ def tables(settings: EnvironmentSettings, changing: Sequence[Any], upserts: Sequ
 
 def results(env: TableEnvironment, statement: str) -> Counter[tuple[Any, ...]]:
     with env.execute_sql(statement).collect() as rows:
-        return net(rows)
+        found = list(rows)
+    kinds = {_NAMES[row.get_row_kind()] for row in found}
+    assert kinds <= explained_kinds(env, statement), statement
+    return net(found)
+
+
+def explained_kinds(env: TableEnvironment, statement: str) -> set[str]:
+    """What EXPLAIN says of the operator whose rows are collected."""
+    text = env.explain_sql(statement, ExplainDetail.CHANGELOG_MODE)
+    return set(_MODE.findall(text)[1].split(","))  # the first is the result itself
 
 
 def check(statements: Sequence[str], parallelism: int) -> None:
