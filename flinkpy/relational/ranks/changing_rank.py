@@ -10,7 +10,7 @@ found, and the best of them move up; more than are needed, so that this is seldo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,11 @@ from flinkpy.operators.columnar.key_index import Grown
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.relational.changed_rows import BEFORE, are_added, changed_pieces
 from flinkpy.relational.ordering.rank_rows import RankSpec
-from flinkpy.relational.ranks.contenders import NEW, Contenders, replaced, standing
+from flinkpy.relational.ranks.contenders import Contenders, Newcomers, replaced, standing
 from flinkpy.relational.ranks.first_key_limits import FirstKeyLimits
-from flinkpy.relational.ranks.ranked_changes import Outgoing, RankedChange, Ranks
-from flinkpy.relational.relational_operator import RelationalOperator, with_schema
+from flinkpy.relational.ranks.ranked_changes import RankedChange, Ranks
+from flinkpy.relational.ranks.sort_keys import SortKeys
+from flinkpy.relational.relational_operator import RelationalOperator, empty_batch, with_schema
 from flinkpy.relational.state.ordered_rows import OrderedRows
 from flinkpy.relational.state.taken_back import contents, taken_back
 from flinkpy.sql.physical.physical_nodes import RankStrategy
@@ -45,6 +46,7 @@ _TAKES = {
     RankStrategy.UPDATE_FAST: ChangelogMode.of(RowKind.INSERT, RowKind.UPDATE_AFTER),
     RankStrategy.RETRACT: ALL_CHANGES,
 }
+_KINDS = (np.int64, np.int64, np.bool_)
 _MOST = 1 << 60  # of rows that are kept
 _FEW = 64  # rows of a log that take others back, before it is cleaned
 
@@ -104,6 +106,7 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         self._logs = self.spec.strategy is RankStrategy.RETRACT
         self._kept = OrderedRows(self.inputs, rank.partition, self.ttl_ms, self.context)
         self._limits = FirstKeyLimits(rank.keys, self.inputs)
+        self._sort_keys = SortKeys(rank.keys, self._kept.store)
         self._takes_back = Grown(np.bool_, False)  # by row of a log
         self._takers = Grown(np.int64, 0)  # by partition: how many rows of its log do
         saved = self.backend.register_region(REGIONS[self.spec.strategy], self._freeze)
@@ -127,84 +130,69 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
     # -- a batch -----------------------------------------------------------------------------------
 
     def _changes_of(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
-        data = batch.data
-        keyed, places = self._kept.of(data)
-        codes, added, ids = keyed.codes, are_added(batch), keyed.ids
+        keyed, places = self._kept.of(batch.data)
+        ids = keyed.ids
+        came = Newcomers(batch.data, keyed.codes, places, are_added(batch))
         if self._logs:
             self._kept.touch(ids)
         if self.spec.strategy is not RankStrategy.UPDATE_FAST:
-            behind = self._limits.are_behind(data, ids[codes], self._is_full(ids)[codes], added)
-            if behind is not None:
-                if self._logs:
-                    at = np.flatnonzero(behind)
-                    self._log(data.take(pa.array(at)), ids[codes[at]], places[at], added[at])
-                front = np.flatnonzero(~behind)
-                data, places, added = data.take(pa.array(front)), places[front], added[front]
-                codes, ids = _renumbered(codes[front], ids)
-        if data.num_rows:
-            yield from self._ranked(
-                self._contenders(data, codes, ids, places, added), ids, len(batch)
-            )
+            came, ids = self._in_front(came, ids)
+        if len(ids):
+            yield from self._ranked(came, ids, is_net=len(batch) > 1)
         if self._logs:
             self._clean(keyed.ids)
             self._forget_empty(keyed.ids)
 
-    def _contenders(
-        self, data: pa.RecordBatch, codes: Any, ids: Any, places: Any, added: Any
-    ) -> Contenders:
-        kept = self._kept
-        at, rows = kept.first.pairs(ids)
-        known, new = len(rows), data.num_rows
-        came = Contenders(
-            data,
-            self.spec.rank.keys,
-            codes,
-            places,
-            np.full(new, NEW),
-            np.zeros(new, np.bool_),
-            added,
+    def _in_front(self, came: Newcomers, ids: Any) -> tuple[Newcomers, Any]:
+        """The rows that may be among the best ones, and the partitions that they have."""
+        codes, is_full = came.partitions, self._is_full(ids)
+        behind = self._limits.are_behind(came.data, ids[codes], is_full[codes], came.added)
+        if behind is None:
+            return came, ids
+        if self._logs:
+            self._log(came.chosen(np.flatnonzero(behind)), ids)
+        front = came.chosen(np.flatnonzero(~behind))
+        codes, ids = _renumbered(front.partitions, ids)
+        return replace(front, partitions=codes), ids
+
+    def _contenders(self, at: Any, rows: Any, was_best: Any, came: Newcomers) -> Contenders:
+        """Rows of the store, of the partitions ``at``, and those that came."""
+        count = len(came.places)
+        return Contenders(
+            self._kept.store,
+            came,
+            self._sort_keys.beside(rows, self._sort_keys.of(came.data)),
+            np.concatenate([at, came.partitions]),
+            np.concatenate([self._kept.places(rows), came.places]),
+            np.concatenate([rows, ~np.arange(count)]),
+            np.concatenate([was_best, np.zeros(count, np.bool_)]),
+            np.concatenate([np.ones(len(rows), np.bool_), came.added]),
         )
-        return self._of_kept(at, rows, np.ones(known, np.bool_)).with_others(came)
 
-    def _of_kept(self, partitions: Any, rows: Any, was_best: Any) -> Contenders:
-        data, added = self._kept.store.take(rows), np.ones(len(rows), np.bool_)
-        keys, places = self.spec.rank.keys, self._kept.places(rows)
-        return Contenders(data, keys, partitions, places, rows, was_best, added)
-
-    def _ranked(self, of: Contenders, ids: Any, came: int) -> Iterator[ColumnBatch]:
+    def _ranked(self, came: Newcomers, ids: Any, *, is_net: bool) -> Iterator[ColumnBatch]:
         """What goes out when these have been ranked; keeps the best ones."""
         rank, successors = self.spec.rank, None
+        at, rows = self._kept.first.pairs(ids)
+        of = self._contenders(at, rows, np.ones(len(rows), np.bool_), came)
         if self.spec.strategy is RankStrategy.UPDATE_FAST:
             old = of.ranks(of.was_best)
             of, last = replaced(of, self.spec.upsert_key)
-            is_last = last == np.arange(len(last))
-            successors = np.where(is_last, -1, last)
-            stand = is_last
-        elif self._logs:
-            stand = self._standing(of, ids)
-            of, stand = self._with_more(of, stand, ids)
-            old = of.ranks(of.was_best)
+            stand = last == np.arange(len(last))
+            successors = np.where(stand, -1, last)
         else:
             stand = of.added
+            if self._logs:
+                of, stand = self._with_more(of, self._standing(of, ids), ids)
             old = of.ranks(of.was_best)
         new = of.ranks(stand)
-        self._keep(of, stand, new, ids)
-        change = RankedChange(
-            of.data,
-            old.between(rank.first, rank.last),
-            new.between(rank.first, rank.last),
-            successors,
-            is_net=came > 1,
-        )
-        yield from self._given(
-            of.data, change.by_rank() if self.spec.goes_by_rank else change.by_row()
-        )
-
-    def _given(self, data: pa.RecordBatch, out: Outgoing) -> Iterator[ColumnBatch]:
+        wanted = old.between(rank.first, rank.last), new.between(rank.first, rank.last)
+        change = RankedChange(of, *wanted, successors, is_net=is_net)
+        out = change.by_rank() if self.spec.goes_by_rank else change.by_row()
         if not self.spec.gives_before:
             out = out.without(BEFORE)
-        arrays = data.take(pa.array(out.positions)).columns
-        if self.spec.rank.gives_rank:
+        arrays = of.take(out.positions).columns
+        self._keep(of, stand, new, ids)
+        if rank.gives_rank:
             arrays.append(pa.array(out.ranks))
         yield from changed_pieces(pa.RecordBatch.from_arrays(arrays, schema=self.schema), out.kinds)
 
@@ -222,32 +210,41 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         kept, most = self._kept, self._most(ids)
         is_best = np.zeros(len(stand), np.bool_)
         is_best[new.positions[new.ranks <= most[new.partitions]]] = True
-        of_ids, was_new = ids[of.partitions], of.rows == NEW
+        last = self._last(of, is_best, new, ids)
+        of_ids = ids[of.partitions]
         leaves = of.was_best & ~is_best
         kept.first.remove(of_ids[leaves], of.rows[leaves])
         pushed = leaves & stand
         if self._logs:
             kept.others.add(of_ids[pushed], of.rows[pushed])
-            self._log_new(of, of_ids, was_new & stand & ~is_best)
+            self._log_new(of, ids, of.is_new & stand & ~is_best)
             leaves &= ~stand
         kept.store.delete(of.rows[leaves])
-        moves = is_best & ~of.was_best & ~was_new
+        moves = is_best & ~of.was_best & ~of.is_new
         kept.others.remove(of_ids[moves], of.rows[moves])
         kept.first.add(of_ids[moves], of.rows[moves])
-        comes = np.flatnonzero(is_best & was_new)
-        rows = kept.add(of.data.take(pa.array(comes)), of.places[comes])
-        self._takes_back.reach(kept.store.size)[rows] = False
+        comes = np.flatnonzero(is_best & of.is_new)
+        came = of.came.chosen(~of.rows[comes])
+        rows = self._added(replace(came, places=of.places[comes]))
         kept.first.add(of_ids[comes], rows)
         if not self._logs:
             kept.touch(np.unique(of_ids[comes]))
-        self._limit(of, is_best, new, ids)
+        is_full = self._is_full(ids)
+        self._limits.put(ids[is_full], last.filter(pa.array(is_full)))
 
-    def _limit(self, of: Contenders, is_best: Any, new: Ranks, ids: Any) -> None:
-        last = np.full(len(ids), -1)
+    def _added(self, came: Newcomers) -> Any:
+        """The numbers of these rows, which are kept from now on."""
+        rows = self._kept.add(came.data, came.places)
+        self._sort_keys.put(rows, self._sort_keys.of(came.data))
+        self._takes_back.reach(self._kept.store.size)[rows] = ~came.added
+        return rows
+
+    def _last(self, of: Contenders, is_best: Any, new: Ranks, ids: Any) -> pa.RecordBatch:
+        """The last one of the best rows of each partition; any row where there is none."""
+        last = np.zeros(len(ids), np.int64)
         best = new.positions[is_best[new.positions]]
         last[of.partitions[best]] = best  # the last assignment wins
-        is_full = self._is_full(ids)
-        self._limits.put(ids[is_full], of.data, last[is_full])
+        return of.take(last)
 
     def _is_full(self, ids: Any) -> Any:
         """Which partitions have as many of the best rows as are wanted, or more rows behind."""
@@ -257,17 +254,15 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
 
     # -- the log of rows that are not among the best -----------------------------------------------
 
-    def _log(self, data: pa.RecordBatch, ids: Any, places: Any, added: Any) -> None:
-        rows = self._kept.add(data, places)
-        self._takes_back.reach(self._kept.store.size)[rows] = ~added
-        self._kept.others.add(ids, rows)
+    def _log(self, came: Newcomers, ids: Any) -> None:
+        rows, partitions = self._added(came), ids[came.partitions]
+        self._kept.others.add(partitions, rows)
         self._takers.reach(self._kept.size)
-        np.add.at(self._takers.values, ids[~added], 1)
+        np.add.at(self._takers.values, partitions[~came.added], 1)
 
-    def _log_new(self, of: Contenders, of_ids: Any, mask: Any) -> None:
-        at = np.flatnonzero(mask)
-        if len(at):
-            self._log(of.data.take(pa.array(at)), of_ids[at], of.places[at], of.added[at])
+    def _log_new(self, of: Contenders, ids: Any, mask: Any) -> None:
+        if mask.any():
+            self._log(of.came.chosen(~of.rows[mask]), ids)
 
     def _standing(self, of: Contenders, ids: Any) -> Any:
         """Which rows stand among those that are not behind the best ones of a partition with a log;
@@ -278,14 +273,13 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         last = of.last_best(len(ids))[of.partitions]
         place_of = np.empty(len(of.order), np.int64)
         place_of[of.order] = np.arange(len(of.order))
-        is_new = (of.rows == NEW) & is_full[of.partitions]
-        behind = is_new & (place_of > place_of[last])
+        behind = of.is_new & is_full[of.partitions] & (place_of > place_of[last])
         ties = behind & (of.peers == of.peers[last])
         # of equal sort keys rows are taken back where they came first: among the best ones
         front = ~behind | (ties & ~of.added)
         stand, none = standing(of, front)
         logged = behind & (~front | none)
-        self._log_new(of, ids[of.partitions], logged)
+        self._log_new(of, ids, logged)
         return stand & ~logged
 
     def _with_more(self, of: Contenders, stand: Any, ids: Any) -> tuple[Contenders, Any]:
@@ -295,8 +289,14 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         if not len(short):
             return of, stand
         at, rows = self._clean_log(ids[short])
-        more = self._of_kept(short[at], rows, np.zeros(len(rows), np.bool_))
-        return of.with_others(more), np.append(stand, np.ones(len(rows), np.bool_))
+        count, more = int((~of.is_new).sum()), np.ones(len(rows), np.bool_)
+        joined = self._contenders(
+            np.concatenate([of.partitions[:count], short[at]]),
+            np.concatenate([of.rows[:count], rows]),
+            np.concatenate([of.was_best[:count], ~more]),
+            of.came,
+        )
+        return joined, np.concatenate([stand[:count], more, stand[count:]])
 
     def _clean_log(self, ids: Any) -> tuple[Any, Any]:
         """Leaves in the logs of these partitions only rows that stand; gives the partitions'
@@ -343,8 +343,10 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
     def _restore(self, ids: Any, codes: Any, rows: Any) -> None:
         kept = self._kept
         (kept.others if self._logs else kept.first).add(ids[codes], rows)
-        of = self._of_kept(codes, rows, np.full(len(rows), not self._logs))
         self._takes_back.reach(kept.store.size)
+        self._sort_keys.put(rows, self._sort_keys.of(kept.store.take(rows)))
+        nobody = Newcomers(empty_batch(self.inputs), *(np.empty(0, kind) for kind in _KINDS))
+        of = self._contenders(codes, rows, np.full(len(rows), not self._logs), nobody)
         self._keep(of, of.added, of.ranks(of.added), ids)
 
 

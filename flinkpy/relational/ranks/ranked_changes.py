@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.relational.changed_rows import AFTER, BEFORE, DELETE, INSERT, equal_rows
 from flinkpy.relational.state.taken_back import contents
 
 _NONE = -1
+
+
+class TakesRows(Protocol):
+    """Rows, wherever they lie."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        """The rows at these positions."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -82,12 +93,12 @@ def _sorted(parts: list[_Events]) -> Outgoing:
 
 @dataclass(frozen=True)
 class RankedChange:
-    """The wanted rows of some partitions as they were and as they are, as positions in ``data``.
+    """The wanted rows of some partitions as they were and as they are, as positions in ``rows``.
     ``successors`` has by position the row that took the place of this one by its upsert key (-1:
     none), where there are such. ``is_net``: several rows came, so of equal rows that go and come
     nothing is said."""
 
-    data: pa.RecordBatch
+    rows: TakesRows
     old: Ranks
     new: Ranks
     successors: Any = None
@@ -127,14 +138,14 @@ class RankedChange:
         differ = one != other
         if self.is_net and differ.any():
             at = np.flatnonzero(differ)
-            left, right = (self.data.take(pa.array(each[at])) for each in (one, other))
+            left, right = (self.rows.take(each[at]) for each in (one, other))
             differ[at[equal_rows(left, right)]] = False
         return differ
 
     def _at_rank_of_successors(self, before: Ranks) -> tuple[Any, Any]:
         """Where rows before an update go out: those that are replaced by their upsert key in front
         of the row that replaces them, as in Flink."""
-        rank_of = np.zeros(self.data.num_rows, np.int64)
+        rank_of = np.zeros(len(self.rows), np.int64)
         rank_of[self.new.positions] = self.new.ranks
         successors = self.successors[before.positions]
         ranks = np.where(successors == _NONE, 0, rank_of[successors])
@@ -143,8 +154,7 @@ class RankedChange:
 
     def by_row(self) -> Outgoing:
         """The rows that are not among them any more, and those that are now."""
-        rows = self.data.num_rows
-        was, is_now = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
+        was, is_now = np.zeros(len(self.rows), np.bool_), np.zeros(len(self.rows), np.bool_)
         was[self.old.positions] = True
         is_now[self.new.positions] = True
         left = self.old.chosen(~is_now[self.old.positions])
@@ -165,7 +175,7 @@ class RankedChange:
     def _without_equal(self, left: Ranks, come: Ranks) -> tuple[Ranks, Ranks]:
         """Of equal rows that go and come only those that are more."""
         both = np.concatenate([left.positions, come.positions])
-        codes, count = contents(self.data.take(pa.array(both))), len(left.positions)
+        codes, count = contents(self.rows.take(both)), len(left.positions)
         goes, comes = codes[:count], codes[count:]
         size = int(codes.max()) + 1
         fewer = np.minimum(np.bincount(goes, minlength=size), np.bincount(comes, minlength=size))
@@ -173,7 +183,7 @@ class RankedChange:
 
     def _replaced(self, left: Ranks, come: Ranks) -> tuple[Ranks, Ranks, list[_Events]]:
         """Apart from the others the rows that are replaced by another one of their upsert key."""
-        at = np.full(self.data.num_rows, _NONE)
+        at = np.full(len(self.rows), _NONE)
         at[come.positions] = np.arange(len(come.positions))
         successors = self.successors[left.positions]
         places = np.where(successors == _NONE, _NONE, at[successors])
