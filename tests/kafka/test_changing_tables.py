@@ -46,6 +46,39 @@ def rows_of(tables: TableEnvironment, query: str) -> list[Any]:
     )
 
 
+UPSERT = "'connector' = 'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json'"
+
+
+def test_upserts_have_the_key_and_a_deleted_row_has_no_value(broker: Broker) -> None:
+    tables = streaming(
+        broker,
+        upserts=f"{UPSERT}, 'value.fields-include' = 'EXCEPT_KEY'",
+        last=f"{UPSERT}, 'sink.parallelism' = '2', 'sink.buffer-flush.max-rows' = '100', "
+        "'sink.buffer-flush.interval' = '1 h'",
+    )
+    inserts = tables.create_statement_set()
+    for topic in ("upserts", "last"):
+        inserts.add_insert_sql(f"INSERT INTO {topic} SELECT * FROM people")
+    inserts.execute().wait()
+    written = [(each.key, each.value and json.loads(each.value)) for each in broker.read("upserts")]
+    assert written == [
+        (b'{"id":1}', {"name": "a", "n": 5}),
+        (b'{"id":2}', {"name": "b", "n": None}),
+        (b'{"id":1}', {"name": "c", "n": 6}),
+        (b'{"id":2}', None),
+        (b'{"id":3}', {"name": "d", "n": 7}),
+    ]
+    assert {each.key: each.value for each in broker.read("last")} == {
+        b'{"id":1}': b'{"id":1,"name":"c","n":6}',
+        b'{"id":2}': None,
+        b'{"id":3}': b'{"id":3,"name":"d","n":7}',
+    }
+    assert len(broker.read("last")) == 3
+    wanted = [(1, "c", 6), (3, "d", 7)]
+    assert rows_of(tables, "SELECT * FROM upserts") == wanted
+    assert rows_of(tables, "SELECT name FROM last WHERE n = 6") == [("c",)]
+
+
 def test_messages_of_debezium_are_changes_beside_which_their_offsets_are(broker: Broker) -> None:
     broker.create_topic("shop")
     row = {"id": 1, "name": "a", "n": 1}

@@ -128,6 +128,12 @@ def test_a_table_is_a_stream_of_changes_in_the_columns_that_are_wanted(
     ]
     with pytest.raises(ValidationError, match="doesn't support consuming update"):
         tables.to_changelog_stream(people, None, ChangelogMode.insert_only())
+    only_after = tables.to_changelog_stream(people, keyed(), ChangelogMode.upsert())
+    names: dict[int, str | None] = {}
+    for row in only_after.execute_and_collect():
+        assert row.get_row_kind() is not BEFORE
+        names[row.id] = None if row.get_row_kind() is DELETE else row.name
+    assert (names[1], names.get(2)) == ("c", None)
     with pytest.raises(
         ValidationError, match=r"update and delete .* node TableSourceScan.*to_changelog_stream"
     ):
@@ -142,6 +148,10 @@ def test_a_stream_of_changes_is_a_table(
     table = tables.from_changelog_stream(stream(env, CHANGES))
     assert shown(table.execute().collect()) == SHOWN
     assert table.to_arrow().to_pylist() == [{"id": 1, "name": "c"}]
+    for count, left in ((2, [{"id": 1, "name": "b"}]), (3, [])):
+        upserts = stream(env, UPSERTS[:count])
+        upserted = tables.from_changelog_stream(upserts, keyed(), ChangelogMode.upsert())
+        assert upserted.to_arrow().to_pylist() == left
     with pytest.raises(ProgramError, match=r"the mode \[I,UA,D\] .* needs a primary_key"):
         tables.from_changelog_stream(stream(env, UPSERTS), None, ChangelogMode.upsert())
 
