@@ -6,6 +6,7 @@ matches, costs one look-up."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -29,7 +30,11 @@ class GeneratedLoop:
 
     def __init__(self, interpreter: Interpreter) -> None:
         self._automaton: Automaton = interpreter.automaton
+        self._waiting = set(_waiting(self._automaton))
         self._leaves: dict[Condition, str] = {}  # the variables that hold what conditions said
+        self._called: dict[Condition, str] = {}  # the names of what conditions call
+        self._uses: Counter[Condition] = Counter()
+        self._counted: Counter[Condition] = Counter()
         self._names: dict[str, Any] = {
             "new": tuple.__new__,
             "Cell": Cell,
@@ -41,6 +46,8 @@ class GeneratedLoop:
             "context": interpreter.context,
         }
         self.inlined: list[Callable[..., Any]] = []  # functions that are not called
+        self._lines()  # counts how often each condition stands in the loop
+        self._counted, self._uses, self._leaves = self._uses, Counter(), {}
         lines = self._lines()
         self.take: Take | None = None
         if len(lines) <= LONGEST:
@@ -53,13 +60,12 @@ class GeneratedLoop:
         steps = self._steps_of_runs()
         start = self._expanded(automaton.start, begins=True)
         begins = self._begins(automaton.start)
-        forget = [" = ".join([*sorted(set(self._leaves.values())), "None"])] * bool(self._leaves)
+        forget = _forget(self._leaves.values())
         body = [
             "before = runs = get(key)",
-            *forget,
+            forget,
             "if before is None:",
-            f"    if not ({begins}):",
-            "        continue",
+            *([] if begins == "True" else [f"    if not {begins}:", "        continue"]),
             "    runs = NO_RUNS",
             *self._advancing(),
             "kept, complete = [], []",
@@ -108,7 +114,7 @@ class GeneratedLoop:
     def _steps_of_runs(self) -> list[str]:
         lines: list[str] = []
         for state in self._automaton.states:
-            if state.kind in (StateKind.NORMAL, StateKind.PENDING):
+            if state in self._waiting:
                 lines.append(f"elif state == {state.name!r}:")
                 asks = any(each.asks_for_context for each in _reached(state))
                 if asks:
@@ -121,8 +127,7 @@ class GeneratedLoop:
 
     def _reset_iterative(self) -> str:
         """Conditions that look at the partial match are asked again for each."""
-        names = [name for each, name in self._leaves.items() if each.asks_for_context]
-        return " = ".join([*sorted(names), "None"]) if names else "pass"
+        return _forget(name for each, name in self._leaves.items() if each.asks_for_context)
 
     # -- one state ---------------------------------------------------------------------------------
 
@@ -194,7 +199,8 @@ class GeneratedLoop:
                 ways.append(self._text(edge.condition))
             elif edge.action is Action.PROCEED:
                 ways.append(_and(self._text(edge.condition), self._begins(edge.target)))
-        if any(each.asks_for_context for each in _reached(state)):
+        own = [edge.condition for each in (state, *_proceeds(state)) for edge in each.transitions]
+        if any(each.asks_for_context for each in own):
             return "True"  # they may look at the context, which is set later
         return _or(ways) or "False"
 
@@ -214,24 +220,43 @@ class GeneratedLoop:
             return _and(self._text(condition.first), self._text(condition.second))
         if isinstance(condition, Either):
             return _or([self._text(condition.first), self._text(condition.second)]) or "False"
-        name = self._leaves.get(condition)
-        if name is None:
-            name = self._leaves[condition] = f"c{len(self._leaves)}"
-        return f"({name} if {name} is not None else ({name} := {self._asked(condition, name)}))"
+        self._uses[condition] += 1
+        asked = self._asked(condition)
+        if self._counted[condition] == 1:  # nobody asks again
+            return asked
+        name = self._leaves.setdefault(condition, f"c{len(self._leaves)}")
+        return f"({name} if {name} is not None else ({name} := bool({asked})))"
 
-    def _asked(self, condition: Condition, name: str) -> str:
-        called = f"{name}_holds"
+    def _asked(self, condition: Condition) -> str:
+        called = self._called.setdefault(condition, f"holds{len(self._called)}")
         if isinstance(condition, OfEvent):
             self._names[called] = condition.function
             inline = inlined(condition.function, "event") is not None
             if inline and condition.function not in self.inlined:
                 self.inlined.append(condition.function)
-            return f"bool({call_or_inline(condition.function, called, 'event')})"
+            return call_or_inline(condition.function, called, "event")
         if isinstance(condition, IsInstance):
             self._names[called] = condition.kind
             return f"isinstance(event, {called})"
         self._names[called] = condition.bind()
-        return f"bool({called}(event, context))"
+        return f"{called}(event, context)"
+
+
+def _forget(names: Iterable[str]) -> str:
+    """The statement that forgets what conditions said."""
+    known = sorted(names)
+    return " = ".join([*known, "None"]) if known else "pass"
+
+
+def _waiting(automaton: Automaton) -> Iterator[State]:
+    """The states in which a partial match can wait for an event."""
+    for state in automaton.states:
+        for edge in state.transitions:
+            if edge.action is not Action.PROCEED and edge.target.kind in (
+                StateKind.NORMAL,
+                StateKind.PENDING,
+            ):
+                yield edge.target
 
 
 def _indented(lines: list[str], levels: int) -> list[str]:
