@@ -42,6 +42,7 @@ ALL = (
     "tpch",
     "nexmark_sql",
     "changing_ranks",
+    "group_aggregates",
 )
 
 

@@ -15,14 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common.changelog_mode import ChangelogMode
-from flinkpy.common.logical_types.logical_type import BigIntType
+from flinkpy.common.logical_types.logical_type import BigIntType, VarCharType
 from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.core.errors import SavepointRestoreError
 from flinkpy.core.keys import channel_of_key_group
 from flinkpy.operators.columnar.state_tables import group_numbers
+from flinkpy.relational.aggregates.aggregate_code import AggregateCode, with_code
+from flinkpy.relational.functions.user_defined import AggregateFunction
 from flinkpy.relational.groups.changing_groups import GroupAggregateOperator, GroupSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
 from tests.operators.harness import do_all
-from tests.operators.joining import MAX_PARALLELISM, Gathered, Subtasks
+from tests.operators.joining import BARRIER, MAX_PARALLELISM, Gathered, Subtasks
 from tests.relational.changing_groups_in_python import (
     AFTER,
     BEFORE,
@@ -343,3 +346,56 @@ def test_a_row_is_not_taken_back_from_a_group_that_is_not_there() -> None:
     assert subtasks.push_changes([(DELETE, row)]) == []
     assert subtasks.push_changes([(BEFORE, row), (AFTER, row)]) == [(INSERT, (1, 1, 5, "u"))]
     subtasks.close()
+
+
+def test_a_sum_that_has_too_many_digits_fits_again_after_a_savepoint() -> None:
+    inputs = pa.schema([("k", pa.int64()), ("c", pa.decimal128(38, 0))])
+    spec = GroupSpec((0,), (call("SUM", 1),))
+    subtasks = SubtasksOfGroups(lambda: GroupAggregateOperator(spec, inputs, inputs), (0,), inputs)
+    most = Decimal("9" * 38)
+    subtasks.push_changes([(INSERT, (1, most)), (INSERT, (1, most))])
+    subtasks.restart(3)
+    assert subtasks.push_changes([(DELETE, (1, most))]) == [(BEFORE, (1, None)), (AFTER, (1, most))]
+    subtasks.close()
+
+
+class Longest(AggregateFunction[str, "list[str]"]):
+    def create_accumulator(self) -> list[str]:
+        return []
+
+    def accumulate(self, accumulator: list[str], *args: Any) -> None:
+        accumulator.append(args[0])
+
+    def retract(self, accumulator: list[str], *args: Any) -> None:
+        accumulator.remove(args[0])
+
+    def get_value(self, accumulator: list[str]) -> str:
+        return max(accumulator, key=lambda text: (len(text), text), default="")
+
+
+def test_functions_of_users_take_rows_back_also_after_a_savepoint() -> None:
+    inputs = pa.schema([("k", pa.int64()), ("s", pa.string())])
+    code = AggregateCode(Longest(), "general").of_call([VarCharType()], VarCharType())
+    spec = GroupSpec((0,), (with_code(call("longest", 1), code),))
+    subtasks = SubtasksOfGroups(lambda: GroupAggregateOperator(spec, inputs, inputs), (0,), inputs)
+    rows = [(1, "a"), (1, "bbb"), (2, "cc")]
+    assert subtasks.push_changes([(INSERT, row) for row in rows]) == [
+        (INSERT, (1, "bbb")),
+        (INSERT, (2, "cc")),
+    ]
+    subtasks.restart(3)
+    assert subtasks.push_changes([(DELETE, rows[1])]) == [(BEFORE, (1, "bbb")), (AFTER, (1, "a"))]
+    assert subtasks.push_changes([(DELETE, rows[2])]) == [(DELETE, (2, "cc"))]
+    subtasks.close()
+
+
+@pytest.mark.parametrize("names", [["AVG", "MIN"], ["COUNT(*)", "MAX of floats"]])
+def test_the_state_of_another_query_is_refused(names: list[str]) -> None:
+    subtasks = subtasks_of((0,), ["COUNT(*)", "MIN of floats"], takes_back=False)
+    subtasks.push_changes([(INSERT, (1, None, 5, 1.5, None, "u", None))])
+    saved = [operator.freeze_state(BARRIER).write() for operator in subtasks.operators]
+    subtasks.close()
+    other = subtasks_of((0,), names, takes_back=False)
+    other.close()
+    with pytest.raises(SavepointRestoreError, match="of another query"):
+        other.start(1, saved)

@@ -86,7 +86,8 @@ class DecimalSum(ChangingAccumulator):
     def __init__(self, site: AggregateSite) -> None:
         self._result = site.result
         self._scale = site.arguments[0].scale
-        self.partial_types = (pa.decimal128(38, self._scale), pa.int64())
+        # sums beyond 38 digits are null only as results: what is taken back can make them fit
+        self.partial_types = (pa.decimal256(76, self._scale), pa.int64())
         self.sums, self.counts = DigitSums(), Grown(np.int64, 0)
 
     def reach(self, size: int) -> None:
@@ -115,16 +116,37 @@ class DecimalSum(ChangingAccumulator):
 
     def partial_of(self, groups: Groups) -> list[pa.Array]:
         counts = pa.array(self.counts.values[groups])
-        return [self._as_decimals(self.partial_types[0], groups), counts]
+        return [_as_decimals256(self.sums.of(groups), self.partial_types[0]), counts]
 
     def clear(self, groups: npt.NDArray[np.int64]) -> None:
         self.sums.clear(groups)
         self.counts.values[groups] = 0
 
     def merge(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
-        present = all_present([columns[0]])
-        self.sums.add(wide_integers.of_decimals(columns[0], present), groups, size)
+        self.sums.add(_of_decimals256(columns[0]), groups, size)
         np.add.at(self.counts.reach(size), groups, columns[1].to_numpy())
+
+
+def _as_decimals256(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """The numbers (int64 or WIDE) as the digits of decimals of 256 bits, which hold them all."""
+    values = widened(values)
+    words = np.empty((len(values), 4), np.int64)
+    words[:, 0], words[:, 1] = values["low"].view(np.int64), values["middle"].view(np.int64)
+    words[:, 2], words[:, 3] = values["high"], values["high"] >> 63
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(words)])
+
+
+def _of_decimals256(column: pa.Array) -> Any:
+    """The digits of what ``_as_decimals256`` has made: int64 if all fit, else WIDE."""
+    words = np.frombuffer(column.buffers()[1] or b"", np.int64, 4 * (column.offset + len(column)))
+    words = words.reshape(-1, 4)[column.offset :]
+    low, signs = np.ascontiguousarray(words[:, 0]), words[:, 0] >> 63
+    if (words[:, 1] == signs).all() and (words[:, 2] == signs).all():
+        return low
+    found = np.empty(len(words), WIDE)
+    found["low"], found["middle"] = words[:, 0].view(np.uint64), words[:, 1].view(np.uint64)
+    found["high"] = words[:, 2]
+    return found
 
 
 def _signed(digits: npt.NDArray[Any], signs: npt.NDArray[Any] | None) -> Any:

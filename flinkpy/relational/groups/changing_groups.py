@@ -35,6 +35,7 @@ from flinkpy.sql.rex.rex_nodes import AggregateCall
 
 GROUPS = "groups"
 _ROWS, _WRITTEN = "rows", "written"
+_MEANING = b"aggregates"  # in the metadata of a saved schema
 _SHARE = 4  # numbers that are looked at for expiry with each row of a batch
 _FEWEST = 1 << 10
 _BEFORE, _DELETE = RowKind.UPDATE_BEFORE.value, RowKind.DELETE.value
@@ -182,7 +183,18 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
         for number, each in self._calls.kept.items():
             kinds = each.partial_types
             fields += [pa.field(f"call {number} part {at}", kind) for at, kind in enumerate(kinds)]
-        return pa.schema(fields)
+        return pa.schema(fields, metadata={_MEANING: self._meaning().encode()})
+
+    def _meaning(self) -> str:
+        """What is aggregated, in words: least values are no greatest ones, whose state looks the
+        same. Columns go by name, as their order changes with what else a query reads."""
+        names = self.inputs.names
+        found = []
+        for call in self.spec.calls:
+            arguments = ", ".join(names[at] for at in call.arguments)
+            text = f"{call.function.upper()}({'DISTINCT ' * call.distinct}{arguments})"
+            found.append(text if call.filter is None else f"{text} FILTER {names[call.filter]}")
+        return ", ".join([*(names[at] for at in self.spec.keys), *found])
 
     def _freeze(self) -> Saved:
         keys, schema = self._groups.freeze(), self._region_schema
@@ -256,10 +268,10 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
 
     def _checked(self, data: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """Refuses the state of another query."""
-        if data.schema.equals(schema):
+        if data.schema.equals(schema, check_metadata=True):
             return data
         raise SavepointRestoreError(
-            f"the state of {self.context.name!r} is of another query: it has the columns "
+            f"the state of {self.context.name!r} is of another query: it has "
             f"{_shown(data.schema)}, and the operator now has {_shown(schema)}; start from it with "
             "the query as it was, or without this state"
         )
@@ -277,7 +289,9 @@ class _FreezesEntries:
 
 
 def _shown(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
+    meaning = (schema.metadata or {}).get(_MEANING, b"").decode()
+    columns = ", ".join(f"{field.name} {field.type}" for field in schema)
+    return f"[{meaning}] in the columns {columns}" if meaning else f"the columns {columns}"
 
 
 def _signs(kinds: npt.NDArray[np.int8] | None) -> npt.NDArray[np.int64] | None:
