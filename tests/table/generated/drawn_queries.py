@@ -33,12 +33,14 @@ Column = tuple[str, str]
 @dataclass(frozen=True)
 class Case:
     """A query and the rows of its tables. ``ordered``: the order of the result says something too.
-    ``judged``: DuckDB means the same by it."""
+    ``judged``: DuckDB means the same by it. ``streams``: STREAMING gives the same as BATCH; a total
+    of no rows it does not give, as Flink's."""
 
     text: str
     rows: dict[str, list[Row]]
     ordered: bool = False
     judged: bool = True
+    streams: bool = True
 
     @property
     def flink(self) -> str:
@@ -109,7 +111,7 @@ def drawn_case(seed: int) -> Case:
     rows = {name: _rows(random, name, odd) for name in TABLES}
     maker = _QueryMaker(random)
     text, ordered = maker.query()
-    return Case(text, rows, ordered, maker.judged and not odd)
+    return Case(text, rows, ordered, maker.judged and not odd, maker.streams)
 
 
 # -- queries ---------------------------------------------------------------------------------------
@@ -138,6 +140,7 @@ class _QueryMaker:
         self._names = 0
         self._views: list[tuple[str, list[Column]]] = []  # of WITH
         self.judged = True
+        self.streams = True
 
     # -- choices -----------------------------------------------------------------------------------
 
@@ -222,6 +225,10 @@ class _QueryMaker:
             having = " HAVING COUNT(*) > 0"  # of no rows, Flink gives no total
         elif self._chance(25):
             having = f" HAVING {self._aggregate(BIGINT, columns)} >= {self._one([1, 0, 2])}"
+        if not sets and self._chance(70):
+            having = f"{having} AND COUNT(*) > 0" if having else " HAVING COUNT(*) > 0"
+        elif not sets:
+            self.streams = False
         group = f" GROUP BY {sets}" if sets else ""
         if not sets and not any(map(_has_call, items)):
             items.append("COUNT(*) AS more")
