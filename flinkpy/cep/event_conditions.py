@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from flinkpy.columns.expression import Expression
 from flinkpy.columns.rowwise import evaluate
+from flinkpy.core.program.coroutines import refuse_coroutines
 from flinkpy.core.program.program_line import refuse
 
 
@@ -230,10 +231,16 @@ def as_condition(given: object, call: str) -> Condition:
         return given
     if isinstance(given, Expression):
         return OfColumns(given)
+    refuse_coroutines(given, call)
     method = getattr(given, "filter", None)
     if callable(method) and not isinstance(given, type):
         takes_one = isinstance(given, SimpleCondition) or _arguments(method, call) == 1
         return OfEvent(method, given) if takes_one else OfEventAndContext(method, given)
+    if inspect.isgeneratorfunction(given):
+        raise refuse(
+            f"{call}: {shown_function(given)} is a generator, which would always count as true: "
+            "return instead of yield"
+        )
     if not callable(given):
         raise refuse(
             f"{call}: {given!r:.80} is no condition; give a function of the event, or of the event "

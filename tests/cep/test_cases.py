@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from flinkpy.cep import MalformedPatternError
+from flinkpy.cep import (
+    ConditionContext,
+    IterativeCondition,
+    MalformedPatternError,
+    Pattern,
+    SimpleCondition,
+)
 from flinkpy.cep.automaton.after_match import SkipError
 from flinkpy.cep.automaton.pattern_compiler import compiled
+from flinkpy.core.errors import ProgramError
+from flinkpy.table.expressions import col
+from flinkpy.testing import PatternHarness
 from tests.cep.pattern_texts import events_of, found_by, pattern_of
 
 TABLE = Path(__file__).with_name("cases.tsv")
@@ -90,3 +101,43 @@ def test_a_skip_strategy_that_throws_fails_when_there_is_nothing_to_skip_to() ->
         found_by(pattern_of(pattern, "first:a:throw"), events_of("C1 B2"))
     last = pattern_of("begin a where:A next b where:B", "last:b:throw")
     assert found_by(last, events_of("A1 B2")) == ["+a=A1;b=B2"]
+
+
+async def later(event: object) -> bool:
+    return True
+
+
+def yielding(event: object) -> Iterator[bool]:
+    yield True
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        (later, "async def"),
+        (yielding, "is a generator"),
+        (lambda: True, "takes 0 arguments"),
+        (lambda event, ctx, more: True, "takes 3 arguments"),
+        ("price > 5", "is no condition"),
+    ],
+)
+def test_what_is_no_condition_is_refused(condition: object, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        Pattern.begin("a").where(condition)
+
+
+def test_conditions_can_be_expressions_and_classes() -> None:
+    class Cheap(SimpleCondition):
+        def filter(self, value: Any, ctx: ConditionContext | None = None) -> bool:
+            return bool(value["price"] < 5)
+
+    class Higher(IterativeCondition):
+        def filter(self, value: Any, ctx: ConditionContext) -> bool:
+            before: Any = ctx.get_events_for_pattern("cheap")[0]
+            return bool(value["price"] > before["price"])
+
+    pattern = Pattern.begin("cheap").where(Cheap()).next("higher").where(Higher())
+    harness = PatternHarness(pattern.next("dear").where(col("price") > 90))
+    for price in (3, 4, 99, 2):
+        harness.process({"price": price})
+    assert [list(match) for match in harness.matches] == [["cheap", "higher", "dear"]]

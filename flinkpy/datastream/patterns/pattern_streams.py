@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -141,6 +142,8 @@ def _selecting(
     if not callable(function):
         raise refuse(f"{call} takes a function of the match, this is {function!r:.80}")
     check_arity(function, 1, call)
+    if not many and inspect.isgeneratorfunction(function):
+        raise refuse(f"{call} takes one value from its function: return it, or call flat_select()")
     if (tag is None) != (timeout_function is None):
         raise refuse(f"{call}: timeout_tag and timeout_function belong together")
     if tag is None:
