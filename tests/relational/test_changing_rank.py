@@ -171,3 +171,16 @@ def test_rows_that_take_others_back_behind_the_best_ones_leave_nothing() -> None
 def test_other_ranks_are_refused() -> None:
     with pytest.raises(ProgramError, match="use ROW_NUMBER"):
         ChangingRankSpec(RankSpec("RANK", (0,), (SortKey(1),), 1, 2), APPEND, ALL_CHANGES)
+
+
+def test_a_row_that_falls_against_the_promise_is_still_replaced() -> None:
+    """What is in front may have forgotten a group by its TTL, whose count begins again."""
+    rank = RankSpec("ROW_NUMBER", (0,), (SortKey(3, descending=True),), 1, 2)
+    of = subtasks(ChangingRankSpec(rank, UPDATE_FAST, ALL_CHANGES, (0, 1)))
+    of.take(
+        [("+I", (1, "a", 1.0, 8)), ("+I", (1, "b", 1.0, 9)), ("+I", (1, "much longer", 1.0, 7))]
+    )
+    assert of.take([("+U", (1, "a", 1.0, 1))]) == [
+        ("-U", (1, "a", 1.0, 8)),
+        ("+U", (1, "a", 1.0, 1)),
+    ]

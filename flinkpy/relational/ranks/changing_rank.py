@@ -31,6 +31,7 @@ from flinkpy.relational.ranks.contenders import Contenders, Newcomers, replaced,
 from flinkpy.relational.ranks.first_key_limits import FirstKeyLimits
 from flinkpy.relational.ranks.ranked_changes import RankedChange, Ranks
 from flinkpy.relational.ranks.sort_keys import SortKeys
+from flinkpy.relational.ranks.upsert_numbers import UpsertNumbers
 from flinkpy.relational.relational_operator import RelationalOperator, empty_batch, with_schema
 from flinkpy.relational.state.ordered_rows import OrderedRows
 from flinkpy.relational.state.taken_back import contents, taken_back
@@ -107,6 +108,9 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         self._kept = OrderedRows(self.inputs, rank.partition, self.ttl_ms, self.context)
         self._limits = FirstKeyLimits(rank.keys, self.inputs)
         self._sort_keys = SortKeys(rank.keys, self._kept.store)
+        self._upserts: UpsertNumbers | None = None
+        if self.spec.strategy is RankStrategy.UPDATE_FAST:
+            self._upserts = UpsertNumbers(self.spec.upsert_key, self._kept.store)
         self._takes_back = Grown(np.bool_, False)  # by row of a log
         self._takers = Grown(np.int64, 0)  # by partition: how many rows of its log do
         saved = self.backend.register_region(REGIONS[self.spec.strategy], self._freeze)
@@ -135,8 +139,7 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         came = Newcomers(batch.data, keyed.codes, places, are_added(batch))
         if self._logs:
             self._kept.touch(ids)
-        if self.spec.strategy is not RankStrategy.UPDATE_FAST:
-            came, ids = self._in_front(came, ids)
+        came, ids = self._in_front(came, ids)
         if len(ids):
             yield from self._ranked(came, ids, is_net=len(batch) > 1)
         if self._logs:
@@ -149,6 +152,8 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         behind = self._limits.are_behind(came.data, ids[codes], is_full[codes], came.added)
         if behind is None:
             return came, ids
+        if self._upserts is not None:  # what is kept is replaced, also for the worse
+            behind &= self._upserts.find(came.data) < 0
         if self._logs:
             self._log(came.chosen(np.flatnonzero(behind)), ids)
         front = came.chosen(np.flatnonzero(~behind))
@@ -174,9 +179,9 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         rank, successors = self.spec.rank, None
         at, rows = self._kept.first.pairs(ids)
         of = self._contenders(at, rows, np.ones(len(rows), np.bool_), came)
-        if self.spec.strategy is RankStrategy.UPDATE_FAST:
+        if self._upserts is not None:
             old = of.ranks(of.was_best)
-            of, last = replaced(of, self.spec.upsert_key)
+            of, last = replaced(of, self._upserts.beside(rows, came.data))
             stand = last == np.arange(len(last))
             successors = np.where(stand, -1, last)
         else:
@@ -227,7 +232,7 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         came = of.came.chosen(~of.rows[comes])
         rows = self._added(replace(came, places=of.places[comes]))
         kept.first.add(of_ids[comes], rows)
-        if not self._logs:
+        if self.ttl_ms and not self._logs:
             kept.touch(np.unique(of_ids[comes]))
         is_full = self._is_full(ids)
         self._limits.put(ids[is_full], last.filter(pa.array(is_full)))
@@ -236,6 +241,8 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         """The numbers of these rows, which are kept from now on."""
         rows = self._kept.add(came.data, came.places)
         self._sort_keys.put(rows, self._sort_keys.of(came.data))
+        if self._upserts is not None:
+            self._upserts.put(rows, came.data)
         self._takes_back.reach(self._kept.store.size)[rows] = ~came.added
         return rows
 
@@ -344,7 +351,10 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         kept = self._kept
         (kept.others if self._logs else kept.first).add(ids[codes], rows)
         self._takes_back.reach(kept.store.size)
-        self._sort_keys.put(rows, self._sort_keys.of(kept.store.take(rows)))
+        data = kept.store.take(rows)
+        self._sort_keys.put(rows, self._sort_keys.of(data))
+        if self._upserts is not None:
+            self._upserts.put(rows, data)
         nobody = Newcomers(empty_batch(self.inputs), *(np.empty(0, kind) for kind in _KINDS))
         of = self._contenders(codes, rows, np.full(len(rows), not self._logs), nobody)
         self._keep(of, of.added, of.ranks(of.added), ids)

@@ -11,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkpy.operators.columnar.key_index import encoded
-from flinkpy.relational.key_columns import key_batch
 from flinkpy.relational.ranks.ranked_changes import Ranks
 from flinkpy.relational.relational_operator import one_record_batch
 from flinkpy.relational.state.row_store import RowStore
@@ -135,12 +133,10 @@ def standing(of: Contenders, mask: Any) -> tuple[Any, Any]:
     return stand, found_none
 
 
-def replaced(of: Contenders, upsert_key: Sequence[int]) -> tuple[Contenders, Any]:
+def replaced(of: Contenders, codes: Any) -> tuple[Contenders, Any]:
     """A row takes the place of the one before with its upsert key, also among those with equal sort
-    keys, if its own are the same. Gives the rows with these places, and for each row the last one
-    of its key."""
-    data = of.take(np.arange(len(of)))
-    codes = encoded(key_batch([data.column(at) for at in upsert_key]).columns).codes
+    keys, if its own are the same; ``codes`` are equal where upsert keys are. Gives the rows with
+    these places, and for each row the last one of its key."""
     order = np.lexsort((of.places, codes))
     ordered = codes[order]
     begins = np.append(True, ordered[1:] != ordered[:-1])
