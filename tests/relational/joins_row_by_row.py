@@ -33,6 +33,14 @@ class Kept:
     partners: int
     written: int
 
+    def loses_one(self, now: int) -> bool:
+        """Whether it was the last. One that had expired before this row came was not counted."""
+        if not self.partners:
+            return False
+        self.partners -= 1
+        self.written = now
+        return self.partners == 0
+
 
 @dataclass
 class JoinRowByRow:
@@ -44,6 +52,7 @@ class JoinRowByRow:
     unique: tuple[Sequence[int] | None, Sequence[int] | None] = (None, None)
     condition: Callable[[Row, Row], bool] | None = None
     null_safe: bool = False
+    null_aware: bool = False
     width: int = 3
     ttl: tuple[int, int] = (0, 0)
     rows: tuple[list[Kept], list[Kept]] = field(default_factory=lambda: ([], []))
@@ -61,11 +70,12 @@ class JoinRowByRow:
 
     def _partners(self, side: int, row: Row) -> list[Kept]:
         found: list[Kept] = []
-        if row[self.key] is None and not self.null_safe:
+        if row[self.key] is None and not self.null_safe and not self.null_aware:
             return found
         for other in self.rows[1 - side]:
             left, right = (other.row, row) if side else (row, other.row)
-            if other.row[self.key] == row[self.key] and (
+            is_unknown = self.null_aware and None in (row[self.key], other.row[self.key])
+            if (is_unknown or other.row[self.key] == row[self.key]) and (
                 self.condition is None or self.condition(left, right)
             ):
                 found.append(other)
@@ -99,9 +109,7 @@ class JoinRowByRow:
         if is_outer and not partners:
             found.append((_D, pair(row, None)))
         for other in partners if other_is_outer else ():
-            other.partners -= 1
-            other.written = self.now
-            if other.partners == 0:
+            if other.loses_one(self.now):
                 found.append((_I, pair(None, other.row)))
         return found
 
@@ -123,9 +131,7 @@ class JoinRowByRow:
         else:
             self._remove(1, row)
             for other in partners:
-                other.partners -= 1
-                other.written = self.now
-                if other.partners == 0:
+                if other.loses_one(self.now):
                     found.append((kind if is_semi else _I, other.row))
         return found
 
@@ -135,7 +141,7 @@ class JoinRowByRow:
 
     def _add(self, side: int, row: Row, partners: int) -> bool:
         """Whether it replaces a row."""
-        if row[self.key] is None and not self.null_safe:
+        if row[self.key] is None and not self.null_safe and not self.null_aware:
             return False
         replaced = self.unique[side] is not None and self._remove(side, row)
         self.rows[side].append(Kept(row, partners, self.now))

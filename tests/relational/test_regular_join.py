@@ -63,10 +63,11 @@ class SubtasksOfChanges(Subtasks):
         data = pa.RecordBatch.from_arrays(arrays, schema=(ROWS, OTHERS)[side])
         kinds = np.array([kind.value for kind, _ in changes], np.int8)
         parallelism = len(self.operators)
+        keys = () if self.operators[0].spec.null_aware else (0,)
         channels = np.array(
             [
                 channel_of_key_group(group, MAX_PARALLELISM, parallelism)
-                for group in groups_of_rows(data, (0,), MAX_PARALLELISM).tolist()
+                for group in groups_of_rows(data, keys, MAX_PARALLELISM).tolist()
             ]
         )
         batch = ColumnBatch(data, None, kinds)
@@ -157,11 +158,12 @@ def operator_for(
     kind: JoinKind,
     layouts: Sequence[tuple[Sequence[int] | None, ChangelogMode]],
     condition: CalcProgram | None = None,
-    null_safe: bool = False,
+    nulls: str = "",
     ttl: Sequence[int] = (0, 0),
     gives: ChangelogMode = ALL_CHANGES,
 ) -> Callable[[], RegularJoinOperator]:
-    spec = JoinSpec(kind, (0,), (0,), (null_safe,), condition)
+    is_aware = nulls == "aware" and kind is JoinKind.ANTI
+    spec = JoinSpec(kind, (0,), (0,), (nulls == "safe",), condition, is_aware)
     inputs = [
         JoinInput(schema, () if unique is None else (tuple(unique),), kinds, ttl_ms)
         for (unique, kinds), schema, ttl_ms in zip(layouts, (ROWS, OTHERS), ttl)
@@ -175,7 +177,7 @@ CASES = st.fixed_dictionaries(
         "kind": st.sampled_from(JoinKind),
         "layouts": st.tuples(st.sampled_from(sorted(LAYOUTS)), st.sampled_from(sorted(LAYOUTS))),
         "has_condition": st.booleans(),
-        "null_safe": st.booleans(),
+        "nulls": st.sampled_from(["", "safe", "aware"]),
         "seed": st.integers(0, 1 << 32),
         "parallelism": st.sampled_from([1, 3]),
     }
@@ -202,14 +204,15 @@ def check_row_by_row(case: dict[str, Any], count: int) -> None:
     layouts = [LAYOUTS[name] for name in case["layouts"]]
     condition = v_at_most_v() if case["has_condition"] else None
     of = SubtasksOfChanges(
-        operator_for(case["kind"], layouts, condition, case["null_safe"]), case["parallelism"]
+        operator_for(case["kind"], layouts, condition, case["nulls"]), case["parallelism"]
     )
     model = JoinRowByRow(
         case["kind"],
         0,
         (layouts[0][0], layouts[1][0]),
         (lambda left, right: left[2] <= right[2]) if case["has_condition"] else None,
-        case["null_safe"],
+        case["nulls"] == "safe",
+        case["nulls"] == "aware" and case["kind"] is JoinKind.ANTI,
     )
     changes = [changelog(chance, count, *layout) for layout in layouts]
     steps = list(in_turns(chance, changes, 1))
@@ -241,12 +244,50 @@ def test_a_batch_gives_the_net_change_of_its_rows_in_many_cases(
     check_net_changes(case, size, in_small_parts)
 
 
+@pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI])
+def test_rows_that_replace_others_leave_what_the_net_rows_leave(kind: JoinKind) -> None:
+    """The inputs send no -U. Whatever a row met goes when the one that replaces it does not."""
+    for seed in range(6):
+        chance = random.Random(seed)
+        upserts = ChangelogMode.upsert()
+        layouts = [((0, 1), upserts), ((0,), upserts)]
+        has_condition = seed % 3 > 0
+        condition = v_at_most_v() if has_condition else None
+        of = SubtasksOfChanges(operator_for(kind, layouts, condition))
+        changes = [changelog(chance, 30, *layout) for layout in layouts]
+        found: list[Change] = []
+        for side, batch in in_turns(chance, changes, (1, 5)[seed % 2]):
+            found += of.push_changes(side, batch)
+        left, right = (last_by_key(each, key) for each, key in zip(changes, ((0, 1), (0,))))
+        model = JoinRowByRow(
+            kind, 0, condition=(lambda left, right: left[2] <= right[2]) if has_condition else None
+        )
+        expected: list[Change] = []
+        for side, rows in enumerate((left, right)):
+            for row in rows:
+                expected += model.take(side, (RowKind.INSERT, row))
+        key = (0, 1) if kind in ONE_SIDE else (0, 1, 3)
+        assert last_by_key(found, key) == last_by_key(expected, key)
+
+
+def last_by_key(changes: Sequence[Change], key: Sequence[int]) -> set[Row]:
+    """What is left in a table of upserts: the last row of each key."""
+    rows: dict[Row, Row] = {}
+    for kind, row in changes:
+        row = comparable_row(row)
+        if kind in (RowKind.INSERT, RowKind.UPDATE_AFTER):
+            rows[tuple(row[at] for at in key)] = row
+        else:
+            rows.pop(tuple(row[at] for at in key), None)
+    return set(rows.values())
+
+
 def check_net_changes(case: dict[str, Any], size: int, in_small_parts: bool) -> None:
     chance = random.Random(case["seed"])
     layouts = [LAYOUTS[name] for name in case["layouts"]]
     condition = v_at_most_v() if case["has_condition"] else None
     of = SubtasksOfChanges(
-        operator_for(case["kind"], layouts, condition, case["null_safe"]), case["parallelism"]
+        operator_for(case["kind"], layouts, condition, case["nulls"]), case["parallelism"]
     )
     changes = [changelog(chance, 40, *layout) for layout in layouts]
     found: list[Change] = []
@@ -263,7 +304,8 @@ def check_net_changes(case: dict[str, Any], size: int, in_small_parts: bool) -> 
         case["kind"],
         0,
         condition=(lambda left, right: left[2] <= right[2]) if case["has_condition"] else None,
-        null_safe=case["null_safe"],
+        null_safe=case["nulls"] == "safe",
+        null_aware=case["nulls"] == "aware" and case["kind"] is JoinKind.ANTI,
     )
     expected: list[Change] = []
     for side, each in enumerate(changes):
@@ -271,3 +313,32 @@ def check_net_changes(case: dict[str, Any], size: int, in_small_parts: bool) -> 
             for _ in range(count):
                 expected += model.take(side, (RowKind.INSERT, row))
     assert folded(found) == folded(expected)
+
+
+@pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.FULL, JoinKind.ANTI])
+def test_rows_that_nobody_writes_to_are_forgotten(kind: JoinKind) -> None:
+    """Each side by its own time to live; what goes afterwards is taken back all the same."""
+    ttl = (1000, 300)
+    names = ["a unique key", "a unique join key", "rows that only come"]
+    for seed in range(6):
+        chance = random.Random(seed)
+        layouts = [LAYOUTS[chance.choice(names)] for _ in range(2)]
+        of = SubtasksOfChanges(operator_for(kind, layouts, ttl=ttl))
+        model = JoinRowByRow(kind, 0, (layouts[0][0], layouts[1][0]), ttl=ttl)
+        changes = [changelog(chance, 20, *layout) for layout in layouts]
+        now = 0
+        for at, (side, [change]) in enumerate(in_turns(chance, changes, 1)):
+            if at == 15:
+                of.restart(1)
+            step = chance.choice([0, 50, 200])
+            of.timers.clock.advance(step / 1000)
+            now += step
+            found, expected = of.push_changes(side, [change]), model.take(side, change, now)
+            assert [kind for kind, _ in found] == [kind for kind, _ in expected]
+            assert Counter(found) == Counter(expected)
+        of.timers.clock.advance(10)
+        for _ in range(20):
+            of.push_changes(0, [(RowKind.INSERT, (None, 1, 1))])
+        [operator] = of.operators
+        assert operator.entries_held() == 0
+        assert len(operator._index) == 0

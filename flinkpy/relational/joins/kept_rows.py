@@ -91,6 +91,11 @@ class KeptRows:
             alive = self._expiry.is_alive(rows, now_ms)
             yield at[alive], rows[alive]
 
+    def all(self, now_ms: int) -> Numbers:
+        """All rows."""
+        rows = self.store.all()
+        return rows if self._expiry is None else rows[self._expiry.is_alive(rows, now_ms)]
+
     def copies_of(self, rows: Numbers) -> Any:
         """How often each of these rows is there; None: once."""
         return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -82,9 +83,12 @@ class RegularJoinOperator(UnendingJoin):
         self._forgets_met = self._is_of_one_side and self.inputs[1].changes.is_insert_only
         self._gives_before = self.emits_changes.contains(RowKind.UPDATE_BEFORE)
         counts = self._is_of_one_side or self._is_outer[0], self._is_outer[1]
+        # NOT IN: a null may be any value, so rows meet others of their key and those with nulls
+        self._is_null_aware = self.spec.null_aware
+        self._came_by = ((), ()) if self._is_null_aware else self._columns
         self._kept: tuple[KeptRows, KeptRows] = (
-            kept_rows(self.inputs[0], self._columns[0], counts_partners=counts[0]),
-            kept_rows(self.inputs[1], self._columns[1], counts_partners=counts[1]),
+            kept_rows(self.inputs[0], self._came_by[0], counts_partners=counts[0]),
+            kept_rows(self.inputs[1], self._came_by[1], counts_partners=counts[1]),
         )
         for side, name in enumerate(REGIONS):
             for each in self.backend.register_region(name, self._frozen(side)).values():
@@ -101,7 +105,7 @@ class RegularJoinOperator(UnendingJoin):
     # -- snapshots ---------------------------------------------------------------------------------
 
     def _frozen(self, side: int) -> Callable[[], Callable[[Turns], dict[int, bytes]]]:
-        keys = self._columns[side]
+        keys = self._came_by[side]
         return lambda: self._kept[side].freeze(keys, self.context.task.max_parallelism)
 
     def _restore(self, saved: pa.RecordBatch, side: int) -> None:
@@ -116,12 +120,15 @@ class RegularJoinOperator(UnendingJoin):
             self.output.emit(each)
 
     def _keys_of(self, data: pa.RecordBatch, side: int) -> Numbers:
-        """The number of each row's key, -1 if it can meet nothing."""
+        """The number of each row's key, -1 if it can meet nothing. If nulls may meet anything, 0
+        stands for them, and the numbers of others are one more."""
         found, mask = self.numbers(data, side)
+        if self._is_null_aware:
+            found = found + 1
         if mask is None:
             keys: Numbers = found
             return keys
-        keys = np.full(data.num_rows, -1, np.int64)
+        keys = np.full(data.num_rows, 0 if self._is_null_aware else -1, np.int64)
         keys[mask.to_numpy(zero_copy_only=False)] = found
         return keys
 
@@ -130,9 +137,9 @@ class RegularJoinOperator(UnendingJoin):
         changes = mine.identified(changes)
         for part in self._parts(mine.net(changes, now), side):
             yield from self._joined_changes(part, side, now)
-        self._sweep(now, 4 * len(changes))
         mine.settle(changes)
         self._forget_keys_of(changes)
+        self._sweep(now, 4 * len(changes))
 
     def _parts(self, changes: RowChanges, side: int) -> Iterator[RowChanges]:
         """The changes in parts that do not make too many pairs at once."""
@@ -146,6 +153,7 @@ class RegularJoinOperator(UnendingJoin):
 
     def _joined_changes(self, changes: RowChanges, side: int, now: int) -> Iterator[ColumnBatch]:
         mine, other = self._kept[side], self._kept[1 - side]
+        changes, replaced = self._with_replaced(changes, mine, now)
         meeting = self._meeting(changes, side, now)
         turned = self._turned(changes, meeting, side, now) if other.partners is not None else None
         copies = other.copies_of(meeting.rows)
@@ -157,31 +165,65 @@ class RegularJoinOperator(UnendingJoin):
         if self._is_of_one_side:
             yield from self._of_one_side(changes, partners, turned)
         else:
+            meeting = _without_renewed(changes, meeting, replaced)
             yield from self._pairs(changes, side, meeting, partners, turned)
         if self._forgets_met and partners is not None:
             waits = np.flatnonzero(partners == 0)
             mine.apply(changes.taken(waits), partners[waits], now)
         else:
             mine.apply(changes, partners, now)
-        if self._forgets_met and turned is not None:
-            keys = changes.keys[turned.met_by]
-            self._remove(0, turned.met, keys)
+        if self._forgets_met and turned is not None and len(turned.met):
+            self._remove(0, turned.met, self._keys_of(other.store.take(turned.met), 0))
+
+    def _with_replaced(
+        self, changes: RowChanges, mine: KeptRows, now: int
+    ) -> tuple[RowChanges, int]:
+        """If there is a condition, the changes behind the rows whose places they take although
+        nobody has taken these back, and how many these are: a row may have met others than the one
+        that replaces it. Without one both meet the same rows."""
+        if self.spec.condition is None:
+            return changes, 0
+        rows = mine.replaced(changes, now)
+        if rows is None:
+            return changes, 0
+        at = np.flatnonzero(rows >= 0)
+        return changes.behind(mine.store.take(rows[at]), at), len(at)
 
     # -- pairs -------------------------------------------------------------------------------------
 
     def _meeting(self, changes: RowChanges, side: int, now: int) -> Meeting:
         """The pairs for which the condition is true."""
         other = self._kept[1 - side]
-        found = [
-            self._passing(changes, at, rows, side) for at, rows in other.pieces(changes.keys, now)
-        ]
+        pieces = other.pieces(changes.keys, now)
+        if self._is_null_aware:
+            pieces = chain(pieces, self._pieces_of_nulls(changes, other, now))
+        found = [self._passing(changes, at, rows, side) for at, rows in pieces]
         if len(found) == 1:
             return found[0]
         nothing = np.empty(0, np.int64)
-        return Meeting(
-            np.concatenate([nothing, *(each.at for each in found)]),
-            np.concatenate([nothing, *(each.rows for each in found)]),
-        )
+        at = np.concatenate([nothing, *(each.at for each in found)])
+        rows = np.concatenate([nothing, *(each.rows for each in found)])
+        if self._is_null_aware:
+            order = np.argsort(at, kind="stable")
+            at, rows = at[order], rows[order]
+        return Meeting(at, rows)
+
+    def _pieces_of_nulls(
+        self, changes: RowChanges, other: KeptRows, now: int
+    ) -> Iterator[tuple[Numbers, Numbers]]:
+        """NOT IN: rows whose key has no null meet those of the other side whose key has one, and
+        the other way round."""
+        without = np.flatnonzero(changes.keys > 0)
+        for at, rows in other.pieces(np.zeros(len(without), np.int64), now):
+            yield without[at], rows
+        nulls = np.flatnonzero(changes.keys == 0)
+        if len(nulls):
+            found = [rows for _, rows in other.pieces(np.zeros(1, np.int64), now)]
+            others = np.setdiff1d(other.all(now), np.concatenate([nulls[:0], *found]))
+            step = max(1, ROWS_AT_ONCE // max(len(others), 1))
+            for begin in range(0, len(nulls), step):
+                some = nulls[begin : begin + step]
+                yield np.repeat(some, len(others)), np.tile(others, len(some))
 
     def _passing(self, changes: RowChanges, at: Numbers, rows: Numbers, side: int) -> Meeting:
         if self.spec.condition is None or not len(at):
@@ -333,9 +375,22 @@ class RegularJoinOperator(UnendingJoin):
         if not self._columns[0]:
             return
         left, right = self._kept
-        unused = (keys >= 0) & (left.counts(keys) == 0) & (right.counts(keys) == 0)
+        first = 1 if self._is_null_aware else 0
+        unused = (keys >= first) & (left.counts(keys) == 0) & (right.counts(keys) == 0)
         if unused.any():
-            self._index.forget(np.unique(keys[unused]))
+            self._index.forget(np.unique(keys[unused]) - first)
+
+
+def _without_renewed(changes: RowChanges, meeting: Meeting, replaced: int) -> Meeting:
+    """Without pairs of the first rows, which are replaced by others, that are pairs of these
+    too: they are updated."""
+    if not replaced:
+        return meeting
+    size = int(meeting.rows.max(initial=0)) + 1
+    codes = changes.identities[meeting.at] * size + meeting.rows
+    is_new = meeting.at >= replaced
+    wanted = is_new | ~np.isin(codes, codes[is_new])
+    return Meeting(meeting.at[wanted], meeting.rows[wanted])
 
 
 def _rows_or_nulls(data: pa.RecordBatch, at: Numbers) -> pa.RecordBatch:

@@ -57,6 +57,16 @@ class RowChanges:
             None if self.identities is None else self.identities[at],
         )
 
+    def behind(self, data: pa.RecordBatch, at: npt.NDArray[np.int64]) -> RowChanges:
+        """The changes behind rows that go: they have the keys and identities of these changes."""
+        kinds = np.zeros(len(self), np.int8) if self.kinds is None else self.kinds
+        return RowChanges(
+            pa.concat_batches([data, self.data]),
+            np.concatenate((self.keys[at], self.keys)),
+            np.concatenate((np.full(len(at), DELETE, np.int8), kinds)),
+            np.concatenate((self.identities[at], self.identities)),
+        )
+
     def with_identities(self, identities: npt.NDArray[np.int64]) -> RowChanges:
         """The same, with these identities."""
         return replace(self, identities=identities)
