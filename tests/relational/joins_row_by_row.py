@@ -33,6 +33,11 @@ class Kept:
     partners: int
     written: int
 
+    def gets_one(self, now: int, more: int) -> None:
+        """It is joined with one more row, or with another one than before."""
+        self.partners += more
+        self.written = now
+
     def loses_one(self, now: int) -> bool:
         """Whether it was the last. One that had expired before this row came was not counted."""
         if not self.partners:
@@ -93,24 +98,24 @@ class JoinRowByRow:
 
         if kind in (RowKind.INSERT, RowKind.UPDATE_AFTER):
             replaced = self._add(side, row, len(partners))
-            for other in partners if other_is_outer else ():
-                if other.partners == 0:
-                    found.append((_D, pair(None, other.row)))
-                other.partners += not replaced
-                other.written = self.now
             given = _I if is_outer or other_is_outer else kind
-            found += [(given, pair(row, other.row)) for other in partners]
+            for other in partners:
+                if other_is_outer and other.partners == 0:
+                    found.append((_D, pair(None, other.row)))
+                found.append((given, pair(row, other.row)))
+                if other_is_outer:
+                    other.gets_one(self.now, 0 if replaced else 1)
             if is_outer and not partners:
                 found.append((_I, pair(row, None)))
             return found
         self._remove(side, row)
         given = _D if is_outer else kind
-        found += [(given, pair(row, other.row)) for other in partners]
+        for other in partners:
+            found.append((given, pair(row, other.row)))
+            if other_is_outer and other.loses_one(self.now):
+                found.append((_I, pair(None, other.row)))
         if is_outer and not partners:
             found.append((_D, pair(row, None)))
-        for other in partners if other_is_outer else ():
-            if other.loses_one(self.now):
-                found.append((_I, pair(None, other.row)))
         return found
 
     def _of_left(self, side: int, kind: RowKind, row: Row) -> list[Change]:
@@ -130,9 +135,8 @@ class JoinRowByRow:
                 other.written = self.now
         else:
             self._remove(1, row)
-            for other in partners:
-                if other.loses_one(self.now):
-                    found.append((kind if is_semi else _I, other.row))
+            given = kind if is_semi else _I
+            found += [(given, other.row) for other in partners if other.loses_one(self.now)]
         return found
 
     def _identity(self, side: int, row: Row) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -342,3 +343,37 @@ def test_rows_that_nobody_writes_to_are_forgotten(kind: JoinKind) -> None:
         [operator] = of.operators
         assert operator.entries_held() == 0
         assert len(operator._index) == 0
+
+
+def cases_of_flink() -> dict[str, list[list[list[str]]]]:
+    """By title: each change of an input, and what came of it, as words."""
+    text = Path(__file__).with_name("joins_of_flink.txt").read_text("utf-8")
+    found: dict[str, list[list[list[str]]]] = {}
+    for block in text.split("\n\n")[1:]:
+        title, *lines = block.strip("\n").split("\n")
+        steps = found[title] = []
+        for line in lines:
+            if line.startswith(" "):
+                steps[-1].append(line.split())
+            else:
+                steps.append([line.split()])
+    return found
+
+
+def change_of(words: Sequence[str]) -> Change:
+    kind = next(each for each in RowKind if str(each) == words[0])
+    return kind, tuple(None if word == "null" else int(word) for word in words[1:])
+
+
+@pytest.mark.parametrize(("title", "steps"), cases_of_flink().items(), ids=cases_of_flink())
+def test_a_live_flink_gives_the_same(title: str, steps: list[list[list[str]]]) -> None:
+    words, left, right, *more = title.split(", ")
+    kind = JoinKind.ANTI if words == "NOT IN" else JoinKind[words]
+    condition = v_at_most_v() if "condition" in more else None
+    nulls = "aware" if words == "NOT IN" else ""
+    of = SubtasksOfChanges(operator_for(kind, (LAYOUTS[left], LAYOUTS[right]), condition, nulls))
+    for number, ((side, *change), *answer) in enumerate(steps):
+        found = of.push_changes(side == "right", [change_of(change)])
+        expected = [change_of(each) for each in answer]
+        assert [kind for kind, _ in found] == [kind for kind, _ in expected], number
+        assert Counter(found) == Counter(expected), number

@@ -3,12 +3,12 @@
 With one row in a batch it gives what Flink's StreamingJoinOperator gives. Of a larger batch the
 rows that come as well as go cancel first; then all rows find their partners at once, since a batch
 of one side does not change the other. It changes which rows of the other side have partners at
-all: first the rows go that had none so far, then come the pairs in the order of the batch, then the
-rows that have none any more."""
+all: a row that had none goes before its first pair, and one that has none any more comes behind
+its last pair."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -39,21 +39,62 @@ _NONE = -1  # instead of a row: nulls
 
 @dataclass(frozen=True)
 class Meeting:
-    """Pairs of changes and rows of the other side: positions, ascending, and rows."""
+    """Pairs of changes and rows of the other side: positions, ascending, and rows. With copies of
+    rows ``begins`` says where those of each pair begin."""
 
     at: Numbers
     rows: Numbers
+    begins: Any = None
+
+    def with_copies(self, copies: Any) -> Meeting:
+        """Each pair as often as this; None: once."""
+        if copies is None:
+            return self
+        begins = np.cumsum(copies) - copies
+        return Meeting(np.repeat(self.at, copies), np.repeat(self.rows, copies), begins)
 
 
 @dataclass(frozen=True)
 class Turned:
-    """Rows of the other side that had no partner and have one now, and those that have none any
-    more; with the position of a change that did it."""
+    """Rows of the other side that had no partner and have one now, with the first pair that they
+    are in; and those that have none any more, with the last one. ``met_at`` and ``alone_at`` are
+    the changes of these pairs."""
 
     met: Numbers
     met_by: Numbers
+    met_at: Numbers
     alone: Numbers
     alone_by: Numbers
+    alone_at: Numbers
+
+
+@dataclass(frozen=True)
+class Given:
+    """Results: positions of changes and rows of the other side, -1 for nulls; their kinds, None for
+    inserts; and numbers in the order of which they go out."""
+
+    at: Numbers
+    rows: Numbers
+    kinds: npt.NDArray[np.int8] | None
+    places: Numbers
+
+    def filtered(self, mask: npt.NDArray[np.bool_]) -> Given:
+        """Those for which the mask is true."""
+        kinds = None if self.kinds is None else self.kinds[mask]
+        return Given(self.at[mask], self.rows[mask], kinds, self.places[mask])
+
+    @staticmethod
+    def in_order(parts: Sequence[Given]) -> Given:
+        """All of these."""
+        places = np.concatenate([each.places for each in parts])
+        order = np.argsort(places, kind="stable")
+        at = np.concatenate([each.at for each in parts])[order]
+        rows = np.concatenate([each.rows for each in parts])[order]
+        if all(each.kinds is None for each in parts):
+            return Given(at, rows, None, places[order])
+        nothing = [np.zeros(len(each.at), np.int8) for each in parts]
+        kinds = [none if each.kinds is None else each.kinds for each, none in zip(parts, nothing)]
+        return Given(at, rows, np.concatenate(kinds)[order], places[order])
 
 
 class RegularJoinOperator(UnendingJoin):
@@ -156,17 +197,17 @@ class RegularJoinOperator(UnendingJoin):
         changes, replaced = self._with_replaced(changes, mine, now)
         meeting = self._meeting(changes, side, now)
         turned = self._turned(changes, meeting, side, now) if other.partners is not None else None
-        copies = other.copies_of(meeting.rows)
-        if copies is not None:
-            meeting = Meeting(np.repeat(meeting.at, copies), np.repeat(meeting.rows, copies))
+        meeting = meeting.with_copies(other.copies_of(meeting.rows))
         partners = None
         if mine.partners is not None:
             partners = np.bincount(meeting.at, minlength=len(changes))
         if self._is_of_one_side:
             yield from self._of_one_side(changes, partners, turned)
         else:
-            meeting = _without_renewed(changes, meeting, replaced)
-            yield from self._pairs(changes, side, meeting, partners, turned)
+            given = self._given(changes, side, meeting, partners, replaced)
+            if turned is not None:
+                given = [*given, *self._turned_rows(turned, meeting, other)]
+            yield from self._emitted(changes, side, given)
         if self._forgets_met and partners is not None:
             waits = np.flatnonzero(partners == 0)
             mine.apply(changes.taken(waits), partners[waits], now)
@@ -238,7 +279,7 @@ class RegularJoinOperator(UnendingJoin):
         other = self._kept[1 - side]
         nothing = np.empty(0, np.int64)
         if not len(meeting.rows):
-            return Turned(nothing, nothing, nothing, nothing)
+            return Turned(nothing, nothing, nothing, nothing, nothing, nothing)
         signs = np.where(changes.are_added, 1, -1)
         replaced = self._kept[side].replaced(changes, now)
         if replaced is not None:
@@ -248,47 +289,55 @@ class RegularJoinOperator(UnendingJoin):
         assert other.partners is not None
         before = other.partners.values[rows]
         after = np.maximum(before + more, 0)
-        last = meeting.at[order[firsts + counts - 1]]
         changed = more != 0
         other.count_partners(rows[changed], after[changed], now)
         met, alone = (before == 0) & (after > 0), (before > 0) & (after == 0)
-        return Turned(rows[met], last[met], rows[alone], last[alone])
+        first, last = order[firsts][met], order[firsts + counts - 1][alone]
+        return Turned(rows[met], first, meeting.at[first], rows[alone], last, meeting.at[last])
 
-    def _pairs(
-        self, changes: RowChanges, side: int, meeting: Meeting, partners: Any, turned: Turned | None
-    ) -> Iterator[ColumnBatch]:
+    def _given(
+        self, changes: RowChanges, side: int, meeting: Meeting, partners: Any, replaced: int
+    ) -> list[Given]:
+        """The pairs, and changes alone."""
         at, rows = meeting.at, meeting.rows
-        if self._is_outer[side]:
-            alone = np.flatnonzero(partners == 0)
-            if len(alone):
-                at = np.concatenate((at, alone))
-                rows = np.concatenate((rows, np.full(len(alone), _NONE)))
-                order = np.argsort(at, kind="stable")
-                at, rows = at[order], rows[order]
-        kinds = self._kinds_of_pairs(changes, side, at)
-        if turned is not None and (len(turned.met) or len(turned.alone)):
-            met, left = self._with_copies(turned.met, side), self._with_copies(turned.alone, side)
-            ends = np.full(len(met), _NONE), np.full(len(left), _NONE)
-            at = np.concatenate((ends[0], at, ends[1]))
-            rows = np.concatenate((met, rows, left))
-            if kinds is None:
-                kinds = np.zeros(len(rows) - len(met) - len(left), np.int8)
-            kinds = np.concatenate(
-                (np.full(len(met), DELETE, np.int8), kinds, np.full(len(left), INSERT, np.int8))
-            )
-        if kinds is not None and not self._gives_before:
-            wanted = kinds != UPDATE_BEFORE
-            at, rows, kinds = at[wanted], rows[wanted], kinds[wanted]
+        pairs = Given(at, rows, self._kinds_of_pairs(changes, side, at), 4 * np.arange(len(at)))
+        found = [pairs.filtered(_are_new(changes, meeting, replaced)) if replaced else pairs]
+        alone = np.flatnonzero(partners == 0) if self._is_outer[side] else at[:0]
+        if len(alone):
+            places = 4 * np.searchsorted(at, alone) - 2
+            kinds = self._kinds_of_pairs(changes, side, alone)
+            found.append(Given(alone, np.full(len(alone), _NONE), kinds, places))
+        return found
+
+    def _turned_rows(self, turned: Turned, meeting: Meeting, other: KeptRows) -> Iterator[Given]:
+        """Rows of the other side alone: each goes before the first pair that it is in now, and
+        comes behind the last one that it was in."""
+        for rows, pairs, kind, beside in (
+            (turned.met, turned.met_by, DELETE, -1),
+            (turned.alone, turned.alone_by, INSERT, 1),
+        ):
+            if not len(rows):
+                continue
+            copies = other.copies_of(rows)
+            places = pairs if meeting.begins is None else meeting.begins[pairs]
+            if copies is not None:
+                nth = np.arange(copies.sum()) - np.repeat(np.cumsum(copies) - copies, copies)
+                rows, places = np.repeat(rows, copies), np.repeat(places, copies) + nth
+            kinds = np.full(len(rows), kind, np.int8)
+            yield Given(np.full(len(rows), _NONE), rows, kinds, 4 * places + beside)
+
+    def _emitted(self, changes: RowChanges, side: int, given: list[Given]) -> Iterator[ColumnBatch]:
+        whole = given[0] if len(given) == 1 else Given.in_order(given)
+        if whole.kinds is not None and not self._gives_before:
+            whole = whole.filtered(whole.kinds != UPDATE_BEFORE)
+        at, rows, kinds = whole.at, whole.rows, whole.kinds
         store = self._kept[1 - side].store
         for begin in range(0, len(at), ROWS_AT_ONCE):
             part = slice(begin, begin + ROWS_AT_ONCE)
             pair = _rows_or_nulls(changes.data, at[part]), _stored_or_nulls(store, rows[part])
-            left_rows, right_rows = reversed(pair) if side else pair
-            yield ColumnBatch(
-                self._joined.joined(left_rows, right_rows),
-                None,
-                None if kinds is None else kinds[part],
-            )
+            left, right = reversed(pair) if side else pair
+            data = self._joined.joined(left, right)
+            yield ColumnBatch(data, None, None if kinds is None else kinds[part])
 
     def _kinds_of_pairs(
         self, changes: RowChanges, side: int, at: Numbers
@@ -304,10 +353,6 @@ class RegularJoinOperator(UnendingJoin):
         elif self._is_outer[1 - side]:
             kinds = np.where(added, INSERT, kinds).astype(np.int8)
         return kinds[at]
-
-    def _with_copies(self, rows: Numbers, side: int) -> Numbers:
-        copies = self._kept[1 - side].copies_of(rows)
-        return rows if copies is None else np.repeat(rows, copies)
 
     # -- SEMI and ANTI -----------------------------------------------------------------------------
 
@@ -345,9 +390,9 @@ class RegularJoinOperator(UnendingJoin):
         """A row of a semi-join comes or goes with the kind of the row that it met or lost."""
         if changes.kinds is None:
             return None
-        came, went = changes.kinds[turned.met_by], changes.kinds[turned.alone_by]
-        came = np.where(changes.are_added[turned.met_by], came, INSERT)
-        went = np.where(changes.are_added[turned.alone_by], DELETE, went)
+        came, went = changes.kinds[turned.met_at], changes.kinds[turned.alone_at]
+        came = np.where(changes.are_added[turned.met_at], came, INSERT)
+        went = np.where(changes.are_added[turned.alone_at], DELETE, went)
         return np.concatenate((came, went)).astype(np.int8)
 
     # -- what is forgotten -------------------------------------------------------------------------
@@ -381,16 +426,13 @@ class RegularJoinOperator(UnendingJoin):
             self._index.forget(np.unique(keys[unused]) - first)
 
 
-def _without_renewed(changes: RowChanges, meeting: Meeting, replaced: int) -> Meeting:
-    """Without pairs of the first rows, which are replaced by others, that are pairs of these
-    too: they are updated."""
-    if not replaced:
-        return meeting
+def _are_new(changes: RowChanges, meeting: Meeting, replaced: int) -> npt.NDArray[np.bool_]:
+    """Which pairs do not belong to the first rows, which are replaced by others, or are none of
+    those others: the rest are updated."""
     size = int(meeting.rows.max(initial=0)) + 1
     codes = changes.identities[meeting.at] * size + meeting.rows
     is_new = meeting.at >= replaced
-    wanted = is_new | ~np.isin(codes, codes[is_new])
-    return Meeting(meeting.at[wanted], meeting.rows[wanted])
+    return is_new | ~np.isin(codes, codes[is_new])
 
 
 def _rows_or_nulls(data: pa.RecordBatch, at: Numbers) -> pa.RecordBatch:

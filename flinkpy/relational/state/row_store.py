@@ -113,7 +113,7 @@ class RowStore:
         addresses[numbers] = np.arange(start, start + count)
         self._chunks.append(Chunk(start, data, numbers, np.ones(count, np.bool_)))
         first, together = len(self._chunks) - 1, count
-        while first and len(self._chunks[first - 1]) <= 2 * together:
+        while first and len(self._chunks[first - 1]) <= together:
             if together + len(self._chunks[first - 1]) > _LARGEST:
                 break
             first -= 1
