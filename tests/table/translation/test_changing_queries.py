@@ -69,8 +69,27 @@ SELECT k FROM changing EXCEPT ALL SELECT k FROM growing
 SELECT id, k FROM changing ORDER BY n DESC, id LIMIT 2
 SELECT id, r FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY n DESC, id) AS r FROM changing) WHERE r <= 2
 SELECT id, k FROM upserts UNION ALL SELECT id, k FROM changing
+SELECT k, COUNT(*), SUM(n), MAX(n) FROM changing GROUP BY k
+SELECT COUNT(*), AVG(n) FROM changing
+SELECT DISTINCT k FROM changing
+SELECT c, COUNT(*) FROM (SELECT k, COUNT(*) AS c FROM growing a GROUP BY k) GROUP BY c
+SELECT k FROM growing a UNION SELECT k FROM changing
+SELECT k FROM growing a INTERSECT SELECT k FROM changing
+SELECT k FROM growing a EXCEPT SELECT k FROM changing
+SELECT k, n, COUNT(*) FROM changing GROUP BY GROUPING SETS ((k), (n), ())
+SELECT k, c FROM (SELECT k, COUNT(*) AS c FROM growing a GROUP BY k) ORDER BY c DESC, k LIMIT 1
+SELECT a.k, x.c FROM growing a JOIN (SELECT k, COUNT(*) AS c FROM changing GROUP BY k) x ON a.k = x.k
+SELECT id FROM growing a WHERE n = (SELECT MAX(n) FROM changing)
+SELECT id, (SELECT COUNT(*) FROM changing ch WHERE ch.k = a.k) FROM growing a
+SELECT k, MIN(n), COUNT(DISTINCT n) FROM changing GROUP BY k HAVING COUNT(*) > 1
+SELECT k, SUM(n) FROM changing GROUP BY ROLLUP (k)
+SELECT m, COUNT(*) FROM (SELECT k, MAX(n) AS m FROM changing GROUP BY k) GROUP BY m
+SELECT x.k, y.c FROM (SELECT k, SUM(n) AS s FROM changing GROUP BY k) x FULL JOIN (SELECT k, COUNT(*) AS c FROM growing a GROUP BY k) y ON x.k = y.k
+SELECT * FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY c DESC, k) AS r FROM (SELECT k, COUNT(*) AS c FROM growing a GROUP BY k)) WHERE r <= 2
+SELECT k FROM changing WHERE n > (SELECT AVG(n) FROM upserts)
+SELECT id FROM growing a WHERE n IN (SELECT MAX(n) FROM changing GROUP BY k)
 """.splitlines()
-A_FEW = QUERIES[1::4]
+A_FEW = QUERIES[3::7]
 
 
 def net(rows: Iterable[Any]) -> Counter[tuple[Any, ...]]:
