@@ -110,7 +110,7 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             default=1,
         )
         self._matcher = RowMatcher(
-            Interpreter(automaton, self.context.timers.now_ms),
+            Interpreter(automaton, self.context.timers.now_ms, self._calls.handles_timeouts),
             Calendar(1 if exact else max(1, shortest // PARTS)),
             read(self.context.configuration, MAX_PARTIAL_MATCHES),
         )

@@ -51,10 +51,14 @@ class Context:
 
 
 class Interpreter:
-    """Matches events with one automaton. It keeps nothing: a key's runs go in and come out."""
+    """Matches events with one automaton. It keeps nothing: a key's runs go in and come out. Partial
+    matches that time out are given only with ``gives_timed_out``."""
 
-    def __init__(self, automaton: Automaton, processing_time: Callable[[], int]) -> None:
+    def __init__(
+        self, automaton: Automaton, processing_time: Callable[[], int], gives_timed_out: bool = True
+    ) -> None:
         self.automaton = automaton
+        self._gives_timed_out = gives_timed_out
         self.context = Context(processing_time)
         self._states = automaton.by_name()
         self._completion = Completion(automaton.skip)
@@ -125,7 +129,7 @@ class Interpreter:
                 kept.append(run)
             elif self._states[run.state].kind is StateKind.PENDING:
                 complete.append(run)
-            else:
+            elif self._gives_timed_out:
                 timed_out.append(match_of(run.cell))
         left, found = self.given(kept, complete, due)
         return left, [*found, *(Found(match, due, timed_out=True) for match in timed_out)]
