@@ -73,6 +73,7 @@ SINKS = {
     "RayBlockSink": "stream.to_ray_dataset()",
     "SocketSink": "SocketSink",
     "StreamingFileSink": None,
+    "ReducedUpserts": None,
 }
 PAGE = (Path(__file__).parents[2] / "docs" / "connectors.md").read_text()
 
