@@ -154,6 +154,7 @@ def test_what_the_best_rows_do_not_need_is_not_kept() -> None:
     assert of.operators[0].entries_held() == 1
 
 
+@pytest.mark.wide
 def test_rows_that_take_others_back_behind_the_best_ones_leave_nothing() -> None:
     rank = RankSpec("ROW_NUMBER", (0,), (SortKey(3),), 1, 2)
     of = subtasks(ChangingRankSpec(rank, RETRACT, ALL_CHANGES))

@@ -182,6 +182,7 @@ def test_a_second_row_where_one_may_be_is_an_error_that_says_what_to_do() -> Non
         one(single, pa.string(), pa.array(["a", "a"]))
 
 
+@pytest.mark.wide
 def test_a_sender_with_many_groups_gives_them_away() -> None:
     calls = [AggregateCall("COUNT", (), ANY)]
     table = pa.table({"k": range(3 << 20)})

@@ -23,6 +23,13 @@ from tests.ports import free_port
 from tests.waiting import eventually
 from tests.web.rest import GO, Rest, held_job, waiting_job
 
+OF_ROWS_THAT_CHANGE = {
+    f"num{kind}Records{way}"
+    for kind in ("UpdateBefore", "UpdateAfter", "Delete")
+    for way in ("In", "Out")
+}
+OF_PATTERNS = {"patternMatchedTimes", "numPartialMatches", "maxPartialMatchesOfKey"}
+
 REACHED = 18_999  # the watermark behind 20 records
 LATE = 10  # records that come behind the first checkpoint
 
@@ -276,6 +283,8 @@ def test_prometheus_finds_the_names_and_labels_of_flink(
                 "checkpointStartDelayNanos",
                 "pendingRecords",
                 *ROCKSDB,
+                *OF_ROWS_THAT_CHANGE,
+                *OF_PATTERNS,
             }
             assert definition.kind is Kind.HISTOGRAM or name in others, full
     [seen] = families["flink_taskmanager_job_task_operator_seen"]

@@ -3,7 +3,6 @@ state backend; a key without runs has no entry."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from operator import is_
 from typing import Any
@@ -15,8 +14,9 @@ from flinkpy.cep.matching.generated_loop import GeneratedLoop
 from flinkpy.core.codegen.generated import failure_in, forget_source
 from flinkpy.core.codegen.inlining import raised_by
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.secrets.engine_logs import engine_logger
 
-logger = logging.getLogger(__name__)
+logger = engine_logger(__name__)
 
 MANY = 10_000  # partial matches of a key, from which on there is a warning
 

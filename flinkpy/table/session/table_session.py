@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from flinkpy.common.changelog_mode import ChangelogMode
 from flinkpy.common.logical_types.logical_type import LogicalType, RowType
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.sql.catalog.catalog_manager import CatalogManager
 from flinkpy.sql.catalog.catalog_port import CatalogTable, CatalogView, ObjectPath
 from flinkpy.sql.functions.built_in_functions import built_in_functions
@@ -24,7 +24,7 @@ from flinkpy.table.session.session_jobs import SessionJobs
 from flinkpy.table.session.streams_of_tables import check_only_added, with_event_times
 from flinkpy.table.table_config import TableConfig
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 UNNAMED = ("$program", "unnamed")  # the catalog and database of tables without a name
 
 if TYPE_CHECKING:
