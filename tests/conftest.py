@@ -34,6 +34,14 @@ settings.register_profile("explore", deadline=None)
 settings.load_profile(PROFILE)
 
 
+def _not_forced_to_disk(descriptor: int) -> None:
+    """Instead of ``os.fsync`` in the processes of the tests: on a disk that still writes what an
+    installation has left, it takes a minute, and a killed process loses nothing without it."""
+
+
+os.fsync = _not_forced_to_disk  # type: ignore[assignment]
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
