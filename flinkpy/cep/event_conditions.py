@@ -151,15 +151,11 @@ class IsInstance(Condition):
 
 
 @dataclass(frozen=True)
-class Both(Condition):
-    """Both conditions; the second is asked only if the first holds."""
+class TwoConditions(Condition):
+    """A condition made of two others."""
 
     first: Condition
     second: Condition
-
-    def bind(self) -> Holds:
-        first, second = self.first.bind(), self.second.bind()
-        return lambda event, context: first(event, context) and second(event, context)
 
     @property
     def functions(self) -> tuple[object, ...]:
@@ -168,29 +164,27 @@ class Both(Condition):
     @property
     def asks_for_context(self) -> bool:
         return self.first.asks_for_context or self.second.asks_for_context
+
+
+@dataclass(frozen=True)
+class Both(TwoConditions):
+    """Both conditions; the second is asked only if the first holds."""
+
+    def bind(self) -> Holds:
+        first, second = self.first.bind(), self.second.bind()
+        return lambda event, context: first(event, context) and second(event, context)
 
     def __repr__(self) -> str:
         return f"({self.first!r} and {self.second!r})"
 
 
 @dataclass(frozen=True)
-class Either(Condition):
+class Either(TwoConditions):
     """One of two conditions; the second is asked only if the first does not hold."""
-
-    first: Condition
-    second: Condition
 
     def bind(self) -> Holds:
         first, second = self.first.bind(), self.second.bind()
         return lambda event, context: first(event, context) or second(event, context)
-
-    @property
-    def functions(self) -> tuple[object, ...]:
-        return self.first.functions + self.second.functions
-
-    @property
-    def asks_for_context(self) -> bool:
-        return self.first.asks_for_context or self.second.asks_for_context
 
     def __repr__(self) -> str:
         return f"({self.first!r} or {self.second!r})"

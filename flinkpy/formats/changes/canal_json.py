@@ -15,25 +15,13 @@ import pyarrow as pa
 
 from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.formats.changes.change_rows import (
-    AFTER,
-    BEFORE,
-    DELETE,
-    INSERT,
-    changes_of,
-    takes_back,
-)
+from flinkpy.formats.changes.change_rows import AFTER, BEFORE, DELETE, INSERT, changes_of
+from flinkpy.formats.changes.json_changes_encoder import JsonChangesEncoder
 from flinkpy.formats.column_types import declared_type
-from flinkpy.formats.json.json_columns import JsonColumnarEncoder
 from flinkpy.formats.json.json_rows import loader, why_no_json
 from flinkpy.formats.json.json_types import needs_all_digits, reader_of
 from flinkpy.formats.parsed_texts import parser_of
-from flinkpy.formats.port import (
-    ChangelogDecoder,
-    ChangelogEncoder,
-    DecodedChanges,
-    MalformedMessageError,
-)
+from flinkpy.formats.port import ChangelogDecoder, DecodedChanges, MalformedMessageError
 
 _OF_ROWS = {"INSERT": INSERT, "DELETE": DELETE, "UPDATE": AFTER}
 _NO_ROWS = frozenset(
@@ -151,23 +139,12 @@ def _objects(told: object, field: str) -> list[dict[str, Any]]:
     return told
 
 
-class CanalJsonEncoder(ChangelogEncoder):
+class CanalJsonEncoder(JsonChangesEncoder):
     """A message for each row, of the columns of these names.
 
     >>> CanalJsonEncoder(["n"]).encode(pa.record_batch({"n": [1]}))
     [b'{"data":[{"n":1}],"type":"INSERT"}']
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._columns = list(columns)
-
-    def encode_changes(self, batch: pa.RecordBatch, kinds: Any) -> list[bytes | None]:
-        rows = JsonColumnarEncoder().encode(batch.select(self._columns))
-        if kinds is None:
-            return [_INSERTED % row for row in rows]
-        back = takes_back(kinds).tolist()
-        return [(_DELETED if gone else _INSERTED) % row for row, gone in zip(rows, back)]
-
-
-_INSERTED = b'{"data":[%b],"type":"INSERT"}'
-_DELETED = b'{"data":[%b],"type":"DELETE"}'
+    inserted = b'{"data":[%b],"type":"INSERT"}'
+    deleted = b'{"data":[%b],"type":"DELETE"}'

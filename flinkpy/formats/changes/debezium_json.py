@@ -23,13 +23,9 @@ from flinkpy.formats.changes.change_rows import (
     nullable,
     takes_back,
 )
-from flinkpy.formats.json.json_columns import JsonColumnarDecoder, JsonColumnarEncoder
-from flinkpy.formats.port import (
-    ChangelogDecoder,
-    ChangelogEncoder,
-    DecodedChanges,
-    MalformedMessageError,
-)
+from flinkpy.formats.changes.json_changes_encoder import JsonChangesEncoder
+from flinkpy.formats.json.json_columns import JsonColumnarDecoder
+from flinkpy.formats.port import ChangelogDecoder, DecodedChanges, MalformedMessageError
 
 _OPS = ["c", "r", "u", "d"]
 _UPDATE, _DELETE = _OPS.index("u"), _OPS.index("d")
@@ -123,23 +119,12 @@ def _decoder(schema: pa.Schema, has_schema: bool, ignores: bool) -> DebeziumJson
     return DebeziumJsonDecoder(schema, schema_include=has_schema, ignore_parse_errors=ignores)
 
 
-class DebeziumJsonEncoder(ChangelogEncoder):
+class DebeziumJsonEncoder(JsonChangesEncoder):
     """A message for each row, of the columns of these names.
 
     >>> DebeziumJsonEncoder(["n"]).encode(pa.record_batch({"n": [1], "more": [2]}))
     [b'{"before":null,"after":{"n":1},"op":"c"}']
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._columns = list(columns)
-
-    def encode_changes(self, batch: pa.RecordBatch, kinds: Any) -> list[bytes | None]:
-        rows = JsonColumnarEncoder().encode(batch.select(self._columns))
-        if kinds is None:
-            return [_INSERTED % row for row in rows]
-        back = takes_back(kinds).tolist()
-        return [(_DELETED if gone else _INSERTED) % row for row, gone in zip(rows, back)]
-
-
-_INSERTED = b'{"before":null,"after":%b,"op":"c"}'
-_DELETED = b'{"before":%b,"after":null,"op":"d"}'
+    inserted = b'{"before":null,"after":%b,"op":"c"}'
+    deleted = b'{"before":%b,"after":null,"op":"d"}'
