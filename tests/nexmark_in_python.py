@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
 from examples.nexmark.queries import EURO
@@ -80,6 +81,14 @@ def closing_prices(events: Events) -> Iterator[tuple[int, int]]:
             yield auction["category"], max(prices)
 
 
+def q4(events: Events) -> Iterator[Any]:
+    prices = defaultdict(list)
+    for category, price in closing_prices(events):
+        prices[category].append(price)
+    for category, each in prices.items():
+        yield category, sum(each) // len(each)
+
+
 def q5(events: Events) -> Iterator[Any]:
     windows: dict[int, Counter[int]] = defaultdict(Counter)
     for bid in events("bid"):
@@ -111,6 +120,24 @@ def q8(events: Events) -> Iterator[Any]:
             yield person["id"], person["name"]
 
 
+def q9(events: Events) -> Iterator[Any]:
+    bids = defaultdict(list)
+    for bid in events("bid"):
+        bids[bid["auction"]].append(bid)
+    for auction in events("auction"):
+        in_time = [
+            bid
+            for bid in bids[auction["id"]]
+            if auction["date_time"] <= bid["date_time"] <= auction["expires"]
+        ]
+        if in_time:
+            best = min(in_time, key=lambda bid: (-bid["price"], bid["date_time"]))
+            yield (
+                *(auction["id"], auction["seller"], auction["category"]),
+                *(best["bidder"], best["price"], best["date_time"]),
+            )
+
+
 def q11(events: Events) -> Iterator[Any]:
     times = defaultdict(list)
     for bid in events("bid"):
@@ -133,6 +160,65 @@ def q14(events: Events) -> Iterator[Any]:
             if hour in (7, 19):
                 part = "otherTime"
             yield bid["auction"], bid["bidder"], bid["price"] * EURO, part, 0
+
+
+RANKS = (range(10_000), range(10_000, 1_000_000), range(1_000_000, 2**63))
+
+
+def statistics(bids: list[dict[str, Any]]) -> tuple[int, ...]:
+    """How many there are, how many bidders and auctions; each of all prices and of three ranks."""
+    ranks = [bids, *([bid for bid in bids if bid["price"] in rank] for rank in RANKS)]
+    return (
+        *(len(rank) for rank in ranks),
+        *(len({bid["bidder"] for bid in rank}) for rank in ranks),
+        *(len({bid["auction"] for bid in rank}) for rank in ranks),
+    )
+
+
+def text_of(date_time: int, form: str) -> str:
+    return datetime.fromtimestamp(date_time / 1000, timezone.utc).strftime(form)
+
+
+def bids_by(events: Events, *names: str) -> dict[Any, list[dict[str, Any]]]:
+    """The bids of each day that have the same values in these columns."""
+    found = defaultdict(list)
+    for bid in events("bid"):
+        key = *(bid[name] for name in names), text_of(bid["date_time"], "%Y-%m-%d")
+        found[key].append(bid)
+    return found
+
+
+def q15(events: Events) -> Iterator[Any]:
+    for key, bids in bids_by(events).items():
+        yield *key, *statistics(bids)
+
+
+def q16(events: Events) -> Iterator[Any]:
+    for key, bids in bids_by(events, "channel").items():
+        yield *key, text_of(bids[-1]["date_time"], "%H:%M"), *statistics(bids)
+
+
+def q17(events: Events) -> Iterator[Any]:
+    for key, bids in bids_by(events, "auction").items():
+        prices = [bid["price"] for bid in bids]
+        total = sum(prices)
+        extremes = min(prices), max(prices)
+        yield *key, *statistics(bids)[:4], *extremes, total // len(bids), total
+
+
+def q18(events: Events) -> Iterator[Any]:
+    last = {(bid["bidder"], bid["auction"]): bid for bid in events("bid")}
+    for bid in last.values():
+        yield bid["auction"], bid["bidder"], bid["price"], bid["channel"], bid["date_time"]
+
+
+def q19(events: Events) -> Iterator[Any]:
+    prices = defaultdict(list)
+    for bid in events("bid"):
+        prices[bid["auction"]].append(bid["price"])
+    for auction, each in prices.items():
+        for rank, price in enumerate(sorted(each, reverse=True)[:10], 1):
+            yield auction, price, rank
 
 
 def q20(events: Events) -> Iterator[Any]:
@@ -161,4 +247,10 @@ def q22(events: Events) -> Iterator[Any]:
         yield bid["auction"], bid["bidder"], bid["price"], "item", str(bid["auction"]), folder
 
 
-NAIVE = {each.__name__: each for each in (q0, q1, q2, q3, q5, q7, q8, q11, q14, q20, q21, q22)}
+NAIVE = {
+    each.__name__: each
+    for each in (
+        *(q0, q1, q2, q3, q4, q5, q7, q8, q9, q11),
+        *(q14, q15, q16, q17, q18, q19, q20, q21, q22),
+    )
+}

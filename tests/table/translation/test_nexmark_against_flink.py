@@ -11,20 +11,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from examples.nexmark.queries_in_sql import query
-from flinkpy.columns.sql.arrow_of_logical import arrow_of
-from flinkpy.common.logical_types.logical_type import BigIntType, TimestampType, VarCharType
 from flinkpy.connectors.memory.nexmark import NexmarkGenerator
 from flinkpy.table import EnvironmentSettings, TableEnvironment
-from flinkpy.table.factories.nexmark_tables import COLUMNS, NexmarkColumns
+from tests.table.translation.nexmark_rows import declared_columns, rows_of
 
 FLINK = os.environ.get("FLINK_PYTHON")
 QUERIES = (0, 1, 2, 3, 5, 7, 8, 10, 11, 20, 21, 22)
-TIMES = ("dateTime", "expires")
-NUMBERS = ("id", "initialBid", "reserve", "seller", "category", "auction", "bidder", "price")
 ASK_FLINK = """
 import json, sys
 from pyflink.table import EnvironmentSettings, TableEnvironment
@@ -48,21 +43,10 @@ def tables_of_files(folder: Path) -> list[str]:
 
 
 def _table_of(folder: Path, generator: NexmarkGenerator, kind: str) -> str:
-    import pyarrow as pa
-
-    types = {
-        name: TimestampType(3)
-        if name in TIMES
-        else BigIntType()
-        if name in NUMBERS
-        else VarCharType(length=2**31 - 1)
-        for name in COLUMNS[kind]
-    }
-    schema = pa.schema([(name, arrow_of(type)) for name, type in types.items()])
-    rows = NexmarkColumns(generator, kind, schema)(np.arange(generator.count(kind) or 0))
     file = folder / f"{kind}.json"
-    file.write_text("".join(json.dumps(_jsonable(row)) + "\n" for row in rows.to_pylist()))
-    columns = ", ".join(f"`{name}` {type}" for name, type in types.items())
+    rows = rows_of(generator, kind)
+    file.write_text("".join(json.dumps(_jsonable(row)) + "\n" for row in rows))
+    columns = declared_columns(kind)
     return (
         f"CREATE TABLE {kind} ({columns}, WATERMARK FOR `dateTime` AS `dateTime` - INTERVAL '4' "
         f"SECOND) WITH ('connector' = 'filesystem', 'path' = '{file}', 'format' = 'json')"

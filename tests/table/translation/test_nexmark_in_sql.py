@@ -14,8 +14,10 @@ import pytest
 from examples.nexmark.queries_in_sql import SQL, auction_house, query
 from flinkpy.common.types import RowKind
 from flinkpy.connectors.memory.nexmark import NexmarkGenerator
+from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table import TableEnvironment
 from tests.nexmark_in_python import NAIVE, events_of
+from tests.table.translation.nexmark_rows import declare_corrected
 
 FEW = NexmarkGenerator(events=1_500, rate=100)  # fifteen seconds
 MANY = NexmarkGenerator(events=20_000, rate=1_000)
@@ -34,9 +36,11 @@ SHOWN: dict[str, Callable[..., Any]] = {
     "q1": lambda auction, bidder, price, time, extra: (auction, bidder, float(price)),
     "q2": lambda *row: row,
     "q3": lambda *row: row,
+    "q4": lambda *row: row,
     "q5": lambda *row: row,
     "q7": lambda auction, price, bidder, time, extra: (auction, bidder, price, milliseconds(time)),
     "q8": lambda person, name, start: (person, name),
+    "q9": lambda *row: (row[0], row[7], row[8], row[11], row[12], milliseconds(row[13])),
     "q11": lambda bidder, count, start, end: (
         bidder,
         count,
@@ -46,6 +50,11 @@ SHOWN: dict[str, Callable[..., Any]] = {
     "q14": lambda auction, bidder, price, part, time, extra, count: (
         (auction, bidder, float(price), part, count)
     ),
+    "q15": lambda *row: row,
+    "q16": lambda *row: row,
+    "q17": lambda *row: row,
+    "q18": lambda *row: (*row[:4], milliseconds(row[5])),
+    "q19": lambda *row: (row[0], row[2], row[7]),  # bids of one price are in any order
     "q20": lambda *row: (*row[:3], row[7], row[13]),
     "q21": lambda *row: row,
     "q22": lambda auction, bidder, price, channel, *folders: (auction, bidder, price, *folders),
@@ -79,9 +88,27 @@ def house(
     )
 
 
+@functools.cache
+def corrected_house(
+    generator: NexmarkGenerator, *, parallelism: int = 1, rows_per_batch: int = 100
+) -> TableEnvironment:
+    """The same events at the end, of tables whose rows change."""
+    tables = auction_house(1, parallelism=parallelism)
+    for kind in ("person", "auction", "bid"):
+        tables.execute_sql(f"DROP VIEW {kind}")
+    declare_corrected(tables, generator, rows_per_batch)
+    return tables
+
+
 def answered(name: str, tables: TableEnvironment) -> list[Any]:
+    """What is left of the rows of a query."""
+    left: Counter[tuple[Any, ...]] = Counter()
     with tables.execute_sql(query(name)).collect() as rows:
-        return sorted(rounded(SHOWN[name](*row)) for row in rows)
+        for row in rows:
+            adds = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+            left[rounded(SHOWN[name](*row))] += 1 if adds else -1
+    assert min(left.values(), default=0) >= 0, "what is taken back was there"
+    return sorted(left.elements())
 
 
 @pytest.mark.parametrize("name", ["q3", "q5", "q7", "q14"])
@@ -103,21 +130,40 @@ def test_a_query_gives_the_same_in_both_modes_at_any_parallelism(
     assert found == expected(name, MANY)
 
 
+WINDOWED = ("q5", "q7", "q8", "q11")  # windows of rows that change
+
+
+@pytest.mark.wide(but=("[q9-3]",))
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("name", [each for each in SHOWN if each not in WINDOWED])
+def test_what_is_left_of_changes_is_the_result_of_the_rows_that_are_left(
+    name: str, parallelism: int
+) -> None:
+    """Persons, auctions and bids come wrong first, and are corrected."""
+    assert answered(name, corrected_house(FEW, parallelism=parallelism)) == expected(name, FEW)
+
+
 @pytest.mark.wide
-@pytest.mark.parametrize("name", ["q4", "q9", "q15", "q16", "q17", "q18", "q19"])
-def test_what_is_left_of_changes_is_the_result_of_batch(name: str) -> None:
-    """Of the queries whose rows change. In q19 bids of one price are in any order."""
+def test_bids_are_counted_by_the_machines_time() -> None:
+    """q12: each window closes with the clock, and all at the end."""
+    found: Counter[int] = Counter()
+    with house(FEW, parallelism=3).execute_sql(query("q12")).collect() as rows:
+        for bidder, count, start, end in rows:
+            assert (end - start).total_seconds() == 10
+            found[bidder] += count
+    assert found == Counter(bid["bidder"] for bid in events(FEW)("bid"))
 
-    def shown(row: Any) -> tuple[Any, ...]:
-        return (row[0], row[2], row[7]) if name == "q19" else rounded(tuple(row))
 
-    left: Counter[tuple[Any, ...]] = Counter()
-    with house(MANY, parallelism=3).execute_sql(query(name)).collect() as rows:
-        for row in rows:
-            adds = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
-            left[shown(row)] += 1 if adds else -1
-    with house(MANY, is_batch=True).execute_sql(query(name)).collect() as rows:
-        assert +left == Counter(map(shown, rows))
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("q6", "Rowtime attributes must not be in the input rows of a regular join"),  # as in Flink
+        ("q13", "temporal or lookup join"),
+    ],
+)
+def test_a_query_that_cannot_run_is_refused(name: str, reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        house(FEW).explain_sql(query(name))
 
 
 def test_bids_are_written_by_day_and_minute(tmp_path: Path) -> None:
