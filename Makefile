@@ -9,6 +9,8 @@ DOCS_READY := $(VENV)/.ready-docs
 # In several worker processes, two of them for the tests on Ray: tests/conftest.py says how many, and what goes where.
 PARALLEL := -n auto --dist loadgroup --no-loadscope-reorder
 SEEDS ?= 2000
+# queries of SQL over tables that change, which take longer: a tenth of the seeds
+CHANGING := sql-q4 sql-q9 sql-q18 sql-q20
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The tests start hundreds of interpreters, and mypy and ruff remember what they have seen.
 unexport PYTHONDONTWRITEBYTECODE
@@ -90,9 +92,10 @@ explore: $(READY) ## the property tests on new random examples, ten times as man
 findings: $(READY) ## every program that a review found wrong, and whether it is right (those on Ray: make test-all, on Spark: make test-spark)
 	$(BIN)/python -m pytest -q -p tests.findings.report -m 'finding and not ray and not spark'
 
-simulate: $(READY) ## the simulated cluster: 2,000 seeds of its control plane and 2,000 of real programs, some ten minutes (SEEDS=500: fewer)
+simulate: $(READY) ## the simulated cluster: 2,000 seeds of its control plane, 2,000 of real programs and 200 of queries over changes, some ten minutes (SEEDS=500: fewer)
 	$(BIN)/python -m flinkpy.testing.simulation --seeds 0:$(SEEDS) -j 2
 	$(BIN)/python -m flinkpy.testing.simulation --programs --seeds 0:$(SEEDS) -j 2
+	$(BIN)/python -m flinkpy.testing.simulation --programs $(CHANGING) --seeds 0:$$(($(SEEDS) / 10)) -j 2
 
 nodes: $(READY)  ## a Ray cluster of three nodes on this machine: placement, TCP, a node that dies
 	$(BIN)/pytest -q -m ray tests/cluster/test_several_nodes.py

@@ -14,9 +14,11 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from contextlib import nullcontext
 
 import pytest
 
+from flinkpy.common import RowKind
 from flinkpy.core.elements import SnapshotType
 from flinkpy.core.errors import EngineError
 from flinkpy.testing.simulation.programs import program_run
@@ -28,10 +30,12 @@ from flinkpy.testing.simulation.programs.program_run import (
 )
 from flinkpy.testing.simulation.programs.program_scenario import ProgramScenario
 from flinkpy.testing.simulation.programs.programs import DRAWN_PROGRAMS, PROGRAMS
+from flinkpy.testing.simulation.programs.standing_rows import Change, standing
 from flinkpy.testing.simulation.seeded_run import SimulationFailure
 from tests.simulation.seeds import PROGRAM_REGRESSIONS, PROGRAM_SEEDS, REGRESSIONS_OF_PROGRAMS
 
 SHARD = 20
+CHANGING = ("sql-q4", "sql-q9", "sql-q18", "sql-q20")
 
 # Files of a process that crashed are closed by nobody: of a real one, the system closes them.
 pytestmark = [
@@ -89,6 +93,16 @@ def test_queries_of_sql_survive_what_befalls_a_job(what: str, first: int) -> Non
         run_program_seed(seed, (f"sql-{what}",))
 
 
+@pytest.mark.wide
+@pytest.mark.parametrize("query", CHANGING)
+def test_queries_over_tables_that_change_survive_what_befalls_a_job(query: str) -> None:
+    """Joins, groups and ranks whose rows are corrected and withdrawn, into tables with a key and
+    without: the rows that stand at the end are those of the undisturbed run. ``make simulate``
+    plays more seeds."""
+    for seed in (3, 11):
+        run_program_seed(seed, (query,))
+
+
 @pytest.mark.parametrize("seed", [3, 8, 17, 46, 50, 109])
 def test_a_program_replays_identically(seed: int) -> None:
     assert run_program_seed(seed) == run_program_seed(seed)
@@ -143,7 +157,10 @@ def test_the_seeds_see_savepoints_of_every_kind_and_incremental_checkpoints() ->
     assert sum(report.shared_files for report in reports) > 100
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.wide] if name in CHANGING else []) for name in PROGRAMS],
+)
 def test_a_program_commits_the_same_with_any_parallelism(name: str) -> None:
     expected = Counter(map(repr, expected_of(name, 1)))
     assert expected
@@ -175,3 +192,29 @@ def test_a_job_that_loses_or_doubles_a_record_is_found() -> None:
     world.write("second", ["a"])
     with pytest.raises(EngineError, match="too often"):
         world.commit("second")
+
+
+def test_a_row_that_does_not_stand_or_should_not_is_found() -> None:
+    """A deletion that is lost, an update that is, and the same update twice, which changes
+    nothing."""
+    first, second = Change(RowKind.INSERT, (1, "a"), (1,)), Change(RowKind.INSERT, (2, "b"), (2,))
+    update = Change(RowKind.UPDATE_AFTER, (1, "c"), (1,))
+    delete = Change(RowKind.DELETE, (2, "b"), (2,))
+    for changes, problem in (
+        ([first, second, update], "wrong: .*2, 'b'"),
+        ([first, second, delete], "wrong: .*1, 'a'"),
+        ([second, delete], "never committed: .*1, 'c'"),
+        ([first, second, update, delete, update], None),
+    ):
+        world = OutsideWorld(random.Random(1), expected=[(1, "c")])
+        world.write("only", changes)
+        world.commit("only")
+        with pytest.raises(EngineError, match=problem) if problem else nullcontext():
+            world.check_whole()
+
+
+def test_equal_rows_are_taken_back_one_by_one() -> None:
+    add, take = (Change(kind, ("a",)) for kind in (RowKind.INSERT, RowKind.UPDATE_BEFORE))
+    assert standing([take, add, add]) == [("a",)]  # of two subtasks: any order
+    with pytest.raises(EngineError, match="more often"):
+        standing([add, take, take])

@@ -8,7 +8,11 @@ from typing import Any
 from flinkpy.common import WatermarkStrategy
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.testing.simulation.programs.outside_world import world_named
-from flinkpy.testing.simulation.programs.simulated_ends import SimulatedInput, TwoPhaseSink
+from flinkpy.testing.simulation.programs.simulated_ends import (
+    ChangingTableSink,
+    SimulatedInput,
+    TwoPhaseSink,
+)
 
 WORLD = "the world outside"
 STEP_MS = 10  # between two records of a list, in event time
@@ -59,3 +63,8 @@ def read(
 def write(stream: DataStream) -> None:
     """Commits the records in two phases."""
     stream.sink_to(TwoPhaseSink(WORLD)).uid("sink")
+
+
+def write_changes(stream: DataStream, keys: Sequence[str] = ()) -> None:
+    """Commits changes in two phases, to a table with this key or to one without."""
+    stream.sink_to(ChangingTableSink(WORLD, keys)).uid("sink")

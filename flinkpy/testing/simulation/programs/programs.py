@@ -9,6 +9,7 @@ from typing import Any
 
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.testing.simulation.programs import (
+    changing_programs,
     keyed_programs,
     outside_programs,
     sql_programs,
@@ -67,6 +68,10 @@ _NAMED = {
         Program("sql-over", sql_programs.sql_over),
         Program("sql-held-windows", sql_programs.sql_held_windows),
         Program("sql-sessions", sql_programs.sql_sessions),
+        Program("sql-q4", changing_programs.q4, drains=True),
+        Program("sql-q9", changing_programs.q9, drains=True),
+        Program("sql-q18", changing_programs.q18, drains=True),
+        Program("sql-q20", changing_programs.q20, drains=True),
     )
 }
 

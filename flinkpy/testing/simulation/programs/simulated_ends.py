@@ -3,10 +3,11 @@ commits in two phases to the world outside."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from flinkpy.common import RowKind
 from flinkpy.connectors.source_api.enumerators import SplitQueue, SplitShares
 from flinkpy.connectors.source_api.readers import (
     NothingYet,
@@ -32,6 +33,7 @@ from flinkpy.operators.sinks.sink_port import (
     SupportsGlobalCommitter,
 )
 from flinkpy.testing.simulation.programs.outside_world import world_named
+from flinkpy.testing.simulation.programs.standing_rows import Change
 
 
 @dataclass(frozen=True)
@@ -151,9 +153,44 @@ class TwoPhaseSink(Sink):
         return _TransactionCommitter(self._world)
 
 
+class ChangingTableSink(TwoPhaseSink):
+    """Writes changes into such transactions. ``keys`` are the columns by which a row replaces
+    another one; without them each change adds a row or takes an equal one back."""
+
+    takes_kinds = True
+
+    def __init__(self, world: str, keys: Sequence[str] = ()) -> None:
+        super().__init__(world)
+        self._keys = tuple(keys)
+
+    def create_writer(self, context: OperatorContext) -> SinkWriter:
+        return _TransactionWriter(self._world, context, self._changes_of)
+
+    def _changes_of(self, batch: Batch) -> list[Any]:
+        assert isinstance(batch, ColumnBatch)
+        kinds = [0] * len(batch) if batch.kinds is None else batch.kinds.tolist()
+        return [
+            Change(
+                RowKind(kind), tuple(row.values()), tuple(row[each] for each in self._keys) or None
+            )
+            for kind, row in zip(kinds, batch.data.to_pylist())
+        ]
+
+
+def _records_of(batch: Batch) -> list[Any]:
+    if isinstance(batch, RowBatch):
+        return batch.values
+    return [tuple(row.items()) for row in batch.data.to_pylist()]
+
+
 class _TransactionWriter(SinkWriter):
-    def __init__(self, world: str, context: OperatorContext) -> None:
-        self._world = world_named(world)
+    def __init__(
+        self,
+        world: str,
+        context: OperatorContext,
+        records_of: Callable[[Batch], list[Any]] = _records_of,
+    ) -> None:
+        self._world, self._records_of = world_named(world), records_of
         self._name = f"{context.operator_id} {context.task.attempt_id}"
         self._number, self._has_written = 1, False
 
@@ -164,12 +201,7 @@ class _TransactionWriter(SinkWriter):
     def write_batch(self, batch: Batch) -> None:
         self._world.maybe_fail("the sink")
         self._has_written = True
-        self._world.write(
-            self._transaction,
-            batch.values
-            if isinstance(batch, RowBatch)
-            else [tuple(row.items()) for row in batch.data.to_pylist()],
-        )
+        self._world.write(self._transaction, self._records_of(batch))
 
     def prepare_commit(self) -> Sequence[str]:
         if not self._has_written:
