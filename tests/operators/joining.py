@@ -111,7 +111,10 @@ class Subtasks:
             batch_records=4,
         )
 
-    def restart(self, parallelism: int) -> None:
+    def restart(self, parallelism: int, configuration: dict[str, Any] | None = None) -> None:
+        """Starts again from a snapshot, with this configuration if there is one."""
+        if configuration is not None:
+            self._configuration = configuration
         saved = [operator.freeze_state(BARRIER).write() for operator in self.operators]
         self.close()
         self.start(parallelism, saved)

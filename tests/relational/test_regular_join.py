@@ -20,6 +20,7 @@ from flinkpy.common.logical_types.logical_type import BigIntType, BooleanType
 from flinkpy.common.types import RowKind
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.keys import channel_of_key_group
+from flinkpy.core.options.state import COLUMNS_MEMORY
 from flinkpy.relational.joins import regular_join
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput
@@ -34,7 +35,13 @@ ROWS = pa.schema([("k", pa.float64()), ("id", pa.int64()), ("v", pa.int64())])
 OTHERS = pa.schema([field.with_name(f"{field.name}0") for field in ROWS])
 BOTH = pa.schema([*ROWS, *OTHERS])
 KEYS = (None, float("nan"), 1.0, 2.0, 3.5)
+MEMORIES = (None, "0 b", "1 kb")
 ONE_SIDE = (JoinKind.SEMI, JoinKind.ANTI)
+
+
+def in_memory(size: str | None) -> dict[str, Any]:
+    """The configuration with which so much of an operator's rows is in memory; None: all."""
+    return {} if size is None else {COLUMNS_MEMORY.key: size}
 
 
 class GatheredChanges(Gathered):
@@ -181,6 +188,7 @@ CASES = st.fixed_dictionaries(
         "nulls": st.sampled_from(["", "safe", "aware"]),
         "seed": st.integers(0, 1 << 32),
         "parallelism": st.sampled_from([1, 3]),
+        "memory": st.sampled_from(MEMORIES),
     }
 )
 
@@ -205,7 +213,9 @@ def check_row_by_row(case: dict[str, Any], count: int) -> None:
     layouts = [LAYOUTS[name] for name in case["layouts"]]
     condition = v_at_most_v() if case["has_condition"] else None
     of = SubtasksOfChanges(
-        operator_for(case["kind"], layouts, condition, case["nulls"]), case["parallelism"]
+        operator_for(case["kind"], layouts, condition, case["nulls"]),
+        case["parallelism"],
+        configuration=in_memory(case["memory"]),
     )
     model = JoinRowByRow(
         case["kind"],
@@ -220,7 +230,7 @@ def check_row_by_row(case: dict[str, Any], count: int) -> None:
     restart_at = chance.randrange(len(steps))
     for at, (side, [change]) in enumerate(steps):
         if at == restart_at:
-            of.restart(chance.choice([1, 2, 3]))
+            of.restart(chance.choice([1, 2, 3]), in_memory(chance.choice(MEMORIES)))
         found = of.push_changes(side, [change])
         expected = model.take(side, change)
         # Flink has no order among the rows of a key, but among what a row gives it has
@@ -288,7 +298,9 @@ def check_net_changes(case: dict[str, Any], size: int, in_small_parts: bool) -> 
     layouts = [LAYOUTS[name] for name in case["layouts"]]
     condition = v_at_most_v() if case["has_condition"] else None
     of = SubtasksOfChanges(
-        operator_for(case["kind"], layouts, condition, case["nulls"]), case["parallelism"]
+        operator_for(case["kind"], layouts, condition, case["nulls"]),
+        case["parallelism"],
+        configuration=in_memory(case["memory"]),
     )
     changes = [changelog(chance, 40, *layout) for layout in layouts]
     found: list[Change] = []
@@ -299,7 +311,7 @@ def check_net_changes(case: dict[str, Any], size: int, in_small_parts: bool) -> 
             patched.setattr(regular_join, "ROWS_AT_ONCE", 3)
         for at, (side, batch) in enumerate(steps):
             if at == len(steps) // 2:
-                of.restart(chance.choice([1, 2, 3]))
+                of.restart(chance.choice([1, 2, 3]), in_memory(chance.choice(MEMORIES)))
             found += of.push_changes(side, batch)
     model = JoinRowByRow(
         case["kind"],
@@ -314,6 +326,25 @@ def check_net_changes(case: dict[str, Any], size: int, in_small_parts: bool) -> 
             for _ in range(count):
                 expected += model.take(side, (RowKind.INSERT, row))
     assert folded(found) == folded(expected)
+
+
+def test_rows_may_go_in_another_order_than_they_came_in() -> None:
+    of = SubtasksOfChanges(operator_for(JoinKind.INNER, [LAYOUTS["any rows"]] * 2))
+    rows: list[Row] = [(1.0, 0, 0), (2.0, 0, 0), (1.0, 1, 0)]
+    of.push_changes(0, [(RowKind.INSERT, row) for row in rows])
+    of.push_changes(0, [(RowKind.DELETE, row) for row in reversed(rows[:2])])
+    found = of.push_changes(1, [(RowKind.INSERT, (key, 0, 0)) for key in (1.0, 2.0)])
+    assert found == [(RowKind.INSERT, (1.0, 1, 0, 1.0, 0, 0))]
+
+
+def test_a_row_of_not_in_may_get_another_key() -> None:
+    of = SubtasksOfChanges(
+        operator_for(JoinKind.ANTI, [LAYOUTS["a unique key"]] * 2, None, "aware")
+    )
+    of.push_changes(1, [(RowKind.INSERT, (1.0, 0, 0))])
+    of.push_changes(1, [(RowKind.UPDATE_BEFORE, (1.0, 0, 0)), (RowKind.UPDATE_AFTER, (2.0, 0, 0))])
+    found = of.push_changes(0, [(RowKind.INSERT, (key, int(key), 0)) for key in (1.0, 2.0)])
+    assert found == [(RowKind.INSERT, (1.0, 1, 0))]
 
 
 @pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.FULL, JoinKind.ANTI])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkpy.core.errors import ResourceUnavailableError
 from flinkpy.relational.state import row_store
 from flinkpy.relational.state.multi_map import MultiMap, SingleRows
+from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore
 
 SEEDS = st.integers(0, 1 << 32)
@@ -28,9 +32,11 @@ def numbers(values: Any) -> Any:
 
 
 @settings(max_examples=30)
-@given(st.lists(st.tuples(st.integers(0, 9), SEEDS), max_size=30))
-def test_rows_keep_their_numbers_until_they_are_deleted(steps: list[tuple[int, int]]) -> None:
-    store, known, following = RowStore(SCHEMA), dict[int, int](), 0
+@given(st.lists(st.tuples(st.integers(0, 9), SEEDS), max_size=30), st.sampled_from([None, 0, 200]))
+def test_rows_keep_their_numbers_until_they_are_deleted(
+    steps: list[tuple[int, int]], limit: int | None
+) -> None:
+    store, known, following = RowStore(SCHEMA, RowMemory(limit)), dict[int, int](), 0
     before, expected = store.freeze(), dict[int, int]()
     for count, seed in steps:
         chance = random.Random(seed)
@@ -69,6 +75,32 @@ def test_chunks_are_few_and_not_half_empty(monkeypatch: pytest.MonkeyPatch) -> N
     assert sum(len(data) for data, _, _ in store.freeze().parts) <= 2 * len(store)
     store.delete(rows[2::3])
     assert not store.freeze().parts
+
+
+def test_rows_beyond_their_memory_lie_in_files_that_go_with_them(tmp_path: Path) -> None:
+    memory = RowMemory(4_000, [str(tmp_path)])
+    stores = RowStore(SCHEMA, memory), RowStore(SCHEMA, memory)
+    before, arrow = open_files(), pa.total_allocated_bytes()
+    rows = [store.add(batch(list(range(2_000)))) for store in stores]
+    rows[1] = np.concatenate([rows[1], stores[1].add(batch([7, 8]))])
+    assert pa.total_allocated_bytes() - arrow <= 4_000
+    assert open_files() - before == 2
+    assert not list(tmp_path.iterdir())
+    assert stores[1].take(rows[1][-3:]).column(0).to_pylist() == [1_999, 7, 8]
+    for store, numbers_of in zip(stores, rows):
+        store.delete(numbers_of)
+    assert open_files() == before
+
+
+def open_files() -> int:
+    """How many this process has."""
+    return len(os.listdir("/dev/fd"))
+
+
+def test_a_disk_that_fails_names_the_option_of_its_folders(tmp_path: Path) -> None:
+    store = RowStore(SCHEMA, RowMemory(0, [str(tmp_path / "absent")]))
+    with pytest.raises(ResourceUnavailableError, match=r"io\.tmp\.dirs"):
+        store.add(batch([1]))
 
 
 @settings(max_examples=30)

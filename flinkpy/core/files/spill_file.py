@@ -7,6 +7,7 @@ behind however the process ends."""
 from __future__ import annotations
 
 import itertools
+import mmap
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -65,6 +66,14 @@ class SpillFile:
         except OSError as error:
             raise self._trouble(error) from None
         return data
+
+    def mapped(self) -> mmap.mmap:
+        """What was written, mapped into memory to be read. The space is free when both the file
+        and the map are gone."""
+        try:
+            return mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ)
+        except OSError as error:
+            raise self._trouble(error) from None
 
     def close(self) -> None:
         """Frees the space. May be called more than once."""

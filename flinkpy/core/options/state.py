@@ -45,6 +45,14 @@ ROCKSDB_WRITE_BUFFER = option(
     "Bytes of written data kept in memory before it goes to a file.",
     memory=True,
 )
+COLUMNS_MEMORY = option(
+    "state.backend.columns.memory",
+    int,
+    None,
+    "Bytes of rows that an operator of tables keeps in memory, per subtask: joins, and top-n over "
+    "changes. Further rows lie in mapped files under io.tmp.dirs; all are in memory when absent.",
+    memory=True,
+)
 
 
 _FILE_URL = re.compile(r"(?<![^,:\s])file:(//[^/,]*)?(?=/)")  # up to its path

@@ -28,6 +28,7 @@ from flinkpy.relational.joins.row_identities import (
 from flinkpy.relational.relational_operator import with_schema
 from flinkpy.relational.state.expiry_of_numbers import Expiry
 from flinkpy.relational.state.multi_map import MultiMap, Numbers, RowsOfKeys, SingleRows, by_key
+from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore
 from flinkpy.relational.state.rows_by_group import rows_by_group
 
@@ -47,27 +48,38 @@ class JoinInput:
     ttl_ms: int = 0
 
 
-def kept_rows(input: JoinInput, keys: Sequence[int], *, counts_partners: bool) -> KeptRows:
+def kept_rows(
+    input: JoinInput,
+    keys: Sequence[int],
+    memory: RowMemory,
+    *,
+    counts_partners: bool,
+    is_null_aware: bool = False,
+) -> KeptRows:
     """The rows of an input with this join key, in the form that fits. ``counts_partners``: it is
-    kept of each row how many partners it has."""
+    kept of each row how many partners it has. ``is_null_aware``: all keys with a null have one
+    number, so rows of a unique key may share it."""
+    store = RowStore(input.schema, memory)
     partners = Grown(np.int64, 0) if counts_partners else None
-    if any(set(unique) <= set(keys) for unique in input.unique_keys):
+    if not is_null_aware and any(set(unique) <= set(keys) for unique in input.unique_keys):
         single = SingleRows()
-        return VersionedRows(input, single, JoinKeyIdentities(single), partners)
+        return VersionedRows(input, store, single, JoinKeyIdentities(single), partners)
     if input.changes.is_insert_only:
-        return KeptRows(input, MultiMap(), partners)
+        return KeptRows(input, store, MultiMap(), partners)
     if input.unique_keys:
         unique = min(input.unique_keys, key=len)
         identities = ColumnIdentities(sorted({*keys, *unique}))
-        return VersionedRows(input, MultiMap(), identities, partners)
-    return CountedRows(input, partners)
+        return VersionedRows(input, store, MultiMap(), identities, partners)
+    return CountedRows(input, store, partners)
 
 
 class KeptRows:
     """Rows that are only added."""
 
-    def __init__(self, input: JoinInput, rows_of_keys: RowsOfKeys, partners: Grown | None) -> None:
-        self.store = RowStore(input.schema)
+    def __init__(
+        self, input: JoinInput, store: RowStore, rows_of_keys: RowsOfKeys, partners: Grown | None
+    ) -> None:
+        self.store = store
         self.partners = partners
         self._rows_of_keys = rows_of_keys
         self._expiry = Expiry(input.ttl_ms) if input.ttl_ms else None
@@ -210,11 +222,12 @@ class IdentifiedRows(KeptRows):
     def __init__(
         self,
         input: JoinInput,
+        store: RowStore,
         rows_of_keys: RowsOfKeys,
         identities: RowIdentities,
         partners: Grown | None,
     ) -> None:
-        super().__init__(input, rows_of_keys, partners)
+        super().__init__(input, store, rows_of_keys, partners)
         self._identities = identities
 
     def identified(self, changes: RowChanges) -> RowChanges:
@@ -278,9 +291,9 @@ class VersionedRows(IdentifiedRows):
 class CountedRows(IdentifiedRows):
     """All values are the identity. Of equal rows one is kept, and how many there are."""
 
-    def __init__(self, input: JoinInput, partners: Grown | None) -> None:
+    def __init__(self, input: JoinInput, store: RowStore, partners: Grown | None) -> None:
         identities = ColumnIdentities(range(len(input.schema)))
-        super().__init__(input, MultiMap(), identities, partners)
+        super().__init__(input, store, MultiMap(), identities, partners)
         self._copies = Grown(np.int64, 1)
 
     def net(self, changes: RowChanges, now_ms: int) -> RowChanges:

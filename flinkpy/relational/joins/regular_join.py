@@ -29,7 +29,8 @@ from flinkpy.relational.joins.row_changes import DELETE, INSERT, UPDATE_BEFORE, 
 from flinkpy.relational.joins.unending_join import UnendingJoin
 from flinkpy.relational.relational_operator import ROWS_AT_ONCE, empty_batch, with_schema
 from flinkpy.relational.state.multi_map import Numbers, by_key
-from flinkpy.relational.state.row_store import RowStore, taken
+from flinkpy.relational.state.row_memory import RowMemory, taken
+from flinkpy.relational.state.row_store import RowStore
 from flinkpy.sql.rex.relational_terms import JoinKind
 
 REGIONS = ("left", "right")
@@ -127,10 +128,18 @@ class RegularJoinOperator(UnendingJoin):
         # NOT IN: a null may be any value, so rows meet others of their key and those with nulls
         self._is_null_aware = self.spec.null_aware
         self._came_by = ((), ()) if self._is_null_aware else self._columns
-        self._kept: tuple[KeptRows, KeptRows] = (
-            kept_rows(self.inputs[0], self._came_by[0], counts_partners=counts[0]),
-            kept_rows(self.inputs[1], self._came_by[1], counts_partners=counts[1]),
+        memory = RowMemory.configured(self.context.configuration)
+        left, right = (
+            kept_rows(
+                self.inputs[side],
+                self._columns[side],
+                memory,
+                counts_partners=counts[side],
+                is_null_aware=self._is_null_aware,
+            )
+            for side in (0, 1)
         )
+        self._kept: tuple[KeptRows, KeptRows] = left, right
         for side, name in enumerate(REGIONS):
             for each in self.backend.register_region(name, self._frozen(side)).values():
                 self._restore(from_bytes(each), side)

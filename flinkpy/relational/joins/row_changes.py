@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from flinkpy.common.types import RowKind
 from flinkpy.relational.state.multi_map import by_key
-from flinkpy.relational.state.row_store import taken
+from flinkpy.relational.state.row_memory import taken
 
 INSERT = RowKind.INSERT.value
 UPDATE_BEFORE = RowKind.UPDATE_BEFORE.value
@@ -47,8 +47,8 @@ class RowChanges:
         return self.kinds is None or bool(self.are_added.all())
 
     def taken(self, at: npt.NDArray[np.int64]) -> RowChanges:
-        """The changes at these positions."""
-        if len(at) == len(self):
+        """The changes at these positions, each of which is named once."""
+        if len(at) == len(self) and (at[1:] > at[:-1]).all():
             return self
         return RowChanges(
             taken(self.data, at),

@@ -16,6 +16,7 @@ from flinkpy.relational.key_columns import key_names
 from flinkpy.relational.relational_operator import one_record_batch
 from flinkpy.relational.state.expiry_of_numbers import Expiry
 from flinkpy.relational.state.multi_map import MultiMap
+from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore
 from flinkpy.relational.state.rows_by_key import keys_of
 from flinkpy.relational.state.saved_rows import SavedRows
@@ -33,7 +34,7 @@ class OrderedRows:
         self, schema: pa.Schema, keys: Sequence[int], ttl_ms: int, context: OperatorContext
     ) -> None:
         self.keys = tuple(keys)
-        self.store = RowStore(schema)
+        self.store = RowStore(schema, RowMemory.configured(context.configuration))
         self.first, self.others = MultiMap(), MultiMap()
         self._context = context
         self._index = KeyIndex(key_names(len(self.keys) or 1))

@@ -4,7 +4,8 @@ Rows are added in batches, and each gets a number, which it keeps until it is de
 row gets it. They lie in chunks of Arrow data that nobody changes, so a snapshot only has to
 remember which chunks there were, and which of their rows were there. Small chunks are merged into
 larger ones, so there are few, and each row is copied seldom; chunks of which half is gone are
-written anew. A chunk is a record batch wherever its memory lies, also in a mapped file.
+written anew. A chunk is a record batch wherever its memory lies, also in a mapped file: RowMemory
+decides which chunks do.
 
 A row has an address too: that of its chunk and its place in there. Addresses ascend from chunk to
 chunk, so merging two chunks that stand side by side changes none."""
@@ -20,36 +21,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.operators.columnar.key_index import Grown
-from flinkpy.relational.relational_operator import (
-    empty_batch,
-    one_record_batch,
-    with_schema,
-    without_columns,
-)
+from flinkpy.relational.relational_operator import empty_batch, one_record_batch, with_schema
+from flinkpy.relational.state.row_memory import Chunk, RowMemory, filtered, taken
 
 _LARGEST = 1 << 20  # rows of a chunk: merging or writing it anew takes some milliseconds
 _NOWHERE = -1
-
-
-@dataclass(eq=False)
-class Chunk:
-    """Rows that lie together. ``numbers`` are those that the rows were given; ``alive`` says which
-    rows are still there: it alone changes."""
-
-    start: int  # the address of the first row
-    data: pa.RecordBatch
-    numbers: npt.NDArray[np.int64]
-    alive: npt.NDArray[np.bool_]
-    gone: int = 0
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def rest(self) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
-        """The rows that are there, and their numbers."""
-        if not self.gone:
-            return self.data, self.numbers
-        return filtered(self.data, self.alive), self.numbers[self.alive]
 
 
 @dataclass(frozen=True)
@@ -68,7 +44,7 @@ class FrozenRows:
 
 
 class RowStore:
-    """Rows of this schema.
+    """Rows of this schema, in the memory that they may take.
 
     >>> store = RowStore(pa.schema([("n", pa.int64())]))
     >>> numbers = store.add(pa.record_batch({"n": [10, 11, 12]}))
@@ -79,9 +55,11 @@ class RowStore:
     (2, [1])
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, memory: RowMemory | None = None) -> None:
         self.schema = schema
         self._chunks: list[Chunk] = []
+        self._memory = memory or RowMemory()
+        self._memory.watch(self._chunks)
         self._starts = np.empty(0, np.int64)
         self._addresses = Grown(np.int64, _NOWHERE)  # by number
         self._unused: list[npt.NDArray[np.int64]] = []  # numbers of rows that are gone
@@ -212,6 +190,7 @@ class RowStore:
             merged = Chunk(start, data, numbers, np.ones(size, np.bool_))
             self._chunks[first:end] = [merged] if size else []
         self._starts = np.array([each.start for each in self._chunks], np.int64)
+        self._memory.relieve()
 
     def _given(self, count: int) -> npt.NDArray[np.int64]:
         """Numbers for new rows."""
@@ -229,17 +208,3 @@ class RowStore:
 
     def __repr__(self) -> str:
         return f"<RowStore: {len(self)} rows in {len(self._chunks)} chunks>"
-
-
-def taken(data: pa.RecordBatch, at: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    """The rows at these positions, also of a batch without columns."""
-    if not data.num_columns:
-        return without_columns(len(at))
-    return data.take(pa.array(at))
-
-
-def filtered(data: pa.RecordBatch, mask: npt.NDArray[np.bool_]) -> pa.RecordBatch:
-    """The rows for which the mask is true, also of a batch without columns."""
-    if not data.num_columns:
-        return without_columns(int(mask.sum()))
-    return data.filter(pa.array(mask))

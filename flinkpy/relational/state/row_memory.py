@@ -1,0 +1,121 @@
+"""How much memory rows may take, and files for those beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkpy.core.files.spill_file import SpillFile
+from flinkpy.core.options.engine import spill_folders
+from flinkpy.core.options.schema import read
+from flinkpy.core.options.state import COLUMNS_MEMORY
+from flinkpy.relational.relational_operator import without_columns
+
+
+@dataclass(eq=False)
+class Chunk:
+    """Rows that lie together. ``numbers`` are those that the rows were given; ``alive`` says which
+    rows are still there: it alone changes. The data may lie in a mapped file."""
+
+    start: int  # the address of the first row
+    data: pa.RecordBatch
+    numbers: npt.NDArray[np.int64]
+    alive: npt.NDArray[np.bool_]
+    gone: int = 0
+    is_mapped: bool = False
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @cached_property
+    def data_bytes(self) -> int:
+        """How large the data is."""
+        size: int = self.data.nbytes
+        return size
+
+    def rest(self) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
+        """The rows that are there, and their numbers."""
+        if not self.gone:
+            return self.data, self.numbers
+        return filtered(self.data, self.alive), self.numbers[self.alive]
+
+
+class RowMemory:
+    """The memory that the chunks of some row stores may take together: ``limit`` bytes, or any
+    number. Chunks beyond it, the largest ones first as they are merged most seldom, lie in files
+    under ``folders``. These have no names, so each is gone with its chunk, however the process
+    ends."""
+
+    def __init__(self, limit: int | None = None, folders: Sequence[str] = ()) -> None:
+        self._limit = limit
+        self._folders = tuple(folders)
+        self._of_stores: list[list[Chunk]] = []
+
+    @staticmethod
+    def configured(values: Mapping[str, Any]) -> RowMemory:
+        """As the options of the job say."""
+        return RowMemory(read(values, COLUMNS_MEMORY), spill_folders(values))
+
+    def watch(self, chunks: list[Chunk]) -> None:
+        """The chunks of another store, which changes the list when it has others."""
+        self._of_stores.append(chunks)
+
+    def relieve(self) -> None:
+        """Maps chunks until the others fit. Called when a store has other chunks, so it costs
+        nothing for a row. Raises ResourceUnavailableError if the disk fails."""
+        if self._limit is None:
+            return
+        there = [each for chunks in self._of_stores for each in chunks if not each.is_mapped]
+        used = sum(each.data_bytes for each in there)
+        for chunk in sorted(there, key=lambda each: each.data_bytes, reverse=True):
+            if used <= self._limit:
+                break
+            chunk.data = _mapped(chunk.data, self._folders)
+            chunk.is_mapped = True
+            used -= chunk.data_bytes
+
+
+class _Sink:
+    """Arrow writes to it as to a file of Python."""
+
+    closed = False
+
+    def __init__(self, file: SpillFile) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> None:
+        self._file.append([data])
+
+    def flush(self) -> None:
+        """Whoever maps the file sees what was written."""
+
+    def close(self) -> None:
+        """The file stays open."""
+
+
+def _mapped(data: pa.RecordBatch, folders: Sequence[str]) -> pa.RecordBatch:
+    """The same rows in a file, in the form of Arrow's IPC, without a copy in memory."""
+    file = SpillFile(folders)
+    with pa.ipc.new_stream(pa.PythonFile(_Sink(file), "w"), data.schema) as writer:
+        writer.write_batch(data)
+    return pa.ipc.open_stream(pa.py_buffer(file.mapped())).read_next_batch()
+
+
+def taken(data: pa.RecordBatch, at: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """The rows at these positions, also of a batch without columns."""
+    if not data.num_columns:
+        return without_columns(len(at))
+    return data.take(pa.array(at))
+
+
+def filtered(data: pa.RecordBatch, mask: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+    """The rows for which the mask is true, also of a batch without columns."""
+    if not data.num_columns:
+        return without_columns(int(mask.sum()))
+    return data.filter(pa.array(mask))
