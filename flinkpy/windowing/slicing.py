@@ -73,11 +73,52 @@ class Slicing:
         last = start - (start - self.offset) % self.slide
         return last + self.size if start < last + self.size else None
 
+    def end_after(self, start: int, moment: int) -> int | None:
+        """The end of the slice's first window whose last moment is after this one."""
+        least = max(start + self.width, moment + 2)
+        end = least + (self.offset + self.size - least) % self.slide
+        return end if end - self.size <= start else None
+
+    def window_ending(self, end: int) -> TimeWindow:
+        """The window that ends there."""
+        return TimeWindow(end - self.size, end)
+
     def is_late(self, timestamp: int, watermark: int, allowed_lateness: int = 0) -> bool:
         """Whether all windows that contain the timestamp ended before this watermark; also True if
         no window contains it."""
         end = self.last_window_end(self.slice_of(timestamp))
         return end is None or end - 1 + allowed_lateness <= watermark
+
+
+@dataclass(frozen=True)
+class CumulativeSlicing(Slicing):
+    """Windows that begin together every ``size`` milliseconds and end one after the other, every
+    ``slide`` (a divisor of ``size``): CUMULATE of SQL. A slice is in its own window and in the
+    longer ones behind it.
+
+    >>> slicing = CumulativeSlicing(size=6, slide=2, offset=0)
+    >>> slicing.width, slicing.slice_of(9), list(slicing.windows_of(8))
+    (2, 8, [TimeWindow(start=6, end=10), TimeWindow(start=6, end=12)])
+    """
+
+    def _first(self, moment: int) -> int:
+        return moment - (moment - self.offset) % self.size
+
+    def windows_of(self, start: int) -> Iterator[TimeWindow]:
+        first = self._first(start)
+        ends = range(start + self.width, first + self.size + 1, self.width)
+        return (TimeWindow(first, end) for end in ends)
+
+    def last_window_end(self, start: int) -> int | None:
+        return self._first(start) + self.size
+
+    def end_after(self, start: int, moment: int) -> int | None:
+        least = max(start + self.width, moment + 2)
+        end = least + (self.offset - least) % self.width
+        return end if end <= self._first(start) + self.size else None
+
+    def window_ending(self, end: int) -> TimeWindow:
+        return TimeWindow(self._first(end - 1), end)
 
 
 def slicing_of(assigner: WindowAssigner[object, TimeWindow]) -> Slicing | None:

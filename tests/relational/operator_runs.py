@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import pickle
 from collections.abc import Iterator, Sequence
@@ -32,13 +33,21 @@ def run(
     size: int = 7,
     right_first: bool = False,
     schema: pa.Schema | None = None,
+    time: int | None = None,
 ) -> pa.Table:
     """What the operator gives for these inputs, of which each is read to its end before the
-    next. ``schema``: of the results, if the operator itself has none."""
+    next. ``schema``: of the results, if the operator itself has none. ``time``: the rows are in
+    the order of this column, and before each batch a watermark says that those before have come."""
     harness = ChainHarness(linear(pickle.loads(pickle.dumps(operator)), inputs=len(inputs)))
     order = list(enumerate(inputs))
     for number, table in reversed(order) if right_first else order:
         for batch in batches(table, size):
+            if time is not None:
+                first = batch.column(time)[0].as_py()
+                moment = (first - datetime.datetime(1970, 1, 1)) // datetime.timedelta(
+                    milliseconds=1
+                )
+                harness.control(Watermark(moment - 1))
             harness.chain.batch_inputs()[number](ColumnBatch(batch))
         harness.chain.end_input(number)
     harness.chain.control(Watermark(MAX_TIMESTAMP))

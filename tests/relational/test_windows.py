@@ -118,6 +118,7 @@ def with_windows(window: WindowSpec, table: pa.Table, size: int) -> pa.Table:
     st.booleans(),
     st.sampled_from(BATCH_SIZES),
     st.booleans(),
+    st.booleans(),
 )
 @settings(max_examples=8)
 def test_a_window_gives_what_its_rows_give_as_a_group(
@@ -128,7 +129,11 @@ def test_a_window_gives_what_its_rows_give_as_a_group(
     is_attached: bool,
     size: int,
     is_held: bool,
+    is_in_time: bool,
 ) -> None:
+    """``is_in_time``: rows come in order of time, and windows close between them."""
+    if is_in_time:
+        rows = sorted(rows, key=lambda row: int(row[1]))
     table = table_of(rows, unit)
     keys = (0,) if has_key else ()
     attached = with_windows(window, table, size)
@@ -144,7 +149,7 @@ def test_a_window_gives_what_its_rows_give_as_a_group(
     order = [*of_groups.names[: len(keys)], *(f.name for f in fields), "window_start", "window_end"]
     schema = pa.schema([of_groups.field(name) for name in order])
     input = table
-    if is_attached or window.kind is WindowKind.CUMULATE:
+    if is_attached:
         input = attached
         window = WindowSpec(window.kind, 1, window.size, window.step, window.offset, bounds=(7, 8))
     names = [table.schema.names[at] for at in keys]
@@ -157,7 +162,8 @@ def test_a_window_gives_what_its_rows_give_as_a_group(
     else:
         store = SqlAggregateSlices(names, calls, window, words, schema)
         operator = SliceOperator(store, slicing_for(window), event_time=True)
-    found = run(operator, input, size=size, schema=schema)
+    time = 1 if is_in_time and not is_attached else None
+    found = run(operator, input, size=size, schema=schema, time=time)
     assert as_rows(found) == as_rows(grouped.select(order))
 
 

@@ -15,6 +15,7 @@ from flinkpy.relational.aggregates.group_functions import accumulator_of
 from flinkpy.relational.aggregates.hash_aggregate import CallOfGroups, sites_of
 from flinkpy.relational.group_numbers import GroupNumbers
 from flinkpy.relational.relational_operator import plain
+from flinkpy.relational.row_times import times_of
 from flinkpy.relational.windows.held_windows import HoldsWindows, WindowedInput
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.window_times import window_property
@@ -66,9 +67,10 @@ class HeldAggregatesOperator(HoldsWindows, OneInputOperator):
             of_groups = CallOfGroups(call, accumulator_of(site))
             of_groups.add(data, groups, size)
             arrays.append(of_groups.accumulator.results(size))
+        [time] = self.times_of_windows(np.array([window.end])).tolist()
         for word, kind in zip(self.properties, kinds[len(arrays) :]):
-            moment = window_property(word, window, input.window, self.clock, kind)
-            arrays.append(moment.take(pa.array(np.zeros(size, np.int64))))
+            moment = window_property(word, window.end, time, input.window)
+            arrays.append(times_of(np.full(size, moment, np.int64), kind))
         conformed = [
             array if array.type == kind else plain(array).cast(kind)
             for array, kind in zip(arrays, kinds)

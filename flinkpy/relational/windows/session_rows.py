@@ -68,6 +68,11 @@ class SessionRows:
         """The rows. Batches are never changed, and a list of them only grows."""
         return self._parts
 
+    @property
+    def next_moment(self) -> int | None:
+        """Before this no session ends; None: there is none."""
+        return None if self._wake == MAX_TIMESTAMP else self._wake
+
     def add(self, data: pa.RecordBatch) -> int:
         """Takes rows; gives how many came too late: after their session had ended."""
         times = self._times(data)

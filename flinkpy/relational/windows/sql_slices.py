@@ -3,7 +3,7 @@ column; keys and aggregates stand in the order of the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +19,11 @@ from flinkpy.relational.aggregates.group_counts import averages
 from flinkpy.relational.aggregates.group_decimals import decimal_averages, decimals_or_null
 from flinkpy.relational.aggregates.present_values import all_present, numbers_of, wrapped
 from flinkpy.relational.relational_operator import plain
-from flinkpy.relational.windows.held_windows import moments_of
+from flinkpy.relational.row_times import times_of
 from flinkpy.relational.windows.wall_clock import AS_IT_IS, WallClock
 from flinkpy.relational.windows.window_times import window_property
-from flinkpy.sql.rex.relational_terms import WindowSpec
+from flinkpy.relational.windows.windows_in_time import moments_of
+from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 from flinkpy.windowing.slices.column_slices import ColumnSlices
 from flinkpy.windowing.slices.grouped_parts import Part
@@ -151,6 +152,13 @@ class SqlAggregateSlices(ColumnSlices):
             data.num_rows, ids, [counts for counts, _ in taken], [values for _, values in taken]
         )
 
+    def evaluate(self, starts: list[int], survives: Callable[[int], bool]) -> Part:
+        """Windows of CUMULATE that are still to come take all slices of this one together."""
+        part = super().evaluate(starts, survives)
+        if self.window.kind is WindowKind.CUMULATE and self.window.bounds is None:
+            self.fold(starts, part)
+        return part
+
     def result(self, part: Part, window: TimeWindow) -> Any:
         width = len(self.keys)
         kinds = [field.type for field in self.schema]
@@ -160,12 +168,12 @@ class SqlAggregateSlices(ColumnSlices):
             self.calls, self._aggregates, part.counts, part.values, kinds[width:]
         ):
             arrays.append(_result(call, each, counts, values, kind))
+        time = int(self.clock.instants(np.array([window.end - 1]))[0])
+        if self.window.is_processing:
+            time = self._context.timers.now_ms()
         for word, kind in zip(self.properties, kinds[width + len(self.calls) :]):
-            arrays.append(
-                window_property(word, window, self.window, self.clock, kind).take(
-                    pa.array(np.zeros(part.size, np.int64))
-                )
-            )
+            moment = window_property(word, window.end, time, self.window)
+            arrays.append(times_of(np.full(part.size, moment, np.int64), kind))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from flinkpy.common.changelog_mode import ALL_CHANGES
@@ -38,14 +39,20 @@ class WindowRowsOperator(RelationalOperator):
         raise NotImplementedError("process_batch emits the results in pieces")
 
     def _process(self, batch: ColumnBatch) -> None:
-        at = self.window.time
-        times = self.clock.local(milliseconds(batch.data.column(at), self.schema.names[at]))
-        rows, starts, ends = windows_of(self.window, times)
+        at, now = self.window.time, self.context.timers.now_ms()
+        if self.window.is_processing:
+            instants = np.full(len(batch), now, np.int64)
+        else:
+            instants = milliseconds(batch.data.column(at), self.schema.names[at])
+        rows, starts, ends = windows_of(self.window, self.clock.local(instants))
         for begin in range(0, len(rows), ROWS_AT_ONCE):
             piece = slice(begin, begin + ROWS_AT_ONCE)
             taken = batch.take(rows[piece])
             width = taken.data.num_columns
-            moments = (starts[piece], ends[piece], self.clock.instants(ends[piece] - 1))
+            last = self.clock.instants(ends[piece] - 1)
+            if self.window.is_processing:
+                last = np.full(len(last), now, np.int64)
+            moments = (starts[piece], ends[piece], last)
             kinds = [field.type for field in self.schema][width:]
             times_added = [times_of(each, kind) for each, kind in zip(moments, kinds)]
             names = self.schema.names

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.relational.row_times import times_of
-from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
-from flinkpy.windowing.windows import TimeWindow
 
 
 def windows_of(window: WindowSpec, times: Any) -> tuple[Any, Any, Any]:
@@ -46,11 +42,9 @@ def window_start_of(window: WindowSpec, end: int) -> int:
     return last - (last - window.offset) % window.size
 
 
-def window_property(
-    word: str, window: TimeWindow, spec: WindowSpec, clock: WallClock, kind: pa.DataType
-) -> pa.Array:
-    """window_start, window_end or window_time of a window, as a column of one row."""
+def window_property(word: str, end: int, time: int, spec: WindowSpec) -> int:
+    """window_start, window_end or window_time of the window that ends there, whose time is
+    given."""
     if word == "window_time":
-        return times_of(clock.instants(np.array([window.end - 1])), kind)
-    moment = window.end if word == "window_end" else window_start_of(spec, window.end)
-    return times_of(np.array([moment]), kind)
+        return time
+    return end if word == "window_end" else window_start_of(spec, end)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from flinkpy.common.logical_types.logical_type import (
     DayTimeIntervalType,
     LocalZonedTimestampType,
+    TimeAttribute,
     TimestampType,
 )
 from flinkpy.sql.binding.scope import Relation, Scope
@@ -132,7 +133,24 @@ def auxiliary_column(call: FunctionCall, scope: Scope) -> Identifier | None:
             f"{call.name} belongs to GROUP BY {found.group(1)}(...) of the same query",
             span=call.span,
         )
-    if found.group(2) == "PROCTIME":
-        raise ValidationError(f"{call.name} is not supported yet; use PROCTIME()", span=call.span)
-    name = {"START": "$start", "END": "$end", "ROWTIME": "$time"}[found.group(2)]
-    return Identifier((called, name), span=call.span)
+    name = {"START": "$start", "END": "$end"}.get(found.group(2), "$time")
+    column = Identifier((called, name), span=call.span)
+    if name == "$time":
+        _check_time_of(call, found.group(2), scope.resolve(column))
+    return column
+
+
+def _check_time_of(call: FunctionCall, wanted: str, column: object) -> None:
+    assert isinstance(column, RexInput)
+    assert isinstance(column.type, (TimestampType, LocalZonedTimestampType))
+    is_processing = column.type.time_attribute is TimeAttribute.PROCTIME
+    if wanted == "ROWTIME" and is_processing:
+        raise ValidationError(
+            "A proctime window cannot provide a rowtime attribute; write "
+            f"{call.name.replace('ROWTIME', 'PROCTIME')}",
+            span=call.span,
+        )
+    if wanted == "PROCTIME" and not is_processing:
+        raise ValidationError(
+            f"{call.name} is for windows of processing time; use PROCTIME()", span=call.span
+        )

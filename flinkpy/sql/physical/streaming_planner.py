@@ -145,7 +145,6 @@ class StreamingPlanner:
 
     def _window(self, node: LogicalWindow) -> PhysicalNode:
         check_time(node)
-        refuse_processing_time(node.window, "TableFunction")
         return window_rows(node, self.plan(node.input))
 
     def _aggregate(self, node: LogicalAggregate) -> PhysicalNode:
@@ -153,9 +152,12 @@ class StreamingPlanner:
         bounds = None if columns is None else columns.bounds
         if columns is None or bounds is None or not {*bounds} <= {*node.keys}:
             return self._group_aggregate(node)
-        if node.grouping_sets is not None:
-            return window_grouping_sets(self.plan, node, columns, bounds)
-        return window_aggregate(self.plan, node, columns, bounds)
+        if node.grouping_sets is None:
+            found = window_aggregate(self.plan, node, columns, bounds)
+            return found or self._group_aggregate(node)
+        if columns.window.is_processing:
+            return self._group_aggregate(node)
+        return window_grouping_sets(self.plan, node, columns, bounds)
 
     def _group_aggregate(self, node: LogicalAggregate) -> PhysicalNode:
         ttl = self._ttl_of(node.input)
@@ -180,6 +182,9 @@ class StreamingPlanner:
         columns = window_columns_of(node.input)
         bounds = None if columns is None else columns.bounds
         is_windowed = bounds is not None and {*bounds} <= {*node.partition}
+        if columns is not None and is_windowed:
+            is_by_time = _order_of(node) is TimeAttribute.PROCTIME and node.last == 1
+            refuse_processing_time(columns.window, "Deduplication" if is_by_time else "TopN")
         one_row = self._one_row(node)
         if isinstance(one_row, Deduplicate):
             return one_row
@@ -222,13 +227,11 @@ class StreamingPlanner:
         the last one."""
         if node.function != "ROW_NUMBER" or (node.first, node.last) != (1, 1):
             return None
-        if len(node.keys) != 1:
-            return None
-        [key] = node.keys
-        mark = time_mark(node.input.schema.fields[key.index].type)
+        mark = _order_of(node)
         is_rowtime = mark is TimeAttribute.ROWTIME
         if mark is None or (is_rowtime and not is_rowtime_kept(node.input)):
             return None
+        [key] = node.keys
         input = exchanged(self.plan(node.input), node.partition)
         partition, ranked = node.partition, node.gives_rank
         if not key.descending:
@@ -405,6 +408,13 @@ class StreamingPlanner:
 
     def _sink(self, node: LogicalSink) -> PhysicalNode:
         return sink(node, self.plan(node.input))
+
+
+def _order_of(node: LogicalRank) -> TimeAttribute | None:
+    """Which time rows are ranked by, if it is one and nothing else."""
+    if len(node.keys) != 1:
+        return None
+    return time_mark(node.input.schema.fields[node.keys[0].index].type)
 
 
 def _as_unknown(node: LogicalJoin) -> LogicalJoin:

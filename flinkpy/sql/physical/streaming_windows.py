@@ -31,10 +31,11 @@ Planned: TypeAlias = Callable[[LogicalNode], PhysicalNode]
 
 
 def refuse_processing_time(window: WindowSpec, what: str) -> None:
+    """In Flink's words."""
     if window.is_processing:
         raise ValidationError(
-            f"Processing time Window {what} is not supported yet; aggregate windows of TUMBLE or "
-            "HOP at once, or window over a column with a WATERMARK"
+            f"Processing time Window {what} is not supported yet; window over a column with a "
+            "WATERMARK"
         )
 
 
@@ -93,27 +94,24 @@ def check_rowtime_kept(node: LogicalNode, what: str) -> None:
 # -- aggregates of windows -------------------------------------------------------------------------
 
 
-# -- aggregates of windows -------------------------------------------------------------------------
-
-
 def window_aggregate(
     planned: Planned, node: LogicalAggregate, columns: WindowColumns, bounds: tuple[int, int]
-) -> PhysicalNode:
+) -> PhysicalNode | None:
     """The window function goes into the aggregate, if nothing between them reads the window; else
-    the rows come with their windows."""
+    the rows come with their windows. None in processing time, where a row may come when its window
+    has closed."""
     is_session = columns.window.kind is WindowKind.SESSION
     below = None if is_session else below_window(node.input)
     words = _words(columns, bounds)
-    if below is None or not {index for call in node.calls for index in _read(call)} <= {
-        *below.places
-    }:
-        window = attached_window(columns.window, bounds, "Aggregate of windows")
-        return _aggregated(node, planned(node.input), window, words)
-    _check_window(node.input)
-    window = replace(below.window, time=below.time)
-    if window.kind is WindowKind.CUMULATE:
-        refuse_processing_time(window, "Aggregate of CUMULATE")
-    return _aggregated(node, planned(below.plan), window, words, below.places)
+    read = {index for call in node.calls for index in _read(call)}
+    if below is not None and read <= {*below.places}:
+        _check_window(node.input)
+        window = replace(below.window, time=below.time)
+        return _aggregated(node, planned(below.plan), window, words, below.places)
+    if columns.window.is_processing:
+        return None
+    window = attached_window(columns.window, bounds, "Aggregate")
+    return _aggregated(node, planned(node.input), window, words)
 
 
 def window_grouping_sets(

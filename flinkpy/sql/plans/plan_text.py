@@ -128,7 +128,8 @@ def window_text(window: WindowSpec, names: Sequence[str]) -> str:
     else:
         start, end = window.bounds
         parts = [f"win_start=[{names[start]}]", f"win_end=[{names[end]}]"]
-    parts += [f"size=[{duration_text(window.size)}]"]
+    word = {"SESSION": "gap", "CUMULATE": "max_size"}.get(window.kind.value, "size")
+    parts.append(f"{word}=[{duration_text(window.size)}]")
     if window.step is not None:
         word = "slide" if window.kind.value == "HOP" else "step"
         parts.append(f"{word}=[{duration_text(window.step)}]")

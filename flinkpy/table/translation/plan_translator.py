@@ -96,7 +96,6 @@ if TYPE_CHECKING:
     from flinkpy.datastream import StreamExecutionEnvironment
 
 _Join: TypeAlias = "HashJoin | WindowJoin | AppendJoin | RegularJoin | IntervalJoin"
-_WINDOW_TIMES = ("window_start", "window_end", "window_time")
 
 
 def translate(
@@ -411,16 +410,6 @@ class PlanTranslator:
         inputs, window = schema_of(node.input.schema), node.window
         clock = self._clock_of(window)
         stream = self._of(node.input)
-        if window.kind is WindowKind.CUMULATE and window.bounds is None:
-            # each row with its windows: those of CUMULATE share no slices of one width
-            import pyarrow as pa
-
-            times = [pa.field(name, pa.timestamp("ms")) for name in _WINDOW_TIMES]
-            rows = WindowRowsOperator(window, pa.schema([*inputs, *times]), clock)
-            window = replace(window, bounds=(len(inputs), len(inputs) + 1))
-            stream = stream.apply_columns("WindowTableFunction", rows)
-            self._placed(node, stream, "_rows")
-            inputs = rows.schema
         keys = tuple(inputs.names[at] for at in node.keys)
         calls = self._calls(node.calls, node.input.schema)
         words, schema = node.properties, schema_of(node.schema)
@@ -428,12 +417,6 @@ class PlanTranslator:
         if are_in_slices(calls, inputs):
             store = SqlAggregateSlices(keys, calls, window, words, schema, clock, inputs)
             operator = SliceOperator(store, slicing_for(window), not window.is_processing)
-        elif window.is_processing:
-            raise ValidationError(
-                "Processing time Window Aggregate with DISTINCT, ORDER BY or functions other than "
-                "COUNT, SUM, AVG, MIN, MAX and variances is not supported yet; window over a "
-                "column with a WATERMARK"
-            )
         else:
             input = WindowedInput(inputs, window, keys)
             operator = HeldAggregatesOperator(calls, words, input, clock, schema)

@@ -10,7 +10,7 @@ import heapq
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.windowing.slicing import Slicing
-from flinkpy.windowing.windows import TimeWindow, time_window
+from flinkpy.windowing.windows import TimeWindow
 
 
 class AlignedWindows:
@@ -26,8 +26,8 @@ class AlignedWindows:
     def __init__(self, slicing: Slicing, allowed_lateness: int = 0) -> None:
         self.slicing, self.allowed_lateness = slicing, allowed_lateness
         self.watermark = MIN_TIMESTAMP
-        self._incomplete: set[int] = set()  # the starts of these windows
-        self._due: list[tuple[int, int]] = []  # a heap: last moment and start of these windows
+        self._incomplete: set[int] = set()  # the ends of these windows
+        self._due: list[int] = []  # a heap of the same
         # a heap: when a slice ends, and the slice's start
         self._slice_ends: list[tuple[int, int]] = []
 
@@ -35,24 +35,29 @@ class AlignedWindows:
         """Notes that the slice has records, so its windows become due. Windows that are complete
         already are not due again."""
         for window in self.slicing.windows_of(start):
-            last = window[1] - 1
-            if last > self.watermark and window[0] not in self._incomplete:
-                self._incomplete.add(window[0])
-                heapq.heappush(self._due, (last, window[0]))
-        end = self.slicing.last_window_end(start)
+            end = window[1]
+            if end - 1 > self.watermark and end not in self._incomplete:
+                self._incomplete.add(end)
+                heapq.heappush(self._due, end)
+        last = self.slicing.last_window_end(start)
         heapq.heappush(
-            self._slice_ends, (MIN_TIMESTAMP if end is None else self.cleanup_time(end), start)
+            self._slice_ends, (MIN_TIMESTAMP if last is None else self.cleanup_time(last), start)
         )
 
     def advance(self, watermark: int) -> list[TimeWindow]:
         """The windows that become complete with this watermark, earliest first."""
-        self.watermark, due, size = watermark, self._due, self.slicing.size
+        self.watermark, due = watermark, self._due
         complete = []
-        while due and due[0][0] <= watermark:
-            _, start = heapq.heappop(due)
-            self._incomplete.discard(start)
-            complete.append(time_window((start, start + size)))
+        while due and due[0] - 1 <= watermark:
+            end = heapq.heappop(due)
+            self._incomplete.discard(end)
+            complete.append(self.slicing.window_ending(end))
         return complete
+
+    @property
+    def next_moment(self) -> int | None:
+        """The last moment of the earliest incomplete window."""
+        return self._due[0] - 1 if self._due else None
 
     def ended_slices(self) -> list[int]:
         """The slices that no window needs any longer, lateness included. Each is returned once."""

@@ -198,6 +198,12 @@ class ColumnSlices(SliceStore):
     def evaluate(self, starts: list[int], survives: Callable[[int], bool]) -> Part:
         return self._put_together(starts, None)
 
+    def fold(self, starts: list[int], together: Part) -> None:
+        """The first of these slices has what all of them have, and the others go."""
+        for start in starts:
+            del self._slices[start]
+        self._put(starts[0], together)
+
     def evaluate_key(self, starts: list[int], record: Part) -> Part:
         return self._put_together(starts, record.ids)
 

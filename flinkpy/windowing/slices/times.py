@@ -62,16 +62,19 @@ class SliceTimes:
     def due(self, starts: Iterable[int], until: int) -> list[TimeWindow]:
         """The windows to evaluate when time goes on to ``until``: those that hold one of the
         slices, by their ends."""
-        windows, after, size = [], self.now, self.slicing.size
+        windows, after, slicing = [], self.now, self.slicing
         for start in sorted(starts):
-            while (end := self._end_after(start, after)) is not None and end - 1 <= until:
-                windows.append(TimeWindow(end - size, end))
+            while (end := slicing.end_after(start, after)) is not None and end - 1 <= until:
+                windows.append(slicing.window_ending(end))
                 after = end - 1
         return windows
 
     def standing(self, start: int) -> Standing:
         """How the slice stands now."""
-        first, last = self._end_after(start, MIN_TIMESTAMP), self.slicing.last_window_end(start)
+        first, last = (
+            self.slicing.end_after(start, MIN_TIMESTAMP),
+            self.slicing.last_window_end(start),
+        )
         if first is None or last is None:
             return Standing.OUTSIDE
         if first - 1 > self.now:
@@ -83,16 +86,16 @@ class SliceTimes:
     def is_before_all_windows(self, start: int) -> bool:
         """Whether no window of the slice was due yet. (An open slice may have windows that are
         over.)"""
-        first = self._end_after(start, MIN_TIMESTAMP)
+        first = self.slicing.end_after(start, MIN_TIMESTAMP)
         return first is not None and first - 1 > self.now
 
     def evaluated(self, start: int) -> list[TimeWindow]:
         """The windows of the slice that were evaluated and not yet cleaned up."""
-        size, windows = self.slicing.size, []
-        end = self._end_after(start, max(MIN_TIMESTAMP, self.now - self._lateness))
+        windows = []
+        end = self.slicing.end_after(start, max(MIN_TIMESTAMP, self.now - self._lateness))
         while end is not None and end - 1 <= self.now and not self._is_cleaned_up(end):
-            windows.append(TimeWindow(end - size, end))
-            end = self._end_after(start, end - 1)
+            windows.append(self.slicing.window_ending(end))
+            end = self.slicing.end_after(start, end - 1)
         return windows
 
     def is_late(self, timestamp: int) -> bool:
@@ -117,15 +120,8 @@ class SliceTimes:
     def _is_cleaned_up(self, end: int) -> bool:
         return end - 1 + self._lateness <= self.now or self.now == MAX_TIMESTAMP
 
-    def _end_after(self, start: int, moment: int) -> int | None:
-        """The end of the slice's first window whose last moment is after this one."""
-        slicing = self.slicing
-        least = max(start + slicing.width, moment + 2)
-        end = least + (slicing.offset + slicing.size - least) % slicing.slide
-        return end if end - slicing.size <= start else None
-
     def _next_moment(self, start: int) -> int:
-        end = self._end_after(start, self.now)
+        end = self.slicing.end_after(start, self.now)
         if end is not None:
             return end - 1
         last = self.slicing.last_window_end(start)
