@@ -104,6 +104,12 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self._open_state(automaton)
 
     def _open_state(self, automaton: Automaton) -> None:
+        self._open_matcher(automaton)
+        self._pending = PendingEvents(self.matched.compare)
+        self._pending.restore(self.backend.register_region(PENDING, self._freeze_pending))
+        self._arm()
+
+    def _open_matcher(self, automaton: Automaton) -> None:
         exact = self._calls.handles_timeouts or automaton.gives_at_timeouts
         shortest = min(
             (ms for ms in (automaton.within_ms, *automaton.within_previous_ms.values()) if ms),
@@ -118,9 +124,6 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self._check_names(automaton, runs)
         self._matcher.restore(runs)
         self.backend.layer_engine_values(RUNS, self._rebind, _same)
-        self._pending = PendingEvents(self.matched.compare)
-        self._pending.restore(self.backend.register_region(PENDING, self._freeze_pending))
-        self._arm()
 
     def _rebind(self, runs: MutableMapping[Any, Runs]) -> None:
         self._matcher.runs = runs
@@ -169,20 +172,14 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             self.backend.after_records(len(batch))
             return
         now = self.context.timers.now_ms()
-        arrived = PendingEvents(self.matched.compare)
-        arrived.add([now] * len(batch), batch.values)
-        yield from self._emit(self._found(arrived, now))
-        self._end_batch(len(batch))
+        self._pending.add([now] * len(batch), batch.values)
+        yield from self._arrived(now, len(batch))
 
     def _wait(self, batch: RowBatch) -> None:
         """Takes the events that are in time into the buffer."""
         stamps = batch.timestamps
         if stamps is None:
-            raise ProgramError(
-                f"operator {self.context.name!r}: a pattern in event time needs records with "
-                "timestamps, and these have none: call assign_timestamps_and_watermarks(...) "
-                "before, or in_processing_time()"
-            )
+            raise self._without_timestamps()
         watermark = self._watermark
         if min(stamps) > watermark:
             self._pending.add(stamps, batch.values)
@@ -199,15 +196,27 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         else:
             self.output.emit_side(self.matched.late_tag, late)
 
+    def _without_timestamps(self) -> ProgramError:
+        return ProgramError(
+            f"operator {self.context.name!r}: a pattern in event time needs records with "
+            "timestamps, and these have none: call assign_timestamps_and_watermarks(...) "
+            "before, or in_processing_time()"
+        )
+
+    def _arrived(self, now: int, records: int) -> Work:
+        """In processing time: looks at events that have just come into the buffer."""
+        yield from self._emit(self._due(now))
+        self._end_batch(records)
+
     def process_watermark(self, watermark: Watermark) -> Work:
         if self.matched.event_time:
             self._watermark = watermark.timestamp
-            yield from self._emit(self._found(self._pending, watermark.timestamp))
+            yield from self._emit(self._due(watermark.timestamp))
             self.backend.after_records(0)
         super().process_watermark(watermark)
 
     def end_key(self) -> Work:
-        yield from self._emit(self._found(self._pending, MAX_TIMESTAMP))
+        yield from self._emit(self._due(MAX_TIMESTAMP))
         self._matcher.forget_all()
 
     def _on_processing_time(self, now: int) -> None:
@@ -235,12 +244,16 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             at = len(events) - length_hint(upcoming) - 1
             raise user_code_error(error, self.context, events[at]) from error
 
-    def _found(self, events: PendingEvents, now: int) -> Iterator[Found]:
-        times, values = events.until(now)
-        if values:
-            keys = self._keys_of(values)
-            yield from self._guarded(self._matcher.take(keys, times, values))
+    def _due(self, now: int) -> Iterator[Found]:
+        """What is found because time has come to ``now``."""
+        yield from self._taken(now)
         yield from self._guarded(self._matcher.advance(now))
+
+    def _taken(self, now: int) -> Iterator[Found]:
+        """What is found in the events that have waited for this time."""
+        times, values = self._pending.until(now)
+        if values:
+            yield from self._guarded(self._matcher.take(self._keys_of(values), times, values))
 
     def _guarded(self, found: Iterator[Found]) -> Iterator[Found]:
         """Names the event at which a condition raised."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from flinkpy.cep import AfterMatchSkipStrategy, Pattern, WithinType
 from flinkpy.common import Duration
+from flinkpy.table.expressions import col
 from flinkpy.testing.pattern_harness import PatternHarness
 
 SKIPS: dict[str, Callable[..., AfterMatchSkipStrategy]] = {
@@ -38,7 +39,25 @@ def same(event: Any) -> str:
     return str(event)
 
 
+class TextOfRow:
+    """The text of a row with the fields ``letter`` and ``number``. With it, some conditions of
+    letters are expressions."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def __call__(self, row: Any) -> str:
+        return f"{row.letter}{row.number}"
+
+    def may_be_expression(self, letters: str) -> Any:
+        return col("letter").in_(*letters) if self._random.random() < 0.7 else None
+
+
 def condition_of(letters: str, text: Text = same) -> Any:
+    if isinstance(text, TextOfRow) and not letters.startswith("^"):
+        expression = text.may_be_expression(letters)
+        if expression is not None:
+            return expression
     if letters.startswith("^"):
         name = letters[1:]
         return lambda event, ctx: all(

@@ -495,6 +495,7 @@ def test_each_operator_takes_a_policy_or_says_why_not() -> None:
         "WithColumnsOperator",
         "AsyncWaitOperator",
         "PatternOperator",
+        "ColumnPatternOperator",
         "WindowOperator",
     }
     join = IntervalJoinOperator(lambda left, right, ctx: [], FIRST, FIRST, 0, 1)

@@ -90,6 +90,7 @@ KEPT: dict[str, dict[str, str]] = {
         "_watermark": TIME,
         "error_policy": BUILT,
     },
+    "ColumnPatternOperator": {"_waiting": REGION},
     "RowsInTime": {"_waiting": REGION},
     "JoinTableOperator": {"_index": TABLE, "_joined": FROM_INPUT, "_timer": TABLE},
     "LastResultsOperator": {

@@ -13,7 +13,17 @@ from typing import Any
 from flinkpy.cep.automaton.interpreter import Interpreter
 from flinkpy.cep.automaton.partial_matches import NO_RUNS, Cell, Found, Run, Runs
 from flinkpy.cep.automaton.pattern_states import END, Action, Automaton, State, StateKind
-from flinkpy.cep.event_conditions import Always, Both, Condition, Either, IsInstance, Not, OfEvent
+from flinkpy.cep.event_conditions import (
+    Always,
+    Both,
+    Condition,
+    Either,
+    IsInstance,
+    Not,
+    OfColumns,
+    OfEvent,
+    TwoConditions,
+)
 from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.codegen.inlining import call_or_inline, inlined
 
@@ -21,16 +31,17 @@ RESET = "(reset)"  # stands where conditions that were asked are forgotten
 
 LONGEST = 3000  # lines; a pattern that needs more is interpreted
 
-Take = Callable[[Any, Iterable[Any], Iterable[int], Iterable[Any]], Iterator[Found]]
+Take = Callable[..., Iterator[Found]]
 
 
 class GeneratedLoop:
-    """``take(matcher, keys, times, events)`` of an automaton; ``take`` is None if its source would
-    be too long."""
+    """``take(matcher, keys, times, events, *truths)`` of an automaton; ``take`` is None if its
+    source would be too long. ``truths``: for each of ``expressions_of(automaton)``, whether it
+    holds for each event, or None where it has to be asked."""
 
     def __init__(self, interpreter: Interpreter) -> None:
         self._automaton: Automaton = interpreter.automaton
-        self._waiting = set(_waiting(self._automaton))
+        self._waiting = set(waiting_states(self._automaton))
         self._leaves: dict[Condition, str] = {}  # the variables that hold what conditions said
         self._called: dict[Condition, str] = {}  # the names of what conditions call
         self._uses: Counter[Condition] = Counter()
@@ -46,12 +57,20 @@ class GeneratedLoop:
             "context": interpreter.context,
         }
         self.inlined: list[Callable[..., Any]] = []  # functions that are not called
+        self._expressions = {
+            each: f"e{at}" for at, each in enumerate(expressions_of(self._automaton))
+        }
         self._lines()  # counts how often each condition stands in the loop
         self._counted, self._uses, self._leaves = self._uses, Counter(), {}
         lines = self._lines()
         self.take: Take | None = None
         if len(lines) <= LONGEST:
             self.take = compile_function("take", "\n".join(lines), self._names)
+
+    @property
+    def expressions(self) -> int:
+        """How many of the conditions are expressions."""
+        return len(self._expressions)
 
     # -- the loop ----------------------------------------------------------------------------------
 
@@ -86,10 +105,11 @@ class GeneratedLoop:
             "    yield from found",
         ]
         reset = self._reset_iterative()
+        truths = "".join(f", {name}" for name in self._expressions.values())
         return [
-            "def take(matcher, keys, times, events):",
+            "def take(matcher, keys, times, events, *truths):",
             "    get, number, last = matcher.runs.get, matcher.number, {}",
-            "    for key, time, event in zip(keys, times, events):",
+            f"    for key, time, event{truths} in zip(keys, times, events, *truths):",
             *(line.replace(RESET, reset) for line in _indented(body, 2)),
         ]
 
@@ -220,12 +240,20 @@ class GeneratedLoop:
             return _and(self._text(condition.first), self._text(condition.second))
         if isinstance(condition, Either):
             return _or([self._text(condition.first), self._text(condition.second)]) or "False"
+        if isinstance(condition, OfColumns):
+            return self._of_columns(condition)
         self._uses[condition] += 1
         asked = self._asked(condition)
         if self._counted[condition] == 1:  # nobody asks again
             return asked
         name = self._leaves.setdefault(condition, f"c{len(self._leaves)}")
         return f"({name} if {name} is not None else ({name} := bool({asked})))"
+
+    def _of_columns(self, condition: OfColumns) -> str:
+        name = self._expressions[condition]
+        called = self._called.setdefault(condition, f"holds{len(self._called)}")
+        self._names[called] = condition.bind()
+        return f"({name} if {name} is not None else ({name} := {called}(event, context)))"
 
     def _asked(self, condition: Condition) -> str:
         called = self._called.setdefault(condition, f"holds{len(self._called)}")
@@ -248,7 +276,23 @@ def _forget(names: Iterable[str]) -> str:
     return " = ".join([*known, "None"]) if known else "pass"
 
 
-def _waiting(automaton: Automaton) -> Iterator[State]:
+def expressions_of(automaton: Automaton) -> tuple[OfColumns, ...]:
+    """The conditions that are expressions, each once."""
+    found = dict.fromkeys(_expressions(automaton.conditions()))
+    return tuple(found)
+
+
+def _expressions(conditions: Iterable[Condition]) -> Iterator[OfColumns]:
+    for condition in conditions:
+        if isinstance(condition, OfColumns):
+            yield condition
+        elif isinstance(condition, TwoConditions):
+            yield from _expressions((condition.first, condition.second))
+        elif isinstance(condition, Not):
+            yield from _expressions((condition.condition,))
+
+
+def waiting_states(automaton: Automaton) -> Iterator[State]:
     """The states in which a partial match can wait for an event."""
     for state in automaton.states:
         for edge in state.transitions:

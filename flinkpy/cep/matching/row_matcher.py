@@ -4,6 +4,7 @@ state backend; a key without runs has no entry."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from itertools import repeat
 from operator import is_
 from typing import Any
 
@@ -57,12 +58,20 @@ class RowMatcher:
             self._enter(key, kept)
 
     def take(
-        self, keys: Iterable[Any], times: Iterable[int], events: Iterable[Any]
+        self,
+        keys: Iterable[Any],
+        times: Iterable[int],
+        events: Iterable[Any],
+        truths: Sequence[Iterable[bool | None]] = (),
     ) -> Iterator[Found]:
-        """What is found in events that come in the order of their time."""
-        if self._loop is not None and self._loop.take is not None:
-            return self._loop.take(self, keys, times, events)
-        return self._interpreted(keys, times, events)
+        """What is found in events that come in the order of their time. ``truths``: for each of
+        ``expressions_of(automaton)``, if it was computed before, whether it holds."""
+        loop = self._loop
+        if loop is None or loop.take is None:
+            return self._interpreted(keys, times, events)
+        if not truths:
+            truths = [repeat(None)] * loop.expressions
+        return loop.take(self, keys, times, events, *truths)
 
     def _interpreted(
         self, keys: Iterable[Any], times: Iterable[int], events: Iterable[Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from flinkpy.cep.match_functions import PatternProcessFunction, Selecting, SelectingTimedOut
 from flinkpy.cep.pattern import Pattern
@@ -13,8 +13,11 @@ from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.checks import check_arity, check_function, check_type, located, refuse
 from flinkpy.datastream.streams.operator_settings import OperatorSettings
-from flinkpy.datastream.streams.recorded import RecordedStream
+from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
 from flinkpy.datastream.verbs.event_time import lacks_timestamps
+
+if TYPE_CHECKING:
+    from flinkpy.cep.pattern_operator import Matched, PatternOperator
 
 S = TypeVar("S", bound=OperatorSettings)
 
@@ -92,7 +95,7 @@ class PatternStream(Generic[S]):
     def _matched(
         self, function: PatternProcessFunction, output_type: TypeInformation | None, call: str
     ) -> S:
-        from flinkpy.cep.pattern_operator import Matched, PatternOperator
+        from flinkpy.cep.pattern_operator import Matched
 
         recorded = self._stream.recorded
         output_type = check_type(output_type, call)
@@ -107,14 +110,33 @@ class PatternStream(Generic[S]):
             None if self._late is None else self._late.tag_id,
             self._event_time,
         )
-        with located():
-            operator = PatternOperator(matched, function, recorded.key)
+        given, operator = _operator(recorded, matched, function)
         operator.declared_type = output_type
-        result = recorded.as_rows().apply("Pattern", operator, output_type, recorded.key)
+        result = given.apply("Pattern", operator, output_type, recorded.key)
         result.transformation.description = f"Pattern({self._pattern!r})"
         if recorded.key is None:
             result.make_non_parallel()
         return self._as_stream(result)
+
+
+def _operator(
+    recorded: RecordedStream, matched: Matched, function: PatternProcessFunction
+) -> tuple[RecordedStream, PatternOperator]:
+    """What the operator reads, and the operator: of columns, unless the key is a function, or a
+    comparator compares rows."""
+    from flinkpy.cep.pattern_operator import PatternOperator
+
+    in_columns = recorded.key is None or recorded.key.columns is not None
+    if not isinstance(recorded, ColumnStream) or matched.compare is not None or not in_columns:
+        with located():
+            return recorded.as_rows(), PatternOperator(matched, function, recorded.key)
+    from flinkpy.cep.column_pattern_operator import ColumnPatternOperator
+
+    with located():
+        operator = ColumnPatternOperator(matched, function, recorded.key)
+        if recorded.schema is not None:
+            operator.check(recorded.schema)
+    return recorded, operator
 
 
 def pattern_stream(

@@ -1,0 +1,262 @@
+"""Events of a stream of columns that wait for the watermark.
+
+Batches stay as they came. When the time has come, only those events become objects that can matter
+to the pattern (``candidates``): they may begin a match; or their key has a partial match, or gets
+one here, and they may change it. The others are skipped, which changes nothing, as all that they
+could do is to be ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.cep.automaton.partial_matches import Runs
+from flinkpy.cep.event_conditions import Condition
+from flinkpy.cep.matching.candidates import Candidates
+from flinkpy.cep.matching.expression_conditions import ExpressionConditions, Marks
+from flinkpy.cep.matching.pending_events import PendingEvents
+from flinkpy.columns.compiler import column_index
+from flinkpy.columns.values.conversion import python_values, rows_of_batch
+from flinkpy.core.clock import Turns
+from flinkpy.core.elements import MIN_TIMESTAMP
+from flinkpy.core.keys import canonical_keys
+from flinkpy.operators.columnar.key_index import encoded
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Numbers: TypeAlias = "npt.NDArray[np.int64]"
+SINGLE_KEY = 0  # of all events of a stream without keys
+
+
+@dataclass
+class Events:
+    """Events in the order in which the loop takes them. ``truths``: for each condition that is an
+    expression, whether it holds; None where that is not known."""
+
+    keys: list[Any] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
+    truths: list[list[bool | None]] = field(default_factory=list)
+
+
+@dataclass
+class Part:
+    """A batch. ``at``: the places of the events that are not taken yet and may matter; of these,
+    which may begin a match, and the bits of the states in which they matter."""
+
+    data: pa.RecordBatch
+    times: Numbers
+    latest: int
+    truths: list[Marks | None]
+    at: Numbers
+    begins: Marks
+    matters: Numbers
+
+    def taken_until(self, now: int) -> Part:
+        """What is due, which is left out here from now on."""
+        is_due = slice(None) if self.latest <= now else self.times[self.at] <= now
+        due = self._with(is_due)
+        rest = self._with(slice(0, 0) if self.latest <= now else ~is_due)  # type: ignore[operator]
+        self.at, self.begins, self.matters = rest.at, rest.begins, rest.matters
+        return due
+
+    def _with(self, which: Any) -> Part:
+        at, begins, matters = self.at[which], self.begins[which], self.matters[which]
+        return Part(self.data, self.times, self.latest, self.truths, at, begins, matters)
+
+
+class PendingColumns:
+    """Batches with the times of their events. ``key``: the names of the key's columns. What a
+    snapshot held are rows; as long as some of them wait, all events become rows."""
+
+    def __init__(
+        self, candidates: Candidates, conditions: ExpressionConditions, key: tuple[str, ...]
+    ) -> None:
+        self._candidates, self._conditions, self._key = candidates, conditions, key
+        self._parts: list[Part] = []
+        self._taken_until = MIN_TIMESTAMP
+        self._restored = PendingEvents()
+
+    def add(self, data: pa.RecordBatch, times: Numbers) -> None:
+        """Takes events that have just come; at least one."""
+        truths = self._conditions.of(data)
+        known: dict[Condition, Marks] = {
+            condition: holds
+            for condition, holds in zip(self._conditions.conditions, truths)
+            if holds is not None
+        }
+        begins, matters = self._candidates.among(data.num_rows, known)
+        at = np.flatnonzero(begins | (matters != 0))
+        part = Part(data, times, int(times.max()), truths, at, begins[at], matters[at])
+        self._parts.append(part)
+
+    # -- when the time has come --------------------------------------------------------------------
+
+    def until(
+        self, now: int, runs: Mapping[Any, Runs], keys_of_rows: Callable[[list[Any]], list[Any]]
+    ) -> Events:
+        """Gives away the events up to ``now`` that matter to the runs of their keys, in their
+        order."""
+        due = [part.taken_until(now) for part in self._parts if len(part.at)]
+        self._parts = [part for part in self._parts if part.latest > now]
+        self._taken_until = max(now, self._taken_until)
+        due = [part for part in due if len(part.at)]
+        earlier, rows = self._restored.until(now)
+        if rows:
+            return self._behind(earlier, rows, keys_of_rows(rows), due)
+        if not due:
+            return Events()
+        keys = _keys(due, self._key)
+        order = _order(due)
+        which = self._chosen(due, order, keys, runs)
+        return self._made(due, which, [keys.values[code] for code in keys.codes[which].tolist()])
+
+    def _chosen(self, due: list[Part], order: Numbers | None, keys: Keys, runs: Any) -> Numbers:
+        """The numbers of the candidates among the events that are due, in the order of time."""
+        begins, matters = (
+            np.concatenate(each) for each in zip(*((part.begins, part.matters) for part in due))
+        )
+        if begins.all():
+            return np.arange(len(begins)) if order is None else order
+        codes = keys.codes
+        if order is not None:
+            begins, matters, codes = begins[order], matters[order], codes[order]
+        wanted = self._candidates.wanted_by
+        wants = np.fromiter(
+            (0 if (kept := runs.get(key)) is None else wanted(kept) for key in keys.values),
+            np.int64,
+            len(keys.values),
+        )
+        # from the first event on that does something, a key may have runs in any state
+        does = np.flatnonzero(begins | (matters & wants[codes] != 0))
+        first = np.full(len(keys.values), len(codes))
+        first[codes[does][::-1]] = does[::-1]
+        found = np.flatnonzero(np.arange(len(codes)) >= first[codes])
+        return found if order is None else order[found]
+
+    def _made(self, due: list[Part], which: Numbers, keys: list[Any]) -> Events:
+        """Objects of the events with these numbers."""
+        total = sum(len(part.at) for part in due)
+        is_chosen = np.zeros(total, np.bool_)
+        is_chosen[which] = True
+        rows: list[Any] = []
+        times: list[Numbers] = []
+        truths: list[list[Any]] = [[] for _ in self._conditions.conditions]
+        begin = 0
+        for part in due:
+            at = part.at[is_chosen[begin : begin + len(part.at)]]
+            begin += len(part.at)
+            rows += rows_of_batch(_taken(part.data, at))
+            times.append(part.times[at])
+            for known, holds in zip(truths, part.truths):
+                known += [None] * len(at) if holds is None else holds[at].tolist()
+        listed = np.concatenate(times).tolist()
+        if not bool((which[1:] > which[:-1]).all()):
+            places = (np.cumsum(is_chosen) - 1)[which].tolist()
+            rows, listed = [rows[at] for at in places], [listed[at] for at in places]
+            truths = [[known[at] for at in places] for known in truths]
+        return Events(keys, listed, rows, truths)
+
+    def _behind(
+        self, times: list[int], rows: list[Any], keys: list[Any], due: list[Part]
+    ) -> Events:
+        """All that is due behind events of a snapshot, whose conditions are not known."""
+        found = Events(keys, times, rows, [[None] * len(rows) for _ in self._conditions.conditions])
+        if due:
+            every = np.arange(sum(len(part.at) for part in due))
+            of_columns = _keys(due, self._key)
+            more = self._made(due, every, [of_columns.values[code] for code in of_columns.codes])
+            found.keys += more.keys
+            found.times += more.times
+            found.events += more.events
+            for known, others in zip(found.truths, more.truths):
+                known += others
+        order = sorted(range(len(found.times)), key=found.times.__getitem__)
+        listed = found.keys, found.times, found.events, *found.truths
+        ordered_keys, ordered_times, ordered_events, *truths = (
+            [each[at] for at in order] for each in listed
+        )
+        return Events(ordered_keys, ordered_times, ordered_events, truths)
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    def freeze(
+        self, keys_of_rows: Callable[[list[Any]], list[Any]]
+    ) -> Callable[[Turns], dict[Any, list[tuple[int, Any]]]]:
+        """What waits, as rows, which are made when it is written. Nobody changes a batch."""
+        restored = self._restored.by_key(keys_of_rows)
+        waiting = [(part.data, part.times) for part in self._parts]
+        until, key = self._taken_until, self._key
+
+        def saved(turns: Turns) -> dict[Any, list[tuple[int, Any]]]:
+            found = restored
+            for data, times in waiting:
+                at = np.flatnonzero(times > until)
+                part = _taken(data, at)
+                for row, each, time in zip(
+                    rows_of_batch(part), _key_values(part, key), times[at].tolist()
+                ):
+                    found.setdefault(each, []).append((time, row))
+                turns.give_way()
+            return found
+
+        return saved
+
+    def restore(self, saved: Mapping[Any, list[tuple[int, Any]]]) -> None:
+        """Takes what waited when it was saved."""
+        self._restored.restore(saved)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """``codes``: for each event, the index of its key among the distinct ``values``."""
+
+    codes: Numbers
+    values: list[Any]
+
+
+def _keys(due: list[Part], names: tuple[str, ...]) -> Keys:
+    """The keys of the events that are due."""
+    if not names:
+        return Keys(np.zeros(sum(len(part.at) for part in due), np.int64), [SINGLE_KEY])
+    columns = [
+        pa.concat_arrays([_column(part.data, name).take(pa.array(part.at)) for part in due])
+        for name in names
+    ]
+    found = encoded(columns)
+    firsts = pa.array(found.firsts)
+    batch = pa.RecordBatch.from_arrays([each.take(firsts) for each in columns], names=list(names))
+    return Keys(found.codes.astype(np.int64, copy=False), _key_values(batch, names))
+
+
+def _column(data: pa.RecordBatch, name: str) -> Any:
+    return data.column(column_index(name, data.schema))
+
+
+def _key_values(data: pa.RecordBatch, names: tuple[str, ...]) -> list[Any]:
+    """The key of each row, in the form that it has for rows."""
+    if not names:
+        return [SINGLE_KEY] * data.num_rows
+    columns = [python_values(_column(data, name)) for name in names]
+    return canonical_keys(columns[0] if len(columns) == 1 else list(zip(*columns)))
+
+
+def _order(due: list[Part]) -> Numbers | None:
+    """The numbers of the events in the order of their time, those of equal time as they came; None
+    if they are in order."""
+    times = np.concatenate([part.times[part.at] for part in due])
+    if bool((times[1:] >= times[:-1]).all()):
+        return None
+    return np.argsort(times, kind="stable")
+
+
+def _taken(data: pa.RecordBatch, at: Numbers) -> pa.RecordBatch:
+    """The rows at these places, in their order; without a copy if they are all."""
+    if len(at) == data.num_rows or not data.num_columns:  # Arrow takes no rows without columns
+        return data.slice(0, len(at))
+    return data.take(pa.array(at))
