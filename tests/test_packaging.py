@@ -103,6 +103,34 @@ def test_importing_the_api_loads_nothing_that_only_tasks_or_few_programs_need() 
     assert run.stdout == "set()\n"
 
 
+# What a query without joins, windows, groups or an order does not need.
+NOT_FOR_SELECT_1 = (
+    "asyncio",
+    "pandas",
+    "flinkpy.relational.aggregates",
+    "flinkpy.relational.groups",
+    "flinkpy.relational.in_time",
+    "flinkpy.relational.joins",
+    "flinkpy.relational.ordering",
+    "flinkpy.relational.ranks",
+    "flinkpy.relational.sinks",
+    "flinkpy.relational.windows",
+    "flinkpy.windowing.slices",
+)
+
+
+def test_a_small_query_loads_the_operators_of_its_own_nodes_only() -> None:
+    """``flinkpy sql -e`` waits for these imports."""
+    code = (
+        "import sys; from flinkpy.table import EnvironmentSettings, TableEnvironment; "
+        "tables = TableEnvironment.create(EnvironmentSettings.in_batch_mode()); "
+        "tables.execute_sql('SELECT 1').print(); "
+        f"print(sys.modules.keys() & {set(NOT_FOR_SELECT_1)!r})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "set()"
+
+
 @pytest.mark.wide
 @pytest.mark.slow
 def test_the_wheel_holds_every_package_the_page_and_the_type_marker(tmp_path: Path) -> None:

@@ -70,16 +70,17 @@ class TableSession:
         """Translates the plans of one job."""
         from flinkpy.table.translation.plan_translator import PlanTranslator
         from flinkpy.table.translation.rows_for_sinks import SinkRules
+        from flinkpy.table.translation.translation_context import TranslationRules
 
         self.env.configure(self.config.job_options)
         options = self.config.options
-        made = PlanTranslator(self.env, self.connectors, self.registry, options.zone)
-        made.sinks = SinkRules(
+        sinks = SinkRules(
             options.text("table.exec.sink.not-null-enforcer").lower() == "drop",
             options.value("table.exec.state.ttl") // timedelta(milliseconds=1),
         )
-        made.idle_timeout = options.value("table.exec.source.idle-timeout") or None
-        return made
+        idle_timeout = options.value("table.exec.source.idle-timeout") or None
+        rules = TranslationRules(options.zone, sinks, idle_timeout)
+        return PlanTranslator(self.env, self.connectors, self.registry, rules)
 
     def stream_of(self, query: Query, *, only_added: bool = False) -> DataStream:
         """The rows of a query; a time attribute is their event time. Raises ValidationError for

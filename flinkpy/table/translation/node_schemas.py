@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.common.logical_types.logical_type import RowType
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.sql.physical.physical_nodes import Exchange, PhysicalNode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,3 +31,16 @@ def key_by(row: RowType, keys: Sequence[int]) -> KeySpec | None:
     """These columns as the key of an operator's state."""
     names = schema_of(row).names
     return KeySpec(columns=tuple(names[at] for at in keys)) if keys else None
+
+
+def keys_of_exchange(node: PhysicalNode) -> tuple[str, ...]:
+    """The columns over which the rows of an exchange are distributed."""
+    assert isinstance(node, Exchange)
+    names = schema_of(node.schema).names
+    return tuple(names[at] for at in node.keys)
+
+
+def key_of_exchange(node: PhysicalNode) -> KeySpec | None:
+    """These columns as the key of the state of the operator behind the exchange."""
+    keys = keys_of_exchange(node)
+    return KeySpec(columns=keys) if keys else None

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from flinkpy.common.types import RowKind
 from flinkpy.datastream.streams.recorded import ColumnStream, copy_place
-from flinkpy.relational.row_by_row.not_null_rows import NotNullEnforcer
-from flinkpy.relational.sinks.materialiser import MaterialiserOperator
-from flinkpy.relational.sinks.net_changes import NetChangesOperator
 from flinkpy.sql.physical.physical_nodes import SinkNode
 from flinkpy.table.translation.node_schemas import key_by, schema_of
 
@@ -39,6 +36,8 @@ def _enforced(rows: ColumnStream, node: SinkNode, rules: SinkRules) -> ColumnStr
     wanted = [at for at, field in enumerate(node.schema) if not field.type.is_nullable]
     if not wanted:
         return rows
+    from flinkpy.relational.row_by_row.not_null_rows import NotNullEnforcer
+
     schema = schema_of(node.input.schema)
     enforcer = NotNullEnforcer(wanted, schema, drops=rules.drops_nulls)
     fields = ", ".join(node.schema.names[at] for at in wanted)
@@ -52,10 +51,14 @@ def _upserted(rows: ColumnStream, node: SinkNode, rules: SinkRules) -> ColumnStr
     names = ", ".join(node.schema.names[at] for at in node.primary_key)
     schema = schema_of(node.input.schema)
     if node.materialises:
+        from flinkpy.relational.sinks.materialiser import MaterialiserOperator
+
         materialiser = MaterialiserOperator(schema, node.primary_key, rules.ttl_ms)
         key = key_by(node.input.schema, node.primary_key)
         stream = rows.apply_columns(f"SinkMaterializer(pk=[{names}])", materialiser, key=key)
     elif node.primary_key and _are_upserts(node):
+        from flinkpy.relational.sinks.net_changes import NetChangesOperator
+
         net = NetChangesOperator(schema, node.primary_key)
         stream = rows.apply_columns(f"NetChanges(pk=[{names}])", net)
     else:

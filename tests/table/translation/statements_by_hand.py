@@ -14,7 +14,8 @@ from flinkpy.operators.base import StreamOperator
 from flinkpy.sql.functions.built_in_functions import built_in_functions
 from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
 from flinkpy.table.translation.node_schemas import schema_of
-from flinkpy.table.translation.plan_translator import translate
+from flinkpy.table.translation.plan_translator import PlanTranslator
+from flinkpy.table.translation.translation_context import TranslationRules
 from tests.operators.harness import ChainHarness, linear
 from tests.sql.planning import Session
 
@@ -46,7 +47,9 @@ class StatementByHand:
         env = StreamExecutionEnvironment.get_execution_environment()
         env.set_runtime_mode(RuntimeExecutionMode.STREAMING)
         plan = self.session.plan(self.text).physical
-        stream = translate(plan, env, self.table, built_in_functions(), self.zone)
+        rules = TranslationRules(self.zone)
+        translator = PlanTranslator(env, self.table, built_in_functions(), rules)
+        stream = translator.translated(plan)
         assert stream is not None
         operators: list[StreamOperator] = []
         node = stream.recorded.transformation

@@ -42,7 +42,7 @@ from flinkpy.sql.physical.physical_nodes import (
 from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall, RexCall, RexInput, RexLiteral, SortKey
 from flinkpy.sql.sql_errors import ValidationError
-from flinkpy.table.translation.plan_translator import translate
+from flinkpy.table.translation.plan_translator import PlanTranslator
 
 BIGINT, TEXT = BigIntType(), VarCharType(length=2**31 - 1)
 ORDERS = pa.table({"id": pa.array(range(100)), "word": ["a", "b", None, "c"] * 25})
@@ -76,7 +76,8 @@ def run(
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(parallelism)
     env.set_runtime_mode(mode)
-    stream = translate(plan, env, HeldTables({"orders": orders}), built_in_functions())
+    tables = HeldTables({"orders": orders})
+    stream = PlanTranslator(env, tables, built_in_functions()).translated(plan)
     assert stream is not None
     found = stream.to_arrow()
     return list(zip(*(column.to_pylist() for column in found.columns)))
@@ -201,7 +202,7 @@ def test_rows_go_into_a_table_and_several_readers_share_a_node() -> None:
     table = scan()
     union = UnionAll(SCHEMA, (table, table))
     sink = SinkNode(SCHEMA, union, ObjectPath("c", "d", "copy"), CatalogTable(()))
-    assert translate(sink, env, tables, built_in_functions()) is None
+    assert PlanTranslator(env, tables, built_in_functions()).translated(sink) is None
     assert tables.written.to_arrow().num_rows == 200
 
 
@@ -210,8 +211,9 @@ def test_what_cannot_run_is_refused_by_name() -> None:
         pass
 
     env = StreamExecutionEnvironment.get_execution_environment()
+    translator = PlanTranslator(env, HeldTables({}), built_in_functions())
     with pytest.raises(ValidationError, match="Unheard cannot run yet"):
-        translate(CollectNode(SCHEMA, Unheard(SCHEMA)), env, HeldTables({}), built_in_functions())
+        translator.translated(CollectNode(SCHEMA, Unheard(SCHEMA)))
 
 
 def test_what_needs_all_rows_is_refused_where_they_may_never_end() -> None:

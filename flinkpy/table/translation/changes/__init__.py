@@ -1,1 +1,1 @@
-"""Operators of the nodes whose rows change."""
+"""Families of nodes whose rows change."""

@@ -1,12 +1,8 @@
-"""Operators of nodes that keep the last row of a key, or the best rows of a partition."""
+"""Nodes that keep the last row of a key, or the best rows of a partition."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
-from flinkpy.graph.operator_port import ColumnarOperator
+from flinkpy.datastream.streams.recorded import ColumnStream
 from flinkpy.relational.ordering.rank_rows import RankSpec
 from flinkpy.relational.ranks.changing_rank import ChangingRankOperator, ChangingRankSpec
 from flinkpy.relational.ranks.deduplicated_rows import LastRowsOperator
@@ -18,23 +14,16 @@ from flinkpy.sql.physical.physical_nodes import (
     ChangingRank,
     DropUpdateBefore,
     LastRow,
-    OneInputNode,
     RankStrategy,
 )
-from flinkpy.table.translation.node_schemas import schema_of
+from flinkpy.table.translation.node_schemas import key_by, schema_of
+from flinkpy.table.translation.translation_context import Family, TranslationContext
 
 _ALL = (1 << 63) - 1  # rows
 
 
-@dataclass(frozen=True)
-class ChangingOperator:
-    """An operator, and the columns of its input that are the key of its state."""
-
-    operator: ColumnarOperator
-    keys: tuple[int, ...] = ()
-
-
-def _last_row(node: LastRow) -> ChangingOperator:
+def last_row(node: LastRow, context: TranslationContext) -> ColumnStream:
+    """The last row of each key."""
     operator = LastRowsOperator(
         schema_of(node.input.schema),
         node.time if node.is_rowtime else None,
@@ -43,46 +32,53 @@ def _last_row(node: LastRow) -> ChangingOperator:
         node.changes,
         node.state_ttl_ms,
     )
-    return ChangingOperator(operator, node.keys)
+    return context.applied(node, operator, key_by(node.input.schema, node.keys))
 
 
-def _normalized(node: ChangelogNormalize) -> ChangingOperator:
+def changelog_normalize(node: ChangelogNormalize, context: TranslationContext) -> ColumnStream:
+    """Upserts, completed with the rows before them."""
     inputs, schema = schema_of(node.input.schema), schema_of(node.schema)
     operator = NormalizedRowsOperator(inputs, node.keys, schema, node.changes, node.state_ttl_ms)
-    return ChangingOperator(operator, node.keys)
+    return context.applied(node, operator, key_by(node.input.schema, node.keys))
 
 
-def _changing_rank(node: ChangingRank) -> ChangingOperator:
+def changing_rank(node: ChangingRank, context: TranslationContext) -> ColumnStream:
+    """The best rows of each partition."""
     rank = RankSpec(
         node.function, node.partition, node.keys, node.first, node.last, node.gives_rank
     )
     spec = ChangingRankSpec(rank, node.strategy, node.changes, node.upsert_key)
-    return _rank_operator(node, spec, node.state_ttl_ms)
+    return _ranked(node, spec, context, node.state_ttl_ms)
 
 
-def _changing_limit(node: ChangingLimit) -> ChangingOperator:
+def changing_limit(node: ChangingLimit, context: TranslationContext) -> ColumnStream:
     """As in Flink, the rank by an order in which all rows are equal: the first to come are the
     best."""
     last = _ALL if node.limit is None else node.offset + node.limit
     rank = RankSpec("ROW_NUMBER", (), (), node.offset + 1, last)
-    return _rank_operator(node, ChangingRankSpec(rank, RankStrategy.RETRACT, node.changes))
+    return _ranked(node, ChangingRankSpec(rank, RankStrategy.RETRACT, node.changes), context)
 
 
-def _rank_operator(
-    node: ChangingRank | ChangingLimit, spec: ChangingRankSpec, ttl_ms: int = 0
-) -> ChangingOperator:
+def _ranked(
+    node: ChangingRank | ChangingLimit,
+    spec: ChangingRankSpec,
+    context: TranslationContext,
+    ttl_ms: int = 0,
+) -> ColumnStream:
     inputs, schema = schema_of(node.input.schema), schema_of(node.schema)
-    return ChangingOperator(ChangingRankOperator(spec, inputs, schema, ttl_ms), spec.rank.partition)
+    operator = ChangingRankOperator(spec, inputs, schema, ttl_ms)
+    return context.applied(node, operator, key_by(node.input.schema, spec.rank.partition))
 
 
-def _without_update_before(node: DropUpdateBefore) -> ChangingOperator:
-    return ChangingOperator(DropUpdateBeforeOperator(schema_of(node.schema)))
+def drop_update_before(node: DropUpdateBefore, context: TranslationContext) -> ColumnStream:
+    """Changes without the row before an update."""
+    return context.applied(node, DropUpdateBeforeOperator(schema_of(node.schema)))
 
 
-OPERATORS_OF_RANKS: dict[type[OneInputNode], Callable[[Any], ChangingOperator]] = {
-    LastRow: _last_row,
-    ChangelogNormalize: _normalized,
-    ChangingRank: _changing_rank,
-    ChangingLimit: _changing_limit,
-    DropUpdateBefore: _without_update_before,
+TRANSLATIONS: Family = {
+    LastRow: last_row,
+    ChangelogNormalize: changelog_normalize,
+    ChangingRank: changing_rank,
+    ChangingLimit: changing_limit,
+    DropUpdateBefore: drop_update_before,
 }
