@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.changelog_mode import ChangelogMode
 from flinkpy.common.logical_types.logical_type import LogicalType, RowType
@@ -44,6 +44,7 @@ class TableSession:
         self.registry = SessionFunctions(self.catalogs.functions)
         self.connectors = FoundFactories()
         self.jobs = SessionJobs()
+        self._lent: dict[str, tuple[Any, Any]] = {}  # options of the environment: own, given
         self._trees: dict[str, Query] = {}
         self._numbers = itertools.count()
 
@@ -72,7 +73,7 @@ class TableSession:
         from flinkpy.table.translation.rows_for_sinks import SinkRules
         from flinkpy.table.translation.translation_context import TranslationRules
 
-        self.env.configure(self.config.job_options)
+        self._configure()
         options = self.config.options
         sinks = SinkRules(
             options.text("table.exec.sink.not-null-enforcer").lower() == "drop",
@@ -81,6 +82,25 @@ class TableSession:
         idle_timeout = options.value("table.exec.source.idle-timeout") or None
         rules = TranslationRules(options.zone, sinks, idle_timeout)
         return PlanTranslator(self.env, self.connectors, self.registry, rules)
+
+    def _configure(self) -> None:
+        """Gives the environment the options of the session; one that was reset has the value there
+        that the program gave it."""
+        values = self.env.program.values
+        for key, (own, given) in self._lent.items():
+            if values.get(key) != given:
+                continue  # the program has set it since
+            if own is None:
+                del values[key]
+            else:
+                values[key] = own
+        before = dict(values)
+        self.env.configure(self.config.job_options)
+        self._lent = {
+            key: (before.get(key), value)
+            for key, value in values.items()
+            if before.get(key) != value
+        }
 
     def stream_of(self, query: Query, *, only_added: bool = False) -> DataStream:
         """The rows of a query; a time attribute is their event time. Raises ValidationError for

@@ -9,7 +9,8 @@ import pytest
 
 import flinkpy.common.foreign_options as foreign_options
 import flinkpy.table
-from flinkpy.table import TableConfig
+from flinkpy.datastream import StreamExecutionEnvironment
+from flinkpy.table import StreamTableEnvironment, TableConfig
 from flinkpy.table.session_options import TABLE_OPTIONS
 
 TABLE = Path(flinkpy.table.__file__).parent
@@ -49,3 +50,27 @@ def test_an_option_without_effect_is_named_once_with_the_reason(
         "options that have no effect here: table.exec.mini-batch.size (rows are computed in the "
         "batches in which they come)"
     ]
+
+
+def test_an_option_of_jobs_that_is_reset_is_for_later_jobs_as_the_program_had_it() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment({"parallelism.default": 2})
+    tables = StreamTableEnvironment.create(env)
+
+    def options_of_jobs() -> dict[str, str]:
+        tables.to_changelog_stream(tables.sql_query("SELECT 1"))
+        return env.get_configuration().to_dict()
+
+    first = options_of_jobs()
+    tables.execute_sql("SET 'parallelism.default' = '3'")
+    tables.execute_sql("SET 'execution.state-recovery.path' = '/tmp/savepoint'")
+    assert options_of_jobs() == {
+        **first,
+        "parallelism.default": "3",
+        "execution.state-recovery.path": "/tmp/savepoint",
+    }
+    tables.execute_sql("RESET 'execution.state-recovery.path'")
+    assert options_of_jobs() == {**first, "parallelism.default": "3"}
+    tables.execute_sql("RESET")
+    assert options_of_jobs() == first
+    env.set_parallelism(4)  # without SET, the program's own is the last one
+    assert options_of_jobs() == {**first, "parallelism.default": "4"}
