@@ -83,12 +83,17 @@ class HeldFactory(ConnectorFactory):
 
     def scan(self, env: StreamExecutionEnvironment, node: TableScan) -> DataStream:
         from flinkpy.columns import col
+        from flinkpy.datastream.streams.recorded import copy_place
 
         stream: DataStream = _held[self.values(node.table)["data-id"]](env)
         if node.metadata:
             stream = _with_rowtime(stream, [name for name, _ in node.metadata])
         names = list(node.schema.names)
-        return stream if names == list(_names(stream)) else stream.select(*map(col, names))
+        if names == list(_names(stream)):
+            return stream
+        chosen = stream.select(*map(col, names))
+        copy_place(stream.recorded.transformation, chosen.recorded.transformation)
+        return chosen
 
 
 def _names(stream: DataStream) -> Sequence[str]:

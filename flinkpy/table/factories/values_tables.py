@@ -20,6 +20,7 @@ from flinkpy.table.factories.table_options import (
     TableOption,
     TableValues,
 )
+from flinkpy.table.factories.written_streams import write_stream
 
 if TYPE_CHECKING:
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
@@ -102,4 +103,4 @@ class ValuesFactory(ConnectorFactory):
         from flinkpy.table.factories.changing_tables import KeepingSink
 
         begin_results(node.path.name)
-        stream.sink_to(KeepingSink(node.path.name)).name(f"Sink: {node.path.name}")
+        write_stream(stream, node, KeepingSink(node.path.name))

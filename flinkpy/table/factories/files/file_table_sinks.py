@@ -14,6 +14,7 @@ from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.files.partition_commits import PartitionCommit, PartitionTime
 from flinkpy.table.factories.files.table_file_sink import Overwrite, TableFileSink
 from flinkpy.table.factories.table_options import TableValues, milliseconds
+from flinkpy.table.factories.written_streams import write_stream
 
 if TYPE_CHECKING:
     from flinkpy.datastream import DataStream
@@ -39,9 +40,7 @@ def add_file_sink(
     sink: Any = files
     if overwrite is not None or commit is not None:
         sink = TableFileSink(values["path"], files, overwrite, commit)
-    written = stream.sink_to(sink).name(f"Sink: {node.path.name}")
-    if values["sink.parallelism"] is not None:
-        written.set_parallelism(values["sink.parallelism"])
+    write_stream(stream, node, sink, values["sink.parallelism"])
 
 
 def _overwrite(stream: DataStream, node: SinkNode) -> Overwrite | None:

@@ -15,6 +15,7 @@ from flinkpy.sql.physical.physical_nodes import (
     UnionAll,
     ValuesNode,
 )
+from flinkpy.table.translation.families.unions_in_order import with_one_parallelism
 from flinkpy.table.translation.node_schemas import schema_of
 from flinkpy.table.translation.translation_context import Family, TranslationContext
 
@@ -46,13 +47,18 @@ def values(node: ValuesNode, context: TranslationContext) -> ColumnStream:
 def union_all(node: UnionAll, context: TranslationContext) -> ColumnStream:
     """The rows of all branches."""
     branches = [context.stream_of(each) for each in node.branches]
+    if not node.changes.is_insert_only:
+        branches = with_one_parallelism(branches)
     first = branches[0]
     made = UnionTransformation(
         id=first.program.next_id(), name="Union", union=[each.transformation for each in branches]
     )
     stream = ColumnStream(first.program, made, schema=schema_of(node.schema))
-    if {each.transformation.parallelism for each in branches} == {1}:
+    places = {each.transformation.parallelism for each in branches}
+    if places == {1}:
         stream.make_non_parallel()
+    elif len(places) == 1:
+        made.parallelism = first.transformation.parallelism
     return stream
 
 
