@@ -66,7 +66,10 @@ def call(function: str, *arguments: int, **more: Any) -> AggregateCall:
 
 
 def distinct(values: Sequence[Any]) -> list[Any]:
-    return list({canonical(value): value for value in reversed(values)}.values())[::-1]
+    found: dict[Any, Any] = {}
+    for value in values:
+        found.setdefault(canonical(value), value)
+    return list(found.values())
 
 
 def _average(values: Sequence[Any]) -> Any:
@@ -218,6 +221,11 @@ class SubtasksOfGroups(Subtasks):
         return GatheredChanges()
 
     def push_changes(self, changes: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
+        self.push_batch(self.batch_of(changes))
+        return self.output.taken()
+
+    def batch_of(self, changes: Sequence[tuple[int, Row]]) -> ColumnBatch:
+        """The changes as columns."""
         columns = list(zip(*(row for _, row in changes)))
         data = pa.RecordBatch.from_arrays(
             [
@@ -227,7 +235,12 @@ class SubtasksOfGroups(Subtasks):
             schema=self._schema,
         )
         kinds = np.array([kind for kind, _ in changes], np.int8)
-        channels = np.zeros(len(changes), np.int64)
+        return ColumnBatch(data, kinds=kinds if kinds.any() else None)
+
+    def push_batch(self, batch: ColumnBatch) -> None:
+        """The rows of a batch go to the subtasks of their keys."""
+        data, kinds = batch.data, batch.kinds
+        channels = np.zeros(len(batch), np.int64)
         if self._keys:
             groups = group_numbers(data, self._keys, MAX_PARALLELISM)
             channels = np.array(
@@ -235,11 +248,9 @@ class SubtasksOfGroups(Subtasks):
             )
         for channel in np.unique(channels).tolist():
             mine = channels == channel
-            batch = ColumnBatch(
-                data.filter(pa.array(mine)), kinds=kinds[mine] if kinds.any() else None
-            )
-            do_all(self.operators[channel].process_batch(batch))
-        return self.output.taken()
+            rows = data.filter(pa.array(mine))
+            part = ColumnBatch(rows, kinds=None if kinds is None else kinds[mine])
+            do_all(self.operators[channel].process_batch(part))
 
 
 def schema_of_results(keys: Sequence[int], names: Sequence[str]) -> pa.Schema:

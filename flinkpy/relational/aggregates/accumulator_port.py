@@ -89,6 +89,31 @@ class ChangingAccumulator(Accumulator):
         """There are so many groups."""
         raise NotImplementedError(type(self).__name__)
 
+    @property
+    def part_types(self) -> tuple[pa.DataType, ...]:
+        """Of the columns that ``part`` gives."""
+        return self.partial_types
+
+    def part(
+        self,
+        columns: Sequence[pa.Array],
+        groups: npt.NDArray[Any],
+        signs: npt.NDArray[Any] | None,
+        size: int,
+    ) -> list[pa.Array]:
+        """What these rows make of each of so many groups, for ``take_part`` of another accumulator.
+        Nothing of them stays here. More rows may be taken back than come."""
+        self.change(columns, groups, signs, size)
+        self.reach(size)
+        touched = np.arange(size)  # a slice would give what ``clear`` overwrites
+        found = self.partial_of(touched)
+        self.clear(touched)
+        return found
+
+    def take_part(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
+        """Takes what ``part`` has given."""
+        self.merge(columns, groups, size)
+
     def add(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
         self.change(columns, groups, None, size)
 

@@ -109,6 +109,32 @@ class Variance(ArrayAccumulator):
             with np.errstate(invalid="ignore", over="ignore"):
                 self._merge(groups[at], counts[at], means[at], squares[at])
 
+    @property
+    def part_types(self) -> tuple[pa.DataType, ...]:
+        return self.partial_types * 2
+
+    def part(
+        self,
+        columns: Sequence[pa.Array],
+        groups: npt.NDArray[Any],
+        signs: npt.NDArray[Any] | None,
+        size: int,
+    ) -> list[pa.Array]:
+        """What comes and what goes by itself: what is left of fewer rows than are taken back has no
+        mean."""
+        comes = np.ones(len(groups), np.bool_) if signs is None else signs > 0
+        found = []
+        for chosen in (comes, ~comes):
+            rows = [column.filter(pa.array(chosen)) for column in columns]
+            found += super().part(rows, groups[chosen], None, size)
+        return found
+
+    def take_part(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
+        width = len(self.partial_types)
+        self.merge(columns[:width], groups, size)
+        counts, means, squares = columns[width:]
+        self.merge([pc.negate(counts), means, pc.negate(squares)], groups, size)
+
 
 def _as_decimals(
     values: npt.NDArray[Any], is_null: npt.NDArray[Any], kind: pa.DataType

@@ -18,6 +18,7 @@ from flinkpy.relational.aggregates.accumulator_port import (
 )
 from flinkpy.relational.aggregates.group_extremes import extreme
 from flinkpy.relational.aggregates.present_values import all_present
+from flinkpy.relational.groups.listed_parts import list_type, net_values, unlisted
 from flinkpy.relational.groups.value_counts import Entries, Numbers, ValueCounts
 from flinkpy.relational.relational_operator import plain
 from flinkpy.relational.sort_codes import codes_of, sorted_positions
@@ -116,6 +117,7 @@ class CountedExtreme(ChoosesBest):
         self._values = ValueCounts(site.arguments[:1])
         self._best = Grown(np.int64, -1)  # by group: the number of the value
         self.entries_schema = self._values.schema
+        self._part_type = list_type(site.arguments[:1], 1)
 
     def reach(self, size: int) -> None:
         self._best.reach(size)
@@ -152,6 +154,25 @@ class CountedExtreme(ChoosesBest):
         groups, numbers = np.concatenate([groups, known]), np.concatenate([numbers, best[known]])
         firsts = self._firsts(groups, self._values.value_of(numbers))
         best[groups[firsts]] = numbers[firsts]
+
+    @property
+    def part_types(self) -> tuple[pa.DataType, ...]:
+        return (self._part_type,)
+
+    def part(
+        self,
+        columns: Sequence[pa.Array],
+        groups: npt.NDArray[Any],
+        signs: npt.NDArray[Any] | None,
+        size: int,
+    ) -> list[pa.Array]:
+        columns, groups, signs = present_values(columns[:1], groups, signs)
+        added = np.ones(len(groups), np.int64) if signs is None else signs
+        return [net_values(groups, columns, [added], self._part_type, size)]
+
+    def take_part(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
+        owners, [values, added] = unlisted(columns[0], groups)
+        self.change([values], owners, added.to_numpy(), size)
 
     def results_of(self, groups: Groups) -> pa.Array:
         numbers = self._best.values[groups]

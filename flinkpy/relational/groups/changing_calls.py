@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -16,8 +16,15 @@ from flinkpy.relational.aggregates.group_counts import Sum
 from flinkpy.relational.aggregates.group_functions import COUNTS_DISTINCT, accumulator_of
 from flinkpy.relational.aggregates.hash_aggregate import columns_of, plain_type, sites_of
 from flinkpy.relational.groups.best_values import BestValue, CountedExtreme
+from flinkpy.relational.groups.listed_parts import list_type, net_values, unlisted
 from flinkpy.relational.groups.listed_values import ListedValues
-from flinkpy.relational.groups.value_counts import Entries, Numbers, ValueCounts
+from flinkpy.relational.groups.value_counts import (
+    CountedBatch,
+    Entries,
+    Numbers,
+    ValueCounts,
+    added_by,
+)
 from flinkpy.relational.relational_operator import plain
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 
@@ -80,12 +87,26 @@ class _PlainCall:
         self._accumulator = accumulator
 
     def take(self, batch: BatchOfGroups) -> None:
-        mask = batch.chosen_by(self._filter)
-        if mask is not None:
-            batch = batch.filtered(mask)
+        batch = self._chosen(batch)
         if len(batch.groups):
             columns = [batch.data.column(at) for at in self._columns]
             self._accumulator.change(columns, batch.groups, batch.signs, batch.size)
+
+    def _chosen(self, batch: BatchOfGroups) -> BatchOfGroups:
+        mask = batch.chosen_by(self._filter)
+        return batch if mask is None else batch.filtered(mask)
+
+    @property
+    def part_types(self) -> tuple[pa.DataType, ...]:
+        return self._accumulator.part_types
+
+    def part(self, batch: BatchOfGroups) -> list[pa.Array]:
+        batch = self._chosen(batch)
+        columns = [batch.data.column(at) for at in self._columns]
+        return self._accumulator.part(columns, batch.groups, batch.signs, batch.size)
+
+    def take_part(self, columns: Sequence[pa.Array], groups: Numbers, size: int) -> None:
+        self._accumulator.take_part(columns, groups, size)
 
 
 class DistinctCalls:
@@ -113,6 +134,13 @@ class DistinctCalls:
         columns = [batch.data.column(at) for at in self._arguments]
         chosen = [batch.chosen_by(each) for each in self._filters]
         counted = self._counts.change(batch.groups, columns, batch.signs, chosen)
+        self._pass_on(counted, batch.data.columns, batch.size)
+
+    def _pass_on(
+        self, counted: CountedBatch, columns: Mapping[int, pa.Array] | list[pa.Array], size: int
+    ) -> None:
+        """The calls take the values that have come, and take back those that have gone. ``columns``
+        are those of the input."""
         for number, call, accumulator in self._calls:
             came, went = counted.came[number], counted.went[number]
             at = np.flatnonzero(came | went)
@@ -120,8 +148,29 @@ class DistinctCalls:
                 continue
             signs = None if not went.any() else np.where(went[at], -1, 1)
             rows = pa.array(counted.firsts[at])
-            values = [batch.data.column(each).take(rows) for each in columns_of(call)]
-            accumulator.change(values, counted.groups[at], signs, batch.size)
+            values = [columns[each].take(rows) for each in columns_of(call)]
+            accumulator.change(values, counted.groups[at], signs, size)
+
+    @property
+    def part_types(self) -> tuple[pa.DataType, ...]:
+        return (list_type(self._kinds, len(self._filters)),)
+
+    def part(self, batch: BatchOfGroups) -> list[pa.Array]:
+        """The distinct values of each group, with how often each FILTER chooses them."""
+        columns = [batch.data.column(at) for at in self._arguments]
+        added = [
+            added_by(batch.signs, batch.chosen_by(each), len(batch.groups))
+            for each in self._filters
+        ]
+        return [net_values(batch.groups, columns, added, self.part_types[0], batch.size)]
+
+    def take_part(self, columns: Sequence[pa.Array], groups: Numbers, size: int) -> None:
+        """Takes what ``part`` has given."""
+        owners, rows = unlisted(columns[0], groups)
+        width = len(self._arguments)
+        values, added = rows[:width], [each.to_numpy() for each in rows[width:]]
+        counted = self._counts.add(owners, values, added)
+        self._pass_on(counted, dict(zip(self._arguments, values)), size)
 
     def clear(self, groups: Numbers) -> None:
         """These groups have no rows."""
@@ -191,6 +240,24 @@ class ChangingCalls:
         """Takes the rows of a batch, or takes them back."""
         for each in self._takers:
             each.take(batch)
+
+    @property
+    def part_types(self) -> list[pa.DataType]:
+        """Of the columns that ``part`` gives."""
+        return [kind for each in self._takers for kind in each.part_types]
+
+    def part(self, batch: BatchOfGroups) -> list[pa.Array]:
+        """What the rows of a batch make of each of its groups, for the calls where the groups lie.
+        Nothing of it stays here."""
+        return [column for each in self._takers for column in each.part(batch)]
+
+    def take_part(self, columns: Sequence[pa.Array], groups: Numbers, size: int) -> None:
+        """Takes what ``part`` has given for these groups."""
+        at = 0
+        for each in self._takers:
+            width = len(each.part_types)
+            each.take_part(columns[at : at + width], groups, size)
+            at += width
 
     def reach(self, size: int) -> None:
         """There are so many groups."""

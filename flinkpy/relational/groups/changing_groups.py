@@ -7,7 +7,7 @@ and goes with the last one, as in Flink."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from flinkpy.common.types import RowKind
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import SavepointRestoreError
-from flinkpy.operators.columnar.key_index import Grown
+from flinkpy.operators.columnar.key_index import Grown, KeyedBatch
 from flinkpy.operators.columnar.state_tables import from_bytes, key_of_group
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
@@ -56,6 +56,12 @@ class GroupSpec:
     ttl_ms: int = 0
 
 
+def key_fields(spec: GroupSpec, inputs: pa.Schema) -> list[pa.Field]:
+    """The columns of the keys."""
+    kinds = [plain_type(inputs.field(at).type) for at in spec.keys]
+    return [pa.field(f"key {at}", kind) for at, kind in enumerate(kinds)]
+
+
 class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
     """Gives the keys of each group, then the results of its calls. ``inputs`` is the schema of the
     input."""
@@ -72,39 +78,49 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
     # -- what comes --------------------------------------------------------------------------------
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch | None:
-        data, signs = batch.data, _signs(batch.kinds)
+        data = batch.data
         now_ms = self.context.clock.time_ms() if self._expiry is not None else 0
         self._sweep(now_ms, data.num_rows)
         keyed = self._groups.of(self._key_columns(data))
-        codes, numbers = keyed.codes, keyed.ids
+        numbers = keyed.ids
         was = ~keyed.is_new
         if self._expiry is not None:
             self._expire(numbers, was, now_ms)
-        if signs is not None and not was.all():
-            known = _comes_or_is_known(codes, signs, was)
-            if not known.all():
-                data, codes, signs = data.filter(pa.array(known)), codes[known], signs[known]
-        size = self._groups.size
-        self._calls.reach(size)
+        self._calls.reach(self._groups.size)
         before = self._calls.results_of(numbers) if was.any() else []
-        groups = numbers[codes]
-        self._calls.take(BatchOfGroups(data, groups, signs, size))
+        self._take(batch, keyed, was)
         is_now = np.ones(len(numbers), np.bool_)
         if self.spec.takes_back:
-            np.add.at(self._rows.reach(size), groups, 1 if signs is None else signs)
-            is_now = self._rows.values[numbers] != 0
+            is_now = self._rows.values[numbers] > 0
         after = self._calls.results_of(numbers)
         if not is_now.all():
             self._forget(numbers[~is_now])
         firsts = pa.array(keyed.firsts)
         sends_before = self.spec.changes.contains(RowKind.UPDATE_BEFORE)
         return ChangedResults(was, is_now, sends_before=sends_before).rows(
-            [batch.data.column(at).take(firsts) for at in self.spec.keys],
+            [data.column(at).take(firsts) for at in self.key_places],
             before,
             after,
             self.schema,
             leaves_out_equal=self._expiry is None,
         )
+
+    def _take(self, batch: ColumnBatch, keyed: KeyedBatch, was: npt.NDArray[np.bool_]) -> None:
+        """Takes the rows of a batch; ``was``: which of its groups were there."""
+        data, codes, signs = batch.data, keyed.codes, signs_of(batch.kinds)
+        if signs is not None and not was.all():
+            known = _comes_or_is_known(codes, signs, was)
+            if not known.all():
+                data, codes, signs = data.filter(pa.array(known)), codes[known], signs[known]
+        groups, size = keyed.ids[codes], self._groups.size
+        self._calls.take(BatchOfGroups(data, groups, signs, size))
+        if self.spec.takes_back:
+            np.add.at(self._rows.reach(size), groups, 1 if signs is None else signs)
+
+    @property
+    def key_places(self) -> Sequence[int]:
+        """Where the keys are in what comes."""
+        return self.spec.keys
 
     def _key_columns(self, data: pa.RecordBatch) -> pa.RecordBatch:
         """The keys of rows; where there are none all rows have the same."""
@@ -113,7 +129,7 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
                 [pa.array(np.ones(data.num_rows, np.bool_))], schema=self._key_schema
             )
         names = self._key_schema.names
-        return pa.RecordBatch.from_arrays([data.column(at) for at in self.spec.keys], names=names)
+        return pa.RecordBatch.from_arrays([data.column(at) for at in self.key_places], names=names)
 
     # -- what goes ---------------------------------------------------------------------------------
 
@@ -151,8 +167,9 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
 
     def open(self) -> None:
         self._functions = OpenedCalls(self.spec.calls, self.context)
-        kinds = [plain_type(self.inputs.field(at).type) for at in self.spec.keys] or [pa.bool_()]
-        self._key_schema = pa.schema([(f"key {at}", kind) for at, kind in enumerate(kinds)])
+        self._key_schema = pa.schema(
+            key_fields(self.spec, self.inputs) or [pa.field("key 0", pa.bool_())]
+        )
         self._groups = KeyNumbers(self._key_schema)
         self._rows = Grown(np.int64, 0)
         self._expiry = Expiry(self.spec.ttl_ms) if self.spec.ttl_ms else None
@@ -294,7 +311,7 @@ def _shown(schema: pa.Schema) -> str:
     return f"[{meaning}] in the columns {columns}" if meaning else f"the columns {columns}"
 
 
-def _signs(kinds: npt.NDArray[np.int8] | None) -> npt.NDArray[np.int64] | None:
+def signs_of(kinds: npt.NDArray[np.int8] | None) -> npt.NDArray[np.int64] | None:
     """1 for a row that comes, -1 for one that is taken back; None if all come."""
     if kinds is None:
         return None

@@ -17,6 +17,7 @@ from flinkpy.relational.aggregates.accumulator_port import (
     Groups,
 )
 from flinkpy.relational.aggregates.group_functions import accumulator_of
+from flinkpy.relational.groups.listed_parts import list_type, listed, unlisted
 from flinkpy.relational.groups.value_counts import Entries, Numbers
 from flinkpy.relational.relational_operator import one_record_batch, plain
 from flinkpy.relational.state.multi_map import MultiMap
@@ -36,6 +37,7 @@ class ListedValues(ChangingAccumulator):
         self._store = RowStore(
             pa.schema([pa.field("group", pa.int64()), *values, pa.field("turn", pa.int64())])
         )
+        self._part_type = list_type(site.arguments, 1)
         self._of_groups = MultiMap()
         self._next_turn = 0
 
@@ -98,6 +100,24 @@ class ListedValues(ChangingAccumulator):
         rows = self._store.take(numbers)
         order = np.argsort(rows.column(rows.num_columns - 1).to_numpy(), kind="stable")
         return rows.take(pa.array(order)), order
+
+    @property
+    def part_types(self) -> tuple[pa.DataType, ...]:
+        return (self._part_type,)
+
+    def part(
+        self,
+        columns: Sequence[pa.Array],
+        groups: npt.NDArray[Any],
+        signs: npt.NDArray[Any] | None,
+        size: int,
+    ) -> list[pa.Array]:
+        added = pa.array(np.ones(len(groups), np.int64) if signs is None else signs)
+        return [listed(groups, [*columns, added], self._part_type, size)]
+
+    def take_part(self, columns: Sequence[pa.Array], groups: npt.NDArray[Any], size: int) -> None:
+        owners, rows = unlisted(columns[0], groups)
+        self.change(rows[:-1], owners, rows[-1].to_numpy(), size)
 
     def results_of(self, groups: Groups) -> pa.Array:
         if isinstance(groups, slice):

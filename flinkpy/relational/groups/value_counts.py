@@ -59,6 +59,15 @@ class ValueCounts:
     ) -> CountedBatch:
         """Counts rows; those with the sign -1 are taken back. ``chosen``: the rows that each filter
         takes; None: all."""
+        return self.add(groups, columns, [added_by(signs, mask, len(groups)) for mask in chosen])
+
+    def add(
+        self,
+        groups: npt.NDArray[Any],
+        columns: Sequence[pa.Array],
+        added: Sequence[npt.NDArray[np.int64]],
+    ) -> CountedBatch:
+        """Counts rows of which each adds any number, which for each filter is another one."""
         rows = pa.RecordBatch.from_arrays(
             [pa.array(groups, pa.int64()), *map(plain, columns)], schema=self._numbers.schema
         )
@@ -67,15 +76,11 @@ class ValueCounts:
         self._of_groups.add(owners[keyed.is_new], numbers[keyed.is_new])
         came, went = [], []
         is_empty = np.ones(len(numbers), np.bool_)
-        for counts, rows_of_filter in zip(self._counts, chosen):
-            added = np.zeros(len(numbers), np.int64)
-            if rows_of_filter is None:
-                np.add.at(added, keyed.codes, 1 if signs is None else signs)
-            else:
-                counted = 1 if signs is None else signs[rows_of_filter]
-                np.add.at(added, keyed.codes[rows_of_filter], counted)
+        for counts, of_rows in zip(self._counts, added):
+            sums = np.zeros(len(numbers), np.int64)
+            np.add.at(sums, keyed.codes, of_rows)
             before = counts.reach(self._numbers.size)[numbers]
-            after = np.maximum(before + added, 0)
+            after = np.maximum(before + sums, 0)
             counts.values[numbers] = after
             came.append((before == 0) & (after > 0))
             went.append((before > 0) & (after == 0))
@@ -125,3 +130,11 @@ class ValueCounts:
         for counts, column in zip(self._counts, batch.columns[len(values) :]):
             counts.reach(self._numbers.size)[numbers] = column.to_numpy()
         return numbers
+
+
+def added_by(
+    signs: npt.NDArray[Any] | None, chosen: npt.NDArray[np.bool_] | None, rows: int
+) -> npt.NDArray[np.int64]:
+    """What each row adds: 1 or its sign, and 0 where it is not chosen."""
+    added = np.ones(rows, np.int64) if signs is None else signs
+    return added if chosen is None else np.where(chosen, added, 0)
