@@ -182,6 +182,10 @@ class StreamOperator(ABC):
         """Emits a bounded part of what is left after ``finish``: for operators whose work begins
         when the input ends."""
 
+    def input_pauses(self) -> None:
+        """No input is there at the moment: emit what waits for more of it. May come often, and
+        again before the next batch."""
+
     def set_listener(self, on_available: Callable[[], None]) -> None:
         """Set by the task before ``open``: called in its thread when ``available`` turns true
         again, or ``drained`` after ``finish``."""

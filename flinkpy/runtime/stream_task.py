@@ -297,7 +297,7 @@ class StreamTask:
             if not more and mails != processor.mails_processed and self.chain is not None:
                 # mail may have emitted (a timer, an asynchronous result), and no input will follow
                 # soon
-                self.chain.flush()
+                self.chain.input_pauses()
         except FlinkpyError as error:
             _add_origin(error, self.chain)
             raise
@@ -322,7 +322,7 @@ class StreamTask:
                 return
             status = self.input.process_some()
             if status is InputStatus.NOTHING_AVAILABLE:
-                chain.flush()
+                chain.input_pauses()
                 if chain.parked_work.pending():
                     return
                 self._suspend(Waiting.INPUT)

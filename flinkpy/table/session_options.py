@@ -43,22 +43,16 @@ TABLE_OPTIONS = OptionTable(
             "table.exec.mini-batch.enabled",
             BOOLEAN,
             "false",
-            "Whether rows gather.",
-            without_effect="rows are computed in the batches in which they come",
+            "Whether rows may wait for others, and groups are aggregated before they are sent.",
         ),
         TableOption(
             "table.exec.mini-batch.allow-latency",
             DURATION,
             "0 ms",
-            "How long.",
-            without_effect="rows are computed in the batches in which they come",
+            "How long rows may wait for others while more come.",
         ),
         TableOption(
-            "table.exec.mini-batch.size",
-            LONG,
-            "-1",
-            "How many.",
-            without_effect="rows are computed in the batches in which they come",
+            "table.exec.mini-batch.size", LONG, "-1", "How many rows may wait for each other."
         ),
         TableOption(
             "table.exec.resource.default-parallelism",
@@ -115,8 +109,10 @@ TABLE_OPTIONS = OptionTable(
             "table.optimizer.distinct-agg.split.enabled",
             BOOLEAN,
             "false",
-            "Skew.",
-            without_effect="distinct values are counted where their group is",
+            "Whether distinct values are counted in parts first, for groups that have very many.",
+        ),
+        TableOption(
+            "table.optimizer.distinct-agg.split.bucket-num", INT, "1024", "In how many parts."
         ),
         TableOption(
             "table.optimizer.join-reorder-enabled",

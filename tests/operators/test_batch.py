@@ -227,6 +227,7 @@ def test_no_operator_with_keyed_state_takes_over_the_batch_form_of_one_without()
     passing = (
         "DistinctRowsOperator",
         "ExpiringDistinctRowsOperator",
+        "GlobalGroupsOperator",
         "GroupAggregateOperator",
         "RegularJoinOperator",
     )

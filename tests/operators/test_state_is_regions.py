@@ -74,6 +74,9 @@ KEPT: dict[str, dict[str, str]] = {
     "ColumnOperator": {"_schema": FROM_INPUT},
     "ColumnarJoinOperator": {"_held": REGION, "_joined": FROM_INPUT, "_schemas": FROM_INPUT},
     "CompilesCalcs": {"_compiled": NOTHING},
+    "GatherRowsOperator": dict.fromkeys(
+        ("_held", "_rows", "_since_ms"), "what is given in front of the barrier"
+    ),
     "GivesAtEnd": {"_end_of_time": BATCH, "_rest": BATCH},
     "GlobalCommitterOperator": {"_pending": OPERATOR_STATE},
     "SinkOperator": {"_committer": CONTEXT, "_pending": OPERATOR_STATE},

@@ -68,6 +68,11 @@ class OperatorChain:
         self._set_up: list[StreamOperator] = []  # last operator first
         self._finishing = 0  # operators told to finish
         self._pausing = [operator for operator in self.operators if operator.may_pause]
+        self._gathering = [
+            operator
+            for operator in self.operators
+            if type(operator).input_pauses is not StreamOperator.input_pauses
+        ]
         self.enough = Enough(config)
         # whether ``available`` may ever be False
         self.may_pause = bool(self._pausing or self._writers)
@@ -275,6 +280,13 @@ class OperatorChain:
         end of data, the end of the partition."""
         for output in self._writers:
             output.writer.emit_control(element)
+
+    def input_pauses(self) -> None:
+        """No input is there at the moment, so nothing waits for more of it any longer: neither in
+        operators nor in writers."""
+        for operator in self._gathering:
+            _call(operator, operator.input_pauses)
+        self.flush()
 
     def flush(self) -> None:
         """Sends what the writers hold back to fill a batch."""

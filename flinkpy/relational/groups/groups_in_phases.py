@@ -72,7 +72,7 @@ class LocalGroupsOperator(RelationalOperator):
             np.add.at(rows, groups, 1 if signs is None else signs)
             columns.append(pa.array(rows))
         columns += self._calls.part(BatchOfGroups(data, groups, signs, size))
-        return ColumnBatch(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+        return ColumnBatch(pa.RecordBatch.from_arrays(columns, schema=self.schema), kinds=None)
 
 
 class GlobalGroupsOperator(GroupAggregateOperator):

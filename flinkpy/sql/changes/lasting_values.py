@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from flinkpy.sql.physical.aggregate_phases import local_of
 from flinkpy.sql.physical.physical_nodes import (
     Calc,
     ChangelogNormalize,
@@ -16,6 +17,7 @@ from flinkpy.sql.physical.physical_nodes import (
     Correlate,
     Expand,
     GroupAggregate,
+    Phase,
     PhysicalNode,
     RankStrategy,
     RegularJoin,
@@ -48,6 +50,8 @@ class _LastingValues:
             yield from self._calc(node, required)
         elif isinstance(node, Correlate) and not self._is_deterministic(node.function):
             yield _condition_problem(node.function, node.function)
+        if isinstance(node, GroupAggregate) and node.phase is Phase.GLOBAL:
+            node = local_of(node)
         for place, input in enumerate(node.inputs):
             if not input.changes.is_insert_only:  # what is never taken back may have any value
                 yield from self.problems(input, _required(node, place, required))

@@ -18,6 +18,7 @@ from flinkpy.common.changelog_mode import INSERT_ONLY, ChangelogMode
 from flinkpy.common.types import RowKind
 from flinkpy.sql.changes.refused_changes import Refusals
 from flinkpy.sql.changes.upsert_keys import containing, in_order, upsert_keys
+from flinkpy.sql.physical.aggregate_phases import local_of
 from flinkpy.sql.physical.physical_nodes import (
     AppendJoin,
     Calc,
@@ -33,6 +34,8 @@ from flinkpy.sql.physical.physical_nodes import (
     GroupAggregate,
     LastRow,
     Limit,
+    MiniBatchAssigner,
+    Phase,
     PhysicalNode,
     RankStrategy,
     RegularJoin,
@@ -90,6 +93,7 @@ _TAKE_CHANGES = frozenset[type[PhysicalNode]](
         UnionAll,
         Correlate,
         WatermarkAssigner,
+        MiniBatchAssigner,
         Exchange,
         GroupAggregate,
         RegularJoin,
@@ -111,6 +115,8 @@ def _is_growing(node: PhysicalNode) -> bool:
 
 
 def _fitted_aggregate(node: GroupAggregate) -> PhysicalNode:
+    if node.phase is Phase.GLOBAL:  # what it merges is of rows that change if those of LOCAL do
+        return replace(node, takes_changes=local_of(node).takes_changes)
     return replace(node, takes_changes=not _is_growing(node))
 
 
@@ -211,6 +217,8 @@ def without_before(mode: ChangelogMode) -> ChangelogMode:
 
 
 def _aggregated(node: GroupAggregate) -> ChangelogMode:
+    if node.phase is Phase.LOCAL:
+        return INSERT_ONLY
     return UPSERTS if node.takes_changes else _UPDATES
 
 
@@ -230,6 +238,7 @@ _GIVEN: dict[type[PhysicalNode], Callable[[Any], ChangelogMode]] = {
     UnionAll: _same,
     Correlate: _same,
     WatermarkAssigner: _same,
+    MiniBatchAssigner: _same,
     WindowTableFunction: _same,
     Exchange: _same,
     GroupAggregate: _aggregated,

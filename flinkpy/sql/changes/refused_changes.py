@@ -16,6 +16,7 @@ from flinkpy.sql.physical.physical_nodes import (
     GroupAggregate,
     IntervalJoin,
     LastRow,
+    MiniBatchAssigner,
     OverAggregate,
     PhysicalNode,
     SinkNode,
@@ -32,7 +33,10 @@ from flinkpy.sql.sql_errors import ValidationError
 
 BATCH = "set 'execution.runtime-mode' to BATCH if all inputs end"
 _WORDS = {RowKind.UPDATE_BEFORE: "update", RowKind.UPDATE_AFTER: "update", RowKind.DELETE: "delete"}
-_PASS = (Calc, Correlate, Exchange, Expand, UnionAll, WatermarkAssigner, WindowTableFunction)
+_PASS = (
+    *(Calc, Correlate, Exchange, Expand, MiniBatchAssigner, UnionAll),
+    *(WatermarkAssigner, WindowTableFunction),
+)
 _GROUP_WINDOW = (
     "group by window_start and window_end of TUMBLE, HOP, CUMULATE or SESSION, so that each row "
     "goes out once"

@@ -127,6 +127,15 @@ class WatermarkAssigner(OneInputNode):
     strategy: Rex
 
 
+@dataclass(frozen=True)
+class MiniBatchAssigner(OneInputNode):
+    """STREAMING: the rows in fewer and larger batches. They gather for so many milliseconds at
+    most, until there are so many rows, and only while more come."""
+
+    latency_ms: int
+    most_rows: int
+
+
 # -- how rows meet ---------------------------------------------------------------------------------
 
 

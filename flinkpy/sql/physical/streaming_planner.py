@@ -4,7 +4,7 @@ not take changes at all, ``flinkpy.sql.changes`` decides: here nobody knows yet 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from flinkpy.common.logical_types.logical_type import TimeAttribute
@@ -27,6 +27,7 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalWindow,
     row_of,
 )
+from flinkpy.sql.physical.aggregate_phases import in_two_phases, is_in_phases
 from flinkpy.sql.physical.calcs import calc
 from flinkpy.sql.physical.grouping_sets import expanded
 from flinkpy.sql.physical.interval_bounds import IntervalCondition, interval_condition, time_mark
@@ -56,6 +57,7 @@ from flinkpy.sql.physical.physical_planner import (
     values,
     window_rows,
 )
+from flinkpy.sql.physical.streaming_options import StreamingOptions
 from flinkpy.sql.physical.streaming_windows import (
     BATCH,
     are_alike,
@@ -77,15 +79,6 @@ from flinkpy.sql.rules.rank_rules import MOST
 from flinkpy.sql.sql_errors import ValidationError
 
 _NEED_LATER_ROWS = frozenset(["LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST"])
-
-
-@dataclass(frozen=True)
-class StreamingOptions:
-    """What a session says about plans of STREAMING. ``state_ttl_ms``: when state that rests is
-    dropped; 0: never. ``has_duplicates``: sources of changes may give one twice."""
-
-    state_ttl_ms: int = 0
-    has_duplicates: bool = False
 
 
 class StreamingPlanner:
@@ -163,6 +156,8 @@ class StreamingPlanner:
         ttl = self._ttl_of(node.input)
 
         def grouped(plain: LogicalAggregate, input: PhysicalNode) -> PhysicalNode:
+            if self._options.in_phases and all(map(is_in_phases, plain.calls)):
+                return in_two_phases(plain, input, ttl)
             exchange = exchanged(input, plain.keys)
             return GroupAggregate(plain.schema, exchange, plain.keys, plain.calls, state_ttl_ms=ttl)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from flinkpy.sql.physical.aggregate_phases import local_of
 from flinkpy.sql.physical.physical_nodes import (
     ChangelogNormalize,
     ChangingLimit,
@@ -12,11 +13,13 @@ from flinkpy.sql.physical.physical_nodes import (
     DropUpdateBefore,
     GroupAggregate,
     LastRow,
+    MiniBatchAssigner,
     Phase,
     PhysicalNode,
     RankStrategy,
     RegularJoin,
 )
+from flinkpy.sql.plans.phases_text import parts_of
 from flinkpy.sql.plans.plan_text import aggregates_text, limit_parts, names_at, names_of, where_text
 from flinkpy.sql.plans.rex_text import sort_text
 from flinkpy.sql.rex.relational_terms import JoinKind
@@ -32,15 +35,40 @@ _JOIN_NAMES = {
 
 
 def _aggregate(node: GroupAggregate) -> str:
+    select = _SELECTS[node.phase](node)
     names = node.input.schema.names
     group = f"groupBy=[{names_at(node.keys, names)}], " if node.keys else ""
-    prefix, word = "", "GroupAggregate"
-    if node.phase is Phase.LOCAL:
-        prefix, word = "Partial_", "LocalGroupAggregate"
-    elif node.phase is Phase.GLOBAL:
-        word = "GlobalGroupAggregate"
-    select = aggregates_text(node.keys, node.calls, names, node.schema.names, prefix)
-    return f"{word}({group}select=[{select}])"
+    word = {Phase.LOCAL: "Local", Phase.GLOBAL: "Global"}.get(node.phase, "")
+    return f"{word}GroupAggregate({group}select=[{select}])"
+
+
+def _whole_select(node: GroupAggregate) -> str:
+    return aggregates_text(node.keys, node.calls, node.input.schema.names, node.schema.names)
+
+
+def _local_select(node: GroupAggregate) -> str:
+    names, parts = node.input.schema.names, parts_of(node)
+    found = [names[key] for key in node.keys]
+    found += [f"{each.local} AS {each.name}" for each in parts.calls]
+    if parts.rows is not None:
+        found.append(f"COUNT(*) AS {parts.rows}")
+    found += [f"DISTINCT({each}) AS distinct${at}" for at, each in enumerate(parts.distinct)]
+    return ", ".join(found)
+
+
+def _global_select(node: GroupAggregate) -> str:
+    names = node.schema.names
+    calls = parts_of(local_of(node)).calls
+    found = [names[key] for key in node.keys]
+    found += [f"{each.merged} AS {name}" for each, name in zip(calls, names[len(node.keys) :])]
+    return ", ".join(found)
+
+
+_SELECTS = {Phase.WHOLE: _whole_select, Phase.LOCAL: _local_select, Phase.GLOBAL: _global_select}
+
+
+def _mini_batch(node: MiniBatchAssigner) -> str:
+    return f"MiniBatchAssigner(interval=[{node.latency_ms}ms], mode=[ProcTime])"
 
 
 def _join(node: RegularJoin) -> str:
@@ -101,6 +129,7 @@ def _limit(node: ChangingLimit) -> str:
 
 CHANGING_LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
     GroupAggregate: _aggregate,
+    MiniBatchAssigner: _mini_batch,
     RegularJoin: _join,
     ChangingRank: _rank,
     LastRow: _last_row,

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
 
-from flinkpy.core.options.schema import parse_duration
 from flinkpy.sql.binding.binder import Binder
 from flinkpy.sql.binding.binding_context import BindingContext
 from flinkpy.sql.changes.changes_of_plans import ChangeOptions, with_changes
 from flinkpy.sql.changes.lasting_values import values_that_do_not_last
 from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalSink
+from flinkpy.sql.physical.mini_batches import with_mini_batches
 from flinkpy.sql.physical.physical_nodes import PhysicalNode
 from flinkpy.sql.physical.physical_planner import batch_plan, collected
-from flinkpy.sql.physical.streaming_planner import StreamingOptions, StreamingPlanner
+from flinkpy.sql.physical.streaming_options import StreamingOptions
+from flinkpy.sql.physical.streaming_planner import StreamingPlanner
 from flinkpy.sql.plans.logical_text import logical_text
 from flinkpy.sql.plans.node_ids import numbered
 from flinkpy.sql.plans.physical_text import execution_text, physical_line, physical_text
@@ -62,11 +62,7 @@ class Planner:
             context.registry, is_batch, context.options.get("table.local-time-zone", "UTC")
         )
         options = context.options
-        self._streaming = StreamingOptions(
-            parse_duration(options.get("table.exec.state.ttl", "0 ms"))
-            // timedelta(milliseconds=1),
-            options.get("table.exec.source.cdc-events-duplicate", "false").lower() == "true",
-        )
+        self._streaming = StreamingOptions.of({} if is_batch else options)
         self._changes = ChangeOptions(
             options.get("table.exec.sink.upsert-materialize", "auto").lower()
         )
@@ -97,6 +93,8 @@ class Planner:
             physical = with_shared_parts(batch_plan(optimal), self._rules)
         else:
             physical = StreamingPlanner(self._streaming).plan(optimal)
+            if self._streaming.mini_batch is not None:
+                physical = with_mini_batches(physical, self._streaming.mini_batch)
         if not isinstance(logical, LogicalSink):
             physical = collected(physical)
         if self._rules.is_batch:
@@ -106,7 +104,3 @@ class Planner:
         if problems and self._refuses_varying:
             raise ValidationError(problems[0])
         return Plan(logical, numbered(physical), tuple(problems))
-
-
-def _milliseconds(duration: str) -> int:
-    return parse_duration(duration) // timedelta(milliseconds=1)

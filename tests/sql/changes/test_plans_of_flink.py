@@ -7,7 +7,8 @@ from flinkpy.sql.changes.refused_changes import Refusals
 from flinkpy.sql.changes.update_kinds import with_update_kinds
 from flinkpy.sql.logical.logical_nodes import LogicalNode
 from flinkpy.sql.physical.physical_nodes import PhysicalNode, SinkNode
-from flinkpy.sql.physical.streaming_planner import StreamingOptions, StreamingPlanner
+from flinkpy.sql.physical.streaming_options import StreamingOptions
+from flinkpy.sql.physical.streaming_planner import StreamingPlanner
 from flinkpy.sql.plans.physical_text import physical_line, physical_text
 from flinkpy.sql.rules.optimizer import optimized
 from flinkpy.sql.rules.rule_phases import RuleContext

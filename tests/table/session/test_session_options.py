@@ -19,6 +19,7 @@ READ_BY = [
     TABLE / "table_config.py",
     TABLE.parent / "cli" / "sql_client",
     TABLE.parent / "sql" / "plans" / "planner.py",
+    TABLE.parent / "sql" / "physical" / "streaming_options.py",
 ]
 
 
@@ -42,13 +43,13 @@ def test_an_option_without_effect_is_named_once_with_the_reason(
     monkeypatch.setattr(foreign_options, "_told", set())
     config = TableConfig()
     with caplog.at_level(logging.WARNING):
-        config.set("table.exec.mini-batch.enabled", "false")  # as it is
+        config.set("table.optimizer.join-reorder-enabled", "false")  # as it is
         assert not caplog.messages
         for _ in range(2):
-            config.set("table.exec.mini-batch.size", "5000")
+            config.set("table.optimizer.join-reorder-enabled", "true")
     assert caplog.messages == [
-        "options that have no effect here: table.exec.mini-batch.size (rows are computed in the "
-        "batches in which they come)"
+        "options that have no effect here: table.optimizer.join-reorder-enabled (joins of BATCH are "
+        "ordered by the sizes of files)"
     ]
 
 

@@ -90,6 +90,12 @@ SELECT k FROM changing WHERE n > (SELECT AVG(n) FROM upserts)
 SELECT id FROM growing a WHERE n IN (SELECT MAX(n) FROM changing GROUP BY k)
 """.splitlines()
 A_FEW = QUERIES[3::7]
+AGGREGATES = [each for each in QUERIES if "GROUP BY" in each or "AVG(" in each]
+MINI_BATCH = {
+    "table.exec.mini-batch.enabled": "true",
+    "table.exec.mini-batch.allow-latency": "1 h",
+    "table.exec.mini-batch.size": "3",
+}
 
 
 def net(rows: Iterable[Any]) -> Counter[tuple[Any, ...]]:
@@ -133,11 +139,14 @@ def explained_kinds(env: TableEnvironment, statement: str) -> set[str]:
     return set(_MODE.findall(text)[1].split(","))  # the first is the result itself
 
 
-def check(statements: Sequence[str], parallelism: int) -> None:
+def check(
+    statements: Sequence[str], parallelism: int, options: dict[str, str] | None = None
+) -> None:
     left = list(net(CHANGING).elements())
     batch = tables(EnvironmentSettings.in_batch_mode(), left, UPSERTED)
     live = tables(EnvironmentSettings.in_streaming_mode(), CHANGING, UPSERTS)
-    live.get_config().set("parallelism.default", str(parallelism))
+    for key, value in {"parallelism.default": str(parallelism), **(options or {})}.items():
+        live.get_config().set(key, value)
     different = [each for each in statements if results(live, each) != results(batch, each)]
     assert not different
 
@@ -150,3 +159,23 @@ def test_what_is_left_of_changes_is_the_result_of_batch() -> None:
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_that_holds_for_all_queries(parallelism: int) -> None:
     check(QUERIES, parallelism)
+
+
+def test_two_phases_leave_the_same_result() -> None:
+    check(AGGREGATES[:2], 2, MINI_BATCH)
+
+
+@pytest.mark.wide
+def test_that_holds_for_all_aggregates() -> None:
+    check(AGGREGATES, 3, MINI_BATCH)
+
+
+def test_rows_that_may_wait_for_an_hour_do_not_wait_where_no_more_come() -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    for key, value in (MINI_BATCH | {"table.exec.mini-batch.size": "1000000"}).items():
+        env.get_config().set(key, value)
+    env.execute_sql(
+        "CREATE TABLE endless (n INT) WITH ('connector' = 'datagen', 'rows-per-second' = '100')"
+    )
+    with env.execute_sql("SELECT COUNT(n) FROM endless").collect() as rows:
+        assert next(rows)[0] > 0

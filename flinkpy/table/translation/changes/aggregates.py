@@ -1,25 +1,39 @@
-"""Aggregates whose results change."""
+"""Operators of aggregates whose results change, and of rows that gather for them."""
 
 from __future__ import annotations
 
 from flinkpy.datastream.streams.recorded import ColumnStream
+from flinkpy.graph.partitioning import KeySpec
 from flinkpy.relational.groups.changing_groups import GroupAggregateOperator, GroupSpec
-from flinkpy.sql.physical.physical_nodes import GroupAggregate, Phase
-from flinkpy.sql.sql_errors import ValidationError
+from flinkpy.relational.groups.groups_in_phases import GlobalGroupsOperator, LocalGroupsOperator
+from flinkpy.relational.row_by_row.gathered_rows import GatherRowsOperator
+from flinkpy.sql.physical.aggregate_phases import local_of
+from flinkpy.sql.physical.physical_nodes import GroupAggregate, MiniBatchAssigner, Phase
 from flinkpy.table.translation.families.calls_of_users import with_functions
-from flinkpy.table.translation.node_schemas import key_by, schema_of
+from flinkpy.table.translation.node_schemas import schema_of
 from flinkpy.table.translation.translation_context import Family, TranslationContext
 
 
 def group_aggregate(node: GroupAggregate, context: TranslationContext) -> ColumnStream:
     """Groups whose results change with their rows."""
-    if node.phase is not Phase.WHOLE:
-        raise ValidationError("a GroupAggregate in two phases cannot run yet")
-    calls = with_functions(node.calls, node.input.schema, context.registry)
-    inputs, schema = schema_of(node.input.schema), schema_of(node.schema)
-    spec = GroupSpec(node.keys, calls, node.changes, node.takes_changes, node.state_ttl_ms)
-    operator = GroupAggregateOperator(spec, inputs, schema)
-    return context.applied(node, operator, key_by(node.input.schema, node.keys))
+    below = local_of(node) if node.phase is Phase.GLOBAL else node
+    inputs, schema = schema_of(below.input.schema), schema_of(node.schema)
+    calls = with_functions(node.calls, below.input.schema, context.registry)
+    spec = GroupSpec(below.keys, calls, node.changes, node.takes_changes, node.state_ttl_ms)
+    if node.phase is Phase.LOCAL:
+        results = [field.type for field in schema][len(node.keys) :]
+        return context.applied(node, LocalGroupsOperator(spec, inputs, results))
+    input = context.stream_of(node.input).schema
+    assert input is not None  # that of a first phase is not its node's
+    key = KeySpec(columns=tuple(input.names[at] for at in node.keys)) if node.keys else None
+    made = GlobalGroupsOperator if node.phase is Phase.GLOBAL else GroupAggregateOperator
+    return context.applied(node, made(spec, inputs, schema), key)
 
 
-TRANSLATIONS: Family = {GroupAggregate: group_aggregate}
+def gathered_rows(node: MiniBatchAssigner, context: TranslationContext) -> ColumnStream:
+    """The rows in fewer and larger batches."""
+    operator = GatherRowsOperator(node.latency_ms, node.most_rows, schema_of(node.schema))
+    return context.applied(node, operator)
+
+
+TRANSLATIONS: Family = {GroupAggregate: group_aggregate, MiniBatchAssigner: gathered_rows}
