@@ -23,7 +23,7 @@ from flinkpy.relational.ordering.rank_rows import RankSpec
 from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
 from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
 from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
-from flinkpy.relational.windows.rows_of_sessions import RowsOfSessionsOperator
+from flinkpy.relational.windows.sessions.rows_of_sessions import RowsOfSessionsOperator
 from flinkpy.relational.windows.sql_slices import SqlAggregateSlices
 from flinkpy.relational.windows.wall_clock import AS_IT_IS, WallClock
 from flinkpy.relational.windows.window_times import windows_of

@@ -11,7 +11,7 @@ from flinkpy.relational.windows.held_aggregates import HeldAggregatesOperator
 from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
 from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
 from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
-from flinkpy.relational.windows.rows_of_sessions import RowsOfSessionsOperator
+from flinkpy.relational.windows.sessions.rows_of_sessions import RowsOfSessionsOperator
 from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, are_in_slices
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator

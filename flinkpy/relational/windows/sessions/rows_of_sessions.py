@@ -22,7 +22,7 @@ from flinkpy.operators.columnar.state_tables import (
 from flinkpy.relational.relational_operator import one_record_batch, pieces, with_schema
 from flinkpy.relational.row_times import times_of
 from flinkpy.relational.windows.held_windows import WindowedInput
-from flinkpy.relational.windows.session_rows import EndedSessions, SessionRows
+from flinkpy.relational.windows.sessions.session_rows import EndedSessions, SessionRows
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.windows_in_time import WindowsInTime
 
